@@ -332,17 +332,6 @@ fn push_varint(out: &mut Vec<u8>, value: u64) {
     }
 }
 
-/// Appends records that were encoded without a time in the first of them, which it gets here.
-pub(crate) fn append_group(out: &mut Vec<u8>, delta_ns: u64, records: &[u8]) {
-    let Some((&head, rest)) = records.split_first().filter(|_| delta_ns != 0) else {
-        out.extend_from_slice(records);
-        return;
-    };
-    out.push(head | DELTA);
-    push_varint(out, delta_ns);
-    out.extend_from_slice(rest);
-}
-
 /// Reads the record at the front of `bytes`, whose predecessor was at `before_ns`; the event and what it takes.
 ///
 /// Errors: what is wrong with it.

@@ -136,7 +136,7 @@ impl Trace {
         self.blocks.iter().map(|block| block.head.last_ns).max().unwrap_or(0)
     }
 
-    /// How many lanes there are: threads, up to 64.
+    /// How many lanes there are: threads, one after another or several beyond 64.
     pub fn lanes(&self) -> usize {
         let mut lanes: Vec<u32> = self.blocks.iter().map(|block| block.head.lane).collect();
         lanes.sort_unstable();

@@ -113,14 +113,6 @@ impl Pending {
         self.records += 1;
     }
 
-    /// Adds records that were encoded with the times between them; the first is at `first_ns`, the last at `last_ns`.
-    pub fn push_group(&mut self, (first_ns, last_ns): (u64, u64), records: &[u8], count: u32) {
-        let delta_ns = self.move_to(first_ns);
-        format::append_group(&mut self.block, delta_ns, records);
-        self.last_ns += last_ns.saturating_sub(first_ns);
-        self.records += count;
-    }
-
     /// The next record is at this time; how long after the last one that is. Begins a block where there is none.
     fn move_to(&mut self, time_ns: u64) -> u64 {
         if self.records == 0 {

@@ -116,25 +116,34 @@ fn lanes_are_merged() {
         clock.clone(),
     )
     .unwrap();
-    let step = |key: &'static [u8], batch: bool| {
-        clock.advance(std::time::Duration::from_millis(10));
-        let recorder = recorder.clone();
-        cairn_vfs::thread::scope(|scope| {
-            scope.spawn(move || {
-                if batch {
-                    recorder.batch(|batch| {
-                        batch.record(0, key, Detail::Put(1));
-                        batch.record(0, key, Detail::Delete);
-                    });
-                } else {
-                    recorder.put(0, key, 1);
-                }
-            });
-        });
-    };
-    for (key, batch) in [(&b"a"[..], false), (b"b", true), (b"c", false), (b"d", true)] {
-        step(key, batch);
-    }
+    cairn_vfs::thread::scope(|scope| {
+        let (did, done) = std::sync::mpsc::channel();
+        let workers: Vec<_> = [false, true]
+            .map(|batch| {
+                let (todo, next) = std::sync::mpsc::channel::<&'static [u8]>();
+                let (recorder, did) = (&recorder, did.clone());
+                scope.spawn(move || {
+                    for key in next {
+                        if batch {
+                            recorder.batch(|batch| {
+                                batch.record(0, key, Detail::Put(1));
+                                batch.record(0, key, Detail::Delete);
+                            });
+                        } else {
+                            recorder.put(0, key, 1);
+                        }
+                        did.send(()).unwrap();
+                    }
+                });
+                todo
+            })
+            .into();
+        for (at, key) in [&b"a"[..], b"b", b"c", b"d"].into_iter().enumerate() {
+            clock.advance(std::time::Duration::from_millis(10));
+            workers[at % 2].send(key).unwrap();
+            done.recv().unwrap();
+        }
+    });
     recorder.finish().unwrap();
     let trace = Trace::open(&*fs, Path::new(PATH)).unwrap();
     let seen: Vec<(u8, bool, u64)> = trace
@@ -151,7 +160,7 @@ fn lanes_are_merged() {
         (b'd', true, 40),
     ];
     assert_eq!(seen, expected);
-    assert!(trace.lanes() > 1, "each thread has a lane");
+    assert_eq!(trace.lanes(), 2, "each thread has a lane");
 }
 
 proptest! {

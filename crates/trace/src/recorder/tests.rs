@@ -1,6 +1,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use cairn_codec::checksum::xxh3_64_seeded;
 use cairn_vfs::{FaultFs, FaultOptions, ManualClock, MemFs, OpenOptions};
 
 use super::*;
@@ -106,29 +107,29 @@ fn samples_are_of_keys() {
     assert_eq!(trace.header().sample, 4);
 }
 
-/// Goal: times are right where operations are rare, and at most seven operations late where they are frequent. Method: a clock of
+/// Goal: times are right where operations are rare, and at most fifteen operations late where they are frequent. Method: a clock of
 /// the test's: a burst, a pause, rare operations.
 #[test]
 fn the_clock_is_read_when_it_matters() {
     let fs = memory();
     let (recorder, clock) = recorder(&fs, raw());
-    for _ in 0..16 {
+    for _ in 0..64 {
         clock.advance(Duration::from_micros(1));
         recorder.put(0, b"burst", 1);
     }
-    for _ in 0..20 {
+    for _ in 0..40 {
         clock.advance(Duration::from_millis(50));
         recorder.put(0, b"rare", 1);
     }
     recorder.finish().unwrap();
     let trace = Trace::open(&*fs, Path::new(PATH)).unwrap();
     let times: Vec<u64> = trace.events().map(|event| event.unwrap().time_ns).collect();
-    for (number, time) in times.iter().enumerate().take(16) {
+    for (number, time) in times.iter().enumerate().take(64) {
         let real = (number as u64 + 1) * 1_000;
-        assert!(real - time <= 7_000, "operation {number} at {real} is noted at {time}");
+        assert!(real - time <= 15_000, "operation {number} at {real} is noted at {time}");
     }
-    let exact = |number: usize| 16_000 + (number as u64 - 15) * 50_000_000;
-    assert!((24..36).all(|number| times[number] == exact(number)), "{times:?}");
+    let exact = |number: usize| 64_000 + (number as u64 - 63) * 50_000_000;
+    assert!((80..104).all(|number| times[number] == exact(number)), "{times:?}");
 }
 
 /// Goal: what is a second old is in the file without a full block. Method: operations over two seconds, then a copy.
@@ -244,36 +245,117 @@ fn nothing_is_left_with_threads() {
     assert_eq!((trace.records(), trace.ending()), (5, Ending::Complete { dropped: 0 }));
 }
 
-/// Goal: what another thread has not handed over at the end is counted as lost, and nothing else is. Method: a thread that is still there with three operations,
-/// and one that has recorded for somebody else.
+/// Goal: a trace has at its end what threads have recorded that are still there, and nothing of what they record for others. Method: a thread that is still
+/// there with three operations, and one that has recorded for somebody else.
 #[test]
-fn what_others_keep_is_counted() {
+fn what_others_have_recorded_is_there() {
     let fs = memory();
     let (recorder, _) = recorder(&fs, raw());
     let other = Recorder::create_in(&fs, Path::new("/other"), raw()).unwrap();
     let (said, hears) = std::sync::mpsc::channel();
     cairn_vfs::thread::scope(|scope| {
-        let mut threads = Vec::new();
         for (recorder, count) in [(recorder.clone(), 3), (other.clone(), 5)] {
             let said = said.clone();
             let (end, wait) = std::sync::mpsc::channel::<()>();
-            threads.push(scope.spawn(move || {
+            scope.spawn(move || {
                 (0..count).for_each(|_| recorder.put(0, b"kept", 1));
                 said.send(end).unwrap();
                 let _ = wait.recv();
-            }));
+                // Too late for it.
+                recorder.put(0, b"late", 1);
+            });
         }
         let running: Vec<_> = (0..2).map(|_| hears.recv().unwrap()).collect();
         recorder.put(0, b"own", 1);
         let summary = recorder.finish().unwrap();
-        assert_eq!((summary.records, summary.dropped), (1, 3));
+        assert_eq!((summary.records, summary.dropped), (4, 0));
         drop(running);
-        // A scope ends with its threads' functions; what they leave behind is handed over a moment later, before a join.
-        threads.into_iter().for_each(|thread| thread.join().unwrap());
     });
     let trace = Trace::open(&*fs, Path::new(PATH)).unwrap();
-    assert_eq!(trace.ending(), Ending::Complete { dropped: 3 });
-    assert_eq!(other.finish().unwrap().records, 5);
+    assert!(trace.events().all(|event| event.unwrap().key != b"late"));
+    assert_eq!(trace.ending(), Ending::Complete { dropped: 0 });
+    assert_eq!(other.finish().unwrap().records, 6);
+}
+
+/// Goal: threads for which there is no ring left share lanes, in which batches stay whole; and lanes of threads that are gone serve others. Method: thrice
+/// as many threads at once as there are rings, twice.
+#[test]
+fn more_threads_than_rings() {
+    const THREADS: u32 = 200;
+    let fs = memory();
+    let recorder = Recorder::create_in(&fs, Path::new(PATH), raw()).unwrap();
+    for _ in 0..2 {
+        let all_there = std::sync::Barrier::new(THREADS as usize);
+        cairn_vfs::thread::scope(|scope| {
+            for thread in 0..THREADS {
+                let (recorder, all_there) = (&recorder, &all_there);
+                scope.spawn(move || {
+                    recorder.get(thread, b"first", None);
+                    all_there.wait();
+                    for _ in 0..20 {
+                        recorder.batch(|batch| {
+                            batch.record(thread, b"one", Detail::Put(1));
+                            batch.record(thread, b"two", Detail::Delete);
+                        });
+                    }
+                });
+            }
+        });
+    }
+    let summary = recorder.finish().unwrap();
+    assert_eq!((summary.records, summary.dropped), (2 * u64::from(THREADS) * 41, 0));
+    let trace = Trace::open(&*fs, Path::new(PATH)).unwrap();
+    assert!((64..=80).contains(&trace.lanes()), "{}", trace.lanes());
+    let mut before: Option<(u32, bool)> = None;
+    for event in trace.events() {
+        let event = event.unwrap();
+        assert_eq!(event.joined, event.kind() == Kind::Delete);
+        if event.joined {
+            assert_eq!(before, Some((event.keyspace, true)), "a batch is whole");
+        }
+        before = Some((event.keyspace, event.kind() == Kind::Put));
+    }
+}
+
+/// Goal: keys that are too long for a ring stand where they were recorded, batches with them stay whole, and a sample leaves of a batch what it has. Method:
+/// short and long ones by turns, more than a ring has room for.
+#[test]
+fn long_keys_pass_by_the_ring() {
+    let fs = memory();
+    let (recorder, _) = recorder(&fs, Options { sample: 2, hash_seed: Some(9), ..raw() });
+    let key_of = |number: u64| {
+        let mut key = number.to_be_bytes().to_vec();
+        key.resize(if number % 3 == 0 { 3_000 } else { 20 }, 7);
+        key
+    };
+    for number in 0..10_000_u64 {
+        recorder.batch(|batch| {
+            batch.record(0, &key_of(number), Detail::Put(number));
+            batch.record(5_000, &key_of(number), Detail::Get(Some(Some(number << 32))));
+            batch.record(0, &key_of(number + 1), Detail::Delete);
+        });
+    }
+    let summary = recorder.finish().unwrap();
+    let trace = Trace::open(&*fs, Path::new(PATH)).unwrap();
+    let mut events = trace.events();
+    for number in 0..10_000_u64 {
+        let is_sampled = |number| xxh3_64_seeded(&key_of(number), 9) <= u64::MAX / 2;
+        let mut expected = Vec::new();
+        if is_sampled(number) {
+            expected.push((0, number, Detail::Put(number)));
+            expected.push((5_000, number, Detail::Get(Some(Some(number << 32)))));
+        }
+        if is_sampled(number + 1) {
+            expected.push((0, number + 1, Detail::Delete));
+        }
+        for (at, (keyspace, of_key, detail)) in expected.into_iter().enumerate() {
+            let event = events.next().unwrap().unwrap();
+            assert_eq!((event.joined, event.keyspace, event.detail), (at > 0, keyspace, detail));
+            assert_eq!(event.key, key_of(of_key));
+        }
+    }
+    assert!(events.next().is_none());
+    assert!((13_500..16_500).contains(&summary.records), "{summary:?}");
 }
 
 /// Goal: what a thread that has gone quiet has handed over is written by others. Method: a batch by a thread that then waits, two seconds of operations by

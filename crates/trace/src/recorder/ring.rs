@@ -1,0 +1,324 @@
+//! The memory between a thread that records and whoever writes what it has recorded.
+//!
+//! ```text
+//!            head: written up to here             tail: recorded up to here
+//!   words  ─────┴──[operation│key│key][time][operation│key]──┴─────  round and round
+//!
+//!   operation   kind 4 bits · joined 1 · backwards 1 · state 2 · key bytes 12 · keyspace 12 · number 32, then the key in words
+//!   time        kind 15 in 4 bits · nanoseconds since the start 60
+//! ```
+//!
+//! One thread puts in, one at a time takes out (under the lane's lock). Words are relaxed atomics, which are plain moves on the processors
+//! that matter; the tail is stored with release and loaded with acquire, and so is the head. Keys stand here as they are: their hashes
+//! are made by whoever takes them out, away from the program's own path.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use cairn_vfs::sync::Line;
+
+use crate::event::Detail;
+
+/// Words of a ring, 128 KiB: some five thousand operations on keys of 16 bytes.
+pub(super) const WORDS: usize = 1 << 14;
+/// Longer keys do not go through a ring.
+pub(super) const KEY_BYTES: usize = 1024;
+
+const KIND_BITS: u64 = 0x0f;
+const TIME: u64 = 0x0f;
+const JOINED: u64 = 1 << 4;
+const BACKWARDS: u64 = 1 << 5;
+const STATE_SHIFT: u32 = 6;
+const KEY_SHIFT: u32 = 8;
+const KEYSPACE_SHIFT: u32 = 20;
+const NUMBER_SHIFT: u32 = 32;
+
+const _: () = assert!(KEY_BYTES < 1 << 12 && (KEY_BYTES / 8 + 2) * 4 < WORDS);
+
+/// The first word of an operation. `None` for one that is rare or large, and does not go through a ring.
+#[inline]
+pub(super) fn operation(keyspace: u32, key: &[u8], detail: Detail<'_>, joined: bool) -> Option<u64> {
+    let (kind, state, number) = match detail {
+        Detail::Get(Some(None)) => (0, 0, 0),
+        Detail::Get(None) => (0, 1, 0),
+        Detail::Get(Some(Some(bytes))) => (0, 2, bytes),
+        Detail::Put(bytes) => (1, 0, bytes),
+        Detail::Delete => (2, 0, 0),
+        Detail::Merge(bytes) => (3, 0, bytes),
+        Detail::Scan { entries, backwards } => (4 | if backwards { BACKWARDS } else { 0 }, 0, entries),
+        Detail::Block { bytes, hit } => (7, hit.map_or(0, |hit| if hit { 1 } else { 2 }), bytes),
+        Detail::DeleteRange { .. } | Detail::Statement(_) => return None,
+    };
+    if key.len() > KEY_BYTES || keyspace >= 1 << 12 || number > u64::from(u32::MAX) {
+        return None;
+    }
+    Some(
+        kind | if joined { JOINED } else { 0 }
+            | state << STATE_SHIFT
+            | (key.len() as u64) << KEY_SHIFT
+            | u64::from(keyspace) << KEYSPACE_SHIFT
+            | number << NUMBER_SHIFT,
+    )
+}
+
+/// What stands in a ring.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Item<'a> {
+    /// What follows is at this time.
+    Time(u64),
+    /// An operation.
+    Operation { joined: bool, keyspace: u32, key: &'a [u8], detail: Detail<'static> },
+}
+
+/// Where the thread that puts in stands.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Place {
+    tail: u64,
+    /// The head when it was last looked at.
+    head: u64,
+}
+
+/// Words that one thread puts in and one at a time takes out.
+#[derive(Debug)]
+pub(super) struct Ring {
+    words: Box<[AtomicU64; WORDS]>,
+    head: Line<AtomicU64>,
+    tail: Line<AtomicU64>,
+}
+
+impl Ring {
+    /// An empty one. `None` where there is no memory of this size, which does not happen.
+    pub fn new() -> Option<Ring> {
+        let words: Box<[AtomicU64]> = (0..WORDS).map(|_| AtomicU64::new(0)).collect();
+        Some(Ring { words: words.try_into().ok()?, head: Line::default(), tail: Line::default() })
+    }
+
+    /// Where the thread that takes the ring over begins.
+    pub fn place(&self) -> Place {
+        Place { tail: self.tail.0.load(Ordering::Acquire), head: self.head.0.load(Ordering::Acquire) }
+    }
+
+    #[inline]
+    fn word(&self, at: u64) -> &AtomicU64 {
+        // The mask keeps it within.
+        &self.words[at as usize % WORDS]
+    }
+
+    /// Puts an operation in. False where there is no room.
+    #[inline]
+    pub fn push(&self, place: &mut Place, operation: u64, key: &[u8]) -> bool {
+        let end = place.tail + 1 + key.len().div_ceil(8) as u64;
+        if !self.has_room(place, end) {
+            return false;
+        }
+        self.word(place.tail).store(operation, Ordering::Relaxed);
+        let (words, rest) = key.as_chunks::<8>();
+        let mut at = place.tail + 1;
+        for word in words {
+            self.word(at).store(u64::from_le_bytes(*word), Ordering::Relaxed);
+            at += 1;
+        }
+        if !rest.is_empty() {
+            let mut word = [0; 8];
+            word.iter_mut().zip(rest).for_each(|(slot, byte)| *slot = *byte);
+            self.word(at).store(u64::from_le_bytes(word), Ordering::Relaxed);
+        }
+        self.show(place, end);
+        true
+    }
+
+    /// Puts the time of the operations that follow in. False where there is no room.
+    #[inline]
+    pub fn push_time(&self, place: &mut Place, now_ns: u64) -> bool {
+        let end = place.tail + 1;
+        if !self.has_room(place, end) {
+            return false;
+        }
+        self.word(place.tail).store(now_ns << 4 | TIME, Ordering::Relaxed);
+        self.show(place, end);
+        true
+    }
+
+    #[inline]
+    fn has_room(&self, place: &mut Place, end: u64) -> bool {
+        if end - place.head > WORDS as u64 {
+            // ORDER: what was taken out has been read before its words are used again.
+            place.head = self.head.0.load(Ordering::Acquire);
+        }
+        end - place.head <= WORDS as u64
+    }
+
+    #[inline]
+    fn show(&self, place: &mut Place, end: u64) {
+        place.tail = end;
+        // ORDER: who sees the tail sees the words before it.
+        self.tail.0.store(end, Ordering::Release);
+    }
+
+    /// More than half of it is not taken out yet.
+    #[inline]
+    pub fn is_filling(&self, place: &mut Place) -> bool {
+        if place.tail - place.head > WORDS as u64 / 2 {
+            place.head = self.head.0.load(Ordering::Acquire);
+        }
+        place.tail - place.head > WORDS as u64 / 2
+    }
+
+    /// Words that are not taken out yet.
+    pub fn used(&self) -> u64 {
+        self.tail.0.load(Ordering::Acquire) - self.head.0.load(Ordering::Relaxed)
+    }
+
+    /// Takes out what is there, `words_max` of it and the rest of an operation at most, and tells `take` of each. One at a time may.
+    pub fn drain(&self, words_max: u64, mut take: impl FnMut(Item<'_>)) {
+        let tail = self.tail.0.load(Ordering::Acquire);
+        let mut at = self.head.0.load(Ordering::Relaxed);
+        let stop = tail.min(at.saturating_add(words_max));
+        let mut bytes = [[0; 8]; KEY_BYTES / 8];
+        while at < stop {
+            let first = self.word(at).load(Ordering::Relaxed);
+            at += 1;
+            if first & KIND_BITS == TIME {
+                take(Item::Time(first >> 4));
+                continue;
+            }
+            let key_bytes = (first >> KEY_SHIFT) as usize & 0xfff;
+            for slot in bytes.iter_mut().take(key_bytes.div_ceil(8)) {
+                *slot = self.word(at).load(Ordering::Relaxed).to_le_bytes();
+                at += 1;
+            }
+            let key = bytes.as_flattened().get(..key_bytes).unwrap_or_default();
+            take(of_words(first, key));
+        }
+        self.head.0.store(at, Ordering::Release);
+    }
+}
+
+/// The operation whose first word this is.
+#[inline]
+fn of_words(first: u64, key: &[u8]) -> Item<'_> {
+    let (state, number) = (first >> STATE_SHIFT & 3, first >> NUMBER_SHIFT);
+    let detail = match first & KIND_BITS {
+        0 => Detail::Get(match state {
+            0 => Some(None),
+            1 => None,
+            _ => Some(Some(number)),
+        }),
+        1 => Detail::Put(number),
+        2 => Detail::Delete,
+        3 => Detail::Merge(number),
+        4 => Detail::Scan { entries: number, backwards: first & BACKWARDS != 0 },
+        _ => Detail::Block { bytes: number, hit: (state > 0).then_some(state == 1) },
+    };
+    Item::Operation {
+        joined: first & JOINED != 0,
+        keyspace: (first >> KEYSPACE_SHIFT) as u32 & 0xfff,
+        key,
+        detail,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use cairn_vfs::{Rng, SeededRng, thread};
+
+    use super::*;
+
+    /// Goal: operations of each kind and size come out as they went in, and those that do not fit are refused.
+    #[test]
+    fn what_goes_in_comes_out() {
+        let (ring, long) = (Ring::new().unwrap(), [7; KEY_BYTES + 1]);
+        let details = [
+            Detail::Get(None),
+            Detail::Get(Some(None)),
+            Detail::Get(Some(Some(0))),
+            Detail::Get(Some(Some(u64::from(u32::MAX)))),
+            Detail::Put(100),
+            Detail::Delete,
+            Detail::Merge(3),
+            Detail::Scan { entries: 5, backwards: true },
+            Detail::Scan { entries: 0, backwards: false },
+            Detail::Block { bytes: 4096, hit: None },
+            Detail::Block { bytes: 4096, hit: Some(true) },
+            Detail::Block { bytes: 1, hit: Some(false) },
+        ];
+        let mut place = ring.place();
+        for (number, detail) in details.iter().enumerate() {
+            let key = &long[..[0, 1, 7, 8, 9, 16, KEY_BYTES][number % 7]];
+            let joined = number % 2 == 1;
+            let keyspace = number as u32 * 372;
+            assert!(ring.push_time(&mut place, number as u64 * 1_000));
+            let first = operation(keyspace, key, *detail, joined).unwrap();
+            assert!(ring.push(&mut place, first, key));
+            let mut items = 0;
+            ring.drain(u64::MAX, |item| {
+                match items {
+                    0 => assert_eq!(item, Item::Time(number as u64 * 1_000)),
+                    _ => assert_eq!(item, Item::Operation { joined, keyspace, key, detail: *detail }),
+                }
+                items += 1;
+            });
+            assert_eq!((items, ring.used()), (2, 0));
+        }
+        assert_eq!(operation(0, &long, Detail::Delete, false), None);
+        assert_eq!(operation(1 << 12, b"key", Detail::Delete, false), None);
+        assert_eq!(operation(0, b"key", Detail::Put(1 << 32), false), None);
+        assert_eq!(operation(0, b"key", Detail::Statement(1), false), None);
+    }
+
+    /// Goal: a full ring refuses, and has room again when something was taken out; nothing is lost or mixed on the way round. Method: keys
+    /// of all lengths, some thousand times round.
+    #[test]
+    fn round_and_round() {
+        let ring = Ring::new().unwrap();
+        let (mut place, mut rng) = (ring.place(), SeededRng::new(3));
+        let (mut put, mut taken) = (0_u64, 0_u64);
+        let key_of = |number: u64| vec![number as u8; (number * 7 % 41) as usize];
+        for _ in 0..2_000 {
+            loop {
+                let key = key_of(put);
+                let first = operation(0, &key, Detail::Put(put & 0xffff), false).unwrap();
+                if !ring.push(&mut place, first, &key) {
+                    assert!(ring.is_filling(&mut place) && ring.used() > WORDS as u64 - 8);
+                    break;
+                }
+                put += 1;
+            }
+            ring.drain(rng.below(WORDS as u64) + 1, |item| {
+                let key = key_of(taken);
+                let detail = Detail::Put(taken & 0xffff);
+                assert_eq!(item, Item::Operation { joined: false, keyspace: 0, key: &key, detail });
+                taken += 1;
+            });
+        }
+        assert!(taken > 1_000_000 && put > taken);
+    }
+
+    /// Goal: one thread may put in while another takes out. Method: as many as go round some hundred times, each with its number.
+    #[test]
+    fn two_threads() {
+        const COUNT: u64 = 300_000;
+        let ring = Ring::new().unwrap();
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                let mut place = ring.place();
+                for number in 0..COUNT {
+                    let key = number.to_le_bytes();
+                    let first = operation(0, &key, Detail::Put(number), false).unwrap();
+                    while !ring.push(&mut place, first, &key) {
+                        thread::yield_now();
+                    }
+                }
+            });
+            let mut expected = 0;
+            while expected < COUNT {
+                ring.drain(100, |item| {
+                    let key = expected.to_le_bytes();
+                    let detail = Detail::Put(expected);
+                    assert_eq!(item, Item::Operation { joined: false, keyspace: 0, key: &key, detail });
+                    expected += 1;
+                });
+                thread::yield_now();
+            }
+        });
+    }
+}

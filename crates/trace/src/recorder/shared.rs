@@ -1,0 +1,331 @@
+//! What recorders of one trace have in common with their helper: lanes, the clock, the file.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use cairn_codec::checksum::xxh3_64_seeded;
+use cairn_vfs::sync::{Mutex, lock};
+use cairn_vfs::{Clock, Fs, Rng, SystemRng, thread};
+
+use super::helper::Bell;
+use super::lane::{Lane, LaneEnd};
+use super::local::Local;
+use super::ring::{self, Item, Ring};
+use super::{Options, Summary};
+use crate::error::{Error, Result};
+use crate::event::Detail;
+use crate::format::{Header, KEY_BYTES_MAX, KeyForm, StoredKey};
+use crate::writer::{Pending, Tail};
+
+/// Threads that have a lane of their own, with a ring. More share others, without one.
+const RINGS: usize = 64;
+/// Lanes that are shared.
+const SHARED: usize = 16;
+/// A block that is older is written, though it is not full.
+const AGE_NS: u64 = 1_000_000_000;
+/// Operations from one look at the clock to the next, where they are frequent.
+const CLOCK_EVERY: u32 = 16;
+/// They are, where that many take less than this.
+const FREQUENT_NS: u64 = 1_000_000;
+/// Words that are taken out of a ring at once: its thread may be waiting for room.
+const PIECE_WORDS: u64 = 4096;
+
+static RECORDERS: AtomicU64 = AtomicU64::new(1);
+
+/// What recorders and the helper have in common.
+#[derive(Debug)]
+pub(super) struct Shared {
+    /// Of all recorders of the process.
+    pub number: u64,
+    /// False once nothing is recorded any more.
+    pub on: AtomicBool,
+    /// Changes when threads should look at the clock: time has passed, or the recording is over.
+    pub epoch: AtomicU64,
+    pub dropped: AtomicU64,
+    keys: KeyForm,
+    /// Hashes up to here are recorded.
+    threshold: u64,
+    hash_seed: u64,
+    bytes_max: u64,
+    start_ns: u64,
+    clock: Arc<dyn Clock>,
+    pub bell: Bell,
+    /// When lanes were last looked after.
+    tended_ns: AtomicU64,
+    /// By number. Taken before a lane's lock.
+    lanes: Mutex<Vec<Arc<Lane>>>,
+    /// Taken with or without a lane's lock, and no lane's lock is taken while it is held.
+    pub tail: Mutex<End>,
+}
+
+#[derive(Debug)]
+pub(super) struct End {
+    tail: Tail,
+    pub error: Option<Error>,
+    summary: Option<Summary>,
+}
+
+impl Shared {
+    pub fn create(
+        fs: &Arc<dyn Fs>,
+        path: &Path,
+        options: Options,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Arc<Shared>> {
+        if options.sample == 0 {
+            return Err(Error::invalid("sample 0: expected the operations of one key in 1 or more"));
+        }
+        let started = clock.wall();
+        let random = |seed: u64| SystemRng::new().map_or(seed, |mut rng| rng.next_u64());
+        let header = Header {
+            keys: options.keys,
+            timed: true,
+            started_ns: u64::try_from(started.as_nanos()).unwrap_or(u64::MAX),
+            file_id: random(started.as_nanos() as u64),
+            sample: options.sample,
+            source: options.source,
+        };
+        let tail = Tail::create(&**fs, path, &header)?;
+        let shared = Shared {
+            number: RECORDERS.fetch_add(1, Ordering::Relaxed),
+            on: AtomicBool::new(true),
+            epoch: AtomicU64::new(0),
+            dropped: AtomicU64::new(0),
+            keys: options.keys,
+            threshold: u64::MAX / u64::from(options.sample),
+            hash_seed: options.hash_seed.unwrap_or_else(|| random(!started.as_nanos() as u64)),
+            bytes_max: options.bytes_max,
+            start_ns: clock.now().as_nanos() as u64,
+            clock,
+            bell: Bell::default(),
+            tended_ns: AtomicU64::new(0),
+            lanes: Mutex::default(),
+            tail: Mutex::new(End { tail, error: None, summary: None }),
+        };
+        Ok(Arc::new(shared))
+    }
+
+    /// The lanes that there are.
+    pub fn lanes(&self) -> Vec<Arc<Lane>> {
+        lock(&self.lanes).clone()
+    }
+
+    /// A lane for the calling thread, of its own while there are any.
+    pub fn free_lane(&self) -> Arc<Lane> {
+        let mut lanes = lock(&self.lanes);
+        if let Some(lane) = lanes.iter().find(|lane| lane.ring.is_some() && lane.take()) {
+            return Arc::clone(lane);
+        }
+        let at = if lanes.len() < RINGS { lanes.len() } else { RINGS + thread::number() % SHARED };
+        while lanes.len() <= at {
+            let number = lanes.len();
+            lanes.push(Arc::new(Lane::new(number as u32, number < RINGS)));
+        }
+        let lane = Arc::clone(lanes.get(at).unwrap_or_else(|| unreachable!("lanes reach up to it")));
+        lane.take();
+        lane
+    }
+
+    pub fn now_ns(&self) -> u64 {
+        (self.clock.now().as_nanos() as u64).saturating_sub(self.start_ns)
+    }
+
+    /// Notes when the operations that follow are, and how many of them there may be before the next look. False where nothing is recorded any more.
+    pub fn look_at_clock(&self, local: &mut Local) -> bool {
+        let epoch = self.epoch.load(Ordering::Acquire);
+        if !self.on.load(Ordering::Relaxed) {
+            return false;
+        }
+        let now_ns = self.now_ns();
+        let is_rare = now_ns.saturating_sub(local.now_ns) >= FREQUENT_NS;
+        local.step = if is_rare { 1 } else { (local.step * 2).clamp(1, CLOCK_EVERY) };
+        (local.epoch, local.left) = (epoch, local.step);
+        let is_new = now_ns != local.now_ns || !local.is_told;
+        (local.now_ns, local.is_told) = (now_ns, true);
+        if let Some(lane) = &local.lane
+            && let (Some(ring), Some(place)) = (&lane.ring, &mut local.place)
+        {
+            if is_new && !ring.push_time(place, now_ns) {
+                let mut end = lock(&lane.end);
+                self.drain(lane, &mut end, u64::MAX);
+                end.now_ns = now_ns;
+            }
+            if ring.is_filling(place) {
+                self.bell.ring();
+            }
+        }
+        if !self.bell.is_there.load(Ordering::Relaxed)
+            && now_ns.saturating_sub(self.tended_ns.load(Ordering::Relaxed)) > AGE_NS
+        {
+            self.tend(now_ns);
+        }
+        true
+    }
+
+    /// Records an operation of the thread whose place this is. `end` is its lane's where that is held already.
+    #[inline]
+    pub fn put_in(
+        &self,
+        local: &mut Local,
+        end: Option<&mut LaneEnd>,
+        (joined, keyspace): (bool, u32),
+        key: &[u8],
+        detail: Detail<'_>,
+    ) {
+        let is_in = ring::operation(keyspace, key, detail, joined).is_some_and(|operation| {
+            let ring = local.lane.as_ref().and_then(|lane| lane.ring.as_ref());
+            ring.zip(local.place.as_mut()).is_some_and(|(ring, place)| ring.push(place, operation, key))
+        });
+        if !is_in {
+            self.put_past_ring(local, end, (joined, keyspace), key, detail);
+        }
+    }
+
+    /// Of what is rare or large, where the ring is full, and where there is none.
+    #[cold]
+    fn put_past_ring(
+        &self,
+        local: &Local,
+        end: Option<&mut LaneEnd>,
+        frame: (bool, u32),
+        key: &[u8],
+        detail: Detail<'_>,
+    ) {
+        let Some(lane) = &local.lane else { return };
+        let mut taken = end.is_none().then(|| lock(&lane.end));
+        let Some(end) = end.or(taken.as_deref_mut()) else { return };
+        self.drain(lane, end, u64::MAX);
+        end.now_ns = local.now_ns;
+        self.encode(end, frame, key, detail);
+    }
+
+    /// Takes what is in a lane's ring out of it, so many words at once, and writes what makes a block.
+    pub fn drain(&self, lane: &Lane, end: &mut LaneEnd, words_max: u64) {
+        let Some(ring) = &lane.ring else { return };
+        ring.drain(words_max, |item| match item {
+            Item::Time(now_ns) => end.now_ns = now_ns,
+            Item::Operation { joined, keyspace, key, detail } => {
+                self.encode(end, (joined, keyspace), key, detail);
+            }
+        });
+    }
+
+    #[inline]
+    fn encode(&self, end: &mut LaneEnd, (joined, keyspace): (bool, u32), key: &[u8], detail: Detail<'_>) {
+        end.has_of_batch &= joined;
+        let Some(stored) = self.stored(key) else { return };
+        let range_end = match detail {
+            Detail::DeleteRange { end, .. } => Some(self.stored_end(end)),
+            _ => None,
+        };
+        end.pending.push(end.now_ns, (end.has_of_batch, keyspace), stored, detail, range_end);
+        end.has_of_batch = true;
+        if end.pending.is_full() {
+            self.write(&mut end.pending);
+        }
+    }
+
+    /// The key as it is kept; `None` for one that is not in the sample.
+    #[inline]
+    fn stored<'a>(&self, key: &'a [u8]) -> Option<StoredKey<'a>> {
+        let key = key.get(..key.len().min(KEY_BYTES_MAX))?;
+        if self.keys == KeyForm::Raw && self.threshold == u64::MAX {
+            return Some(StoredKey::Raw(key));
+        }
+        let hash = xxh3_64_seeded(key, self.hash_seed);
+        (hash <= self.threshold).then_some(match self.keys {
+            KeyForm::Hashed => StoredKey::Hash(hash, key.len() as u32),
+            KeyForm::Raw => StoredKey::Raw(key),
+        })
+    }
+
+    #[cold]
+    fn stored_end<'a>(&self, end: &'a [u8]) -> StoredKey<'a> {
+        let end = end.get(..end.len().min(KEY_BYTES_MAX)).unwrap_or_default();
+        match self.keys {
+            KeyForm::Hashed => StoredKey::Hash(xxh3_64_seeded(end, self.hash_seed), end.len() as u32),
+            KeyForm::Raw => StoredKey::Raw(end),
+        }
+    }
+
+    /// Looks after all lanes: takes out what is in their rings, and writes what is old, also of threads that have gone quiet. The words that
+    /// the fullest ring had.
+    pub fn tend(&self, now_ns: u64) -> u64 {
+        self.tended_ns.store(now_ns, Ordering::Relaxed);
+        let mut most = 0;
+        for lane in self.lanes() {
+            let mut used = lane.ring.as_ref().map_or(0, Ring::used);
+            most = most.max(used);
+            loop {
+                let mut end = lock(&lane.end);
+                self.drain(&lane, &mut end, PIECE_WORDS);
+                if used > PIECE_WORDS {
+                    used -= PIECE_WORDS;
+                    continue;
+                }
+                let pending = &mut end.pending;
+                if !pending.is_empty() && now_ns.saturating_sub(pending.first_ns) > AGE_NS {
+                    self.write(pending);
+                }
+                break;
+            }
+        }
+        self.epoch.fetch_add(1, Ordering::Release);
+        most
+    }
+
+    /// Appends a lane's block. After an error, or at the limit, recording is over.
+    #[cold]
+    pub fn write(&self, pending: &mut Pending) {
+        if pending.is_empty() {
+            return;
+        }
+        let mut end = lock(&self.tail);
+        if end.error.is_some() || end.summary.is_some() || end.tail.bytes() >= self.bytes_max {
+            self.dropped.fetch_add(pending.discard(), Ordering::Relaxed);
+            return;
+        }
+        let records = pending.records();
+        if let Err(error) = pending.flush(&mut end.tail) {
+            self.dropped.fetch_add(records, Ordering::Relaxed);
+            end.error = Some(error);
+            self.stop();
+        } else if end.tail.bytes() >= self.bytes_max {
+            self.stop();
+        }
+    }
+
+    /// Nothing is recorded any more.
+    fn stop(&self) {
+        self.on.store(false, Ordering::Relaxed);
+        self.epoch.fetch_add(1, Ordering::Release);
+    }
+
+    pub fn finish(&self) -> Result<Summary> {
+        self.stop();
+        self.bell.end();
+        let mut last_ns = 0;
+        for lane in self.lanes() {
+            let mut end = lock(&lane.end);
+            self.drain(&lane, &mut end, u64::MAX);
+            self.write(&mut end.pending);
+            last_ns = last_ns.max(end.pending.last_ns);
+        }
+        let mut end = lock(&self.tail);
+        if let Some(error) = &end.error {
+            return Err(error.clone());
+        }
+        if let Some(summary) = end.summary {
+            return Ok(summary);
+        }
+        let dropped = self.dropped.load(Ordering::Relaxed);
+        if let Err(error) = end.tail.finish(last_ns, dropped) {
+            end.error = Some(error.clone());
+            return Err(error);
+        }
+        let summary = Summary { records: end.tail.records, dropped, bytes: end.tail.bytes() };
+        end.summary = Some(summary);
+        Ok(summary)
+    }
+}
