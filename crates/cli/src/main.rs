@@ -29,6 +29,7 @@ mod kv;
 mod manual;
 mod output;
 mod progress;
+mod recording;
 mod sim;
 #[cfg(feature = "sql")]
 mod sql;

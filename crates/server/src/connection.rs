@@ -13,6 +13,7 @@ use crate::log::{Level, Log};
 use crate::net::socket::Socket;
 use crate::net::transport::{SharedSocket, Transport};
 use crate::net::wire::{Lost, Wire};
+use crate::observer::Observer;
 use crate::registry::{Doom, Present, Registry};
 use crate::session::{End, Session};
 use crate::sqlstate;
@@ -31,6 +32,8 @@ pub struct Shared {
     pub limits: Arc<Limits>,
     /// Where news go.
     pub log: Log,
+    /// Who is told of statements.
+    pub observer: Observer,
 }
 
 /// Serves one connection to its end.
@@ -89,7 +92,8 @@ fn session(shared: &Shared, present: &mut Present, mut wire: Wire, startup: &Sta
     }
     entry.set_canceller(connection.canceller());
     shared.log.say(Level::Debug, format_args!("{who}: session begins"));
-    match Session::new(wire, connection, entry, Arc::clone(&shared.limits)).serve() {
+    let session = Session::new(wire, connection, entry, Arc::clone(&shared.limits));
+    match session.observed_by(shared.observer.clone()).serve() {
         End::Gone => shared.log.say(Level::Debug, format_args!("{who}: session ends")),
         End::Told(failure) => shared.log.say(Level::Info, format_args!("{who}: {}", failure.message)),
     }

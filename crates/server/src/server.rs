@@ -21,6 +21,7 @@ use crate::limits::Limits;
 use crate::log::{Level, Log};
 use crate::net::listen::Listeners;
 use crate::net::socket::Socket;
+use crate::observer::Observer;
 use crate::registry::Doom;
 use crate::sqlstate;
 use crate::tls::Tls;
@@ -51,6 +52,7 @@ pub struct Builder {
     is_open: bool,
     limits: Limits,
     log: Log,
+    observer: Observer,
     clock: Arc<dyn Clock>,
     fs: Arc<dyn Fs>,
 }
@@ -120,6 +122,13 @@ impl Builder {
         self
     }
 
+    /// Who is told of every statement; nobody by default.
+    #[must_use]
+    pub fn observer(mut self, observer: Observer) -> Self {
+        self.observer = observer;
+        self
+    }
+
     /// The clock that timeouts go by.
     #[must_use]
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
@@ -178,6 +187,7 @@ impl Builder {
             },
             limits: Arc::new(self.limits),
             log: self.log,
+            observer: self.observer,
         });
         Ok(Server { shared, listeners, addresses, sockets, stop, clock: self.clock })
     }
@@ -216,6 +226,7 @@ impl Server {
             is_open: false,
             limits: Limits::default(),
             log: Log::default(),
+            observer: Observer::default(),
             clock: Arc::new(SystemClock::new()),
             fs: Arc::new(StdFs::new()),
         }

@@ -40,6 +40,8 @@ pub mod kv;
 #[doc(hidden)]
 pub mod reader;
 mod recorder;
+#[cfg(feature = "sql")]
+pub mod sql;
 pub mod stats;
 #[cfg(test)]
 #[path = "../../../testing/proptest_config.rs"]

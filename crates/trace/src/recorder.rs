@@ -24,7 +24,7 @@ mod ring;
 mod shared;
 
 use lane::LaneEnd;
-use local::{LOCAL, Local};
+use local::{HOT, Hot, LOCAL, Local};
 use shared::Shared;
 
 /// The environment's word for the file that [`Recorder::from_env`] writes.
@@ -163,15 +163,37 @@ impl Recorder {
     /// Records one operation. `key` is the real key; a [`Detail::DeleteRange`] has the real end.
     #[inline]
     pub fn record(&self, keyspace: u32, key: &[u8], detail: Detail<'_>) {
-        let done = LOCAL.try_with(|local| {
-            let Ok(mut local) = local.try_borrow_mut() else { return false };
-            let local = &mut *local;
-            if !self.begin(local) {
+        let shared = &*self.shared;
+        let is_in = HOT.with(|hot| {
+            let left = hot.left.get();
+            if hot.recorder.get() != shared.number || left == 0 || hot.epoch.get() != shared.epoch() {
                 return false;
             }
-            local.left -= 1;
-            self.shared.put_in(local, None, (false, keyspace), key, detail);
-            true
+            hot.left.set(left - 1);
+            let operation = ring::operation(keyspace, key, detail, false);
+            operation
+                .zip(hot.ring.get())
+                .is_some_and(|(operation, ring)| ring.push(&hot.place, operation, key))
+        });
+        if !is_in {
+            self.record_slowly(keyspace, key, detail);
+        }
+    }
+
+    /// Where there is something special about it: the clock, the key, the ring, the thread.
+    #[cold]
+    #[inline(never)]
+    fn record_slowly(&self, keyspace: u32, key: &[u8], detail: Detail<'_>) {
+        let done = LOCAL.try_with(|local| {
+            let Ok(mut local) = local.try_borrow_mut() else { return false };
+            HOT.with(|hot| {
+                if !self.begin(hot, &mut local) {
+                    return false;
+                }
+                hot.left.set(hot.left.get().saturating_sub(1));
+                self.shared.put_in(hot, &local, None, (false, keyspace), key, detail);
+                true
+            })
         });
         if done != Ok(true) {
             self.shared.dropped.fetch_add(1, Ordering::Relaxed);
@@ -179,30 +201,34 @@ impl Recorder {
     }
 
     /// Makes sure that the thread's place is in this recorder, at a time that is known. False where nothing is recorded any more.
-    #[inline]
-    fn begin(&self, local: &mut Local) -> bool {
+    fn begin(&self, hot: &Hot, local: &mut Local) -> bool {
         let shared = &self.shared;
         if local.recorder != shared.number {
-            local.adopt(shared);
+            local.adopt(hot, shared);
         }
-        (local.left > 0 && local.epoch == shared.epoch.load(Ordering::Relaxed)) || shared.look_at_clock(local)
+        hot.recorder.set(shared.number);
+        (hot.left.get() > 0 && hot.epoch.get() == shared.epoch()) || shared.look_at_clock(hot, local)
     }
 
     /// Records operations that belong together: a batch, a multi-get. Within `fill` nothing else is recorded.
     pub fn batch(&self, fill: impl FnOnce(&mut Batch<'_>)) {
+        let shared = &*self.shared;
         let done = LOCAL.try_with(|local| {
             let Ok(mut local) = local.try_borrow_mut() else { return false };
-            let local = &mut *local;
-            let is_on = self.begin(local);
-            local.left = local.left.saturating_sub(1);
-            // In a lane of several threads nobody else comes between.
-            let lane = local.lane.clone().filter(|lane| lane.ring.is_none());
-            let end = lane.as_ref().map(|lane| lock(&lane.end));
-            fill(&mut Batch { shared: &self.shared, local: is_on.then_some(local), end, joined: false });
-            true
+            HOT.with(|hot| {
+                let is_on = self.begin(hot, &mut local);
+                hot.left.set(hot.left.get().saturating_sub(1));
+                // In a lane of several threads nobody else comes between.
+                let lane = local.lane.clone().filter(|lane| lane.ring.is_none());
+                let end = lane.as_ref().map(|lane| lock(&lane.end));
+                hot.recorder.set(0);
+                fill(&mut Batch { shared, place: is_on.then_some((hot, &*local)), end, joined: false });
+                hot.recorder.set(shared.number);
+                true
+            })
         });
         if done != Ok(true) {
-            self.shared.dropped.fetch_add(1, Ordering::Relaxed);
+            shared.dropped.fetch_add(1, Ordering::Relaxed);
         }
     }
 
@@ -280,8 +306,8 @@ impl Drop for Owner {
 #[derive(Debug)]
 pub struct Batch<'a> {
     shared: &'a Shared,
-    /// `None` where nothing is recorded any more.
-    local: Option<&'a mut Local>,
+    /// The thread's. `None` where nothing is recorded any more.
+    place: Option<(&'a Hot, &'a Local)>,
     /// Held where the lane has no ring.
     end: Option<MutexGuard<'a, LaneEnd>>,
     joined: bool,
@@ -290,11 +316,11 @@ pub struct Batch<'a> {
 impl Batch<'_> {
     /// Records one of them.
     pub fn record(&mut self, keyspace: u32, key: &[u8], detail: Detail<'_>) {
-        let Some(local) = &mut self.local else {
+        let Some((hot, local)) = self.place else {
             self.shared.dropped.fetch_add(1, Ordering::Relaxed);
             return;
         };
-        self.shared.put_in(local, self.end.as_deref_mut(), (self.joined, keyspace), key, detail);
+        self.shared.put_in(hot, local, self.end.as_deref_mut(), (self.joined, keyspace), key, detail);
         self.joined = true;
     }
 }

@@ -7,13 +7,12 @@ use std::time::Duration;
 use cairn_kv::{
     AddU64, Append, Builder, Db, Durability, Keyspace, KeyspaceOptions, MergeOperator, list_keyspaces_in,
 };
-use cairn_trace::Recorder;
 use cairn_trace::kv::{TracedDb, TracedKeyspace};
 use cairn_vfs::{ErrorKind, Fs};
 
 use crate::args::kv::{At, Operator, WriteArgs};
 use crate::error::{Error, Result};
-use crate::output::note;
+use crate::recording;
 
 /// The keyspace that every store has.
 const DEFAULT: &str = "default";
@@ -101,11 +100,7 @@ pub fn write(fs: &Arc<dyn Fs>, at: &At, write: Option<&WriteArgs>) -> Result<Sto
 /// Opens a store whose operations are recorded where `cairn trace record` asks for it. A trace that cannot be written is no reason to refuse the store.
 fn traced(builder: Builder) -> Result<TracedDb> {
     let db = builder.open()?;
-    let recorder = Recorder::from_env("cairn kv").unwrap_or_else(|error| {
-        note(&format!("operations are not recorded: {error}"));
-        None
-    });
-    Ok(TracedDb::new(db, recorder))
+    Ok(TracedDb::new(db, recording::begin("cairn kv")))
 }
 
 /// Opens the store in `path` as a whole. `alternative` is what a user may do when somebody else has it open.
@@ -154,9 +149,7 @@ fn builder(fs: &Arc<dyn Fs>, path: &Path, known: &[Known]) -> Builder {
 impl Drop for Store {
     fn drop(&mut self) {
         // The recorder's end by itself could tell nobody that the disk was full.
-        if let Some(Err(error)) = self.db.recorder().map(Recorder::finish) {
-            note(&format!("not all operations are recorded: {error}"));
-        }
+        recording::end(self.db.recorder());
     }
 }
 

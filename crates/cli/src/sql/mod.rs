@@ -39,6 +39,7 @@ use crate::args::shell::{Mode, ShellArgs, SqlArgs, SqlCommand};
 use crate::error::{Error, Result};
 use crate::interrupt::Asked;
 use crate::output::Outcome;
+use crate::recording;
 
 use print::Look;
 use shell::Shell;
@@ -60,6 +61,7 @@ pub fn run(fs: &Arc<dyn Fs>, args: SqlArgs) -> Result<Outcome> {
 fn shell(fs: &Arc<dyn Fs>, args: &ShellArgs) -> Result<Outcome> {
     let database = open::open(fs, args.database.as_deref(), &args.open)?;
     let connection = database.connect();
+    let recorder = recording::begin("cairn sql");
     let canceller = connection.canceller();
     let asked = Asked::catch(move || canceller.cancel())?;
     let path = args.database.as_ref().map(|path| path.display().to_string());
@@ -79,7 +81,9 @@ fn shell(fs: &Arc<dyn Fs>, args: &ShellArgs) -> Result<Outcome> {
     };
     let mut shell = Shell::new(Arc::clone(fs), connection, name, look, asked);
     shell.keeps_going = args.keep_going;
+    shell.recorder = recorder;
     let ran = run_all(&mut shell, args);
+    recording::end(shell.recorder.as_ref());
     // What was shown before an error is shown.
     let flushed = shell.out.flush();
     ran.and(flushed)?;

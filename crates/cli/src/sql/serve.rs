@@ -4,12 +4,13 @@ use std::io::{self, BufRead, IsTerminal, Write};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
-use cairn_server::{Level, Limits, Log, Passwords, Server, Verifier, is_name};
+use cairn_server::{Level, Limits, Log, Observer, Passwords, Server, Verifier, is_name};
 use cairn_vfs::Fs;
 
 use crate::args::shell::{PasswdArgs, ServeArgs};
 use crate::error::{Error, Result};
 use crate::output::Outcome;
+use crate::recording;
 
 use super::open::open;
 
@@ -24,7 +25,15 @@ pub fn serve(fs: &Arc<dyn Fs>, args: &ServeArgs) -> Result<Outcome> {
             say(format_args!("{level}: {line}"));
         }
     });
-    let mut builder = Server::builder(database).limits(limits(args)).log(log).trust_socket(args.trust_socket);
+    let recorder = recording::begin("cairn sql serve");
+    let observer = recorder.clone().map_or_else(Observer::default, |recorder| {
+        Observer::new(move |sql, rows| recorder.statement(sql, rows))
+    });
+    let mut builder = Server::builder(database)
+        .limits(limits(args))
+        .log(log)
+        .observer(observer)
+        .trust_socket(args.trust_socket);
     let default = SocketAddr::from((Ipv4Addr::LOCALHOST, PORT));
     let default = (args.listen.is_empty() && args.socket.is_empty()).then_some(default);
     for address in args.listen.iter().copied().chain(default) {
@@ -52,7 +61,9 @@ pub fn serve(fs: &Arc<dyn Fs>, args: &ServeArgs) -> Result<Outcome> {
         let directory = path.parent().unwrap_or(path).display();
         say(format_args!("listening on {}: psql -h {directory} -p {}", path.display(), args.socket_port));
     }
-    server.run()?;
+    let ran = server.run();
+    recording::end(recorder.as_ref());
+    ran?;
     Ok(Outcome::Done)
 }
 

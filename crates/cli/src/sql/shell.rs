@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use cairn_sql::{Connection, Outcome, Statement, StatementKind, TransactionStatus};
+use cairn_trace::Recorder;
 use cairn_vfs::{Clock, Fs, SystemClock};
 
 use crate::error::{Error, Result};
@@ -36,6 +37,8 @@ pub struct Shell {
     pub look: Look,
     /// Where they go.
     pub out: Sink,
+    /// Who records its statements.
+    pub recorder: Option<Recorder>,
     /// Whether Ctrl-C was pressed.
     pub asked: Asked,
     /// Whether an error does not end what runs.
@@ -67,6 +70,7 @@ impl Shell {
             name,
             look,
             out: Sink::stdout(),
+            recorder: None,
             asked,
             keeps_going: false,
             is_interactive: false,
@@ -172,6 +176,12 @@ impl Shell {
         if statement.kind() == StatementKind::Empty {
             return Ok(());
         }
+        let recorder = self.recorder.as_ref();
+        let record = |rows: Option<u64>| {
+            if let Some(recorder) = recorder {
+                recorder.statement(statement.sql(), rows.unwrap_or(0));
+            }
+        };
         let tag = match self.connection.run(&statement, &[])? {
             Outcome::Rows(mut rows) => {
                 let gives_rows = is_query(&statement);
@@ -183,10 +193,12 @@ impl Shell {
                     printer.row(&mut self.out, &row)?;
                 }
                 printer.end(&mut self.out)?;
+                let tag = rows.tag();
                 if gives_rows {
+                    record(tag.rows);
                     return Ok(());
                 }
-                rows.tag()
+                tag
             }
             Outcome::Done(tag) => tag,
             Outcome::CopyIn(mut copy) => {
@@ -201,9 +213,11 @@ impl Shell {
                 while let Some(bytes) = copy.next()? {
                     self.out.bytes(&bytes)?;
                 }
+                record(copy.tag().rows);
                 return Ok(());
             }
         };
+        record(tag.rows);
         if self.is_interactive { self.out.line(tag) } else { Ok(()) }
     }
 

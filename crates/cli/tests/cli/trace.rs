@@ -129,6 +129,40 @@ fn leftovers_are_not_reported() {
     assert!(text.contains("\"trace\":\"r\"") && !text.contains("r.1"), "{text}");
 }
 
+/// Goal: the shell's statements are in the trace with their rows, those that fail are not, and the shell goes on. Method: a script under `record`.
+#[cfg(feature = "sql")]
+#[test]
+fn statements_are_recorded() {
+    let scratch = Scratch::new();
+    scratch.write(
+        "s.sql",
+        "CREATE TABLE t (a int PRIMARY KEY);\nINSERT INTO t VALUES (1), (2);\nINSERT INTO t VALUES (1);\nSELECT * FROM t;\n\
+         SELECT a FROM t WHERE a = 2;\n",
+    );
+    let program = env!("CARGO_BIN_EXE_cairn");
+    let words = format!("trace record -o r --keys raw -- {program} sql d.db --keep-going -f s.sql");
+    let ran = scratch.run(&words);
+    assert!(
+        ran.err.contains("duplicate key") && ran.text().contains("r: 4 operations"),
+        "{}{}",
+        ran.text(),
+        ran.err
+    );
+    let dump = scratch.run("trace dump r").ended(0).text();
+    let lines: Vec<&str> = dump.lines().skip(1).collect();
+    assert_eq!(lines.len(), 4, "{dump}");
+    for (line, (text, rows)) in lines.iter().zip([
+        ("CREATE TABLE t", "0"),
+        ("INSERT INTO t VALUES (1), (2)", "2"),
+        ("SELECT * FROM t", "2"),
+        ("WHERE a = 2", "1"),
+    ]) {
+        assert!(line.contains(text) && line.contains(&format!(",{rows},")), "{line}");
+    }
+    let stats = scratch.run("trace stats r").ended(0).text();
+    assert!(stats.contains("statement"), "{stats}");
+}
+
 /// Goal: a store is of use though its trace cannot be written. Method: an environment that names no place.
 #[test]
 fn a_trace_that_cannot_be_written_is_told() {

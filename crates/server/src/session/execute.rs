@@ -77,17 +77,22 @@ impl<S: Read + Write> Session<S> {
 
     fn run_portal(&mut self, portal: &Portal, name: &str, most: u32) -> Result<Progress, Trouble> {
         let is_open = !self.is_implicit && self.connection.status() == TransactionStatus::Open;
-        let Session { wire, connection, limits, entry, .. } = self;
+        let Session { wire, connection, limits, entry, observer, .. } = self;
+        let sql = portal.prepared.statement.sql();
         let tag = match connection.run(&portal.prepared.statement, &portal.parameters)? {
             Outcome::Done(tag) => tag,
             Outcome::Rows(rows) => {
                 let columns = rows::columns_of(&portal.prepared.statement, &rows);
                 let formats = &portal.formats;
-                return Running { wire, rows, columns, formats, limits, entry, name, is_open }.go(most);
+                let mut running = Running { wire, rows, columns, formats, limits, entry, name, is_open };
+                let progress = running.go(most)?;
+                observer.tell(sql, running.rows.tag().rows.unwrap_or(0));
+                return Ok(progress);
             }
             Outcome::CopyIn(copy) => copy::copy_in(wire, copy, limits.message_bytes_max)?,
             Outcome::CopyOut(copy) => copy::copy_out(wire, copy)?,
         };
+        observer.tell(sql, tag.rows.unwrap_or(0));
         backend::command_complete(&mut wire.out, tag);
         Ok(Progress::Done)
     }
@@ -118,7 +123,7 @@ enum Next {
 
 impl<S: Read + Write> Running<'_, '_, S> {
     /// Sends rows, some at a time when `most` is not 0, until there are no more or the client wants something else.
-    fn go(mut self, mut most: u32) -> Result<Progress, Trouble> {
+    fn go(&mut self, mut most: u32) -> Result<Progress, Trouble> {
         let mut sent_before = 0;
         loop {
             let mut left = if most == 0 { u64::MAX } else { most.into() };
@@ -176,7 +181,7 @@ impl<S: Read + Write> Running<'_, '_, S> {
     }
 
     /// Computes the rows that are left and keeps them.
-    fn keep(mut self) -> Result<Progress, Trouble> {
+    fn keep(&mut self) -> Result<Progress, Trouble> {
         let mut kept = Kept::default();
         while let Some(row) = self.rows.next()? {
             rows::data_row(&mut kept.messages, &self.columns, self.formats, &row);

@@ -31,6 +31,7 @@ use crate::error::{Failure, ProtocolError};
 use crate::limits::Limits;
 use crate::net::transport::SharedSocket;
 use crate::net::wire::{Lost, Wire};
+use crate::observer::Observer;
 use crate::registry::{Doom, Entry, State};
 use crate::sqlstate;
 
@@ -92,6 +93,7 @@ pub struct Session<S: Read + Write = SharedSocket> {
     connection: Connection,
     entry: Arc<Entry>,
     limits: Arc<Limits>,
+    observer: Observer,
     /// Prepared statements; the one without a name has the empty one.
     statements: HashMap<String, Arc<Prepared>>,
     unnamed: Option<Arc<Prepared>>,
@@ -114,6 +116,7 @@ impl<S: Read + Write> Session<S> {
             connection,
             entry,
             limits,
+            observer: Observer::default(),
             statements: HashMap::new(),
             unnamed: None,
             portals: HashMap::new(),
@@ -123,6 +126,12 @@ impl<S: Read + Write> Session<S> {
             is_skipping: false,
             is_implicit: false,
         }
+    }
+
+    /// Tells of its statements.
+    #[must_use]
+    pub fn observed_by(self, observer: Observer) -> Self {
+        Session { observer, ..self }
     }
 
     /// Serves the client until it goes, or has to.

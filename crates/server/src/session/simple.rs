@@ -79,7 +79,7 @@ impl<S: Read + Write> Session<S> {
     }
 
     fn run_statement(&mut self, statement: &Statement) -> Result<(), Trouble> {
-        let Session { wire, connection, limits, .. } = self;
+        let Session { wire, connection, limits, observer, .. } = self;
         let tag = match connection.run(statement, &[])? {
             Outcome::Done(tag) => tag,
             Outcome::Rows(mut rows) => {
@@ -94,6 +94,7 @@ impl<S: Read + Write> Session<S> {
             Outcome::CopyIn(copy) => copy::copy_in(wire, copy, limits.message_bytes_max)?,
             Outcome::CopyOut(copy) => copy::copy_out(wire, copy)?,
         };
+        observer.tell(statement.sql(), tag.rows.unwrap_or(0));
         backend::command_complete(&mut wire.out, tag);
         Ok(())
     }

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use cairn_server::{Limits, Server, Shutdown};
+use cairn_server::{Limits, Observer, Server, Shutdown};
 use cairn_sql::Database;
 use cairn_vfs::{MemFs, thread};
 use tempfile::TempDir;
@@ -29,10 +29,15 @@ impl Host {
     }
 
     pub fn with(limits: Limits) -> Host {
+        Host::observed_by(limits, Observer::default())
+    }
+
+    pub fn observed_by(limits: Limits, observer: Observer) -> Host {
         let database = Database::builder().fs(Arc::new(MemFs::new())).open("test.db").unwrap();
         let folder = tempfile::tempdir().unwrap();
         let server =
-            Server::builder(database.clone()).socket(folder.path(), 1).limits(limits).bind().unwrap();
+            Server::builder(database.clone()).socket(folder.path(), 1).limits(limits).observer(observer);
+        let server = server.bind().unwrap();
         let stop = server.shutdown_handle();
         let running = Some(thread::spawn("server", move || server.run()).unwrap());
         Host { folder, database, stop, running }

@@ -1,3 +1,5 @@
+use cairn_server::{Limits, Observer};
+
 use crate::client::{Client, Host, bind, close, describe, execute, flush, parse, query, sync};
 
 /// Goal: a statement is prepared, described, bound and run, by name and without, as text and binary.
@@ -26,6 +28,41 @@ fn prepared_statements() {
     assert_eq!(told, "1\n2\nT a:23 b:25\nD 00000007|seven\nC SELECT 1\nZ I\n");
     assert_eq!(client.ask(&[close(b'S', "i"), close(b'S', "never"), sync()]), "3\n3\nZ I\n");
     assert_eq!(client.ask(&[bind("", "i", false, &[]), sync()]), "E ERROR 26000\nZ I\n");
+}
+
+/// Goal: an observer is told of statements that end well, once each, with their rows. Method: both protocols; rows taken in parts, given up, and kept while others run; failures.
+#[test]
+fn statements_are_observed() {
+    let (said, hears) = std::sync::mpsc::channel();
+    let said = std::sync::Mutex::new(said);
+    let observer = Observer::new(move |sql, rows| said.lock().unwrap().send((sql.to_owned(), rows)).unwrap());
+    let host = Host::observed_by(Limits::default(), observer);
+    let mut client = host.session();
+    client.query("CREATE TABLE t (a int PRIMARY KEY); INSERT INTO t VALUES (1), (2), (3)");
+    client.query("INSERT INTO t VALUES (1)");
+    client.query("SELECT a FROM t WHERE a > 1");
+    let select = |name: &str| [parse(name, "SELECT a FROM t", &[]), bind(name, name, false, &[])].concat();
+    client.ask(&[select(""), execute("", 0), sync()]);
+    client.ask(&[select(""), execute("", 2), execute("", 2), sync()]);
+    client.ask(&[select("given up"), execute("given up", 2), sync()]);
+    client.ask(&[select("kept"), execute("kept", 1), parse("", "DELETE FROM t WHERE a = $1", &[23]), sync()]);
+    client.ask(&[bind("", "", false, &[Some(b"3")]), execute("", 0), sync()]);
+    client.ask(&[bind("", "", false, &[Some(b"x")]), execute("", 0), sync()]);
+    drop(client);
+    host.end().unwrap();
+    let seen: Vec<(String, u64)> = hears.iter().collect();
+    let expected = [
+        ("CREATE TABLE t (a int PRIMARY KEY)", 0),
+        ("INSERT INTO t VALUES (1), (2), (3)", 3),
+        ("SELECT a FROM t WHERE a > 1", 2),
+        ("SELECT a FROM t", 3),
+        ("SELECT a FROM t", 3),
+        ("SELECT a FROM t", 2),
+        ("SELECT a FROM t", 3),
+        ("DELETE FROM t WHERE a = $1", 1),
+    ];
+    let seen: Vec<(&str, u64)> = seen.iter().map(|(sql, rows)| (sql.trim(), *rows)).collect();
+    assert_eq!(seen, expected);
 }
 
 /// Goal: after an error everything up to Sync is passed over, and what was done before in the same batch is taken back.

@@ -13,7 +13,7 @@ use super::ring::WORDS;
 use super::shared::Shared;
 
 /// Between two looks: while much comes, while anything comes, and while nothing has come for a while.
-const NAP_SHORT: Duration = Duration::from_micros(500);
+const NAP_SHORT: Duration = Duration::from_micros(250);
 const NAP_USUAL: Duration = Duration::from_millis(8);
 const NAP_LONG: Duration = Duration::from_millis(128);
 /// Usual naps without anything, until they become long.

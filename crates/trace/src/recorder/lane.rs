@@ -10,7 +10,7 @@ use crate::writer::Pending;
 /// Of one thread at a time; or, without a ring, of all threads that found none left.
 #[derive(Debug)]
 pub(super) struct Lane {
-    pub ring: Option<Ring>,
+    pub ring: Option<&'static Ring>,
     /// Where what is taken out of the ring goes. Whoever holds it may take out.
     pub end: Mutex<LaneEnd>,
     /// A thread has it.
@@ -30,7 +30,7 @@ pub(super) struct LaneEnd {
 impl Lane {
     pub fn new(number: u32, has_ring: bool) -> Lane {
         Lane {
-            ring: if has_ring { Ring::new() } else { None },
+            ring: has_ring.then(Ring::take),
             end: Mutex::new(LaneEnd { pending: Pending::new(number), now_ns: 0, has_of_batch: false }),
             is_taken: AtomicBool::new(false),
         }
@@ -45,5 +45,14 @@ impl Lane {
     /// Leaves it to others. What is in it stays until it is taken out.
     pub fn leave(&self) {
         self.is_taken.store(false, Ordering::Release);
+    }
+}
+
+impl Drop for Lane {
+    fn drop(&mut self) {
+        // No recorder is left whose operations could go in.
+        if let Some(ring) = self.ring {
+            ring.give_back();
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! What a thread remembers of the recorder that it records with.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::sync::{Arc, Weak};
 
 use super::lane::Lane;
@@ -8,13 +8,20 @@ use super::ring::{Place, Ring};
 use super::shared::Shared;
 
 thread_local! {
+    pub(super) static HOT: Hot = const {
+        Hot {
+            recorder: Cell::new(0),
+            ring: Cell::new(None),
+            place: Place::new(),
+            epoch: Cell::new(0),
+            left: Cell::new(0),
+        }
+    };
+
     pub(super) static LOCAL: RefCell<Local> = const {
         RefCell::new(Local {
             recorder: 0,
             lane: None,
-            place: None,
-            epoch: 0,
-            left: 0,
             step: 0,
             now_ns: 0,
             is_told: false,
@@ -24,18 +31,26 @@ thread_local! {
     };
 }
 
-/// A thread's place in its lane.
+/// All that an operation needs while nothing is special. It has nothing to drop, so that nobody asks whether it is still there.
+#[derive(Debug)]
+pub(super) struct Hot {
+    /// The number of the recorder whose ring this is. 0 for none, and while a batch is recorded.
+    pub recorder: Cell<u64>,
+    pub ring: Cell<Option<&'static Ring>>,
+    pub place: Place,
+    /// The recorder's when the clock was last looked at.
+    pub epoch: Cell<u64>,
+    /// Operations until the next look at the clock.
+    pub left: Cell<u32>,
+}
+
+/// A thread's lane, and what it is about the clock.
 #[derive(Debug)]
 pub(super) struct Local {
     /// The recorder's number; 0 for none.
     pub recorder: u64,
     pub lane: Option<Arc<Lane>>,
-    /// `None` where the lane has no ring.
-    pub place: Option<Place>,
-    /// The recorder's when the clock was last looked at.
-    pub epoch: u64,
-    /// Operations until the next look at the clock, and from that one to the next but one.
-    pub left: u32,
+    /// Operations from the next look at the clock to the one after it.
     pub step: u32,
     /// The clock at the last look, and whether the lane knows of it.
     pub now_ns: u64,
@@ -48,7 +63,7 @@ pub(super) struct Local {
 impl Local {
     /// Goes over to a recorder.
     #[cold]
-    pub fn adopt(&mut self, shared: &Arc<Shared>) {
+    pub fn adopt(&mut self, hot: &Hot, shared: &Arc<Shared>) {
         if let Some(lane) = self.lane.take() {
             self.others.push((self.recorder, std::mem::take(&mut self.shared), lane));
         }
@@ -61,14 +76,20 @@ impl Local {
                 shared.free_lane()
             }
         };
-        self.place = lane.ring.as_ref().map(Ring::place);
+        if let Some(ring) = lane.ring {
+            ring.enter(&hot.place);
+        }
+        hot.ring.set(lane.ring);
+        hot.left.set(0);
         (self.recorder, self.shared, self.lane) = (shared.number, Arc::downgrade(shared), Some(lane));
-        (self.left, self.step, self.now_ns, self.is_told) = (0, 0, 0, false);
+        (self.step, self.now_ns, self.is_told) = (0, 0, false);
     }
 }
 
 impl Drop for Local {
     fn drop(&mut self) {
+        // What the thread does after this is not recorded.
+        HOT.with(|hot| hot.recorder.set(0));
         let lanes = self.lane.iter().chain(self.others.iter().map(|(_, _, lane)| lane));
         lanes.for_each(|lane| lane.leave());
     }

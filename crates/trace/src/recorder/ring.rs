@@ -12,14 +12,15 @@
 //! that matter; the tail is stored with release and loaded with acquire, and so is the head. Keys stand here as they are: their hashes
 //! are made by whoever takes them out, away from the program's own path.
 
+use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use cairn_vfs::sync::Line;
+use cairn_vfs::sync::{Line, Mutex, lock};
 
 use crate::event::Detail;
 
-/// Words of a ring, 128 KiB: some five thousand operations on keys of 16 bytes.
-pub(super) const WORDS: usize = 1 << 14;
+/// Words of a ring, 64 KiB: some 2,700 operations on keys of 16 bytes. More would take more of the caches from the program.
+pub(super) const WORDS: usize = 1 << 13;
 /// Longer keys do not go through a ring.
 pub(super) const KEY_BYTES: usize = 1024;
 
@@ -35,7 +36,7 @@ const NUMBER_SHIFT: u32 = 32;
 const _: () = assert!(KEY_BYTES < 1 << 12 && (KEY_BYTES / 8 + 2) * 4 < WORDS);
 
 /// The first word of an operation. `None` for one that is rare or large, and does not go through a ring.
-#[inline]
+#[inline(always)]
 pub(super) fn operation(keyspace: u32, key: &[u8], detail: Detail<'_>, joined: bool) -> Option<u64> {
     let (kind, state, number) = match detail {
         Detail::Get(Some(None)) => (0, 0, 0),
@@ -70,31 +71,51 @@ pub(super) enum Item<'a> {
 }
 
 /// Where the thread that puts in stands.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Default)]
 pub(super) struct Place {
-    tail: u64,
-    /// The head when it was last looked at.
-    head: u64,
+    tail: Cell<u64>,
+    /// How far it may go by the head when that was last looked at.
+    limit: Cell<u64>,
 }
+
+impl Place {
+    pub const fn new() -> Place {
+        Place { tail: Cell::new(0), limit: Cell::new(0) }
+    }
+}
+
+/// Rings that no recorder uses. They serve for as long as the process lives, so that a thread can keep to its ring without counting
+/// who else does.
+static FREE: Mutex<Vec<&'static Ring>> = Mutex::new(Vec::new());
 
 /// Words that one thread puts in and one at a time takes out.
 #[derive(Debug)]
 pub(super) struct Ring {
-    words: Box<[AtomicU64; WORDS]>,
+    words: [AtomicU64; WORDS],
     head: Line<AtomicU64>,
     tail: Line<AtomicU64>,
 }
 
 impl Ring {
-    /// An empty one. `None` where there is no memory of this size, which does not happen.
-    pub fn new() -> Option<Ring> {
-        let words: Box<[AtomicU64]> = (0..WORDS).map(|_| AtomicU64::new(0)).collect();
-        Some(Ring { words: words.try_into().ok()?, head: Line::default(), tail: Line::default() })
+    /// An empty one, for [`Ring::give_back`] when it is not needed any more.
+    pub fn take() -> &'static Ring {
+        let free = lock(&FREE).pop();
+        free.unwrap_or_else(|| {
+            let words = [const { AtomicU64::new(0) }; WORDS];
+            Box::leak(Box::new(Ring { words, head: Line::default(), tail: Line::default() }))
+        })
     }
 
-    /// Where the thread that takes the ring over begins.
-    pub fn place(&self) -> Place {
-        Place { tail: self.tail.0.load(Ordering::Acquire), head: self.head.0.load(Ordering::Acquire) }
+    /// It serves another recorder. What is in it is lost.
+    pub fn give_back(&'static self) {
+        self.head.0.store(self.tail.0.load(Ordering::Acquire), Ordering::Release);
+        lock(&FREE).push(self);
+    }
+
+    /// The calling thread takes the ring over.
+    pub fn enter(&self, place: &Place) {
+        place.tail.set(self.tail.0.load(Ordering::Acquire));
+        place.limit.set(self.head.0.load(Ordering::Acquire) + WORDS as u64);
     }
 
     #[inline]
@@ -104,18 +125,26 @@ impl Ring {
     }
 
     /// Puts an operation in. False where there is no room.
-    #[inline]
-    pub fn push(&self, place: &mut Place, operation: u64, key: &[u8]) -> bool {
-        let end = place.tail + 1 + key.len().div_ceil(8) as u64;
+    #[inline(always)]
+    pub fn push(&self, place: &Place, operation: u64, key: &[u8]) -> bool {
+        let tail = place.tail.get();
+        let end = tail + 1 + key.len().div_ceil(8) as u64;
         if !self.has_room(place, end) {
             return false;
         }
-        self.word(place.tail).store(operation, Ordering::Relaxed);
+        self.word(tail).store(operation, Ordering::Relaxed);
         let (words, rest) = key.as_chunks::<8>();
-        let mut at = place.tail + 1;
-        for word in words {
-            self.word(at).store(u64::from_le_bytes(*word), Ordering::Relaxed);
-            at += 1;
+        let put = |at: u64, word: &[u8; 8]| self.word(at).store(u64::from_le_bytes(*word), Ordering::Relaxed);
+        let at = tail + 1 + words.len() as u64;
+        match words {
+            // The usual lengths without a loop, which the compiler would make one for long keys.
+            [] => {}
+            [one] => put(tail + 1, one),
+            [one, two] => {
+                put(tail + 1, one);
+                put(tail + 2, two);
+            }
+            more => (tail + 1..).zip(more).for_each(|(at, word)| put(at, word)),
         }
         if !rest.is_empty() {
             let mut word = [0; 8];
@@ -128,39 +157,41 @@ impl Ring {
 
     /// Puts the time of the operations that follow in. False where there is no room.
     #[inline]
-    pub fn push_time(&self, place: &mut Place, now_ns: u64) -> bool {
-        let end = place.tail + 1;
-        if !self.has_room(place, end) {
+    pub fn push_time(&self, place: &Place, now_ns: u64) -> bool {
+        let tail = place.tail.get();
+        if !self.has_room(place, tail + 1) {
             return false;
         }
-        self.word(place.tail).store(now_ns << 4 | TIME, Ordering::Relaxed);
-        self.show(place, end);
+        self.word(tail).store(now_ns << 4 | TIME, Ordering::Relaxed);
+        self.show(place, tail + 1);
         true
     }
 
     #[inline]
-    fn has_room(&self, place: &mut Place, end: u64) -> bool {
-        if end - place.head > WORDS as u64 {
-            // ORDER: what was taken out has been read before its words are used again.
-            place.head = self.head.0.load(Ordering::Acquire);
-        }
-        end - place.head <= WORDS as u64
+    fn has_room(&self, place: &Place, end: u64) -> bool {
+        end <= place.limit.get() || end <= self.look_at_head(place)
+    }
+
+    #[cold]
+    fn look_at_head(&self, place: &Place) -> u64 {
+        // ORDER: what was taken out has been read before its words are used again.
+        let limit = self.head.0.load(Ordering::Acquire) + WORDS as u64;
+        place.limit.set(limit);
+        limit
     }
 
     #[inline]
-    fn show(&self, place: &mut Place, end: u64) {
-        place.tail = end;
+    fn show(&self, place: &Place, end: u64) {
+        place.tail.set(end);
         // ORDER: who sees the tail sees the words before it.
         self.tail.0.store(end, Ordering::Release);
     }
 
     /// More than half of it is not taken out yet.
     #[inline]
-    pub fn is_filling(&self, place: &mut Place) -> bool {
-        if place.tail - place.head > WORDS as u64 / 2 {
-            place.head = self.head.0.load(Ordering::Acquire);
-        }
-        place.tail - place.head > WORDS as u64 / 2
+    pub fn is_filling(&self, place: &Place) -> bool {
+        let is_past = |limit: u64| place.tail.get() + WORDS as u64 / 2 > limit;
+        is_past(place.limit.get()) && is_past(self.look_at_head(place))
     }
 
     /// Words that are not taken out yet.
@@ -226,7 +257,7 @@ mod tests {
     /// Goal: operations of each kind and size come out as they went in, and those that do not fit are refused.
     #[test]
     fn what_goes_in_comes_out() {
-        let (ring, long) = (Ring::new().unwrap(), [7; KEY_BYTES + 1]);
+        let (ring, long) = (Ring::take(), [7; KEY_BYTES + 1]);
         let details = [
             Detail::Get(None),
             Detail::Get(Some(None)),
@@ -241,14 +272,15 @@ mod tests {
             Detail::Block { bytes: 4096, hit: Some(true) },
             Detail::Block { bytes: 1, hit: Some(false) },
         ];
-        let mut place = ring.place();
+        let place = Place::new();
+        ring.enter(&place);
         for (number, detail) in details.iter().enumerate() {
             let key = &long[..[0, 1, 7, 8, 9, 16, KEY_BYTES][number % 7]];
             let joined = number % 2 == 1;
             let keyspace = number as u32 * 372;
-            assert!(ring.push_time(&mut place, number as u64 * 1_000));
+            assert!(ring.push_time(&place, number as u64 * 1_000));
             let first = operation(keyspace, key, *detail, joined).unwrap();
-            assert!(ring.push(&mut place, first, key));
+            assert!(ring.push(&place, first, key));
             let mut items = 0;
             ring.drain(u64::MAX, |item| {
                 match items {
@@ -269,16 +301,16 @@ mod tests {
     /// of all lengths, some thousand times round.
     #[test]
     fn round_and_round() {
-        let ring = Ring::new().unwrap();
-        let (mut place, mut rng) = (ring.place(), SeededRng::new(3));
+        let (ring, place, mut rng) = (Ring::take(), Place::new(), SeededRng::new(3));
+        ring.enter(&place);
         let (mut put, mut taken) = (0_u64, 0_u64);
         let key_of = |number: u64| vec![number as u8; (number * 7 % 41) as usize];
         for _ in 0..2_000 {
             loop {
                 let key = key_of(put);
                 let first = operation(0, &key, Detail::Put(put & 0xffff), false).unwrap();
-                if !ring.push(&mut place, first, &key) {
-                    assert!(ring.is_filling(&mut place) && ring.used() > WORDS as u64 - 8);
+                if !ring.push(&place, first, &key) {
+                    assert!(ring.is_filling(&place) && ring.used() > WORDS as u64 - 8);
                     break;
                 }
                 put += 1;
@@ -297,14 +329,15 @@ mod tests {
     #[test]
     fn two_threads() {
         const COUNT: u64 = 300_000;
-        let ring = Ring::new().unwrap();
+        let ring = Ring::take();
         thread::scope(|scope| {
             scope.spawn(|| {
-                let mut place = ring.place();
+                let place = Place::new();
+                ring.enter(&place);
                 for number in 0..COUNT {
                     let key = number.to_le_bytes();
                     let first = operation(0, &key, Detail::Put(number), false).unwrap();
-                    while !ring.push(&mut place, first, &key) {
+                    while !ring.push(&place, first, &key) {
                         thread::yield_now();
                     }
                 }

@@ -10,7 +10,7 @@ use cairn_vfs::{Clock, Fs, Rng, SystemRng, thread};
 
 use super::helper::Bell;
 use super::lane::{Lane, LaneEnd};
-use super::local::Local;
+use super::local::{Hot, Local};
 use super::ring::{self, Item, Ring};
 use super::{Options, Summary};
 use crate::error::{Error, Result};
@@ -41,7 +41,7 @@ pub(super) struct Shared {
     /// False once nothing is recorded any more.
     pub on: AtomicBool,
     /// Changes when threads should look at the clock: time has passed, or the recording is over.
-    pub epoch: AtomicU64,
+    epoch: AtomicU64,
     pub dropped: AtomicU64,
     keys: KeyForm,
     /// Hashes up to here are recorded.
@@ -106,6 +106,12 @@ impl Shared {
         Ok(Arc::new(shared))
     }
 
+    /// Changes when threads should look at the clock.
+    #[inline]
+    pub fn epoch(&self) -> u64 {
+        self.epoch.load(Ordering::Relaxed)
+    }
+
     /// The lanes that there are.
     pub fn lanes(&self) -> Vec<Arc<Lane>> {
         lock(&self.lanes).clone()
@@ -132,7 +138,7 @@ impl Shared {
     }
 
     /// Notes when the operations that follow are, and how many of them there may be before the next look. False where nothing is recorded any more.
-    pub fn look_at_clock(&self, local: &mut Local) -> bool {
+    pub fn look_at_clock(&self, hot: &Hot, local: &mut Local) -> bool {
         let epoch = self.epoch.load(Ordering::Acquire);
         if !self.on.load(Ordering::Relaxed) {
             return false;
@@ -140,18 +146,19 @@ impl Shared {
         let now_ns = self.now_ns();
         let is_rare = now_ns.saturating_sub(local.now_ns) >= FREQUENT_NS;
         local.step = if is_rare { 1 } else { (local.step * 2).clamp(1, CLOCK_EVERY) };
-        (local.epoch, local.left) = (epoch, local.step);
+        hot.epoch.set(epoch);
+        hot.left.set(local.step);
         let is_new = now_ns != local.now_ns || !local.is_told;
         (local.now_ns, local.is_told) = (now_ns, true);
         if let Some(lane) = &local.lane
-            && let (Some(ring), Some(place)) = (&lane.ring, &mut local.place)
+            && let Some(ring) = lane.ring
         {
-            if is_new && !ring.push_time(place, now_ns) {
+            if is_new && !ring.push_time(&hot.place, now_ns) {
                 let mut end = lock(&lane.end);
                 self.drain(lane, &mut end, u64::MAX);
                 end.now_ns = now_ns;
             }
-            if ring.is_filling(place) {
+            if ring.is_filling(&hot.place) {
                 self.bell.ring();
             }
         }
@@ -164,19 +171,19 @@ impl Shared {
     }
 
     /// Records an operation of the thread whose place this is. `end` is its lane's where that is held already.
-    #[inline]
     pub fn put_in(
         &self,
-        local: &mut Local,
+        hot: &Hot,
+        local: &Local,
         end: Option<&mut LaneEnd>,
         (joined, keyspace): (bool, u32),
         key: &[u8],
         detail: Detail<'_>,
     ) {
-        let is_in = ring::operation(keyspace, key, detail, joined).is_some_and(|operation| {
-            let ring = local.lane.as_ref().and_then(|lane| lane.ring.as_ref());
-            ring.zip(local.place.as_mut()).is_some_and(|(ring, place)| ring.push(place, operation, key))
-        });
+        let operation = ring::operation(keyspace, key, detail, joined);
+        let is_in = operation
+            .zip(hot.ring.get())
+            .is_some_and(|(operation, ring)| ring.push(&hot.place, operation, key));
         if !is_in {
             self.put_past_ring(local, end, (joined, keyspace), key, detail);
         }
@@ -202,7 +209,7 @@ impl Shared {
 
     /// Takes what is in a lane's ring out of it, so many words at once, and writes what makes a block.
     pub fn drain(&self, lane: &Lane, end: &mut LaneEnd, words_max: u64) {
-        let Some(ring) = &lane.ring else { return };
+        let Some(ring) = lane.ring else { return };
         ring.drain(words_max, |item| match item {
             Item::Time(now_ns) => end.now_ns = now_ns,
             Item::Operation { joined, keyspace, key, detail } => {
@@ -255,7 +262,7 @@ impl Shared {
         self.tended_ns.store(now_ns, Ordering::Relaxed);
         let mut most = 0;
         for lane in self.lanes() {
-            let mut used = lane.ring.as_ref().map_or(0, Ring::used);
+            let mut used = lane.ring.map_or(0, Ring::used);
             most = most.max(used);
             loop {
                 let mut end = lock(&lane.end);
