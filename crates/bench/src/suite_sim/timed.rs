@@ -14,10 +14,13 @@ use super::files::measure_syncs;
 use super::{Case, Comparison, Data, Opener, Totals, compare, drive, measure_codecs};
 use crate::error::Result;
 use crate::process::Stop;
-use crate::procfs::{cpu_secs, stolen_secs};
+use crate::procfs::{cpu_secs, own_cpu_secs, stolen_secs};
 
 /// Seconds of a pilot run.
-const PILOT_SECS: f64 = 2.0;
+const PILOT_SECS: f64 = 5.0;
+
+/// Steps until cost of a write and worth of cores fit each other.
+const PILOT_STEPS: usize = 4;
 
 /// This machine, with the costs that operations of this store have on it, as far as it has its cores for itself. No figure of the run that
 /// is predicted goes into it.
@@ -29,21 +32,22 @@ fn machine(config: &Config, data: &Data, opener: &Opener, dir: &Path, stop: &Sto
     // These stores fit into the page cache: files are written to the disk, and not read from it.
     hardware.page_cache_hit = 1.0;
     measure_syncs(&mut hardware.disk, dir, config.options.target_file_size_base)?;
-    hardware.cores = shared_cores(config, &hardware, data, opener, &dir.join("pilot"), stop)?;
+    work_side_by_side(config, &mut hardware, data, opener, &dir.join("pilot"), stop)?;
     Ok(hardware)
 }
 
-/// What the cores are worth to threads of one store that work side by side: they hand memtables from core to core, take each other's caches,
-/// and take turns on a core. Costs are measured one after another. So a pilot run, leveled whatever the case is, tells the processor
-/// time that a write takes in all when everything is at work, and what the model thinks that it takes.
-fn shared_cores(
+/// What operations take when threads of one store work side by side: they hand memtables from core to core, take each other's caches, and
+/// take turns on a core. Costs are measured one after another. So a pilot run, leveled whatever the case is, tells the processor
+/// time that a write takes the thread that writes, and all threads together, when everything is at work. The first is the cost of a write; what
+/// the model thinks of the second, over what it was, is what the cores are worth.
+fn work_side_by_side(
     config: &Config,
-    hardware: &Hardware,
+    hardware: &mut Hardware,
     data: &Data,
     opener: &Opener,
     dir: &Path,
     stop: &Stop,
-) -> Result<f64> {
+) -> Result<()> {
     let most = thread::available_parallelism() as f64;
     let mut pilot = config.clone();
     pilot.options.compaction_style = CompactionStyle::Leveled;
@@ -51,13 +55,20 @@ fn shared_cores(
     pilot.workload.traffic = Traffic::Unlimited;
     pilot.duration_secs = PILOT_SECS;
     pilot.seed = config.seed.wrapping_add(1);
-    pilot.hardware = Hardware { cores: most, ..hardware.clone() };
     let ran = write_for_its_time(&mut pilot, data, opener, dir, stop)?;
-    let predicted = super::predict(&pilot)?;
-    let writes = predicted.user_mb_per_sec * 1e6 / config.entry_bytes() as f64;
-    let expected = predicted.cpu * most / writes;
-    let taken = ran.cpu_secs / ran.writes as f64;
-    Ok((most * expected / taken).clamp(1.0, most))
+    let (own, taken) = (ran.own_cpu_secs / ran.writes as f64, ran.cpu_secs / ran.writes as f64);
+    pilot.hardware = Hardware { cores: most, ..hardware.clone() };
+    let mut cores = most;
+    // Cores that are worth less lengthen writes too, which must not count twice.
+    for _ in 0..PILOT_STEPS {
+        pilot.hardware.cpu.put_us = own * 1e6 * cores / most;
+        let predicted = super::predict(&pilot)?;
+        let writes = predicted.user_mb_per_sec * 1e6 / config.entry_bytes() as f64;
+        let expected = predicted.cpu * most / writes;
+        cores = (most * expected / taken).clamp(1.0, most);
+    }
+    (hardware.cores, hardware.cpu.put_us) = (cores, pilot.hardware.cpu.put_us);
+    Ok(())
 }
 
 /// Runs for real, with measurements of the machine before, between and after them: what else goes on below a virtual machine makes it
@@ -103,6 +114,8 @@ struct Ran {
     stall_secs: f64,
     /// Processor time of all threads.
     cpu_secs: f64,
+    /// Of it, of the one that writes.
+    own_cpu_secs: f64,
     /// Of all cores together, what the host gave to others.
     stolen_secs: f64,
     flush_bytes: f64,
@@ -118,6 +131,7 @@ impl Ran {
             secs: self.secs + other.secs,
             stall_secs: self.stall_secs + other.stall_secs,
             cpu_secs: self.cpu_secs + other.cpu_secs,
+            own_cpu_secs: self.own_cpu_secs + other.own_cpu_secs,
             stolen_secs: self.stolen_secs + other.stolen_secs,
             flush_bytes: self.flush_bytes + other.flush_bytes,
             compact_write_bytes: self.compact_write_bytes + other.compact_write_bytes,
@@ -183,7 +197,7 @@ fn write_for_its_time(
         _ => f64::INFINITY,
     };
     let clock = SystemClock::new();
-    let (start, worked, stolen) = (clock.now(), cpu_secs(), stolen_secs());
+    let (start, worked, own, stolen) = (clock.now(), cpu_secs(), own_cpu_secs(), stolen_secs());
     let (mut writes, mut secs) = (0u64, 0.0);
     while secs < config.duration_secs {
         for _ in 0..64 {
@@ -199,8 +213,10 @@ fn write_for_its_time(
         }
         stop.check()?;
     }
-    let cpu_secs = cpu_secs().zip(worked).map_or(0.0, |(now, then)| now - then);
-    let stolen_secs = stolen_secs().zip(stolen).map_or(0.0, |(now, then)| now - then);
+    let since = |now: Option<f64>, then: Option<f64>| now.zip(then).map_or(0.0, |(now, then)| now - then);
+    let cpu_secs = since(cpu_secs(), worked);
+    let own_cpu_secs = since(own_cpu_secs(), own);
+    let stolen_secs = since(stolen_secs(), stolen);
     let Totals { stall_secs, flush_bytes, compact_write_bytes, .. } = store.totals().since(before);
     Ok(Ran {
         version: store.version(),
@@ -208,6 +224,7 @@ fn write_for_its_time(
         secs,
         stall_secs,
         cpu_secs,
+        own_cpu_secs,
         stolen_secs,
         flush_bytes,
         compact_write_bytes,
