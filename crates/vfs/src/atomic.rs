@@ -47,7 +47,7 @@ impl AtomicFile {
             let opened = fs.open(&temporary, OpenOptions::create());
             let file: Arc<dyn File> = Arc::from(opened.map_err(|error| match fs.exists(&temporary) {
                 // Nobody asked for a temporary file: what is in the way is in the way of `path`.
-                Ok(false) => Error { path: path.to_owned(), ..error },
+                Ok(false) if error.path == temporary => Error { path: path.to_owned(), ..error },
                 _ => error,
             })?);
             file.try_lock()?;

@@ -84,7 +84,18 @@ pub struct Error {
 }
 
 fn told(operation: Operation, path: &Path, offset: Option<u64>, source: &io::Error) -> String {
+    use io::ErrorKind::{IsADirectory, NotADirectory, NotFound};
+    let is_named = !path.as_os_str().is_empty();
     let path = path.display();
+    // Names that people type: whatever they are for, what is wrong is said in the same words.
+    match (operation, source.kind()) {
+        (Operation::Open | Operation::Stat | Operation::ReadDir, NotFound) if is_named => {
+            return format!("{path} is not there");
+        }
+        (Operation::Open, IsADirectory) => return format!("{path} is a directory, expected a file"),
+        (Operation::ReadDir, NotADirectory) => return format!("{path} is a file, expected a directory"),
+        _ => {}
+    }
     // What the system says of a lock that somebody has, "temporarily unavailable", says nothing to who meets it.
     if operation == Operation::Lock
         && source.kind() == io::ErrorKind::WouldBlock

@@ -59,6 +59,7 @@ impl Fs for StdFs {
             Some(errno) if options.direct && errno == Errno::INVAL.raw_os_error() => {
                 wrap(io::Error::new(io::ErrorKind::Unsupported, "the file system has no direct I/O"))
             }
+            _ if options.create != Create::Never => not_made(path, source),
             _ => wrap(source),
         })?;
         let metadata = file.metadata().map_err(wrap)?;
@@ -74,7 +75,7 @@ impl Fs for StdFs {
         let mut open = fs::OpenOptions::new();
         // For writing alone: a pipe that we could read as well would not wait for its reader, and would lose what nobody has read.
         open.write(true).truncate(true);
-        let file = repeat(|| open.open(path)).map_err(wrap)?;
+        let file = repeat(|| open.open(path)).map_err(|source| not_made(path, source))?;
         let metadata = file.metadata().map_err(wrap)?;
         let in_order = has_no_offsets(metadata.file_type());
         let (id, access, direct) = (id_of(&metadata), Access::ReadWrite, false);
@@ -144,6 +145,17 @@ impl Fs for StdFs {
         repeat(|| open.open(path))
             .and_then(|directory| directory.sync_all())
             .map_err(|source| Error::new(Operation::SyncDir, path, source))
+    }
+}
+
+/// The error of a file that could not be made: of its directory, where it is that which is missing.
+fn not_made(path: &Path, source: io::Error) -> Error {
+    let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty());
+    match dir {
+        Some(dir) if source.kind() == io::ErrorKind::NotFound && !dir.exists() => {
+            Error::new(Operation::Open, dir, source)
+        }
+        _ => Error::new(Operation::Open, path, source),
     }
 }
 

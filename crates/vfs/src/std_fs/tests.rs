@@ -28,10 +28,37 @@ fn errors_say_what_and_where() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("missing");
     let error = StdFs::new().open(&path, OpenOptions::read()).unwrap_err().to_string();
-    assert!(error.starts_with("cannot open ") && error.contains("missing: No such file"), "{error}");
+    assert_eq!(error, format!("{} is not there", path.display()));
     let file = StdFs::new().open(&path, OpenOptions::create()).unwrap();
     let error = file.read_at(&mut [0; 4], u64::MAX).unwrap_err().to_string();
     assert!(error.contains("cannot read ") && error.contains("at offset 18446744073709551615"), "{error}");
+}
+
+/// Goal: what is not there, and what is something else, is said in the same words whatever was done with the name. Method: a file and a directory in each other's
+/// place, a name of nothing, a file to be made in a directory that is missing.
+#[test]
+fn names_are_told_in_the_same_words() {
+    let directory = tempfile::tempdir().unwrap();
+    let fs = StdFs::new();
+    let at = |name: &str| directory.path().join(name);
+    drop(fs.open(&at("file"), OpenOptions::create()).unwrap());
+    fs.create_dir_all(&at("dir")).unwrap();
+    let told = |path: &Path, words: &str, error: Error| {
+        assert_eq!(error.to_string(), format!("{} {words}", path.display()));
+    };
+    for options in [OpenOptions::read(), OpenOptions::write()] {
+        told(&at("no"), "is not there", fs.open(&at("no"), options).unwrap_err());
+    }
+    told(&at("no"), "is not there", fs.metadata(&at("no")).unwrap_err());
+    told(&at("no"), "is not there", fs.read_dir(&at("no")).unwrap_err());
+    told(&at("file"), "is a file, expected a directory", fs.read_dir(&at("file")).unwrap_err());
+    for options in [OpenOptions::read(), OpenOptions::write(), OpenOptions::create()] {
+        told(&at("dir"), "is a directory, expected a file", fs.open(&at("dir"), options).unwrap_err());
+    }
+    for options in [OpenOptions::create(), OpenOptions::create_new()] {
+        told(&at("no"), "is not there", fs.open(&at("no/file"), options).unwrap_err());
+    }
+    told(&at("no"), "is not there", fs.open_stream(&at("no/file")).unwrap_err());
 }
 
 /// Goal: reserved space does not change the length, and the fall-back paths stay quiet.
