@@ -21,6 +21,16 @@ pub enum Error {
         /// What was found and what was expected.
         what: String,
     },
+    /// The file is something else than was expected: it does not begin as one of these does.
+    #[error("{} is no {expected}: it {what}", file.display())]
+    Foreign {
+        /// The file.
+        file: PathBuf,
+        /// What it should have been, such as `constant store`.
+        expected: &'static str,
+        /// How it begins instead, or does not.
+        what: String,
+    },
     /// The file is sound but needs a version, size or feature that is not here.
     #[error("{} cannot be used: {what}", file.display())]
     Unsupported {
@@ -69,7 +79,7 @@ impl Error {
         match self {
             Error::Vfs(error) => error.kind(),
             Error::Corruption { .. } | Error::Mismatch { .. } => ErrorKind::Corruption,
-            Error::Unsupported { .. } => ErrorKind::Unsupported,
+            Error::Unsupported { .. } | Error::Foreign { .. } => ErrorKind::Unsupported,
             Error::Invalid { .. } => ErrorKind::Invalid,
             Error::Poisoned { .. } => ErrorKind::Poisoned,
         }

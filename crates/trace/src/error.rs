@@ -12,8 +12,14 @@ pub enum Error {
     /// The file system failed.
     #[error(transparent)]
     Vfs(#[from] Arc<cairn_vfs::Error>),
-    /// The file is no trace, or its sound blocks do not hold what a writer of this format writes.
-    #[error("{} is no sound trace, offset {offset}: {what}", file.display())]
+    /// The file is something else: it does not begin as a trace does.
+    #[error("{} is no trace: it does not begin with CAIRNTRC", file.display())]
+    Foreign {
+        /// The file.
+        file: PathBuf,
+    },
+    /// The header of a trace, or its sound blocks, do not hold what a writer of this format writes.
+    #[error("{} is damaged at offset {offset}: {what}", file.display())]
     Corruption {
         /// The file.
         file: PathBuf,
@@ -62,7 +68,7 @@ impl Error {
         match self {
             Error::Vfs(error) => error.kind(),
             Error::Corruption { .. } => ErrorKind::Corruption,
-            Error::Unsupported { .. } => ErrorKind::Unsupported,
+            Error::Unsupported { .. } | Error::Foreign { .. } => ErrorKind::Unsupported,
             Error::Input { .. } | Error::Invalid { .. } => ErrorKind::Invalid,
         }
     }

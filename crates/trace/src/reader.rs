@@ -77,8 +77,8 @@ impl std::fmt::Debug for Trace {
 impl Trace {
     /// Opens a trace and checks every block; cost: one pass over the file at the speed of memory or disk.
     ///
-    /// Errors: [`Error::Vfs`]; [`Error::Corruption`] for a file that does not begin as a trace; [`Error::Unsupported`] for another
-    /// version. A trace that is cut or damaged later on is no error: see [`Trace::ending`].
+    /// Errors: [`Error::Vfs`]; [`Error::Foreign`] for a file that does not begin as a trace; [`Error::Corruption`] for one whose header is damaged;
+    /// [`Error::Unsupported`] for another version. A trace that is cut or damaged later on is no error: see [`Trace::ending`].
     pub fn open(fs: &dyn Fs, path: &Path) -> Result<Trace> {
         let file = fs.open(path, OpenOptions::read())?;
         let map = file.map()?;
@@ -87,6 +87,9 @@ impl Trace {
     }
 
     fn over(map: Map, path: &Path) -> Result<Trace> {
+        if !map.starts_with(&format::MAGIC) {
+            return Err(Error::Foreign { file: path.to_owned() });
+        }
         let (header, begin) = Header::decode(&map).map_err(|error| match error.version {
             true => Error::Unsupported { file: path.to_owned(), what: error.what },
             false => Error::corruption(path, 0, error.what),

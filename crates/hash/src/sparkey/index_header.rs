@@ -107,7 +107,7 @@ impl IndexHeader {
 
     /// Decodes a header and checks everything that can be checked without the log and the slots.
     pub(super) fn decode(path: &Path, bytes: &[u8; INDEX_HEADER_BYTES], file_bytes: u64) -> Result<Self> {
-        check_magic(path, u32_at(bytes, 0), MAGIC, LOG_MAGIC, ["a Sparkey index", "a Sparkey log"])?;
+        check_magic(path, u32_at(bytes, 0), MAGIC, LOG_MAGIC, ["Sparkey index", "Sparkey log"])?;
         let (major, minor) = (u32_at(bytes, 4), u32_at(bytes, 8));
         if major != MAJOR || minor > MINOR {
             let what = format!("index version {major}.{minor}; {MAJOR}.0 and {MAJOR}.{MINOR} are supported");

@@ -133,7 +133,7 @@ impl LogHeader {
 
     /// Decodes a header and checks everything that can be checked without reading records.
     pub(super) fn decode(path: &Path, bytes: &[u8; LOG_HEADER_BYTES], file_bytes: u64) -> Result<Self> {
-        check_magic(path, u32_at(bytes, 0), MAGIC, INDEX_MAGIC, ["a Sparkey log", "a Sparkey index"])?;
+        check_magic(path, u32_at(bytes, 0), MAGIC, INDEX_MAGIC, ["Sparkey log", "Sparkey index"])?;
         let (major, minor) = (u32_at(bytes, 4), u32_at(bytes, 8));
         if major != MAJOR || minor > MINOR {
             let what = format!("log version {major}.{minor}; {MAJOR}.{MINOR} is supported");
@@ -216,15 +216,21 @@ impl LogHeader {
 }
 
 /// Tells a file of this kind from the other kind and from foreign files.
-pub(super) fn check_magic(path: &Path, found: u32, wanted: u32, other: u32, kinds: [&str; 2]) -> Result<()> {
+pub(super) fn check_magic(
+    path: &Path,
+    found: u32,
+    wanted: u32,
+    other: u32,
+    kinds: [&'static str; 2],
+) -> Result<()> {
     if found == wanted {
         return Ok(());
     }
-    let [kind, other_kind] = kinds;
+    let [expected, other_kind] = kinds;
     let what = if found == other {
-        format!("this is {other_kind}, {kind} was expected")
+        format!("begins as a {other_kind} does")
     } else {
-        format!("not {kind}: magic {found:#010x}, expected {wanted:#010x}")
+        format!("begins with {found:#010x}, not with {wanted:#010x}")
     };
-    Err(Error::corruption(path, 0, what))
+    Err(Error::Foreign { file: path.to_owned(), expected, what })
 }

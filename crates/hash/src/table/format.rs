@@ -167,21 +167,15 @@ impl Header {
 
     /// Reads and checks the first page of `file`, whose length is `file_bytes`.
     pub fn decode(file: &Path, page: &[u8], file_bytes: u64) -> Result<Header> {
+        // Of what was cut off within the first word, too, what is there is looked at.
         let begins_like_one = page.iter().zip(&MAGIC).all(|(found, expected)| found == expected);
-        if page.len() < PAGE_BYTES as usize && !begins_like_one {
-            let what = "not a Cairn table: the file does not begin with CAIRNTBL".to_owned();
-            return Err(Error::Unsupported { file: file.to_owned(), what });
+        if page.is_empty() || !begins_like_one {
+            let what = "does not begin with CAIRNTBL".to_owned();
+            return Err(Error::Foreign { file: file.to_owned(), expected: "constant store", what });
         }
         let page = page.get(..PAGE_BYTES as usize).ok_or_else(|| {
             Error::corruption(file, 0, format!("{file_bytes} bytes long, expected at least {PAGE_BYTES}"))
         })?;
-        if page[..8] != MAGIC {
-            return Err(Error::corruption(
-                file,
-                0,
-                "not a Cairn table: the file does not begin with CAIRNTBL",
-            ));
-        }
         let version = word32(page, 8);
         if version != VERSION {
             let what = format!(

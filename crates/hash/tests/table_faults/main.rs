@@ -143,7 +143,7 @@ fn names(fs: &FaultFs) -> Vec<String> {
 
 /// True for what a reader may say of a damaged file.
 fn is_damage(error: &Error) -> bool {
-    matches!(error, Error::Corruption { .. } | Error::Unsupported { .. })
+    matches!(error, Error::Corruption { .. } | Error::Unsupported { .. } | Error::Foreign { .. })
 }
 
 fn soak() -> bool {

@@ -30,6 +30,7 @@ fn set(at: usize, field: &[u8]) -> impl Fn(&mut Vec<u8>) + '_ {
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Expected {
     Corruption(u64),
+    Foreign,
     Unsupported,
     Mismatch,
 }
@@ -38,6 +39,7 @@ fn check(what: &str, name: &str, result: crate::Result<SparkeyReader>, expected:
     let error = result.expect_err(what);
     let (file, found) = match &error {
         Error::Corruption { file, offset, .. } => (file, Expected::Corruption(*offset)),
+        Error::Foreign { file, .. } => (file, Expected::Foreign),
         Error::Unsupported { file, .. } => (file, Expected::Unsupported),
         Error::Mismatch { file, .. } => (file, Expected::Mismatch),
         other => panic!("{what}: {other}"),
@@ -49,11 +51,11 @@ fn check(what: &str, name: &str, result: crate::Result<SparkeyReader>, expected:
 /// Goal: each field of a log's header that makes no sense is an error that names it. Method: change one at a time.
 #[test]
 fn log_header_checks() {
-    use Expected::{Corruption, Mismatch, Unsupported};
+    use Expected::{Corruption, Foreign, Mismatch, Unsupported};
     let huge = u64::MAX.to_le_bytes();
     let cases: [(&str, usize, &[u8], Expected); 18] = [
-        ("magic", 0, b"\0", Corruption(0)),
-        ("an index's magic", 0, &[0x8f, 0x31, 0x11, 0x9a], Corruption(0)),
+        ("magic", 0, b"\0", Foreign),
+        ("an index's magic", 0, &[0x8f, 0x31, 0x11, 0x9a], Foreign),
         ("major too new", 4, &[2], Unsupported),
         ("major too old", 4, &[0], Unsupported),
         ("minor too new", 8, &[1], Unsupported),
@@ -88,11 +90,11 @@ fn log_header_checks() {
 /// Goal: each field of an index's header that makes no sense is an error that names it. Method: as above.
 #[test]
 fn index_header_checks() {
-    use Expected::{Corruption, Mismatch, Unsupported};
+    use Expected::{Corruption, Foreign, Mismatch, Unsupported};
     let huge = u64::MAX.to_le_bytes();
     let cases: [(&str, usize, &[u8], Expected); 19] = [
-        ("magic", 0, b"\0", Corruption(0)),
-        ("a log's magic", 0, &[0x95, 0x9c, 0xb3, 0x49], Corruption(0)),
+        ("magic", 0, b"\0", Foreign),
+        ("a log's magic", 0, &[0x95, 0x9c, 0xb3, 0x49], Foreign),
         ("major", 4, &[2], Unsupported),
         ("minor too new", 8, &[2], Unsupported),
         ("another identifier", 12, &[8], Mismatch),
