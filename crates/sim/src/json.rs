@@ -19,6 +19,11 @@ const SYNTAX: [(&str, &str); 9] = [
 
 /// Parses JSON. Errors: [`Error::Parse`] with the line, and the path of the setting that the place belongs to.
 pub fn parse<T: DeserializeOwned>(text: &str, file: &str) -> Result<T> {
+    parse_at(text).map_err(|(line, what)| Error::parse(file, line, what))
+}
+
+/// As [`parse`], for callers with an error of their own. Errors: the line, counted from 1, and what is wrong there.
+pub fn parse_at<T: DeserializeOwned>(text: &str) -> std::result::Result<T, (usize, String)> {
     serde_json::from_str(text).map_err(|error| {
         let line = error.line().max(1);
         let message = error.to_string();
@@ -30,7 +35,7 @@ pub fn parse<T: DeserializeOwned>(text: &str, file: &str) -> Result<T> {
         if what.contains(&format!("`{name}`")) {
             path = parent.to_owned();
         }
-        Error::parse(file, line, if path.is_empty() { what } else { format!("{path}: {what}") })
+        (line, if path.is_empty() { what } else { format!("{path}: {what}") })
     })
 }
 
@@ -67,10 +72,53 @@ pub fn in_words(message: &str) -> String {
         Some((found, expected)) => {
             format!("found {}, expected {}", found_words(found), expected_words(expected))
         }
-        None => {
-            message.replace("unknown variant ", "unknown name ").replace("unknown field ", "unknown setting ")
-        }
+        None => match message.strip_prefix("unknown field ") {
+            Some(field) => format!("unknown setting {}", few(field)),
+            None => message.replace("unknown variant ", "unknown name "),
+        },
     }
+}
+
+/// Settings that are all named where another one was expected.
+const NAMED_MAX: usize = 12;
+
+/// What a parser says of a name and of those that it knows; of many only those that are spelt nearly so.
+fn few(message: &str) -> String {
+    let names: Vec<&str> = message.split('`').skip(1).step_by(2).collect();
+    let Some((name, known)) = names.split_first().filter(|(_, known)| known.len() > NAMED_MAX) else {
+        return message.to_owned();
+    };
+    let mut near: Vec<(usize, &str)> = known.iter().map(|known| (steps(name, known), *known)).collect();
+    near.sort_unstable();
+    let most = (name.len() / 3).max(1);
+    let near: Vec<String> = near
+        .iter()
+        .filter(|(steps, _)| *steps <= most)
+        .take(3)
+        .map(|(_, known)| format!("`{known}`"))
+        .collect();
+    match near.is_empty() {
+        true => format!("`{name}`, expected one of {}", known.len()),
+        false => format!("`{name}`, expected {} or another of {}", near.join(", "), known.len()),
+    }
+}
+
+/// Letters to be put in, taken out or changed until one name is the other (Levenshtein).
+fn steps(from: &str, to: &str) -> usize {
+    let to: Vec<char> = to.chars().collect();
+    let mut row: Vec<usize> = (0..=to.len()).collect();
+    for (at, letter) in from.chars().enumerate() {
+        let mut before = at;
+        let mut left = at + 1;
+        let mut next = vec![left];
+        for (known, above) in to.iter().zip(row.iter().skip(1)) {
+            left = (before + usize::from(*known != letter)).min(left + 1).min(above + 1);
+            next.push(left);
+            before = *above;
+        }
+        row = next;
+    }
+    row.last().copied().unwrap_or_default()
 }
 
 fn found_words(found: &str) -> String {
@@ -232,6 +280,24 @@ mod tests {
         }
         let error = Config::from_json("{\"options\": 5}", "run.json").unwrap_err().to_string();
         assert!(error.contains("options: found 5, expected an object"), "{error}");
+    }
+
+    /// Goal: of many settings only those are named that may have been meant. Method: names that are nearly right, and one that is not.
+    #[test]
+    fn near_settings_are_named() {
+        assert_eq!(["", "keys", "kyes", "kes"].map(|name| steps(name, "keys")), [4, 0, 2, 1]);
+        for (text, said) in [
+            (
+                "write_bufer_size",
+                "unknown setting `write_bufer_size`, expected `write_buffer_size` or another of ",
+            ),
+            ("nope", "unknown setting `nope`, expected one of "),
+        ] {
+            let error =
+                Config::from_json(&format!("{{\"options\": {{\"{text}\": 1}}}}"), "run.json").unwrap_err();
+            let error = error.to_string();
+            assert!(error.contains(said) && error.len() < 150, "{error}");
+        }
     }
 
     /// Goal: what is wrong is named with its line. Method: bad values of several kinds, an unknown key, broken JSON.

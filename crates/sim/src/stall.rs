@@ -3,6 +3,8 @@
 //! RocksDB's rules: three causes in a fixed order; a delayed rate that is cut by a fifth while debt grows, by two fifths near a
 //! stop, and raised by a quarter while debt falls. Cairn's: a speed that falls geometrically between a soft and a hard limit.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
 use crate::options::{CompactionStyle, Engine, Options};
@@ -17,6 +19,16 @@ pub enum Cause {
     LevelZero,
     /// Too much is left to compact.
     PendingCompaction,
+}
+
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Cause::Memtables => "memtables wait for their flush",
+            Cause::LevelZero => "level 0 has too many files",
+            Cause::PendingCompaction => "too much is left to compact",
+        })
+    }
 }
 
 impl Cause {
@@ -50,6 +62,16 @@ pub enum Stall {
     Delayed(Cause),
     /// Wait.
     Stopped(Cause),
+}
+
+impl fmt::Display for Stall {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Stall::None => f.write_str("none"),
+            Stall::Delayed(cause) => write!(f, "delayed: {cause}"),
+            Stall::Stopped(cause) => write!(f, "stopped: {cause}"),
+        }
+    }
 }
 
 impl Stall {

@@ -6,6 +6,8 @@ mod share;
 #[cfg(test)]
 mod tests;
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
 pub use flow::{Capacity, Flow};
@@ -27,6 +29,19 @@ pub enum Resource {
     Cpu,
     /// The rate limiter.
     RateLimiter,
+}
+
+impl fmt::Display for Resource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Resource::DiskRead => "the disk's read bandwidth",
+            Resource::DiskWrite => "the disk's write bandwidth",
+            Resource::DiskMixed => "the disk's bandwidth for reads and writes together",
+            Resource::DiskRequests => "the disk's requests a second",
+            Resource::Cpu => "the processor's cores",
+            Resource::RateLimiter => "the rate limiter's budget",
+        })
+    }
 }
 
 /// How many there are.
