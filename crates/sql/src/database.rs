@@ -258,7 +258,7 @@ impl Builder {
     pub fn open(&self, path: impl AsRef<Path>) -> Result<Database> {
         let path = path.as_ref();
         if self.read_only && !self.fs.exists(path).map_err(cairn_table::Error::from)? {
-            let what = format!("{}: there is no such database", path.display());
+            let what = format!("{} is not there", path.display());
             return Err(Error::new(UNDEFINED_FILE, what));
         }
         let mut options = Options::default();

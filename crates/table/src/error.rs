@@ -32,7 +32,7 @@ pub enum Error {
         what: String,
     },
     /// A file with bytes that begin no database. Nothing was written to it.
-    #[error("{} is not a database: an empty file was expected, or one that a database was made in", file.display())]
+    #[error("{} is no database: an empty file was expected, or one that a database was made in", file.display())]
     NotADatabase {
         /// The file.
         file: PathBuf,

@@ -10,7 +10,7 @@ use super::Promise;
 use super::bytes::bytes_between;
 use super::{file, number};
 
-/// A shell on a database, or one of the other things to do with one. A DATABASE is a file, with its log in a folder beside it.
+/// A shell on a database, or one of the other things to do with one. A DATABASE is a file with its log beside it: NAME, NAME-log and NAME-pages belong together.
 #[derive(Debug, Args)]
 #[command(
     args_conflicts_with_subcommands = true,
@@ -232,7 +232,7 @@ pub struct PasswdArgs {
 pub struct BackupArgs {
     /// Database to copy
     pub database: PathBuf,
-    /// File to write; must be absent
+    /// Database to write; must be absent. Its -log and -pages appear beside it
     #[arg(value_parser = file::to_make())]
     pub to: PathBuf,
 }

@@ -204,19 +204,28 @@ impl Store {
             return Ok(());
         }
         let end = Lsn(tail.reached().get());
-        let first = file.read(0)?.lsn();
+        // Before a page is read, of which the pool would say less.
         let any = logged(file)?;
-        let what = if first > end {
+        let wrong = if any > end {
+            format!(
+                "the log was on the disk up to {any} when pages were written, and it ends at {end}: all or a part of it was removed, or it is another database's"
+            )
+        } else {
+            let first = file.read(0)?.lsn();
+            if first <= end {
+                return Ok(());
+            }
             format!(
                 "its last change is at {first}, and the log ends at {end}: it was removed, or is another database's"
             )
-        } else if any > end {
-            format!(
-                "the log was on the disk up to {any} when pages were written, and it ends at {end}: a part of it was removed, or it is another database's"
-            )
-        } else {
-            return Ok(());
         };
+        // The usual reason: somebody has copied or moved the file alone.
+        let [log, pages] = ["-log", "-pages"].map(|suffix| beside(file.path(), suffix));
+        let what = format!(
+            "{wrong}; {} and {} belong to the file and go where it goes, or a backup (`cairn sql backup`) takes all of it",
+            log.display(),
+            pages.display()
+        );
         Err(Error::Corruption { file: file.path().to_owned(), page: 0, what })
     }
 
