@@ -206,12 +206,13 @@ impl Backups {
         self.delete_all(&[id])
     }
 
-    /// Removes all backups but the newest `keep`. Errors: as [`Backups::delete`].
-    pub fn purge(&self, keep: usize) -> Result<()> {
+    /// Removes all backups but the newest `keep`, and returns the numbers of those that are gone. Errors: as [`Backups::delete`].
+    pub fn purge(&self, keep: usize) -> Result<Vec<u64>> {
         let numbers = self.numbers()?;
         let old = numbers.len().saturating_sub(keep);
         let old: Vec<u64> = numbers.iter().take(old).map(|(id, _)| *id).collect();
-        self.delete_all(&old)
+        self.delete_all(&old)?;
+        Ok(old)
     }
 
     fn delete_all(&self, ids: &[u64]) -> Result<()> {
