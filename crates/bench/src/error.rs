@@ -82,6 +82,14 @@ pub enum Error {
         /// What was found and what was expected.
         what: String,
     },
+    /// A file is no run that the lab has stored.
+    #[error("{} is no stored run: {what}", file.display())]
+    NoRun {
+        /// The file.
+        file: PathBuf,
+        /// What was found, and what was expected.
+        what: String,
+    },
     /// Another process that the lab started failed.
     #[error("{program} {what}")]
     Process {

@@ -85,15 +85,17 @@ pub struct Contender {
 }
 
 impl Contender {
-    /// One that cannot run.
+    /// One that cannot run. Its error may begin with its name, which is not said twice.
     pub fn left_out(name: &str, family: &str, why: &impl std::fmt::Display) -> Contender {
+        let why = why.to_string();
+        let named = [name, family].iter().find_map(|it| why.strip_prefix(*it)?.strip_prefix(": "));
         Contender {
             name: name.to_owned(),
             family: family.to_owned(),
             version: String::new(),
             ours: false,
             settings: BTreeMap::new(),
-            skipped: Some(why.to_string()),
+            skipped: Some(named.unwrap_or(&why).to_owned()),
         }
     }
 

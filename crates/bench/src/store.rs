@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use cairn_sim::json::{in_words, parse_at};
 use cairn_vfs::{AtomicFile, Fs, OpenOptions};
 
 use crate::error::{Error, Result};
@@ -40,20 +41,21 @@ pub fn save(fs: &Arc<dyn Fs>, dir: &Path, run: &Run) -> Result<PathBuf> {
     Ok(path)
 }
 
-/// Reads a stored run. Errors: [`Error::Input`] for a file that is none, or of another schema.
+/// Reads a stored run. Errors: [`Error::NoRun`] for a file that is none, or of another schema.
 pub fn load(fs: &dyn Fs, path: &Path) -> Result<Run> {
     let map = fs.open(path, OpenOptions::read())?.map()?;
-    let refuse = |line, what: String| Error::Input { file: path.to_owned(), line, what };
-    let value: serde_json::Value = serde_json::from_slice(&map[..])
-        .map_err(|error| refuse(Some(error.line() as u64), format!("not a stored run: {error}")))?;
+    let refuse = |what: String| Error::NoRun { file: path.to_owned(), what };
+    let text = std::str::from_utf8(&map[..]).map_err(|_| refuse("no text: expected UTF-8".to_owned()))?;
+    let value: serde_json::Value =
+        parse_at(text).map_err(|(line, what)| refuse(format!("line {line}: {what}")))?;
     let schema = value.get("schema").and_then(serde_json::Value::as_u64);
     if schema != Some(u64::from(SCHEMA_VERSION)) {
         let found = schema.map_or_else(|| "none".to_owned(), |schema| schema.to_string());
-        return Err(refuse(None, format!("schema {found}, expected {SCHEMA_VERSION}")));
+        return Err(refuse(format!("schema {found}, expected {SCHEMA_VERSION}")));
     }
     let is_old = value.get("stopped").is_none();
     let run = serde_json::from_value(value);
-    let mut run: Run = run.map_err(|error| refuse(None, format!("not a stored run: {error}")))?;
+    let mut run: Run = run.map_err(|error| refuse(in_words(&error.to_string())))?;
     if is_old {
         note_turns(&mut run);
     }
@@ -175,10 +177,12 @@ mod tests {
     fn foreign_files_are_refused() {
         let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
         for (name, text, word) in [
-            ("/a.json", "{\n\"schema\": 1,,", "line 2"),
+            ("/a.json", "{\n\"schema\": 1,,", "line 2: expected a name in double quotes"),
+            ("/e.json", "hello", "/e.json is no stored run: line 1: expected a value"),
+            ("/f.json", "\u{0}", "is no stored run: line 1"),
             ("/b.json", "{\"schema\": 99}", "schema 99, expected 1"),
             ("/c.json", "[1, 2]", "schema none"),
-            ("/d.json", "{\"schema\": 1}", "missing field"),
+            ("/d.json", "{\"schema\": 1}", "is missing"),
         ] {
             let file = fs.open(Path::new(name), OpenOptions::create_new()).unwrap();
             file.write_all_at(text.as_bytes(), 0).unwrap();

@@ -104,11 +104,13 @@ impl History {
     ///
     /// Errors: the store's own; there is none and it is not to be made.
     pub fn open(fs: &Arc<dyn Fs>, dir: &Path, create: bool) -> Result<History> {
-        if !create && !fs.exists(dir)? {
-            return Err(Error::invalid(format!(
-                "no history in {}: cairn bench record begins one",
-                dir.display()
-            )));
+        let is_there = fs.exists(dir)?;
+        if !create && !is_there {
+            let dir = dir.display();
+            return Err(Error::invalid(format!("{dir} is not there: `cairn bench record` begins a history")));
+        }
+        if is_there && !fs.metadata(dir)?.is_dir {
+            return Err(Error::invalid(format!("{} is a file, expected a directory", dir.display())));
         }
         let builder = Db::builder(dir)
             .fs(Arc::clone(fs))

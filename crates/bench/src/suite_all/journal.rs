@@ -97,11 +97,8 @@ impl Journal {
     pub fn open(fs: &Arc<dyn Fs>, dir: &Path) -> Result<Journal> {
         let path = dir.join(HEAD);
         if !fs.exists(&path)? {
-            return Err(Error::Input {
-                file: dir.to_owned(),
-                line: None,
-                what: format!("no run of `cairn bench all`: it has no {HEAD}"),
-            });
+            let what = format!("it has no {HEAD}, as one of `cairn bench all` has");
+            return Err(Error::NoRun { file: dir.to_owned(), what });
         }
         let head: Head = read(&**fs, &path)?;
         if head.schema != SCHEMA_VERSION {

@@ -51,6 +51,13 @@ pub struct CountJob {
     pub operations: u64,
 }
 
+/// The cases that the filter lets through.
+pub fn plan(options: &Options) -> Vec<CountCase> {
+    let wanted =
+        |case: &CountCase| options.filter.as_ref().is_none_or(|filter| case.name().contains(filter.as_str()));
+    CountCase::ALL.into_iter().filter(wanted).collect()
+}
+
 /// Counts every case. What fails is noted and the rest goes on; when `stop` is reached the run ends with what it has.
 ///
 /// Errors: options that make no sense; no valgrind.
@@ -59,9 +66,7 @@ pub fn run(options: &Options, progress: &dyn Progress, stop: &Stop) -> Result<Ru
         return Err(Error::invalid(format!("n {}: expected 1000 to 100000000", options.operations)));
     }
     let version = version()?;
-    let wanted =
-        |case: &CountCase| options.filter.as_ref().is_none_or(|filter| case.name().contains(filter.as_str()));
-    let cases: Vec<CountCase> = CountCase::ALL.into_iter().filter(wanted).collect();
+    let cases = plan(options);
     let begun = Begun::new(NAME, &options.work_dir, None)?;
     let mut recorder = Recorder::new(1);
     let stopped =

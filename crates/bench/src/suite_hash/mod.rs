@@ -8,6 +8,7 @@
 //! ```
 
 mod build;
+mod chosen;
 mod contenders;
 mod group;
 mod java;
@@ -17,6 +18,7 @@ mod options;
 mod plan;
 pub(crate) mod recorder;
 
+pub use chosen::chooses_anything;
 pub use options::{DataFile, JavaEffort, Matrix, Mode, Options};
 pub use plan::{Group, plan};
 pub use recorder::case_name;

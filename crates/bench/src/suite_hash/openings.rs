@@ -1,11 +1,11 @@
 //! Opening the stores of a group, with their files in memory and without.
 
 use super::group::GroupRun;
+use super::plan::cold_get;
 use super::recorder;
 use crate::error::{Error, Result};
 use crate::results::Case;
-use crate::runner::job::{Cell, Operation, Subject};
-use crate::workload::Workload;
+use crate::runner::job::Subject;
 
 impl GroupRun<'_, '_> {
     /// Opens each store anew in every round and asks it for one key; with `cold`, after its files have been dropped
@@ -45,8 +45,7 @@ impl GroupRun<'_, '_> {
     }
 
     fn cold_get_case(&self) -> Case {
-        let cell = Cell::new(Operation::GetTimed, &Workload::default());
-        Case { operation: "cold get".to_owned(), ..self.group.cell_case(cell, self.bench.data()) }
+        Case { operation: "cold get".to_owned(), ..self.group.cell_case(cold_get(), self.bench.data()) }
     }
 
     fn open_once(&mut self, subject: &Subject, cold: bool, open: &Case, get: &Case) -> Result<()> {

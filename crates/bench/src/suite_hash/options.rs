@@ -12,7 +12,7 @@ use crate::peers::sparkey_java::{Api, Choice};
 use crate::probe::ProbeEffort;
 use crate::runner::job::Effort;
 use crate::runner::worker::Worker;
-use crate::workload::{DEFAULT_SEED, Distribution, Lookup, Separator};
+use crate::workload::{DEFAULT_SEED, Distribution, Lookup, Separator, check_column};
 
 /// Which run this is; stored with the results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -236,6 +236,12 @@ impl Options {
             return Err(Error::invalid(format!("threads {threads}: expected 1 to 1024")));
         }
         Ok(())
+    }
+
+    /// Checks that the data file begins as one with the column of the key. Errors: the file system's; [`Error::Input`] for its header line.
+    pub fn check_data(&self) -> Result<()> {
+        let check = |data: &DataFile| check_column(&StdFs::new(), &data.path, data.separator, &data.column);
+        self.data.as_ref().map_or(Ok(()), check)
     }
 
     /// The filter, unless the run is for a dashboard.

@@ -41,11 +41,16 @@ impl Group {
 
     /// The case of an operation on this group.
     pub fn case(&self, operation: &str, data: &Dataset) -> Case {
+        let value_bytes = self.value_bytes.unwrap_or_else(|| data.mean_value_bytes());
+        self.case_over(operation, data.name(), data.len() as u64, value_bytes)
+    }
+
+    fn case_over(&self, operation: &str, dataset: &str, entries: u64, value_bytes: u32) -> Case {
         Case {
             operation: operation.to_owned(),
-            dataset: data.name().to_owned(),
-            entries: data.len() as u64,
-            value_bytes: self.value_bytes.unwrap_or_else(|| data.mean_value_bytes()),
+            dataset: dataset.to_owned(),
+            entries,
+            value_bytes,
             compression: self.compression.to_string(),
             keys: String::new(),
             distribution: String::new(),
@@ -53,16 +58,46 @@ impl Group {
         }
     }
 
+    /// The cases of this group as far as they are known before its data is made or read: how much a file has is not.
+    pub(super) fn foreseen(&self) -> Vec<Case> {
+        let (dataset, entries) = match &self.source {
+            DataSource::Synthetic { entries, .. } => (Dataset::SYNTHETIC, *entries),
+            DataSource::File { name, .. } => (name.as_str(), 0),
+        };
+        let case = |operation: &str| {
+            self.case_over(operation, dataset, entries, self.value_bytes.unwrap_or_default())
+        };
+        let openings: &[&str] = if self.openings { &["open", "cold open"] } else { &[] };
+        let mut cases: Vec<Case> = ["build", "size"].iter().chain(openings).map(|name| case(name)).collect();
+        cases.extend(self.cells.iter().map(|&cell| of_cell(cell, case(cell_operation(cell)))));
+        if self.openings {
+            cases.push(of_cell(cold_get(), case("cold get")));
+        }
+        cases
+    }
+
     /// The case of a cell.
     pub fn cell_case(&self, cell: Cell, data: &Dataset) -> Case {
-        let operation = if cell.operation == Operation::GetMany { "get_many" } else { "get" };
-        Case {
-            keys: cell.lookup.to_string(),
-            distribution: cell.distribution.to_string(),
-            threads: cell.threads,
-            ..self.case(operation, data)
-        }
+        of_cell(cell, self.case(cell_operation(cell), data))
     }
+}
+
+fn cell_operation(cell: Cell) -> &'static str {
+    if cell.operation == Operation::GetMany { "get_many" } else { "get" }
+}
+
+fn of_cell(cell: Cell, case: Case) -> Case {
+    Case {
+        keys: cell.lookup.to_string(),
+        distribution: cell.distribution.to_string(),
+        threads: cell.threads,
+        ..case
+    }
+}
+
+/// What is looked up once nothing is in memory.
+pub(super) fn cold_get() -> Cell {
+    Cell::new(Operation::GetTimed, &Workload::default())
 }
 
 /// All groups of a run.

@@ -254,7 +254,7 @@ fn a_run_is_complete() {
     assert_eq!((run.mode.as_str(), run.suite.as_str(), run.schema), ("quick", "hash", SCHEMA_VERSION));
     let skipped = run.contenders.iter().find(|contender| contender.name == "sparkey-java").unwrap();
     assert!(skipped.skipped.as_ref().unwrap().contains("no JDK"));
-    assert!(log.notes.borrow()[0].contains("sparkey-java is left out"));
+    assert!(log.notes.borrow()[0].contains("sparkey-java is left out: no JDK"));
     assert!(run.probes.iter().any(|probe| probe.name.starts_with("load generation")));
     assert_eq!(StdFs::new().read_dir(work.path()).unwrap(), Vec::<std::path::PathBuf>::new());
 }

@@ -21,7 +21,7 @@ mod tests;
 pub mod text;
 
 pub use options::Options;
-pub use sets::{DataSet, Suite};
+pub use sets::{CONTENDERS, DataSet, Suite};
 
 use crate::error::Result;
 use crate::process::Stop;

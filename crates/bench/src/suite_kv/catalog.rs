@@ -61,9 +61,14 @@ pub fn names() -> Vec<&'static str> {
     makers().into_iter().map(|(name, _)| name).collect()
 }
 
+/// The same, and those that take part where they are asked for only.
+pub fn all_names() -> Vec<&'static str> {
+    all_makers().map(|(name, _)| name).collect()
+}
+
 /// Refuses a name that no store has, with those that are known.
 pub fn check(name: &str) -> Result<()> {
-    let known: Vec<&str> = all_makers().map(|(name, _)| name).collect();
+    let known = all_names();
     if known.contains(&name) {
         return Ok(());
     }

@@ -37,10 +37,12 @@ use cairn_vfs::SeededRng;
 pub use catalog::KvCatalog;
 pub use db_bench::Benchmark;
 pub use device::NAME as DEVICE;
+pub use keys::KEY_BYTES_MAX;
 pub use options::{Mode, Options};
 pub(crate) use plan::map_bytes;
 pub use plan::{KvGroup, plan};
 pub use store::{Fit, Guarantee, KvBatch, KvDb, KvSession, KvSettings, KvStore};
+pub use values::{VALUE_BYTES_MAX, VALUE_BYTES_MIN};
 pub use ycsb::{Mix, Spec as YcsbSpec};
 pub(crate) use ycsb::{TIMED_SHARE as YCSB_TIMED_SHARE, YcsbRun};
 

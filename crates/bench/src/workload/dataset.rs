@@ -16,11 +16,14 @@ pub struct Dataset {
 }
 
 impl Dataset {
+    /// The name of data that was made up.
+    pub const SYNTHETIC: &str = "synthetic";
+
     /// Records `0..entries` of the given shapes. Costs 16 bytes an entry over the bytes themselves.
     pub fn synthetic(entries: u64, keys: &KeyShape, values: &ValueShape) -> Self {
         let count = entries as usize;
         let mut dataset = Dataset {
-            name: "synthetic".to_owned(),
+            name: Dataset::SYNTHETIC.to_owned(),
             keys: Arena::with_capacity(count, 0),
             values: Arena::with_capacity(count, 0),
             shape: Some(keys.clone()),

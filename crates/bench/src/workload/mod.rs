@@ -20,7 +20,7 @@ pub use dataset::Dataset;
 pub use distribution::{Distribution, Sampler};
 pub use order::{CHUNK_KEYS, ReadOrder};
 pub use permutation::Permutation;
-pub use records::{Records, Separator};
+pub use records::{Records, Separator, check_column};
 pub use shape::{KeyShape, ValueShape};
 pub use zipf::Zipf;
 

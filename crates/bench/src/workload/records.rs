@@ -61,17 +61,9 @@ impl Records {
     /// not there, or a file without records. Costs one pass and the memory of the keys and lines.
     pub fn read(fs: &dyn Fs, path: &Path, separator: Separator, column: &str) -> Result<Records> {
         let map = fs.open(path, OpenOptions::read())?.map()?;
-        let mut reader = csv::ReaderBuilder::new()
-            .delimiter(if separator == Separator::Tab { b'\t' } else { b',' })
-            .quoting(separator == Separator::Comma)
-            .flexible(true)
-            .from_reader(&map[..]);
+        let mut reader = reader(&map, separator);
+        let at = column_of(&mut reader, path, column)?;
         let refuse = |line: Option<u64>, what: String| Error::Input { file: path.to_owned(), line, what };
-        let header = reader.byte_headers().map_err(|error| refuse(Some(1), error.to_string()))?;
-        let at = find_column(header, column).ok_or_else(|| {
-            let names: Vec<_> = header.iter().map(String::from_utf8_lossy).collect();
-            refuse(Some(1), format!("no column {column:?}; the header has {}", names.join(", ")))
-        })?;
 
         let mut lines = Lines::default();
         let mut record = csv::ByteRecord::new();
@@ -97,6 +89,33 @@ impl Records {
         }
         Ok(lines.without_overwritten())
     }
+}
+
+/// Reads the header line of `path` alone, and sees that `column` is in it: what is wrong is better known before a run than in it. Errors: as [`Records::read`].
+pub fn check_column(fs: &dyn Fs, path: &Path, separator: Separator, column: &str) -> Result<()> {
+    let map = fs.open(path, OpenOptions::read())?.map()?;
+    column_of(&mut reader(&map, separator), path, column).map(|_| ())
+}
+
+fn reader(bytes: &[u8], separator: Separator) -> csv::Reader<&[u8]> {
+    csv::ReaderBuilder::new()
+        .delimiter(if separator == Separator::Tab { b'\t' } else { b',' })
+        .quoting(separator == Separator::Comma)
+        .flexible(true)
+        .from_reader(bytes)
+}
+
+/// Which column of the header is meant.
+fn column_of(reader: &mut csv::Reader<&[u8]>, path: &Path, column: &str) -> Result<usize> {
+    let refuse = |what: String| Error::Input { file: path.to_owned(), line: Some(1), what };
+    let header = reader.byte_headers().map_err(|error| refuse(error.to_string()))?;
+    if header.iter().any(|name| name.contains(&0) || std::str::from_utf8(name).is_err()) {
+        return Err(refuse("no text: expected a header line in UTF-8 that names the columns".to_owned()));
+    }
+    find_column(header, column).ok_or_else(|| {
+        let names: Vec<_> = header.iter().map(String::from_utf8_lossy).collect();
+        refuse(format!("no column {column:?}; the header has {}", names.join(", ")))
+    })
 }
 
 fn find_column(header: &csv::ByteRecord, column: &str) -> Option<usize> {

@@ -47,7 +47,7 @@ impl LevelDb {
         let found = LIBRARIES.into_iter().find_map(|name| Api::load(&OsString::from(name)).ok());
         let api = found.ok_or_else(|| {
             fail(format!(
-                "no library {} in the system; the setup script installs it, or set CAIRN_LEVELDB_LIB",
+                "no library {} in the system; `scripts/setup peers` in a clone of Cairn installs it, or set CAIRN_LEVELDB_LIB",
                 LIBRARIES.join(" or ")
             ))
         })?;

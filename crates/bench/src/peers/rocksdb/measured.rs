@@ -61,7 +61,7 @@ impl Library {
             }
         }
         Err(fail(
-            "no library found: install Debian's librocksdb, run the setup script, or set CAIRN_ROCKSDB_LIB",
+            "no library found: install Debian's librocksdb, run `scripts/setup peers` in a clone of Cairn, or set CAIRN_ROCKSDB_LIB",
         ))
     }
 

@@ -73,7 +73,7 @@ fn load() -> Result<Arc<Api>> {
     let path = library_path();
     if !StdFs::new().exists(&path)? {
         return Err(fail(format!(
-            "no library at {}; the setup script fetches it, or set CAIRN_ROCKSDB_LIB",
+            "no library at {}; `scripts/setup peers` in a clone of Cairn fetches it, or set CAIRN_ROCKSDB_LIB",
             path.display()
         )));
     }

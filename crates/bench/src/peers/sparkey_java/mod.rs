@@ -176,7 +176,7 @@ impl SparkeyJava {
         let fail = |what: String| Error::engine(FAMILY, what);
         if !StdFs::new().exists(&jar)? {
             return Err(fail(format!(
-                "no jar at {}; the setup script builds it, or set CAIRN_SPARKEY_JAR",
+                "no jar at {}; `scripts/setup java` in a clone of Cairn builds it, or set CAIRN_SPARKEY_JAR",
                 jar.display()
             )));
         }

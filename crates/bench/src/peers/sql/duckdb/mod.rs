@@ -50,7 +50,7 @@ impl DuckDb {
         let path = library_path();
         if !StdFs::new().exists(&path)? {
             return Err(fail(format!(
-                "no library at {}; the setup script fetches it, or set CAIRN_DUCKDB_LIB",
+                "no library at {}; `scripts/setup peers` in a clone of Cairn fetches it, or set CAIRN_DUCKDB_LIB",
                 path.display()
             )));
         }
