@@ -9,6 +9,7 @@ pub mod history;
 pub mod index;
 pub mod kv;
 pub mod manual;
+mod names;
 pub mod number;
 pub mod pool;
 mod promise;
@@ -25,12 +26,12 @@ use std::any::TypeId;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use cairn_bench::suite_kv::Benchmark;
+use cairn_bench::suite_kv::{Benchmark, KEY_BYTES_MAX, VALUE_BYTES_MAX, VALUE_BYTES_MIN};
 use cairn_bench::workload::{DEFAULT_SEED, Distribution};
 use clap::{Arg, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use all::BenchAllArgs;
-use bytes::{parse_bytes, parse_size};
+use bytes::{bytes_between, parse_bytes, size_between};
 use hash::HashCommand;
 use history::{CompareArgs, CountsArgs, HistoryArgs, RecordRunArgs};
 use index::BenchIndexArgs;
@@ -170,7 +171,7 @@ pub enum BenchCommand {
     /// Hold a stored run against an earlier one
     #[command(after_help = "Examples:
   cairn bench compare before.json after.json
-  cairn bench compare before.json after.json --fail --limit 10
+  cairn bench compare before.json after.json --fail --tolerance 10
   cairn bench compare after.json --fail
 
 Over 1 is in favour of the second run; ~ marks what cannot be told from noise. With one run the
@@ -247,13 +248,13 @@ pub struct BenchHashArgs {
     #[arg(long, value_name = "TEXT", requires = "data")]
     pub source: Option<String>,
     /// Sizes of the synthetic stores, instead of the usual ones; several with commas
-    #[arg(long, value_name = "COUNT", value_delimiter = ',', value_parser = number::whole::<u64>)]
+    #[arg(long, value_name = "COUNT", value_delimiter = ',', value_parser = number::between::<u64>(1, u64::from(u32::MAX)))]
     pub entries: Vec<u64>,
     /// How keys are drawn: uniform, sequential, 'zipfian [THETA]', 'latest [THETA]', 'hot set [FRACTION] [PROBABILITY]'
     #[arg(long, value_name = "NAME", default_value = "uniform")]
     pub distribution: Distribution,
     /// Repetitions of everything [default: 5]
-    #[arg(long, value_name = "COUNT", value_parser = number::whole::<u32>)]
+    #[arg(long, value_name = "COUNT", value_parser = number::from::<u32>(1))]
     pub rounds: Option<u32>,
     /// Seed of keys, orders and shuffles [default: 12345]
     #[arg(long, value_name = "NUMBER", value_parser = number::whole::<u64>)]
@@ -276,32 +277,32 @@ Modes: seq, rand, batch, mt, sync-seq, sync-rand (together: dkv); sync-writers; 
 Ctrl-C ends the run with what it has; a second one ends it at once.")]
 pub struct BenchKvArgs {
     /// Operations of each phase, records of YCSB and db_bench
-    #[arg(long, value_name = "COUNT", default_value_t = 1_000_000, value_parser = number::whole::<u64>)]
+    #[arg(long, value_name = "COUNT", default_value_t = 1_000_000, value_parser = number::between::<u64>(1, u64::from(u32::MAX)))]
     pub n: u64,
     /// Writes in a batch
-    #[arg(long, value_name = "COUNT", default_value_t = 50_000, value_parser = number::whole::<u64>)]
+    #[arg(long, value_name = "COUNT", default_value_t = 50_000, value_parser = number::between::<u64>(1, u64::from(u32::MAX)))]
     pub batch: u64,
     /// Threads of mt [default: 8], of YCSB and of db_bench's readers [default: 1]; several numbers with commas
-    #[arg(long, value_name = "COUNT", value_delimiter = ',', value_parser = number::whole::<u32>)]
+    #[arg(long, value_name = "COUNT", value_delimiter = ',', value_parser = number::between::<u32>(1, 1024))]
     pub threads: Vec<u32>,
     /// Operations of each thread in mt
-    #[arg(long, alias = "ops-per-threads", value_name = "COUNT", default_value_t = 200_000, value_parser = number::whole::<u64>)]
+    #[arg(long, alias = "ops-per-threads", value_name = "COUNT", default_value_t = 200_000, value_parser = number::between::<u64>(1, u64::from(u32::MAX)))]
     pub ops_per_thread: u64,
     /// Most operations of a phase in the sync modes
-    #[arg(long, value_name = "COUNT", default_value_t = 10_000, value_parser = number::whole::<u64>)]
+    #[arg(long, value_name = "COUNT", default_value_t = 10_000, value_parser = number::between::<u64>(1, u64::from(u32::MAX)))]
     pub sync_n: u64,
     /// Seed of all draws and shuffles
     #[arg(long, value_name = "NUMBER", default_value_t = DEFAULT_SEED, value_parser = number::whole::<u64>)]
     pub seed: u64,
     /// Stores to measure [default: cairn,rocksdb,leveldb,sqlite,lmdb,redb,fjall,sled]
-    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = names::store)]
     pub dbs: Vec<String>,
     /// What to measure, see below [default: dkv]
-    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = names::mode)]
     pub modes: Vec<String>,
     /// db_bench's benchmarks, in this order: fillseq, fillrandom, overwrite, readrandom, readseq, seekrandom,
     /// readwhilewriting, multireadrandom, deleterandom [default with the mode db_bench: all]
-    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = names::benchmark)]
     pub benchmarks: Vec<Benchmark>,
     /// YCSB property file: a workload of your own; may be given several times
     #[arg(long, value_name = "FILE")]
@@ -310,10 +311,10 @@ pub struct BenchKvArgs {
     #[arg(short, long, value_name = "NAME=VALUE")]
     pub property: Vec<String>,
     /// Bytes of a key: `key` and a number padded with zeros
-    #[arg(long, value_parser = parse_size, value_name = "SIZE", default_value = "16")]
+    #[arg(long, value_parser = size_between(4, KEY_BYTES_MAX), value_name = "SIZE", default_value = "16")]
     pub key_size: usize,
     /// Bytes of a value [default: 8; 100 in db_bench and sync-writers, 1000 in YCSB, 1KiB in the long modes]
-    #[arg(long, value_parser = parse_bytes, value_name = "SIZE")]
+    #[arg(long, value_parser = bytes_between(VALUE_BYTES_MIN as u64, VALUE_BYTES_MAX as u64), value_name = "SIZE")]
     pub value_size: Option<u64>,
     #[command(flatten)]
     pub memory: MemoryArgs,
@@ -327,7 +328,7 @@ pub struct BenchKvArgs {
     #[arg(long, value_parser = parse_bytes, value_name = "SIZE")]
     pub overwrite_size: Option<u64>,
     /// Turns of every store in every mode
-    #[arg(long, value_name = "COUNT", default_value_t = 3, value_parser = number::whole::<u32>)]
+    #[arg(long, value_name = "COUNT", default_value_t = 3, value_parser = number::from::<u32>(1))]
     pub rounds: u32,
     /// Leave out the additional turn that times single operations
     #[arg(long)]

@@ -12,7 +12,7 @@
 //! bench/    runs of the lab, and what can be made of stored ones
 //! manual    man pages and completions
 //! ui/       one local page over all of it;  web/  what it has in common with the simulator's
-//! output    standard output, as text or JSON;  progress: bars on a terminal;  error: what goes to standard error
+//! output    standard output, as text or JSON;  progress: bars on a terminal;  error: what goes to standard error;  place: what stands at a name
 //! ```
 //! Exit codes: 0 done, found or yes, 1 error (usage included), 2 not found or no, 130 ended by Ctrl-C. A reader that goes away, as `head` does, ends
 //! the command quietly.
@@ -28,6 +28,7 @@ mod interrupt;
 mod kv;
 mod manual;
 mod output;
+mod place;
 mod progress;
 mod recording;
 mod sim;

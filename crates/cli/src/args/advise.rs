@@ -7,7 +7,7 @@ use clap::{Args, ValueEnum};
 
 use super::Promise;
 use super::bytes::{parse_bytes, parse_size};
-use super::number;
+use super::{names, number};
 
 /// `cairn advise`.
 #[derive(Debug, Args)]
@@ -41,7 +41,7 @@ pub struct AdviseArgs {
     )]
     pub trace: Option<PathBuf>,
     /// Entries in the store
-    #[arg(long, value_name = "COUNT", value_parser = number::whole::<u64>)]
+    #[arg(long, value_name = "COUNT", value_parser = number::between::<u64>(100, u64::from(u32::MAX)))]
     pub records: Option<u64>,
     /// Bytes of a key
     #[arg(long, value_parser = parse_size, value_name = "SIZE")]
@@ -65,13 +65,13 @@ pub struct AdviseArgs {
     #[arg(long, value_name = "SHARE", value_parser = number::real)]
     pub read_modify_write: Option<f64>,
     /// The longest scan, in entries
-    #[arg(long, value_name = "COUNT", value_parser = number::whole::<u64>)]
+    #[arg(long, value_name = "COUNT", value_parser = number::between::<u64>(1, 1_000_000))]
     pub scan_records: Option<u64>,
     /// How keys are drawn: uniform, sequential, 'zipfian [THETA]', 'latest [THETA]', 'hot set [FRACTION] [PROBABILITY]'
     #[arg(long, value_name = "NAME")]
     pub distribution: Option<Distribution>,
     /// Threads of the program
-    #[arg(long, value_name = "COUNT", value_parser = number::whole::<u32>)]
+    #[arg(long, value_name = "COUNT", value_parser = number::between::<u32>(1, 256))]
     pub threads: Option<u32>,
     /// What a write promises when it returns
     #[arg(long, value_enum)]
@@ -86,7 +86,7 @@ pub struct AdviseArgs {
     #[arg(long, value_name = "MICROSECONDS", help_heading = "Constraints", value_parser = number::real)]
     pub p99: Option<f64>,
     /// The only stores to choose from
-    #[arg(long, alias = "stores", value_name = "NAMES", value_delimiter = ',', help_heading = "Constraints")]
+    #[arg(long, alias = "stores", value_name = "NAMES", value_delimiter = ',', value_parser = names::store, help_heading = "Constraints")]
     pub dbs: Vec<String>,
     /// How much is run
     #[arg(long, value_enum, value_name = "EFFORT", default_value = "usual")]

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::number;
 use super::run::RunArgs;
+use super::{names, number};
 
 /// What a run is told when it begins, and keeps.
 const SETTINGS: [&str; 12] = [
@@ -48,13 +48,13 @@ pub struct BenchAllArgs {
     #[arg(long)]
     pub full: bool,
     /// Only these suites; several with commas [default: hash,kv,pool,sql,index,sim]
-    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = names::suite)]
     pub suites: Vec<String>,
     /// Times the usual numbers of records, rows and operations
-    #[arg(long, value_name = "FACTOR", value_parser = number::real)]
+    #[arg(long, value_name = "FACTOR", value_parser = number::real_between(0.0001, 100.0))]
     pub scale: Option<f64>,
     /// Turns of everybody in everything [default: 3 quick, 5 full]
-    #[arg(long, value_name = "COUNT", value_parser = number::whole::<u32>)]
+    #[arg(long, value_name = "COUNT", value_parser = number::between::<u32>(1, 1000))]
     pub rounds: Option<u32>,
     /// CSV or TSV file with a header line, for the constant store
     #[arg(long, value_name = "FILE", requires = "key")]

@@ -1,5 +1,7 @@
 //! Sizes in bytes as people write them.
 
+use cairn_pool::{MAX_PAGE_SIZE, MIN_PAGE_SIZE};
+
 use crate::output::human;
 
 /// Reads a size such as `64`, `512MiB`, `2G`: units are powers of 1024, the `iB` may be left out.
@@ -35,6 +37,23 @@ pub fn bytes_between(
     }
 }
 
+/// The same, for what is held in memory.
+pub fn size_between(
+    least: usize,
+    most: usize,
+) -> impl Fn(&str) -> Result<usize, String> + Clone + Send + Sync + 'static {
+    let bytes = bytes_between(least as u64, most as u64);
+    move |text| usize::try_from(bytes(text)?).map_err(|error| error.to_string())
+}
+
+/// The size of a page.
+pub fn page_size(text: &str) -> Result<u64, String> {
+    let bytes = parse_bytes(text)?;
+    let is_one = bytes.is_power_of_two()
+        && usize::try_from(bytes).is_ok_and(|bytes| (MIN_PAGE_SIZE..=MAX_PAGE_SIZE).contains(&bytes));
+    if is_one { Ok(bytes) } else { Err("expected 4KiB, 8KiB, 16KiB, 32KiB or 64KiB".to_owned()) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -49,6 +68,10 @@ mod tests {
         }
         for wrong in ["", "MiB", "1.5GiB", "-1", "99999999999999999999", "20000000TiB", "1x"] {
             assert!(parse_bytes(wrong).is_err(), "{wrong}");
+        }
+        assert_eq!((page_size("4KiB"), page_size("65536")), (Ok(4096), Ok(65536)));
+        for wrong in ["0", "5", "2KiB", "5000", "128KiB", "x"] {
+            assert!(page_size(wrong).is_err(), "{wrong}");
         }
         let some = bytes_between(16, 1 << 30);
         assert_eq!((some("16"), some("1GiB")), (Ok(16), Ok(1 << 30)));

@@ -29,12 +29,15 @@ build removes.")]
 Exit codes: 0 found, 1 error, 2 not found.")]
     Get(GetArgs),
     /// Print the values of many keys
-    #[command(after_help = "Examples:
+    #[command(
+        override_usage = "cairn hash mget [OPTIONS] <STORE> <KEY... | --keys <FILE>>",
+        after_help = "Examples:
   cairn hash mget countries.cairn Iceland Andorra --json
   cut -f1 ids.tsv | cairn hash mget users.cairn --keys -
 
 Prints a line for each key that is there: key, tab, value. Exit codes: 0 all found, 1 error, 2
-some not found.")]
+some not found."
+    )]
     Mget(MgetArgs),
     /// List the entries, in the order of the file
     #[command(after_help = "Examples:

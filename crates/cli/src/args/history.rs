@@ -41,7 +41,7 @@ pub struct HistoryArgs {
     #[arg(long, conflicts_with = "html")]
     pub runs: bool,
     /// Only the last so many points of each series
-    #[arg(long, value_name = "COUNT", default_value_t = 50, value_parser = number::whole::<usize>)]
+    #[arg(long, value_name = "COUNT", default_value_t = 50, value_parser = number::from::<usize>(1))]
     pub last: usize,
     /// Write a page with charts to this file, or with - to standard output
     #[arg(long, value_name = "FILE")]
@@ -96,7 +96,7 @@ pub struct CountsArgs {
     /// Only cases with this in their name: kv put, kv get, kv scan, hash build, hash get, trace record
     pub filter: Option<String>,
     /// Operations of the shorter of the two processes of a case
-    #[arg(long, value_name = "COUNT", default_value_t = 20_000, value_parser = number::whole::<u64>)]
+    #[arg(long, value_name = "COUNT", default_value_t = 20_000, value_parser = number::between::<u64>(1_000, 100_000_000))]
     pub n: u64,
     #[command(flatten)]
     pub run: RunArgs,

@@ -4,8 +4,8 @@ use cairn_bench::workload::DEFAULT_SEED;
 use clap::Args;
 
 use super::bytes::parse_bytes;
-use super::number;
 use super::run::RunArgs;
+use super::{names, number};
 
 /// `cairn bench index`.
 #[derive(Debug, Args)]
@@ -23,22 +23,22 @@ brin, hash, sequential scan. PostgreSQL is found as by bench sql; its cairn acce
 after make install in bindings/postgres.")]
 pub struct BenchIndexArgs {
     /// Which data: quick, thrash, pressure, ideas or all; several with commas
-    #[arg(value_delimiter = ',', default_value = "quick")]
+    #[arg(value_delimiter = ',', default_value = "quick", value_parser = names::index_suite)]
     pub suites: Vec<String>,
     /// Only data sets with this in their name
     #[arg(long, value_name = "WORD")]
     pub filter: Option<String>,
     /// Who is measured, by name; everybody by default
-    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = names::index_contender)]
     pub contenders: Vec<String>,
     /// Times the guide's rows
-    #[arg(long, value_name = "FACTOR", default_value_t = 1.0, value_parser = number::real)]
+    #[arg(long, value_name = "FACTOR", default_value_t = 1.0, value_parser = number::real_over(0.0, 100.0))]
     pub scale: f64,
     /// Turns of everybody with every query
-    #[arg(long, value_name = "COUNT", default_value_t = 5, value_parser = number::whole::<u32>)]
+    #[arg(long, value_name = "COUNT", default_value_t = 5, value_parser = number::from::<u32>(1))]
     pub rounds: u32,
     /// How long a turn asks, at least three times
-    #[arg(long, value_name = "SECONDS", default_value_t = 0.1, value_parser = number::real)]
+    #[arg(long, value_name = "SECONDS", default_value_t = 0.1, value_parser = number::real_between(0.0, 3600.0))]
     pub seconds: f64,
     /// Leave out what a server that has just been started takes for the first query of each set
     #[arg(long)]

@@ -20,9 +20,12 @@ pub enum KvCommand {
 Reads beside a program that has the store open. Exit codes: 0 found, 1 error, 2 not found.")]
     Get(GetArgs),
     /// Set a key to a value
-    #[command(after_help = "Examples:
+    #[command(
+        override_usage = "cairn kv put [OPTIONS] <STORE> <KEY> <VALUE | --value-file <FILE>>",
+        after_help = "Examples:
   cairn kv put places Iceland Reykjavik --create
-  cairn kv put images logo --value-file logo.png --durability sync")]
+  cairn kv put images logo --value-file logo.png --durability sync"
+    )]
     Put(PutArgs),
     /// Remove keys
     #[command(after_help = "Example:
@@ -463,8 +466,8 @@ pub struct BackupsArgs {
 pub struct BackupPurgeArgs {
     /// Directory of the backups
     pub backups: PathBuf,
-    /// How many to keep
-    #[arg(long, value_name = "COUNT", value_parser = number::whole::<usize>)]
+    /// How many to keep, at least one
+    #[arg(long, value_name = "COUNT", value_parser = number::from::<usize>(1))]
     pub keep: usize,
     /// Print JSON
     #[arg(long)]

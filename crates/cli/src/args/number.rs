@@ -64,6 +64,28 @@ pub fn real(text: &str) -> Result<f64, String> {
     number.ok_or_else(|| "expected a number, such as 2.5".to_owned())
 }
 
+/// Reads numbers from `least` to `most`.
+pub fn real_between(
+    least: f64,
+    most: f64,
+) -> impl Fn(&str) -> Result<f64, String> + Clone + Send + Sync + 'static {
+    move |text| match real(text) {
+        Ok(number) if (least..=most).contains(&number) => Ok(number),
+        _ => Err(format!("expected a number from {least} to {most}")),
+    }
+}
+
+/// Reads numbers over `least`, up to `most`.
+pub fn real_over(
+    least: f64,
+    most: f64,
+) -> impl Fn(&str) -> Result<f64, String> + Clone + Send + Sync + 'static {
+    move |text| match real(text) {
+        Ok(number) if number > least && number <= most => Ok(number),
+        _ => Err(format!("expected a number over {least}, at most {most}")),
+    }
+}
+
 /// Reads an address of this machine.
 pub fn address(text: &str) -> Result<IpAddr, String> {
     text.parse().map_err(|_| "expected an address in numbers, such as 127.0.0.1 or ::1".to_owned())
@@ -103,6 +125,12 @@ mod tests {
         assert_eq!((real("2.5"), real("-1"), real("1e3")), (Ok(2.5), Ok(-1.0), Ok(1000.0)));
         for wrong in ["", "x", "NaN", "inf", "1,5", "5%"] {
             assert!(real(wrong).unwrap_err().contains("2.5"), "{wrong}");
+        }
+        let (seconds, scale) = (real_between(0.001, 600.0), real_over(0.0, 100.0));
+        assert_eq!((seconds("0.001"), seconds("600"), scale("1e-9")), (Ok(0.001), Ok(600.0), Ok(1e-9)));
+        for wrong in ["0", "-1", "601", "x", "NaN"] {
+            assert_eq!(seconds(wrong), Err("expected a number from 0.001 to 600".to_owned()), "{wrong}");
+            assert_eq!(scale(wrong), Err("expected a number over 0, at most 100".to_owned()), "{wrong}");
         }
         assert!(address("::1").is_ok() && address("localhost").unwrap_err().contains("127.0.0.1"));
         assert!(

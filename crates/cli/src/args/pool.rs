@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use cairn_bench::workload::DEFAULT_SEED;
 use clap::Args;
 
-use super::bytes::parse_bytes;
-use super::number;
+use super::bytes::page_size;
 use super::run::RunArgs;
+use super::{names, number};
 
 /// `cairn bench pool`.
 #[derive(Debug, Args)]
@@ -26,25 +26,25 @@ of phase 5: pin:t8, pin:t8:optimistic, hotset:t8_k4, hotset:t8_k4:optimistic; pi
 pin:t256. Ctrl-C ends the run with what it has; a second one ends it at once.")]
 pub struct BenchPoolArgs {
     /// Samples of each case
-    #[arg(default_value_t = 50, value_parser = number::whole::<u32>)]
+    #[arg(default_value_t = 50, value_parser = number::between::<u32>(1, 1_000_000))]
     pub iterations: u32,
     /// Pages in memory, outside of the cases that say otherwise
-    #[arg(default_value_t = 12, value_parser = number::whole::<usize>)]
+    #[arg(default_value_t = 12, value_parser = number::between::<usize>(4, 1 << 24))]
     pub buffers: usize,
     /// Only cases with this in their name, see below. Ignored with --json
     pub filter: Option<String>,
     /// Policies of Cairn's pool: adaptive, lru, clock, sieve, 2q, lru-2, s3-fifo, arc, lirs, w-tinylfu; all or none [default:
     /// adaptive,lru,clock,sieve; all with --trace and --collect]
-    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = names::policy)]
     pub policies: Vec<String>,
     /// Who is measured beside it: textbook, quick_cache, moka, rocksdb, sqlite; all or none
-    #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = "all")]
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = "all", value_parser = names::pool_peer)]
     pub peers: Vec<String>,
     /// Bytes of a page, from 4KiB to 64KiB
-    #[arg(long, value_parser = parse_bytes, value_name = "SIZE", default_value = "4KiB")]
+    #[arg(long, value_parser = page_size, value_name = "SIZE", default_value = "4KiB")]
     pub page_size: u64,
     /// Turns of everybody in every case; the samples are shared among them
-    #[arg(long, value_name = "COUNT", default_value_t = 5, value_parser = number::whole::<u32>)]
+    #[arg(long, value_name = "COUNT", default_value_t = 5, value_parser = number::between::<u32>(1, 1000))]
     pub rounds: u32,
     /// Seed of all draws and shuffles
     #[arg(long, value_name = "NUMBER", default_value_t = DEFAULT_SEED, value_parser = number::whole::<u64>)]
@@ -53,7 +53,7 @@ pub struct BenchPoolArgs {
     #[arg(long)]
     pub direct: bool,
     /// Threads of the cases with many; several numbers with commas
-    #[arg(long, value_name = "COUNT", value_delimiter = ',', default_value = "2,4,8,16,32,64,128,256", value_parser = number::whole::<u32>)]
+    #[arg(long, value_name = "COUNT", value_delimiter = ',', default_value = "2,4,8,16,32,64,128,256", value_parser = number::between::<u32>(2, 1024))]
     pub threads: Vec<u32>,
     /// Replay recorded requests instead of measuring: one page number a line, plain or gzip, or a trace of `cairn trace`; several files with blanks
     #[arg(long, value_name = "FILE", num_args = 1.., conflicts_with_all = ["iterations", "buffers", "filter", "peers", "rounds", "direct", "threads", "collect", "time_limit"])]

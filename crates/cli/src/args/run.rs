@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::bytes::parse_bytes;
+use super::bytes::bytes_between;
 use super::number;
 
 /// How long a run may be, where it is made, and where it goes.
@@ -34,9 +34,9 @@ pub struct RunArgs {
 #[derive(Debug, Args)]
 pub struct MemoryArgs {
     /// Cache of every store that has one [default: 256MiB]
-    #[arg(long, value_parser = parse_bytes, value_name = "SIZE")]
+    #[arg(long, value_parser = bytes_between(1 << 20, 1 << 40), value_name = "SIZE")]
     pub cache_size: Option<u64>,
     /// Write buffer of every store that has one [default: 64MiB]
-    #[arg(long, value_parser = parse_bytes, value_name = "SIZE")]
+    #[arg(long, value_parser = bytes_between(1 << 20, 1 << 40), value_name = "SIZE")]
     pub write_buffer_size: Option<u64>,
 }

@@ -112,10 +112,10 @@ pub struct ConfigArgs {
     #[arg(long, value_name = "MB")]
     pub rate: Option<String>,
     /// Different keys
-    #[arg(long, value_name = "COUNT", value_parser = number::whole::<u64>)]
+    #[arg(long, value_name = "COUNT", value_parser = number::from::<u64>(1))]
     pub keys: Option<u64>,
     /// Virtual seconds
-    #[arg(long, value_name = "SECONDS", value_parser = number::real)]
+    #[arg(long, value_name = "SECONDS", value_parser = number::real_over(0.0, 1e8))]
     pub seconds: Option<f64>,
     /// Size of the block cache, such as 512MiB
     #[arg(long, value_parser = parse_bytes, value_name = "SIZE")]

@@ -4,9 +4,9 @@ use cairn_bench::workload::DEFAULT_SEED;
 use clap::Args;
 
 use super::Promise;
-use super::bytes::parse_bytes;
-use super::number;
+use super::bytes::bytes_between;
 use super::run::RunArgs;
+use super::{names, number};
 
 /// `cairn bench sql`.
 #[derive(Debug, Args)]
@@ -27,45 +27,45 @@ sum', 'aggregates of groups', 'bulk load'. Peers that are not here are left out 
 says why. Ctrl-C ends the run with what it has; a second one ends it at once.")]
 pub struct BenchSqlArgs {
     /// Samples of each of the guide's cases, all rounds together
-    #[arg(default_value_t = 50, value_parser = number::whole::<u32>)]
+    #[arg(default_value_t = 50, value_parser = number::between::<u32>(1, 1_000_000))]
     pub iterations: u32,
     /// Only cases with this in their name, see below. Ignored with --json
     pub filter: Option<String>,
     /// Who is measured beside Cairn: sqlite, duckdb, postgres; all or none
-    #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = "all")]
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = "all", value_parser = names::sql_peer)]
     pub peers: Vec<String>,
     /// What a commit promises, outside of the cases that say otherwise
     #[arg(long, value_enum, default_value_t = Promise::Sync)]
     pub durability: Promise,
     /// Rows of the table that most cases work on
-    #[arg(long, value_name = "COUNT", default_value_t = 100_000, value_parser = number::whole::<u32>)]
+    #[arg(long, value_name = "COUNT", default_value_t = 100_000, value_parser = number::between::<u32>(200, 1_000_000_000))]
     pub rows: u32,
     /// Rows of the bulk load
-    #[arg(long, value_name = "COUNT", default_value_t = 200_000, value_parser = number::whole::<u32>)]
+    #[arg(long, value_name = "COUNT", default_value_t = 200_000, value_parser = number::between::<u32>(1, 1_000_000_000))]
     pub load_rows: u32,
     /// Client threads of reads and writes, and clients of pgbench; several numbers with commas
-    #[arg(long, value_name = "COUNT", value_delimiter = ',', default_value = "1,8", value_parser = number::whole::<u32>)]
+    #[arg(long, value_name = "COUNT", value_delimiter = ',', default_value = "1,8", value_parser = number::between::<u32>(1, 500))]
     pub threads: Vec<u32>,
     /// Client threads of durable commits; several numbers with commas
-    #[arg(long, value_name = "COUNT", value_delimiter = ',', default_value = "1,16", value_parser = number::whole::<u32>)]
+    #[arg(long, value_name = "COUNT", value_delimiter = ',', default_value = "1,16", value_parser = number::between::<u32>(1, 500))]
     pub writers: Vec<u32>,
     /// Client threads of the mixed load
-    #[arg(long, value_name = "COUNT", default_value_t = 16, value_parser = number::whole::<u32>)]
+    #[arg(long, value_name = "COUNT", default_value_t = 16, value_parser = number::between::<u32>(1, 500))]
     pub clients: u32,
     /// Bytes of pages that may be kept in memory
-    #[arg(long, value_parser = parse_bytes, value_name = "SIZE", default_value = "256MiB")]
+    #[arg(long, value_parser = bytes_between(1 << 20, 1 << 40), value_name = "SIZE", default_value = "256MiB")]
     pub cache_size: u64,
     /// Turns of everybody in every case
-    #[arg(long, value_name = "COUNT", default_value_t = 5, value_parser = number::whole::<u32>)]
+    #[arg(long, value_name = "COUNT", default_value_t = 5, value_parser = number::between::<u32>(1, 1000))]
     pub rounds: u32,
     /// How long a turn measures, outside of the guide's cases
-    #[arg(long, value_name = "SECONDS", default_value_t = 0.3, value_parser = number::real)]
+    #[arg(long, value_name = "SECONDS", default_value_t = 0.3, value_parser = number::real_between(0.001, 600.0))]
     pub seconds: f64,
     /// Only TPC-H: all 22 queries at this scale factor, 1 being 6 M rows, a run of each query in every round
-    #[arg(long, value_name = "SCALE", conflicts_with_all = ["filter", "pgbench", "iterations"], value_parser = number::real)]
+    #[arg(long, value_name = "SCALE", conflicts_with_all = ["filter", "pgbench", "iterations"], value_parser = number::real_between(0.001, 100.0))]
     pub tpch: Option<f64>,
     /// Only pgbench, at this scale factor, 1 being 100,000 accounts: against Cairn's server and PostgreSQL
-    #[arg(long, value_name = "SCALE", conflicts_with_all = ["filter", "iterations"], value_parser = number::whole::<u32>)]
+    #[arg(long, value_name = "SCALE", conflicts_with_all = ["filter", "iterations"], value_parser = number::between::<u32>(1, 10_000))]
     pub pgbench: Option<u32>,
     /// Seed of all data, draws and shuffles
     #[arg(long, value_name = "NUMBER", default_value_t = DEFAULT_SEED, value_parser = number::whole::<u64>)]

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use clap::error::ErrorKind;
 use clap::{Arg, Command, CommandFactory, Parser};
 
 use std::any::TypeId;
@@ -33,18 +34,21 @@ const NO_JSON: [(&str, &str); 14] = [
     ("cairn ui", "serves a page"),
 ];
 
+/// Options for which 0 is a number as any other, and what it says. Of sizes it is nothing, or the least.
+const ZERO: [(&str, &str); 5] = [
+    ("id", "a backup that there is not"),
+    ("limit", "nothing is shown"),
+    ("port", "a free one"),
+    ("seed", "a seed"),
+    ("socket-port", "part of a name"),
+];
+
 /// Options that take another kind of value in one command than in another, and why.
-const OTHER_VALUES: [(&str, &str); 10] = [
-    ("file", "-f FILE of the SQL shell"),
-    ("key", "a column of a file"),
+const OTHER_VALUES: [(&str, &str); 4] = [
     ("keys", "a file with keys, how they are kept, or how many there are"),
-    ("limit", "entries; percent of a regression; the most of an objective"),
     ("listen", "an address with a port, or one beside --port"),
     ("out", "a file, or a store"),
-    ("threads", "one number, or several with commas"),
     ("to", "the format of a store, or where a range ends"),
-    ("trace", "a trace to replay or to predict"),
-    ("value", "a column of a file"),
 ];
 
 /// Kinds of values.
@@ -122,11 +126,24 @@ fn arguments_are_consistent() {
     Cli::command().debug_assert();
 }
 
-/// Goal: what is no number is refused by the option that it was meant for, with what is expected. Method: a word, and a negative number where none can be,
-/// for every option that takes a number or an address.
+/// What is said of an option's value; nothing where it is taken.
+fn said_of(path: &str, option: &Arg, value: &str) -> String {
+    let line = format!("{path} --{} {value}", option.get_long().unwrap());
+    match Cli::typed(line.split(' ').map(Into::into)) {
+        // Whatever else is missing: the value is taken.
+        Ok(_) => String::new(),
+        Err(error) if !matches!(error.kind(), ErrorKind::ValueValidation | ErrorKind::InvalidValue) => {
+            String::new()
+        }
+        Err(error) => error.to_string(),
+    }
+}
+
+/// Goal: what is no number is refused by the option that it was meant for, with what is expected. Method: a word, a negative number where none can be,
+/// and 0 where that is listed as no number, for every option that takes a number or an address.
 #[test]
 fn numbers_are_refused_by_name() {
-    let (mut wrong, mut count) = (Vec::new(), 0);
+    let (mut wrong, mut count, mut zeros) = (Vec::new(), 0, BTreeSet::new());
     for (path, command) in commands() {
         for option in options(&command) {
             let kind = option.get_value_parser().type_id();
@@ -139,20 +156,47 @@ fn numbers_are_refused_by_name() {
                 || kind == TypeId::of::<IpAddr>()
                 || kind == TypeId::of::<SocketAddr>();
             let name = format!("--{}", option.get_long().unwrap());
-            for value in ["-1", "word"].into_iter().filter(|value| is_whole || is_other && *value == "word") {
+            let is_zero = |value: &str| value == "0";
+            let excepted = ZERO.iter().any(|(known, _)| name == format!("--{known}"));
+            let is_size = option.get_value_names().unwrap_or_default().iter().any(|kind| kind == "SIZE");
+            let values = ["-1", "word", "0"].into_iter().filter(|value| !(is_size && is_zero(value)));
+            for value in values.filter(|value| is_whole || is_other && *value == "word") {
                 count += 1;
-                let line = format!("{path} {name} {value}");
-                let said = match Cli::typed(line.split(' ').map(Into::into)) {
-                    Ok(_) => "nothing is refused".to_owned(),
-                    Err(error) => error.to_string(),
-                };
-                if !said.contains(&format!("'{value}' for '{name} <")) || !said.contains("expected") {
-                    wrong.push(format!("{line}: {said}"));
+                let said = said_of(&path, option, value);
+                if is_zero(value) && said.is_empty() && excepted {
+                    zeros.insert(name.clone());
+                } else if !said.contains(&format!("'{value}' for '{name} <")) || !said.contains("expected") {
+                    wrong.push(format!("{path} {name} {value}: {said:?}"));
                 }
             }
         }
     }
     assert!(count > 100, "{count}");
+    let needless = ZERO.iter().filter(|(name, _)| !zeros.contains(&format!("--{name}")));
+    wrong.extend(needless.map(|(name, _)| format!("--{name} never takes 0")));
+    none(&wrong);
+}
+
+/// Goal: a name that nobody knows is refused by the option that it was meant for, with those that are known. Method: one for every option that takes names of a
+/// list; platforms have the names that people give them.
+#[test]
+fn names_are_refused_by_name() {
+    let (mut wrong, mut count) = (Vec::new(), 0);
+    for (path, command) in commands() {
+        for option in options(&command).filter(|option| option.get_long() != Some("platforms")) {
+            let kind = option.get_value_names().unwrap_or_default();
+            if !kind.iter().any(|kind| kind == "NAMES") {
+                continue;
+            }
+            count += 1;
+            let (name, said) = (option.get_long().unwrap(), said_of(&path, option, "nosuch"));
+            let is_listed = said.contains(": expected one of ") || said.contains("[possible values: ");
+            if !said.contains(&format!("'nosuch' for '--{name} <")) || !is_listed {
+                wrong.push(format!("{path} --{name}: {said:?}"));
+            }
+        }
+    }
+    assert!(count >= 8, "{count}");
     none(&wrong);
 }
 
@@ -179,7 +223,9 @@ fn every_command_explains_itself() {
             wrong.push(format!("{path}: no examples behind its options"));
         }
         let joined = examples.replace("\\\n", " ");
-        wrong.extend(joined.lines().flat_map(words_of).filter_map(|words| mistake(&words)));
+        let calls: Vec<Vec<String>> = joined.lines().flat_map(words_of).collect();
+        wrong.extend(calls.iter().filter_map(|words| mistake(words)));
+        wrong.extend(calls.iter().filter_map(|words| hidden(words)));
         let wide = help.lines().filter(|line| line.chars().count() > LINE_MAX);
         wrong.extend(wide.map(|line| format!("{path}: a terminal would break {line:?}")));
         let is_list = |codes: &str| codes.starts_with("0 ") && codes.contains(", 1 ") && codes.ends_with('.');
@@ -188,6 +234,29 @@ fn every_command_explains_itself() {
         }
     }
     none(&wrong);
+}
+
+/// What a call has that help does not show: another name of a command or of an option, kept for those who know it.
+fn hidden(words: &[String]) -> Option<String> {
+    let mut command = Cli::command();
+    command.build();
+    for word in words.iter().skip(1).take_while(|word| *word != "--") {
+        if let Some(below) = command.find_subcommand(word).filter(|below| below.get_name() != "help") {
+            if below.get_name() != word && !below.get_visible_aliases().any(|alias| alias == word) {
+                return Some(format!("{}: help shows no command {word:?}", words.join(" ")));
+            }
+            command = below.clone();
+        } else if let Some(long) = word.strip_prefix("--").and_then(|word| word.split('=').next()) {
+            let is_shown = |arg: &Arg| {
+                arg.get_long() == Some(long)
+                    || arg.get_visible_aliases().is_some_and(|aliases| aliases.contains(&long))
+            };
+            if !command.get_arguments().any(is_shown) {
+                return Some(format!("{}: help shows no option --{long}", words.join(" ")));
+            }
+        }
+    }
+    None
 }
 
 /// Goal: every option says what it does, and what its value is in a word that others use for the same.
@@ -237,6 +306,13 @@ fn one_name_means_one_thing() {
     let excepted = |name: &str| OTHER_VALUES.iter().any(|(known, _)| *known == name);
     wrong.extend(
         kinds.iter().filter(|(name, kinds)| kinds.len() > 1 && !excepted(name)).map(|it| format!("{it:?}")),
+    );
+    #[cfg(all(feature = "sql", feature = "ui"))]
+    wrong.extend(
+        OTHER_VALUES
+            .iter()
+            .filter(|(name, _)| kinds.get(*name).is_none_or(|kinds| kinds.len() < 2))
+            .map(|(name, _)| format!("--{name} takes one kind of value everywhere")),
     );
     none(&wrong);
 }

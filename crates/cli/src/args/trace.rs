@@ -8,7 +8,7 @@ use cairn_trace::KeyForm;
 use cairn_trace::import::Format;
 use clap::{Args, Subcommand, ValueEnum};
 
-use super::{MemoryArgs, Promise, RunArgs, file, number};
+use super::{MemoryArgs, Promise, RunArgs, file, names, number};
 
 /// Commands on traces.
 #[derive(Debug, Subcommand)]
@@ -131,7 +131,7 @@ pub struct StatsArgs {
     #[arg(long, value_name = "COUNT", default_value_t = 60, value_parser = number::between::<u16>(1, 10_000))]
     pub windows: u16,
     /// Keys that are followed one by one; of more, a sample of this size is
-    #[arg(long, value_name = "COUNT", default_value_t = 1 << 20, value_parser = number::whole::<usize>)]
+    #[arg(long, value_name = "COUNT", default_value_t = 1 << 20, value_parser = number::from::<usize>(1))]
     pub keys_max: usize,
     /// Print JSON
     #[arg(long)]
@@ -164,19 +164,19 @@ pub struct BenchReplayArgs {
     /// The trace: see `cairn trace`
     pub trace: PathBuf,
     /// Stores to measure [default: cairn,rocksdb,leveldb,sqlite,lmdb,redb,fjall,sled]
-    #[arg(long, alias = "engines", value_name = "NAMES", value_delimiter = ',')]
+    #[arg(long, alias = "engines", value_name = "NAMES", value_delimiter = ',', value_parser = names::store)]
     pub dbs: Vec<String>,
     /// full, recorded, or so many times the recorded speed
     #[arg(long, value_name = "SPEED", default_value = "full", value_parser = speed)]
     pub speed: Speed,
     /// Threads that share the keys
-    #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = number::whole::<u32>)]
+    #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = number::between::<u32>(1, 1024))]
     pub threads: u32,
     /// Replay the first so many operations only
-    #[arg(long, value_name = "COUNT", value_parser = number::whole::<u64>)]
+    #[arg(long, value_name = "COUNT", value_parser = number::from::<u64>(1))]
     pub limit: Option<u64>,
     /// Turns of every store; of fewer than five an interval holds less than it says
-    #[arg(long, value_name = "COUNT", default_value_t = 5, value_parser = number::whole::<u32>)]
+    #[arg(long, value_name = "COUNT", default_value_t = 5, value_parser = number::from::<u32>(1))]
     pub rounds: u32,
     /// Leave out the additional turn that times single operations
     #[arg(long)]

@@ -9,7 +9,7 @@ use cairn_bench::{dashboard, report, store, suite_counts};
 use cairn_vfs::Fs;
 use serde_json::json;
 
-use super::outcome::{Shown, conclude, measure};
+use super::outcome::{Shown, conclude, measure, nothing_chosen};
 use super::write_file;
 use crate::args::history::{CompareArgs, CountsArgs, HistoryArgs, RecordRunArgs};
 use crate::error::Result;
@@ -201,6 +201,10 @@ pub fn counts(fs: &Arc<dyn Fs>, args: &CountsArgs) -> Result<Outcome> {
         work_dir: args.run.work_dir.clone().unwrap_or_else(|| cairn_bench::cache_dir().join("work")),
         worker: cairn_bench::runner::worker::Worker::this_program()?,
     };
+    if suite_counts::plan(&options).is_empty() {
+        let filter = args.filter.as_deref().unwrap_or_default();
+        return Err(nothing_chosen(filter));
+    }
     let run = measure(fs, &args.run, |bar, stop| suite_counts::run(&options, bar, stop))?;
     let nothing = "nothing was counted; the notes above say why".to_owned();
     let text = |run: &Run| Ok(counts_text(run));

@@ -54,7 +54,7 @@ pub fn write_file(fs: &Arc<dyn Fs>, path: &Path, content: &[u8]) -> Result<()> {
 pub fn read_text(fs: &Arc<dyn Fs>, path: &Path) -> Result<String> {
     let text = read_whole(fs, path, u64::MAX - 1)?;
     let refuse = |what: String| Error::Input { input: name_of(path), place: None, what };
-    String::from_utf8(text).map_err(|error| refuse(error.to_string()))
+    String::from_utf8(text).map_err(|_| refuse("no text: expected UTF-8".to_owned()))
 }
 
 /// Every setting of every store, a line each.

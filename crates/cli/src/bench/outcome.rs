@@ -14,7 +14,7 @@ use super::run::{command_line, end_on_ctrl_c};
 use super::write_file;
 use crate::args::RunArgs;
 use crate::error::{Error, Result};
-use crate::output::{Outcome, Output, is_stdout};
+use crate::output::{Outcome, Output, is_stdout, note};
 use crate::progress::SuiteBar;
 
 /// What is printed of a run.
@@ -25,6 +25,24 @@ pub(super) struct Shown<'a> {
     pub json: &'a dyn Fn(&Run) -> String,
     /// Everything for a reader but where the files are, which follows.
     pub text: &'a dyn Fn(&Run) -> Result<String>,
+}
+
+/// Sees before a run that its filter chooses something, and says where it does not count: a dashboard with a history takes no list with gaps.
+///
+/// Errors: nothing has it in its name.
+pub(super) fn chosen(args: &RunArgs, filter: Option<&str>, chooses_anything: bool) -> Result<()> {
+    let Some(filter) = filter else { return Ok(()) };
+    if args.json {
+        note(&format!("{filter:?} is ignored: the dashboard's list is always whole"));
+    } else if !chooses_anything {
+        return Err(nothing_chosen(filter));
+    }
+    Ok(())
+}
+
+/// The error of a filter that nothing has in its name.
+pub(super) fn nothing_chosen(filter: &str) -> Error {
+    Error::usage(format!("no case has {filter:?} in its name; --help lists the names"))
 }
 
 /// Measures, with a progress bar, until it is done, the time is up, or Ctrl-C. Where results and the report go is tried before, not after an hour of it.

@@ -10,7 +10,7 @@ use cairn_bench::{store, table};
 use cairn_pool::PolicyKind;
 use cairn_vfs::Fs;
 
-use super::outcome::{Shown, conclude, measure};
+use super::outcome::{Shown, chosen, conclude, measure};
 use super::write_file;
 use crate::args::pool::{BenchPoolArgs, RenderArgs};
 use crate::error::{Error, Result};
@@ -26,10 +26,7 @@ pub fn run(fs: &Arc<dyn Fs>, args: &BenchPoolArgs) -> Result<Outcome> {
     }
     let options = options(args)?;
     options.check()?;
-    if suite_pool::plan(&options).is_empty() {
-        let filter = args.filter.as_deref().unwrap_or_default();
-        return Err(Error::usage(format!("no case has {filter:?} in its name; --help lists the names")));
-    }
+    chosen(&args.run, args.filter.as_deref(), !suite_pool::plan(&options).is_empty())?;
     let run = measure(fs, &args.run, |bar, stop| suite_pool::run(&options, bar, stop))?;
     let text = |run: &Run| {
         let shown = format!("{}\n{}", text::to_text(run), super::settings(run));

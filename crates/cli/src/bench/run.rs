@@ -13,7 +13,7 @@ use cairn_bench::suite_hash::{self, DataFile, Matrix, Mode, Options};
 use cairn_bench::{dashboard, table};
 use cairn_vfs::Fs;
 
-use super::outcome::{Shown, conclude, measure};
+use super::outcome::{Shown, chosen, conclude, measure};
 use crate::args::BenchHashArgs;
 use crate::error::{Error, Result};
 use crate::interrupt;
@@ -23,13 +23,10 @@ use crate::output::Outcome;
 pub fn run(fs: &Arc<dyn Fs>, args: &BenchHashArgs) -> Result<Outcome> {
     let options = options(args)?;
     options.check()?;
+    options.check_data()?;
+    chosen(&args.run, args.filter.as_deref(), suite_hash::chooses_anything(&options))?;
     let run = measure(fs, &args.run, |bar, stop| suite_hash::run(&options, bar, stop))?;
-    let nothing = match &args.filter {
-        Some(filter) if !args.run.json => {
-            format!("nothing was measured: no case or contender has {filter:?} in its name")
-        }
-        _ => "nothing was measured; the notes above say why".to_owned(),
-    };
+    let nothing = "nothing was measured; the notes above say why".to_owned();
     let text = |run: &Run| Ok(format!("\n{}", table::to_text(run)));
     conclude(fs, &args.run, run, &Shown { nothing, json: &dashboard::to_json, text: &text })
 }

@@ -6,19 +6,16 @@ use cairn_bench::results::Run;
 use cairn_bench::suite_sql::{self, Options, catalog, text};
 use cairn_vfs::Fs;
 
-use super::outcome::{Shown, conclude, measure};
+use super::outcome::{Shown, chosen, conclude, measure};
 use crate::args::sql::BenchSqlArgs;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::output::Outcome;
 
 /// Runs the suite, stores what it measured and shows it.
 pub fn run(fs: &Arc<dyn Fs>, args: &BenchSqlArgs) -> Result<Outcome> {
     let options = options(args);
     options.check()?;
-    if suite_sql::plan(&options).is_empty() {
-        let filter = args.filter.as_deref().unwrap_or_default();
-        return Err(Error::usage(format!("no case has {filter:?} in its name; --help lists the names")));
-    }
+    chosen(&args.run, args.filter.as_deref(), !suite_sql::plan(&options).is_empty())?;
     let run = measure(fs, &args.run, |bar, stop| suite_sql::run(&options, bar, stop))?;
     let text = |run: &Run| Ok(format!("{}\n{}", text::to_text(run), super::settings(run)));
     let nothing = "nothing was measured; the notes above say why".to_owned();

@@ -33,6 +33,11 @@ impl CsvSource {
             let what = "is empty, expected a header line that names the columns".to_owned();
             return Err(Error::Input { input: name, place: None, what });
         }
+        // A file of another kind has a first line as well, up to its first byte 10.
+        if header.iter().any(|name| name.contains(&0) || std::str::from_utf8(name).is_err()) {
+            let what = "no text: expected a header line in UTF-8 that names the columns".to_owned();
+            return Err(Error::Input { input: name, place: Some("line 1".to_owned()), what });
+        }
         let find = |column: &String| find_column(header.iter(), column, &name);
         let key = args.key.as_ref().map(find).transpose()?.unwrap_or(0);
         let value = args.value.as_ref().map(find).transpose()?;

@@ -15,6 +15,7 @@ use cairn_vfs::{Fs, OpenOptions};
 
 use crate::args::hash::{Format, InputArgs};
 use crate::error::{Error, Result};
+use crate::place;
 use crate::progress::InputProgress;
 use stream::StdinStream;
 pub use stream::{read_lines, read_whole};
@@ -89,13 +90,7 @@ pub fn open(fs: &Arc<dyn Fs>, args: &InputArgs) -> Result<(Box<dyn Source>, Inpu
             BufReader::with_capacity(BUFFER_BYTES, Box::new(StdinStream::new(progress.counter())));
         return Ok((from_stream(format, stream, name, args)?, progress));
     }
-    if fs.metadata(&args.input)?.is_dir {
-        return Err(Error::Input {
-            input: name,
-            place: None,
-            what: "is a directory, expected a file".to_owned(),
-        });
-    }
+    place::expect_file(fs, &args.input)?;
     if format == Format::Parquet {
         let file = fs.open(&args.input, OpenOptions::read())?;
         let progress = InputProgress::new(Some(file.len()?));

@@ -14,6 +14,7 @@ use crate::args::kv::{BackupCreateArgs, BackupPurgeArgs, BackupsArgs, RestoreArg
 use crate::error::{Error, Result};
 use crate::hash::same_file;
 use crate::output::{Outcome, Output, counted, human};
+use crate::place;
 
 /// Backs up a store.
 pub fn create(fs: &Arc<dyn Fs>, args: &BackupCreateArgs) -> Result<Outcome> {
@@ -23,14 +24,15 @@ pub fn create(fs: &Arc<dyn Fs>, args: &BackupCreateArgs) -> Result<Outcome> {
             "{store} is the store itself: backups need a directory of their own"
         )));
     }
+    place::expect_room_for_directory(fs, &args.backups)?;
     let db = store::whole(fs, &args.store, args.read_only, COPY_BESIDE)?;
     let info = Backups::open_in(fs, &args.backups)?.create(&db)?;
-    show(&[info], args.json)
+    show(Output::new(), &[info], args.json)
 }
 
 /// Lists the backups.
 pub fn list(fs: &Arc<dyn Fs>, args: &BackupsArgs) -> Result<Outcome> {
-    show(&open(fs, &args.backups)?.list()?, args.json)
+    show(Output::new(), &open(fs, &args.backups)?.list()?, args.json)
 }
 
 /// Reads all backups and lists what is damaged.
@@ -55,11 +57,17 @@ pub fn verify(fs: &Arc<dyn Fs>, args: &BackupsArgs) -> Result<Outcome> {
     check_sound(&args.backups, &damage)
 }
 
-/// Removes old backups.
+/// Removes old backups, says which, and lists those that are left.
 pub fn purge(fs: &Arc<dyn Fs>, args: &BackupPurgeArgs) -> Result<Outcome> {
     let backups = open(fs, &args.backups)?;
-    backups.purge(args.keep)?;
-    show(&backups.list()?, args.json)
+    let removed = backups.purge(args.keep)?;
+    let mut out = Output::new();
+    if !args.json {
+        for id in removed {
+            out.line(format!("removed backup {id}"))?;
+        }
+    }
+    show(out, &backups.list()?, args.json)
 }
 
 /// Makes a store of a backup.
@@ -80,15 +88,14 @@ pub fn restore(fs: &Arc<dyn Fs>, args: &RestoreArgs) -> Result<Outcome> {
 fn open(fs: &Arc<dyn Fs>, path: &Path) -> Result<Backups> {
     let is_backup =
         |path: &std::path::PathBuf| path.extension().is_some_and(|extension| extension == "backup");
-    store::check_directory(fs, path)?;
-    if !fs.exists(path)? || !fs.read_dir(path)?.iter().any(is_backup) {
+    place::expect_directory(fs, path)?;
+    if !fs.read_dir(path)?.iter().any(is_backup) {
         return Err(Error::usage(format!("there are no backups in {}", path.display())));
     }
     Ok(Backups::open_in(fs, path)?)
 }
 
-fn show(backups: &[BackupInfo], json: bool) -> Result<Outcome> {
-    let mut out = Output::new();
+fn show(mut out: Output, backups: &[BackupInfo], json: bool) -> Result<Outcome> {
     for info in backups {
         if json {
             out.json(&object(info))?;

@@ -12,7 +12,7 @@ use cairn_vfs::{ErrorKind, Fs};
 
 use crate::args::kv::{At, Operator, WriteArgs};
 use crate::error::{Error, Result};
-use crate::recording;
+use crate::{place, recording};
 
 /// The keyspace that every store has.
 const DEFAULT: &str = "default";
@@ -64,11 +64,9 @@ pub fn write(fs: &Arc<dyn Fs>, at: &At, write: Option<&WriteArgs>) -> Result<Sto
     let creates = write.filter(|write| write.create);
     let mut known = match known(fs, &at.store, Some(at)) {
         Ok(known) => known,
-        Err(Error::Kv(error)) if error.kind() == ErrorKind::NotFound => match creates {
-            Some(_) => Vec::new(),
-            None => return Err(Error::usage(format!("{error}{hint}"))),
-        },
-        Err(error) => return Err(error),
+        Err(error) if !is_missing(&error) => return Err(error),
+        Err(_) if creates.is_some() => Vec::new(),
+        Err(error) => return Err(Error::usage(format!("{error}{hint}"))),
     };
     if let Some(asked) = creates.and_then(|write| write.ttl)
         && let Some(there) = known.iter().find(|known| known.name == at.keyspace)
@@ -112,14 +110,12 @@ pub fn whole(fs: &Arc<dyn Fs>, path: &Path, read_only: bool, alternative: &str) 
     })
 }
 
-/// Errors: what is at `path` is a file.
-pub fn check_directory(fs: &Arc<dyn Fs>, path: &Path) -> Result<()> {
-    match fs.metadata(path) {
-        Ok(found) if !found.is_dir => {
-            Err(Error::usage(format!("{} is a file, expected a directory", path.display())))
-        }
-        // What is not there, or may not be looked at, is said by whoever needs it.
-        _ => Ok(()),
+/// Whether it is that there is no store.
+fn is_missing(error: &Error) -> bool {
+    match error {
+        Error::Kv(error) => error.kind() == ErrorKind::NotFound,
+        Error::Vfs(error) => error.kind() == ErrorKind::NotFound,
+        _ => false,
     }
 }
 
@@ -134,7 +130,7 @@ fn known(fs: &Arc<dyn Fs>, path: &Path, at: Option<&At>) -> Result<Vec<Known>> {
         let options = KeyspaceOptions { ttl: info.ttl, merge_operator, ..KeyspaceOptions::default() };
         Known { name: info.name, options }
     };
-    check_directory(fs, path)?;
+    place::expect_directory(fs, path)?;
     Ok(list_keyspaces_in(fs, path)?.into_iter().map(known).collect())
 }
 

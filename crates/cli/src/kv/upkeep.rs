@@ -13,6 +13,7 @@ use super::store;
 use crate::args::kv::{CheckpointArgs, CompactArgs, Operator, RepairArgs, VerifyArgs};
 use crate::error::{Error, Result};
 use crate::output::{Outcome, Output, counted, human};
+use crate::place;
 
 /// The file that a process locks while it has a store open.
 const LOCK_NAME: &str = "LOCK";
@@ -78,7 +79,7 @@ pub fn checkpoint(fs: &Arc<dyn Fs>, args: &CheckpointArgs) -> Result<Outcome> {
 
 /// Reads everything and lists what is damaged.
 pub fn verify(fs: &Arc<dyn Fs>, args: &VerifyArgs) -> Result<Outcome> {
-    store::check_directory(fs, &args.store)?;
+    place::expect_directory(fs, &args.store)?;
     // A writer that replaced files meanwhile would make them look missing.
     let _lock = if args.read_only { Lock::Ours(None) } else { lock(fs, &args.store)? };
     let report = verify_in(fs, &args.store)?;
@@ -160,7 +161,7 @@ fn lock(fs: &Arc<dyn Fs>, store: &Path) -> Result<Lock> {
 
 /// Makes a store open again.
 pub fn repair(fs: &Arc<dyn Fs>, args: &RepairArgs) -> Result<Outcome> {
-    store::check_directory(fs, &args.store)?;
+    place::expect_directory(fs, &args.store)?;
     let given = KeyspaceOptions {
         ttl: args.ttl.map(Duration::from_secs),
         merge_operator: args.merge_operator.map(Operator::make),

@@ -16,6 +16,9 @@ use crate::bench::read_text;
 use crate::error::{Error, Result};
 use crate::input::name_of;
 
+/// Where the settings are.
+const LISTED: &str = "; `cairn sim run --show-config` lists them";
+
 /// The configuration, and what the user should know of how it came about.
 pub struct Setup {
     /// Checked.
@@ -72,10 +75,25 @@ pub fn setup(fs: &Arc<dyn Fs>, args: &ConfigArgs) -> Result<Setup> {
         let (path, value) = change
             .split_once('=')
             .ok_or_else(|| Error::usage(format!("--set {change}: expected PATH=VALUE")))?;
-        config = with(&config, path, &value_of(value))?;
+        config = with("--set", &config, path, &value_of(value))?;
     }
-    config.check()?;
+    config.check().map_err(|error| blamed(error, args))?;
     Ok(Setup { config, notes, flaw })
+}
+
+/// The error of a configuration, with the option that was typed for the setting at fault.
+fn blamed(error: cairn_sim::Error, args: &ConfigArgs) -> Error {
+    let cairn_sim::Error::Option { name, .. } = &error else { return error.into() };
+    let typed = [
+        (args.keys.is_some(), "workload.keys", "--keys"),
+        (args.seconds.is_some(), "duration_secs", "--seconds"),
+        (args.cache_size.is_some(), "block_cache_size", "--cache-size"),
+        (args.rate.is_some(), "mb_per_sec", "--rate"),
+    ];
+    match typed.into_iter().find(|(is_typed, setting, _)| *is_typed && name.ends_with(setting)) {
+        Some((_, _, option)) => Error::usage(format!("{option}: {error}")),
+        None => error.into(),
+    }
 }
 
 fn take(imported: Imported, notes: &mut Vec<String>) -> cairn_sim::Options {
@@ -100,8 +118,8 @@ pub fn value_of(text: &str) -> Value {
     }
 }
 
-/// The configuration with one setting changed. Errors name the setting.
-pub fn with(config: &Config, path: &str, value: &Value) -> Result<Config> {
+/// The configuration with one setting changed, as `option` asks for it. Errors name the option and the setting.
+pub fn with(option: &str, config: &Config, path: &str, value: &Value) -> Result<Config> {
     let whole = serde_json::to_value(config).map_err(|error| Error::usage(error.to_string()))?;
     let mut whole = whole;
     let pointer = format!("/{}", path.replace('.', "/"));
@@ -111,15 +129,21 @@ pub fn with(config: &Config, path: &str, value: &Value) -> Result<Config> {
         None => {
             let (parent, name) = pointer.rsplit_once('/').unwrap_or(("", &pointer));
             let parent = whole.pointer_mut(parent).and_then(Value::as_object_mut);
-            let parent = parent.ok_or_else(|| Error::usage(format!("{path}: no such setting")))?;
+            let parent =
+                parent.ok_or_else(|| Error::usage(format!("{option} {path}: no such setting{LISTED}")))?;
             parent.insert(name.to_owned(), value.clone());
         }
     }
     serde_json::from_value(whole).map_err(|error| {
         let is_size =
             value.as_str().is_some_and(|text| text.starts_with(|first: char| first.is_ascii_digit()));
-        let units = if is_size { "; units of sizes are B, KiB, MiB, GiB and TiB" } else { "" };
-        Error::usage(format!("{path}={value}: {}{units}", in_words(&error.to_string())))
+        let what = in_words(&error.to_string());
+        let hint = match what.starts_with("unknown setting ") {
+            true => LISTED,
+            false if is_size => "; units of sizes are B, KiB, MiB, GiB and TiB",
+            false => "",
+        };
+        Error::usage(format!("{option} {path}={value}: {what}{hint}"))
     })
 }
 
@@ -131,17 +155,18 @@ mod tests {
     #[test]
     fn settings_have_paths() {
         let config = Config::default();
-        let changed = with(&config, "options.write_buffer_size", &value_of("16MiB")).unwrap();
+        let changed = with("--set", &config, "options.write_buffer_size", &value_of("16MiB")).unwrap();
         assert_eq!(changed.options.write_buffer_size, 16 << 20);
-        let changed = with(&config, "workload.distribution", &value_of("{\"kind\":\"sequential\"}")).unwrap();
+        let changed =
+            with("--set", &config, "workload.distribution", &value_of("{\"kind\":\"sequential\"}")).unwrap();
         assert_eq!(changed.workload.distribution, cairn_sim::Distribution::Sequential);
-        let changed = with(&config, "options.bottommost_compression", &value_of("zstd")).unwrap();
+        let changed = with("--set", &config, "options.bottommost_compression", &value_of("zstd")).unwrap();
         assert!(changed.options.bottommost_compression.is_some());
         for (path, value) in
             [("options.write_bufer", "1"), ("nothing.at.all", "1"), ("seed", "x"), ("seed", "-1")]
         {
-            let error = with(&config, path, &value_of(value)).unwrap_err().to_string();
-            assert!(error.contains(path), "{error}");
+            let error = with("--set", &config, path, &value_of(value)).unwrap_err().to_string();
+            assert!(error.starts_with(&format!("--set {path}")), "{error}");
         }
     }
 }

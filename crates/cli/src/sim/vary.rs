@@ -115,7 +115,7 @@ pub fn points(config: &Config, args: &VaryArgs) -> Result<(Vec<Axis>, Vec<Point>
         let made = axes
             .iter()
             .zip(&values)
-            .try_fold(config.clone(), |config, (axis, value)| with(&config, &axis.path, value))
+            .try_fold(config.clone(), |config, (axis, value)| with("--vary", &config, &axis.path, value))
             .and_then(|config| config.check().map(|()| config).map_err(Error::from));
         match made {
             Ok(config) => points.push(Point { values, config }),
@@ -268,7 +268,7 @@ mod tests {
         ];
         let config = long.iter().fold(Config::default(), |config, setting| {
             let (path, value) = setting.split_once('=').unwrap();
-            with(&config, path, &value_of(value)).unwrap()
+            with("--vary", &config, path, &value_of(value)).unwrap()
         });
         let points = [Point { values: Vec::new(), config }];
         let is_ended = AtomicBool::new(false);

@@ -8,6 +8,7 @@ use cairn_vfs::{Fs, MemFs};
 
 use crate::args::shell::OpenArgs;
 use crate::error::{Error, Result};
+use crate::place;
 
 /// Opens a database file, or makes one; without a path, one in memory.
 pub fn open(fs: &Arc<dyn Fs>, path: Option<&Path>, args: &OpenArgs) -> Result<Database> {
@@ -32,10 +33,13 @@ pub fn open(fs: &Arc<dyn Fs>, path: Option<&Path>, args: &OpenArgs) -> Result<Da
     Ok(builder.open(path)?)
 }
 
-/// Opens a database file that is there.
+/// Opens a database file that is there. An empty file would be made one, which is nothing to look after.
 pub fn open_existing(fs: &Arc<dyn Fs>, path: &Path) -> Result<Database> {
-    if !fs.exists(path)? {
-        return Err(Error::usage(format!("{}: there is no such database", path.display())));
+    place::expect_file(fs, path)?;
+    let mut log = path.as_os_str().to_owned();
+    log.push("-log");
+    if fs.metadata(path)?.len == 0 && !fs.exists(Path::new(&log))? {
+        return Err(Error::usage(format!("{} is no database: it is empty", path.display())));
     }
     Ok(Database::builder().fs(Arc::clone(fs)).open(path)?)
 }

@@ -8,6 +8,7 @@ use serde_json::json;
 use crate::args::shell::{BackupArgs, DatabaseArgs, ReportedArgs};
 use crate::error::{Error, Result};
 use crate::output::{Outcome, Output, counted, human};
+use crate::place;
 
 use super::catalog::tables_of;
 use super::open::open_existing;
@@ -16,9 +17,7 @@ use super::{dump, print};
 
 /// `cairn sql backup`.
 pub fn backup(fs: &Arc<dyn Fs>, args: &BackupArgs) -> Result<Outcome> {
-    if fs.exists(&args.to)? {
-        return Err(Error::usage(format!("{}: is there already", args.to.display())));
-    }
+    place::expect_nothing(fs, &args.to)?;
     open_existing(fs, &args.database)?.backup(&args.to)?;
     Ok(Outcome::Done)
 }
@@ -84,8 +83,8 @@ fn count_rows(connection: &mut cairn_sql::Connection, table: &str) -> Result<u64
 
 /// `cairn sql vacuum`.
 pub fn vacuum(fs: &Arc<dyn Fs>, args: &ReportedArgs) -> Result<Outcome> {
-    let before = fs.metadata(&args.database)?.len;
     let database = open_existing(fs, &args.database)?;
+    let before = fs.metadata(&args.database)?.len;
     database.connect().execute("VACUUM", &[])?;
     database.checkpoint()?;
     let after = fs.metadata(&args.database)?.len;

@@ -9,16 +9,15 @@ use cairn_vfs::{Fs, OpenOptions};
 use serde_json::Value;
 
 use crate::args::trace::ImportArgs;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::input::stream::is_pipe;
 use crate::input::{is_stdin, name_of, read_whole};
 use crate::output::{Outcome, Output};
+use crate::place;
 
 /// Imports, and says what came of it.
 pub fn import(fs: &Arc<dyn Fs>, args: &ImportArgs) -> Result<Outcome> {
-    if fs.exists(&args.out)? {
-        return Err(Error::usage(format!("{} is there already", args.out.display())));
-    }
+    place::expect_nothing(fs, &args.out)?;
     let (name, input) = read(fs, args)?;
     let options = ImportOptions {
         format: args.format,

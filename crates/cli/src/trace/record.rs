@@ -13,12 +13,11 @@ use crate::args::trace::{Keys, RecordArgs};
 use crate::error::{Error, Result};
 use crate::interrupt::Outlasted;
 use crate::output::{Outcome, Output};
+use crate::place;
 
 /// Runs the program and says what came of it.
 pub fn record(fs: &Arc<dyn Fs>, args: &RecordArgs) -> Result<Outcome> {
-    if fs.exists(&args.out)? {
-        return Err(Error::usage(format!("{} is there already", args.out.display())));
-    }
+    place::expect_nothing(fs, &args.out)?;
     let Some((program, arguments)) = args.program.split_first() else {
         return Err(Error::usage("no program: expected one after --"));
     };

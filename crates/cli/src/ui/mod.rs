@@ -29,7 +29,8 @@ use tokio::sync::Semaphore;
 
 use crate::args::ui::UiArgs;
 use crate::error::Result;
-use crate::output::Outcome;
+use crate::output::{Outcome, note};
+use crate::place;
 use crate::sim::ui as sim;
 use crate::web::{self, BODY_BYTES_MAX, Hosts, Refused, asset, refuse};
 use guard::{Guard, guard};
@@ -65,9 +66,20 @@ impl Shared {
 
 /// Serves until Ctrl-C.
 pub fn run(fs: &Arc<dyn Fs>, args: &UiArgs) -> Result<Outcome> {
+    let places = Places::new(fs, &args.stores)?;
+    // Both may have to be made yet, as may a file to watch.
+    for dir in [&args.results, &args.at.history] {
+        place::expect_room_for_directory(fs, dir)?;
+    }
+    if let Some(path) = &args.watch {
+        match fs.exists(path)? {
+            true => place::expect_file(fs, path)?,
+            false => note(&format!("{} is not there yet: it is watched once a run makes it", path.display())),
+        }
+    }
     let shared = Arc::new(Shared {
         fs: Arc::clone(fs),
-        places: Places::new(fs, &args.stores),
+        places,
         results: args.results.clone(),
         history: args.at.history.clone(),
         jobs: Jobs::new(args.allow_run, args.results.clone(), args.watch.clone()),

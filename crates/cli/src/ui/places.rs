@@ -9,7 +9,7 @@ use cairn_vfs::Fs;
 use serde_json::{Value, json};
 
 use crate::args::hash::Kind as Format;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::hash::kind_of;
 use crate::web::{Refused, refuse};
 
@@ -86,8 +86,21 @@ pub struct Places {
 
 impl Places {
     /// Those of the command line.
-    pub fn new(fs: &Arc<dyn Fs>, named: &[PathBuf]) -> Places {
-        Places { fs: Arc::clone(fs), named: named.to_vec() }
+    ///
+    /// Errors: one of them is not there, or is neither a store nor a folder.
+    pub fn new(fs: &Arc<dyn Fs>, named: &[PathBuf]) -> Result<Places> {
+        for path in named {
+            match Kind::at(fs, path)? {
+                // The file system says what is not there, as it does everywhere.
+                Kind::Missing => _ = fs.metadata(path)?,
+                Kind::Other => {
+                    let expected = "expected a kv, hash or sql store, a Sparkey pair, or a folder with some";
+                    return Err(Error::usage(format!("{} is no store: {expected}", path.display())));
+                }
+                Kind::Kv | Kind::Hash | Kind::Sparkey | Kind::Sql | Kind::Folder => {}
+            }
+        }
+        Ok(Places { fs: Arc::clone(fs), named: named.to_vec() })
     }
 
     /// All of them with what is in folders, for the page.

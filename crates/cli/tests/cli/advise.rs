@@ -26,7 +26,7 @@ fn no_answer() {
         .ended(2);
     assert!(ran.text().contains("Nobody") && ran.text().contains("built once"), "{}", ran.text());
     scratch.run("advise").failed(&["--read"]);
-    scratch.run("advise --read 1 --records 3").failed(&["records 3"]);
+    scratch.run("advise --read 1 --records 3").failed(&["'3' for '--records <COUNT>'", "from 100"]);
     scratch.run("advise --read 1 --dbs rocksbd").failed(&["rocksbd", "cairn"]);
     scratch.run("advise --read 0").failed(&["over 0"]);
     scratch.run("advise --read 1 --p99 0").failed(&["p99"]);

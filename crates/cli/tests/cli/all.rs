@@ -151,8 +151,8 @@ fn impossible_runs_are_refused() {
     let scratch = Scratch::new();
     for (line, word) in [
         ("--suites dkv", "hash, kv, pool"),
-        ("--scale 0", "scale 0"),
-        ("--rounds 0", "rounds 0"),
+        ("--scale 0", "'0' for '--scale <FACTOR>'"),
+        ("--rounds 0", "'0' for '--rounds <COUNT>'"),
         ("--quick --full", "--full"),
         ("--data missing.csv --key id", "missing.csv"),
         ("--resume nowhere", "nowhere"),

@@ -60,12 +60,19 @@ fn impossible_runs_are_refused() {
     scratch.run("bench hash --data a.csv").failed(&["--key"]);
     scratch.run("bench hash --data missing.csv --key id").failed(&["missing.csv"]);
     scratch.run("bench hash --distribution normal").failed(&["normal", "zipfian"]);
-    scratch.run("bench hash --entries 0").failed(&["entries 0"]);
-    scratch.run("bench hash --rounds 0").failed(&["rounds 0"]);
+    scratch.run("bench hash --entries 0").failed(&["'0' for '--entries <COUNT>'"]);
+    scratch.run("bench hash --rounds 0").failed(&["'0' for '--rounds <COUNT>'"]);
+    scratch
+        .run("bench hash nosuchcase --work-dir w --results r")
+        .failed(&["no case has \"nosuchcase\" in its name"]);
+    scratch.write("places.csv", "id,name\n1,a\n");
+    scratch
+        .run("bench hash --data places.csv --key zz --work-dir w --results r")
+        .failed(&["error: places.csv, line 1: no column \"zz\""]);
     scratch.run("hash bench --entries x").failed(&["--entries"]);
     scratch.run("bench compare a.json missing.json").failed(&["a.json", "schema"]);
     scratch.run("bench report").failed(&["benchmark-results"]);
-    assert_eq!(scratch.names(), ["a.json"]);
+    assert_eq!(scratch.names(), ["a.json", "places.csv"]);
 }
 
 /// Goal: the key-value suite runs from DKV's own command line, each turn in a process of its own, prints its layout, a table and
@@ -136,14 +143,15 @@ fn impossible_kv_runs_are_refused() {
     let scratch = Scratch::new();
     scratch.write("bad", "readproportion=x\n");
     for (line, word) in [
-        ("--n 0", "n 0"),
-        ("--threads 0", "threads 0"),
-        ("--dbs dkv", "rocksdb"),
+        ("--n 0", "'0' for '--n <COUNT>'"),
+        ("--threads 0", "expected a whole number from 1 to 1024"),
+        ("--dbs dkv", "'dkv' for '--dbs <NAMES>': expected one of cairn, rocksdb, "),
         ("--modes fast", "sync-rand"),
         ("--benchmarks fillfast", "fillseq"),
         ("--key-size 5", "key size 5"),
-        ("--value-size 3", "value size 3"),
-        ("--cache-size 1", "cache size 1"),
+        ("--key-size 0", "'0' for '--key-size <SIZE>'"),
+        ("--value-size 3", "'3' for '--value-size <SIZE>'"),
+        ("--cache-size 1", "expected 1.0 MiB to 1.0 TiB"),
         ("--durability maybe", "buffered"),
         ("--ycsb-file missing", "missing"),
         ("--ycsb-file bad", "readproportion"),
@@ -178,6 +186,11 @@ fn a_pool_run_goes_all_the_way() {
     assert!(String::from_utf8(scratch.read("pool.html")).unwrap().contains("Pages over threads"));
 
     let ran = scratch.run(&format!("bench pool 1 12 --json Random {common}")).ended(0);
+    assert!(
+        ran.err.contains("note: \"Random\" is ignored: the dashboard's list is always whole"),
+        "{}",
+        ran.err
+    );
     let list: serde_json::Value = serde_json::from_str(&ran.text()).unwrap();
     let names: Vec<&str> =
         list.as_array().unwrap().iter().map(|entry| entry["name"].as_str().unwrap()).collect();
@@ -262,14 +275,14 @@ fn traces_are_replayed() {
 fn impossible_pool_runs_are_refused() {
     let scratch = Scratch::new();
     for (line, word) in [
-        ("0", "iterations 0"),
-        ("5 2", "buffers 2"),
+        ("0", "'0' for '[ITERATIONS]'"),
+        ("5 2", "'2' for '[BUFFERS]'"),
         ("5 12 nothing-like-it", "nothing-like-it"),
         ("--policies fifo", "w-tinylfu"),
         ("--peers foyer", "quick_cache"),
         ("--policies none --peers none", "no policies"),
-        ("--page-size 5000", "5000"),
-        ("--threads 1", "threads 1"),
+        ("--page-size 5000", "'5000' for '--page-size <SIZE>'"),
+        ("--threads 1", "'1' for '--threads <COUNT>'"),
         ("--collect", "--platform"),
         ("--collect --platform a/b", "a/b"),
         ("--sizes 5%", "--trace"),

@@ -214,7 +214,7 @@ fn impossible_inputs_are_refused() {
     scratch.write("a.txt", "x");
     scratch.write("a.csv", "k\nx\n");
     scratch.run("hash build a.txt -o s.cairn").failed(&["a.txt", "--format"]);
-    scratch.run("hash build missing.csv -o s.cairn").failed(&["missing.csv", "No such file"]);
+    scratch.run("hash build missing.csv -o s.cairn").failed(&["missing.csv is not there"]);
     scratch.run("hash build . --format csv -o s.cairn").failed(&["directory"]);
     scratch.run("hash build - --format parquet -o s.cairn").failed(&["standard input"]);
     scratch.run("hash build - --format binary --key k -o s.cairn").failed(&["--key"]);
@@ -224,10 +224,15 @@ fn impossible_inputs_are_refused() {
     scratch
         .run("hash build a.csv -o s.spi --compression zstd --block-bytes 2")
         .failed(&["--block-bytes", "16 B to 1.0 GiB"]);
-    scratch.run("hash get a.csv x").failed(&["a.csv", "not a Cairn table"]);
+    scratch.run("hash mget s.cairn").failed(&["<KEY>", "<STORE> <KEY... | --keys <FILE>>"]);
+    scratch.write("binary", b"SQLite format 3\0\x10\n1\n");
+    scratch
+        .run("hash build binary --format csv -o s.cairn")
+        .failed(&["error: binary, line 1: no text: expected a header line"]);
+    scratch.run("hash get a.csv x").failed(&["a.csv is no constant store: it does not begin with CAIRNTBL"]);
     assert_eq!(
         scratch.names().iter().filter(|name| !name.ends_with(".lock")).count(),
-        2,
+        3,
         "{:?}",
         scratch.names()
     );

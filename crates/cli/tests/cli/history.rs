@@ -42,7 +42,7 @@ fn regressions_fail() {
     write_run(&scratch, "same.json", "2026-01-08T00:00:00Z", 1001.0);
     let first = scratch.run("bench compare 1.json --fail --history h").ended(0).text();
     assert!(first.contains("nothing to hold it against"), "{first}");
-    scratch.run("bench history --history h").failed(&["no history in h", "cairn bench record"]);
+    scratch.run("bench history --history h").failed(&["h is not there", "cairn bench record"]);
     let text =
         scratch.run("bench record 1.json 2.json 3.json 4.json 5.json 6.json --history h").ended(0).text();
     assert_eq!(text, "h: 6 runs added, 0 already there\n");
@@ -199,5 +199,11 @@ fn the_workflow_runs() {
 #[test]
 fn counts_are_refused() {
     let scratch = Scratch::new();
-    scratch.run("bench counts --n 1 --results . --work-dir .").failed(&["n 1"]);
+    scratch
+        .run("bench counts nosuch --results r --work-dir w")
+        .failed(&["no case has \"nosuch\" in its name"]);
+    assert!(scratch.names().is_empty(), "{:?}", scratch.names());
+    scratch
+        .run("bench counts --n 1 --results . --work-dir .")
+        .failed(&["'1' for '--n <COUNT>'", "from 1000"]);
 }

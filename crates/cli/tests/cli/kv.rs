@@ -133,9 +133,9 @@ fn outputs_go_where_they_are_named() {
             "rm -rf d link && mkdir d && echo old > d/f && ln -s d/f link && cairn {command} link > /dev/null && test -L link"
         ));
         assert_eq!((ran.code, &scratch.read("d/f")[..]), (0, content), "{command}: {}", ran.err);
-        scratch.run(&format!("{command} d")).failed(&["cannot open d:"]);
+        scratch.run(&format!("{command} d")).failed(&["d is a directory, expected a file"]);
     }
-    scratch.run("kv dump s --format csv -o no/x").failed(&["cannot open no/x:"]);
+    scratch.run("kv dump s --format csv -o no/x").failed(&["error: no is not there"]);
     assert_eq!(scratch.run("kv dump s --format csv -o -").ended(0).text(), csv);
     scratch.run("kv dump s -o -").failed(&["--format"]);
     scratch.run("kv dump s --format csv -o - --json").failed(&["--json"]);
@@ -370,9 +370,10 @@ fn copies_are_stores_as_they_were() {
     assert_eq!(list.iter().map(|backup| backup["id"].as_u64().unwrap()).collect::<Vec<_>>(), [1, 2, 3]);
     assert!(list[2]["copied_bytes"].as_u64() < list[2]["bytes"].as_u64(), "{list:?}");
     scratch.run("kv restore b r-monday --id 1").ended(0);
+    scratch.run("kv backup purge b --keep 0").failed(&["'0' for '--keep <COUNT>'", "from 1"]);
     let kept = scratch.run("kv backup purge b --keep 2").ended(0).text();
-    assert_eq!(kept.lines().count(), 2, "{kept}");
-    assert!(kept.starts_with("backup 2  20"), "{kept}");
+    assert_eq!(kept.lines().count(), 3, "{kept}");
+    assert!(kept.starts_with("removed backup 1\nbackup 2  20"), "{kept}");
     scratch.run("kv restore b r --id 1").failed(&["no backup 1"]);
     scratch.run("kv backup restore b r-tuesday --id 2 --json").ended(0);
     scratch.run("kv restore b r-wednesday").ended(0);
@@ -391,8 +392,11 @@ fn copies_are_stores_as_they_were() {
     let damaged = scratch.run("kv backup verify b").ended(1);
     assert!(damaged.text().contains(&shared[0]), "{damaged:?}");
     assert_eq!(damaged.err, "error: b is damaged: 1 finding\n");
-    for command in ["list s", "verify no", "purge no --keep 1", "restore no x"] {
-        scratch.run(&format!("kv backup {command}")).failed(&["no backups in"]);
+    for command in ["list s", "verify s", "purge s --keep 1", "restore s x"] {
+        scratch.run(&format!("kv backup {command}")).failed(&["there are no backups in s"]);
+    }
+    for command in ["list no", "verify no", "purge no --keep 1", "restore no x"] {
+        scratch.run(&format!("kv backup {command}")).failed(&["no is not there"]);
     }
     assert!(!scratch.names().contains(&"no".to_owned()) && !scratch.names().contains(&"c".to_owned()));
 }
@@ -451,10 +455,11 @@ fn what_cannot_be_opened_is_said() {
         "verify no",
         "repair no",
     ] {
-        scratch.run(&format!("kv {command}")).failed(&["there is no store in no"]);
+        scratch.run(&format!("kv {command}")).failed(&["error: no is not there"]);
     }
     scratch.run("kv put no a b").failed(&["--create"]);
-    scratch.run("kv load no in.tsv").failed(&["no store in no", "--create"]);
+    scratch.run("kv put s a").failed(&["<VALUE>", "<STORE> <KEY> <VALUE | --value-file <FILE>>"]);
+    scratch.run("kv load no in.tsv").failed(&["no is not there", "--create"]);
     scratch.run("kv load no missing.csv --create").failed(&["missing.csv"]);
     for command in ["get file a", "put file a b --create", "verify file", "repair file", "backup list file"] {
         scratch.run(&format!("kv {command}")).failed(&["file is a file, expected a directory"]);
@@ -566,5 +571,5 @@ fn bench_is_the_lab() {
     let scratch = Scratch::new();
     let [here, there] = ["kv bench --n 0", "bench kv --n 0"].map(|line| scratch.run(line).ended(1).err);
     assert_eq!(here, there);
-    assert!(here.contains("n 0"), "{here}");
+    assert!(here.contains("'0' for '--n <COUNT>'"), "{here}");
 }

@@ -11,6 +11,7 @@ mod history;
 mod kv;
 mod manual;
 mod pages;
+mod places;
 mod reading;
 mod sim;
 #[cfg(feature = "sql")]

@@ -86,6 +86,17 @@ fn mistakes_are_named() {
     ] {
         scratch.run(&format!("sim run --set {setting}")).failed(&[word]);
     }
+    scratch
+        .run("sim run --set nope=1")
+        .failed(&["error: --set nope=1: unknown setting `nope`", "--show-config"]);
+    scratch.run("sim sweep --vary options.write_bufer_size=1,2").failed(&[
+        "error: --vary options.write_bufer_size=1: unknown setting",
+        "expected `write_buffer_size`",
+        "--show-config",
+    ]);
+    scratch.run("sim run --keys 0").failed(&["'0' for '--keys <COUNT>'"]);
+    scratch.run("sim run --seconds 0").failed(&["'0' for '--seconds <SECONDS>'"]);
+    scratch.run("sim run --rate=-5").failed(&["error: --rate: "]);
     scratch.run("sim run --rate fast").failed(&["fast"]);
     scratch.run("sim run --hardware toaster").failed(&["toaster"]);
     scratch.run("sim sweep --vary options.max_background_jobs=1..4").failed(&["--samples"]);

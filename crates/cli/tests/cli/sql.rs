@@ -37,7 +37,7 @@ fn statements_come_from_everywhere() {
 #[test]
 fn databases_that_cannot_be_read() {
     let scratch = scratch();
-    scratch.run("sql none.db --read-only -c select").failed(&["none.db: there is no such database"]);
+    scratch.run("sql none.db --read-only -c select").failed(&["none.db is not there"]);
     assert!(!scratch.names().iter().any(|name| name.starts_with("none")), "{:?}", scratch.names());
     scratch.shell("cairn sql --read-only -c 'SELECT 1'").ended(0);
     scratch.shell("cairn sql --read-only -c 'CREATE TABLE t (a int)'").ended(1);
@@ -111,7 +111,29 @@ fn errors_are_told() {
         scratch.run(&format!("sql serve my.db {option} 0")).failed(&[option, least]);
     }
     scratch.run("sql my.db --cache-size 100TiB").failed(&["--cache-size", "to 1.0 TiB"]);
-    scratch.run("sql backup absent.db copy.db").failed(&["absent.db", "no such database"]);
+    scratch.run("sql backup absent.db copy.db").failed(&["absent.db is not there"]);
+}
+
+/// Goal: who copies a database's file alone is told what belongs to it; all three names, or a backup, are the database. Method: the file by itself, with its log or
+/// its pages missing, all of it, a backup.
+#[test]
+fn a_database_is_three_names() {
+    let scratch = scratch();
+    let script = "cairn sql a.db -c 'create table t (a int)' -c 'insert into t values (7)' && mkdir alone log pages all && \
+                  cp a.db alone && cp -r a.db a.db-log log && cp a.db a.db-pages pages && cp -r a.db* all && cairn sql backup a.db b.db";
+    scratch.shell(script).ended(0);
+    for dir in ["alone", "pages"] {
+        let ran = scratch.shell(&format!("cairn sql {dir}/a.db -c 'select a from t'")).ended(1);
+        let named = format!("; {dir}/a.db-log and {dir}/a.db-pages belong to the file and go where it goes");
+        assert!(ran.err.contains(&named) && ran.err.contains("`cairn sql backup`"), "{dir}: {}", ran.err);
+    }
+    for copy in ["log/a.db", "all/a.db", "b.db"] {
+        let ran = scratch.shell(&format!("cairn sql {copy} --csv -t -c 'select a from t'")).ended(0);
+        assert_eq!(ran.text(), "7\n", "{copy}");
+    }
+    for name in ["a.db", "a.db-log", "a.db-pages", "b.db", "b.db-log", "b.db-pages"] {
+        assert!(scratch.names().contains(&name.to_owned()), "{name}: {:?}", scratch.names());
+    }
 }
 
 /// Goal: a file that cannot take the rows is told with the reason, once, and ends a script at the statement whose rows they are. Method: a limit of the

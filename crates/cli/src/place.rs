@@ -1,0 +1,76 @@
+//! What stands at a name that was typed, checked before anything is done with it. What is wrong is told as the file system tells it: `X is not there`,
+//! `X is a directory, expected a file`, `X is a file, expected a directory`; or else `X is there already`.
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use cairn_vfs::{ErrorKind, Fs, Operation};
+
+use crate::error::{Error, Result};
+
+/// Errors: there is nothing at `path`, or a directory.
+pub fn expect_file(fs: &Arc<dyn Fs>, path: &Path) -> Result<()> {
+    match fs.metadata(path)?.is_dir {
+        true => Err(is_not(Operation::Open, path, io::ErrorKind::IsADirectory)),
+        false => Ok(()),
+    }
+}
+
+/// Errors: there is nothing at `path`, or a file.
+pub fn expect_directory(fs: &Arc<dyn Fs>, path: &Path) -> Result<()> {
+    match fs.metadata(path)?.is_dir {
+        true => Ok(()),
+        false => Err(is_not(Operation::ReadDir, path, io::ErrorKind::NotADirectory)),
+    }
+}
+
+/// Errors: there is a file at `path`, which is for a directory that may have to be made.
+pub fn expect_room_for_directory(fs: &Arc<dyn Fs>, path: &Path) -> Result<()> {
+    match expect_directory(fs, path) {
+        Err(Error::Vfs(error)) if error.kind() == ErrorKind::NotFound => Ok(()),
+        checked => checked,
+    }
+}
+
+/// Errors: there is something at `path`, which is for what is to be made.
+pub fn expect_nothing(fs: &Arc<dyn Fs>, path: &Path) -> Result<()> {
+    match fs.exists(path)? {
+        true => Err(Error::usage(format!("{} is there already", path.display()))),
+        false => Ok(()),
+    }
+}
+
+fn is_not(operation: Operation, path: &Path, kind: io::ErrorKind) -> Error {
+    cairn_vfs::Error::new(operation, path, kind.into()).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use cairn_vfs::{MemFs, OpenOptions};
+
+    use super::*;
+
+    /// Goal: each check lets through what it is for, and names everything else. Method: a file, a directory and nothing, with each check.
+    #[test]
+    fn names_are_checked() {
+        let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
+        drop(fs.open(Path::new("file"), OpenOptions::create()).unwrap());
+        fs.create_dir_all(Path::new("dir")).unwrap();
+        type Check = fn(&Arc<dyn Fs>, &Path) -> Result<()>;
+        let cases: [(Check, [&str; 3]); 4] = [
+            (expect_file, ["", "dir is a directory, expected a file", "no is not there"]),
+            (expect_directory, ["file is a file, expected a directory", "", "no is not there"]),
+            (expect_room_for_directory, ["file is a file, expected a directory", "", ""]),
+            (expect_nothing, ["file is there already", "dir is there already", ""]),
+        ];
+        for (check, expected) in cases {
+            let told = ["file", "dir", "no"].map(|name| {
+                check(&fs, &PathBuf::from(name)).map_or_else(|error| error.to_string(), |()| String::new())
+            });
+            assert_eq!(told, expected);
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! Names of files and directories: what is not there, what is something else, what is there already. Every command says it in the same words.
+
+use crate::support::Scratch;
+
+/// What a command expects at a name.
+#[derive(Clone, Copy)]
+enum Expects {
+    /// A file; of another kind it `is no` this.
+    File(&'static str),
+    /// A directory; one that is something else is told in these words.
+    Directory(&'static str),
+}
+use Expects::{Directory, File};
+
+/// Commands that read `PLACE`, what they expect there, and of which hint a missing one is followed.
+#[rustfmt::skip]
+const COMMANDS: &[(&str, Expects, &str)] = &[
+    ("hash get PLACE k", File("is no constant store: it does not begin with CAIRNTBL"), ""),
+    ("hash mget PLACE k", File("is no constant store: it does not begin with CAIRNTBL"), ""),
+    ("hash scan PLACE", File("is no constant store: it does not begin with CAIRNTBL"), ""),
+    ("hash info PLACE", File("is no constant store: it does not begin with CAIRNTBL"), ""),
+    ("hash verify PLACE", File("is no constant store: it does not begin with CAIRNTBL"), ""),
+    ("hash append PLACE in.csv", File("is no constant store: it does not begin with CAIRNTBL"), ""),
+    ("hash delete PLACE k", File("is no constant store: it does not begin with CAIRNTBL"), ""),
+    ("hash rewrite PLACE", File("is no constant store: it does not begin with CAIRNTBL"), ""),
+    ("hash convert PLACE o.cairn", File("is no constant store: it does not begin with CAIRNTBL"), ""),
+    ("hash build PLACE --format csv -o o.cairn", File(", line 1: no text: expected a header line in UTF-8 that names the columns"), ""),
+    ("kv load s PLACE --format csv --key k", File(", line 1: no text: expected a header line in UTF-8 that names the columns"), ""),
+    ("kv get PLACE k", Directory("there is no store in PLACE"), ""),
+    ("kv put PLACE k v", Directory("there is no store in PLACE; --create makes it"), "; --create makes it"),
+    ("kv delete PLACE k", Directory("there is no store in PLACE"), ""),
+    ("kv scan PLACE", Directory("there is no store in PLACE"), ""),
+    ("kv batch PLACE", Directory("there is no store in PLACE; --create makes it"), "; --create makes it"),
+    ("kv load PLACE in.csv --key k", Directory("there is no store in PLACE; --create makes it"), "; --create makes it"),
+    ("kv dump PLACE --format csv", Directory("there is no store in PLACE"), ""),
+    ("kv stats PLACE", Directory("there is no store in PLACE"), ""),
+    ("kv compact PLACE", Directory("there is no store in PLACE"), ""),
+    ("kv checkpoint PLACE copy", Directory("there is no store in PLACE"), ""),
+    ("kv verify PLACE", Directory("there is no store in PLACE"), ""),
+    ("kv repair PLACE", Directory("there is no store in PLACE"), ""),
+    ("kv backup create PLACE b", Directory("there is no store in PLACE"), ""),
+    ("kv backup list PLACE", Directory("there are no backups in PLACE"), ""),
+    ("kv backup verify PLACE", Directory("there are no backups in PLACE"), ""),
+    ("kv backup purge PLACE --keep 1", Directory("there are no backups in PLACE"), ""),
+    ("kv restore PLACE copy", Directory("there are no backups in PLACE"), ""),
+    ("trace stats PLACE", File("is no trace: it does not begin with CAIRNTRC"), ""),
+    ("trace dump PLACE", File("is no trace: it does not begin with CAIRNTRC"), ""),
+    ("bench replay PLACE --dbs cairn", File("is no trace: it does not begin with CAIRNTRC"), ""),
+    ("sim run --trace PLACE", File("is no trace: it does not begin with CAIRNTRC"), ""),
+    ("sim run PLACE", File(": no text: expected UTF-8"), ""),
+    ("sim run --options PLACE", File(": no text: expected UTF-8"), ""),
+    ("sim run --kv-options PLACE", File(": no text: expected UTF-8"), ""),
+    ("sim sweep PLACE --vary seed=1,2", File(": no text: expected UTF-8"), ""),
+    ("sim optimize PLACE --vary seed=1,2", File(": no text: expected UTF-8"), ""),
+    ("advise PLACE", File(": no text: expected UTF-8"), ""),
+    ("bench kv --ycsb-file PLACE", File(": no text: expected UTF-8"), ""),
+    ("bench compare PLACE", File("is no stored run: no text: expected UTF-8"), ""),
+    ("bench record PLACE", File("is no stored run: no text: expected UTF-8"), ""),
+    ("bench readme --run PLACE", File("is no stored run: no text: expected UTF-8"), ""),
+    ("bench history --history PLACE", Directory("the history: there is no store in PLACE"), ": `cairn bench record` begins a history"),
+    ("bench hash --data PLACE --key k", File(", line 1: no text: expected a header line in UTF-8 that names the columns"), ""),
+];
+
+/// The commands of databases, where they are built.
+#[cfg(feature = "sql")]
+#[rustfmt::skip]
+const SQL: &[(&str, Expects, &str)] = &[
+    ("sql PLACE --read-only -c VALUES(1)", File("is no database: an empty file was expected, or one that a database was made in"), ""),
+    ("sql verify PLACE", File("is no database: an empty file was expected, or one that a database was made in"), ""),
+    ("sql backup PLACE copy.db", File("is no database: an empty file was expected, or one that a database was made in"), ""),
+    ("sql vacuum PLACE", File("is no database: an empty file was expected, or one that a database was made in"), ""),
+    ("sql dump PLACE", File("is no database: an empty file was expected, or one that a database was made in"), ""),
+];
+#[cfg(not(feature = "sql"))]
+const SQL: &[(&str, Expects, &str)] = &[];
+
+/// Bytes that begin nothing that any command reads, of a length that hides nothing behind a header that is too short.
+fn foreign() -> Vec<u8> {
+    let mut bytes = vec![0xff; 9_500];
+    bytes.extend(0..=255);
+    bytes
+}
+
+/// Goal: what is not there, a directory, a file and a file of another kind are told alike by every command that reads one, in one line, with exit code 1, and nothing
+/// is made or changed. Method: each of them in the place of what the command reads.
+#[test]
+fn what_is_read_is_told_in_the_same_words() {
+    let scratch = Scratch::new();
+    scratch.write("in.csv", "k,v\na,1\n");
+    scratch.run("kv put s k v --create").ended(0);
+    std::fs::create_dir(scratch.path("dir")).unwrap();
+    scratch.write("foreign", foreign());
+    let before = scratch.names();
+    let mut wrong = Vec::new();
+    for (command, expects, hint) in COMMANDS.iter().chain(SQL) {
+        for place in ["nowhere", "dir", "foreign"] {
+            let line = command.replace("PLACE", place);
+            let ran = scratch.run(&line);
+            let expected = match (place, expects) {
+                ("nowhere", _) => format!("error: nowhere is not there{hint}\n"),
+                ("dir", File(_)) => "error: dir is a directory, expected a file\n".to_owned(),
+                ("dir", Directory(told)) => format!("error: {}\n", told.replace("PLACE", "dir")),
+                (_, File(told)) if told.starts_with([',', ':']) => format!("error: foreign{told}\n"),
+                (_, File(told)) => format!("error: foreign {told}\n"),
+                (_, Directory(_)) => "error: foreign is a file, expected a directory\n".to_owned(),
+            };
+            if ran.code != 1 || ran.err != expected || !ran.out.is_empty() {
+                wrong.push(format!("{line}: exit code {}\n  {expected}  {}", ran.code, ran.err));
+            }
+            if scratch.names() != before {
+                wrong.push(format!("{line} left {:?}", scratch.names()));
+            }
+        }
+    }
+    assert_eq!(scratch.read("foreign"), foreign());
+    assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
+}
+
+/// Goal: an empty file and a short one are of another kind as a long one is, and no upkeep makes a database of an empty file.
+#[test]
+fn length_does_not_matter() {
+    let scratch = Scratch::new();
+    for (name, content) in [("empty", &b""[..]), ("short", b"name,capital\n"), ("long", &[b'x'; 9_500])] {
+        scratch.write(name, content);
+        scratch
+            .run(&format!("hash get {name} k"))
+            .failed(&[&format!("error: {name} is no constant store: it does not begin with CAIRNTBL")]);
+        scratch
+            .run(&format!("trace stats {name}"))
+            .failed(&[&format!("error: {name} is no trace: it does not begin with CAIRNTRC")]);
+        scratch
+            .run(&format!("bench record {name} --history h"))
+            .failed(&[&format!("error: {name} is no stored run: line 1: ")]);
+        #[cfg(feature = "sql")]
+        for command in ["verify", "vacuum", "dump"] {
+            scratch
+                .run(&format!("sql {command} {name}"))
+                .failed(&[&format!("error: {name} is no database: ")]);
+        }
+        assert_eq!(scratch.read(name), content);
+    }
+    assert_eq!(scratch.names(), ["empty", "long", "short"]);
+}
+
+/// Goal: a file in the place of a directory that is to be made, and a directory that is missing around a file that is to be made, are told alike.
+#[test]
+fn what_is_written_is_told_in_the_same_words() {
+    let scratch = Scratch::new();
+    scratch.write("in.csv", "k,v\na,1\n");
+    scratch.write("file", "text");
+    scratch.run("kv put s k v --create").ended(0);
+    for command in ["kv backup create s file", "kv checkpoint s file", "kv put file k v --create"] {
+        scratch.run(command).failed(&["error: file is a file, expected a directory\n"]);
+    }
+    for command in ["hash build in.csv -o no/x.cairn --key k", "kv dump s --format csv -o no/x.csv"] {
+        scratch.run(command).failed(&["error: no is not there\n"]);
+    }
+    for command in ["trace import in.csv -o file", "trace record -o file -- true"] {
+        scratch.run(command).failed(&["error: file is there already\n"]);
+    }
+    #[cfg(feature = "sql")]
+    {
+        scratch.run("sql a.db -c VALUES(1)").ended(0);
+        scratch.run("sql backup a.db file").failed(&["error: file is there already\n"]);
+    }
+}
+
+/// Goal: the local page is not served over what is not there or is no store, but over what a run has yet to make. Method: each place in turn; what is right until
+/// the port, which is one that cannot be had.
+#[cfg(feature = "ui")]
+#[test]
+fn pages_are_served_over_what_is_there() {
+    let scratch = Scratch::new();
+    scratch.write("text.txt", "text");
+    std::fs::create_dir(scratch.path("dir")).unwrap();
+    for (line, told) in [
+        ("nowhere", "error: nowhere is not there\n"),
+        (
+            "text.txt",
+            "error: text.txt is no store: expected a kv, hash or sql store, a Sparkey pair, or a folder with some\n",
+        ),
+        ("dir nowhere", "error: nowhere is not there\n"),
+        ("--results text.txt", "error: text.txt is a file, expected a directory\n"),
+        ("--history text.txt", "error: text.txt is a file, expected a directory\n"),
+        ("--watch dir", "error: dir is a directory, expected a file\n"),
+    ] {
+        scratch.run(&format!("ui {line} --port 0")).failed(&[told]);
+    }
+    // The address is nobody's on this machine, so what comes before it was right.
+    let ran = scratch.run("ui dir --watch nowhere --results new --listen 192.0.2.1 --port 0").ended(1);
+    assert!(ran.err.starts_with("note: nowhere is not there yet: "), "{}", ran.err);
+    assert!(ran.err.contains("192.0.2.1"), "{}", ran.err);
+}
