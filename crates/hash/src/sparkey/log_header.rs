@@ -226,6 +226,10 @@ pub(super) fn check_magic(
     if found == wanted {
         return Ok(());
     }
+    // A crash may keep the length of a log that was being made, and lose its bytes.
+    if found == 0 {
+        return Err(Error::corruption(path, 0, format!("begins with zeros, expected {wanted:#010x}")));
+    }
     let [expected, other_kind] = kinds;
     let what = if found == other {
         format!("begins as a {other_kind} does")
