@@ -118,7 +118,7 @@ pub fn reuse(reuse: &Reuse) -> String {
 pub fn to_text(name: &str, stats: &Stats) -> String {
     let mut out = format!("{name}: {} operations on {} keys", text::count(stats.records), about(stats.keys));
     if stats.timed {
-        out += &format!(" in {}", text::value(stats.seconds, "s"));
+        out += &format!(" in {}", text::value(stats.secs, "s"));
     }
     out += &format!(
         ", {} thread{}, {}\n",
@@ -147,7 +147,7 @@ pub fn to_text(name: &str, stats: &Stats) -> String {
     }
     let rates: Vec<f64> = stats.windows.iter().map(|window| window.operations as f64).collect();
     let working: Vec<f64> = stats.windows.iter().map(|window| window.keys).collect();
-    let end = if stats.timed { text::value(stats.seconds, "s") } else { "the end".to_owned() };
+    let end = if stats.timed { text::value(stats.secs, "s") } else { "the end".to_owned() };
     out += &chart("operations over time", &rates, ("0", &end));
     out += &chart("different keys in each part of it: the working set", &working, ("0", &end));
     if let Some(uneven) = &stats.skew {

@@ -127,7 +127,7 @@ fn question(fs: &Arc<dyn Fs>, args: &AdviseArgs) -> Result<Question> {
     let constraints = &mut question.constraints;
     constraints.memory_bytes = args.memory.or(constraints.memory_bytes);
     constraints.disk_bytes = args.disk.or(constraints.disk_bytes);
-    constraints.p99_micros = args.p99.or(constraints.p99_micros);
+    constraints.p99_us = args.p99.or(constraints.p99_us);
     if !args.dbs.is_empty() {
         constraints.stores.clone_from(&args.dbs);
     }
@@ -140,7 +140,7 @@ fn question(fs: &Arc<dyn Fs>, args: &AdviseArgs) -> Result<Question> {
         asked(&mut question, &mut io::stdin().lock(), &mut io::stderr())?;
     }
     question.workload.check()?;
-    if question.constraints.p99_micros.is_some_and(|micros| !micros.is_finite() || micros <= 0.0) {
+    if question.constraints.p99_us.is_some_and(|micros| !micros.is_finite() || micros <= 0.0) {
         return Err(Error::usage("--p99: expected a number over 0".to_owned()));
     }
     Ok(question)

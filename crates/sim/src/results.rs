@@ -154,10 +154,13 @@ pub struct Results {
     /// Events.
     pub events: u64,
     /// (flushed + compacted) / flushed, as RocksDB's statistics have it.
+    #[serde(rename = "write_amp")]
     pub write_amplification: f64,
     /// (log + flushed + compacted) / user bytes.
+    #[serde(rename = "write_amp_user")]
     pub write_amplification_user: f64,
     /// Bytes of files / bytes of keys and values of live data.
+    #[serde(rename = "space_amp")]
     pub space_amplification: f64,
     /// Data blocks and filters of a lookup, the mean over the run when it had reads, else at the end: upper levels are saw-teeth.
     pub reads: Option<ReadCosts>,

@@ -32,7 +32,7 @@ function view(keyspace: Keyspace, of: Ask): Node[] {
     ["Of keys and values", share(keyspace.table_bytes, sum((it) => it.raw_bytes))], ["To compact", bytes(keyspace.pending_compaction_bytes)],
   ];
   if (keyspace.blob_bytes) parts.push(["Large values", `${bytes(keyspace.blob_bytes)}, ${share(keyspace.blob_garbage_bytes, keyspace.blob_bytes)} garbage`]);
-  if (keyspace.ttl_seconds !== null) parts.push(["Entries live", `${count(keyspace.ttl_seconds)} s`]);
+  if (keyspace.ttl_secs !== null) parts.push(["Entries live", `${count(keyspace.ttl_secs)} s`]);
   if (keyspace.merge_operator) parts.push(["Merges", keyspace.merge_operator]);
   const detail = h("div", {});
   detail.style.display = "contents";

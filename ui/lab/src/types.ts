@@ -28,7 +28,7 @@ export interface KvTable {
   data_bytes: number; filter_bytes: number; index_bytes: number; compression: string; filter: string | null;
 }
 export interface Keyspace {
-  name: string; ttl_seconds: number | null; merge_operator: string | null; memtable_bytes: number; tables: number; table_bytes: number;
+  name: string; ttl_secs: number | null; merge_operator: string | null; memtable_bytes: number; tables: number; table_bytes: number;
   table_entries: number; levels: { level: number; runs: number; tables: number; bytes: number; entries: number }[]; blob_bytes: number;
   blob_garbage_bytes: number; pending_compaction_bytes: number; files: KvTable[];
 }

@@ -173,7 +173,7 @@ mod tests {
         seconds.extend(update.map(|update| (Kind::Update, update)));
         let costs = Costs {
             records: 80_000,
-            seconds,
+            secs: seconds,
             mixed: read,
             loads_per_sec: 1e6,
             bytes_per_entry: 100.0,

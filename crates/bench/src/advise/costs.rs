@@ -68,7 +68,8 @@ pub struct Costs {
     /// Entries of the store.
     pub records: u64,
     /// Seconds of an operation of each kind, all threads together.
-    pub seconds: BTreeMap<Kind, f64>,
+    #[serde(alias = "seconds")]
+    pub secs: BTreeMap<Kind, f64>,
     /// Seconds of an operation of the workload's own mix.
     pub mixed: f64,
     /// Entries a second of the load.
@@ -123,7 +124,7 @@ pub(super) fn measure(
         }
         let mix = kind.mix();
         let writes = mix.update + mix.insert;
-        let of_kind = known.and_then(|known| known.seconds.get(&kind).copied());
+        let of_kind = known.and_then(|known| known.secs.get(&kind).copied());
         let count = match (kind, of_kind) {
             (Kind::Scan, None) => operations(writes, None) / workload.scan_records.clamp(1, 40),
             (_, known) => operations(writes, known),
@@ -140,7 +141,7 @@ pub(super) fn measure(
     let seconds_of = |name: &str| throughput.get(name).map(|rate| 1.0 / rate.max(f64::MIN_POSITIVE));
     Ok(Costs {
         records,
-        seconds: Kind::ALL.into_iter().filter_map(|kind| Some((kind, seconds_of(kind.name())?))).collect(),
+        secs: Kind::ALL.into_iter().filter_map(|kind| Some((kind, seconds_of(kind.name())?))).collect(),
         mixed: seconds_of(MIXED).unwrap_or(f64::INFINITY),
         loads_per_sec: load,
         bytes_per_entry,

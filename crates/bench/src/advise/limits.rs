@@ -20,8 +20,8 @@ pub(super) fn broken(
     records: u64,
 ) -> Option<String> {
     let (constraints, workload) = (&question.constraints, &question.workload);
-    if let Some(most) = constraints.p99_micros
-        && let Some((kind, micros)) = one.p99_micros.iter().find(|(_, micros)| **micros > most)
+    if let Some(most) = constraints.p99_us
+        && let Some((kind, micros)) = one.p99_us.iter().find(|(_, micros)| **micros > most)
     {
         return Some(format!(
             "1 of 100 operations of kind {kind} took over {micros:.0} µs; {most:.0} are allowed"
@@ -58,7 +58,7 @@ pub(super) fn unknown(question: &Question, one: &Verified) -> Vec<String> {
     if question.constraints.memory_bytes.is_some() && one.memory_bytes.is_none() {
         notes.push(format!("{}: how much memory it took is not known", one.name));
     }
-    if question.constraints.p99_micros.is_some() {
+    if question.constraints.p99_us.is_some() {
         for (kind, count) in &one.too_few {
             notes.push(format!(
                 "{}: {count} operations of kind {kind} are too few to tell their 99th percentile",
@@ -112,7 +112,7 @@ mod tests {
     fn costs(records: u64, bytes_per_entry: f64, memory: f64) -> Costs {
         Costs {
             records,
-            seconds: BTreeMap::new(),
+            secs: BTreeMap::new(),
             mixed: 1e-6,
             loads_per_sec: 1e6,
             bytes_per_entry,
@@ -129,7 +129,7 @@ mod tests {
             high: 1.0,
             predicted: 1.0,
             growth: 1.0,
-            p99_micros: BTreeMap::new(),
+            p99_us: BTreeMap::new(),
             too_few: BTreeMap::new(),
             bytes_per_entry,
             memory_bytes: memory,

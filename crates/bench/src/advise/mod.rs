@@ -291,7 +291,7 @@ impl<'a> Adviser<'a> {
             traced: self.traced.as_ref(),
             effort: self.options.effort,
             machine: &self.machine,
-            asks_p99: self.question.constraints.p99_micros.is_some(),
+            asks_p99: self.question.constraints.p99_us.is_some(),
             progress: self.progress,
         };
         verifier.run(finalists, records)

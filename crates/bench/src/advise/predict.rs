@@ -52,9 +52,11 @@ pub struct Prediction {
     /// Bytes of its files.
     pub disk_bytes: f64,
     /// Bytes written to the disk for a byte written by the program, where the simulator knows the store.
-    pub write_amplification: Option<f64>,
+    #[serde(alias = "write_amplification")]
+    pub write_amp: Option<f64>,
     /// Seconds of an operation that come from measured costs, from misses, and from background work.
-    pub seconds: [f64; 3],
+    #[serde(alias = "seconds")]
+    pub secs: [f64; 3],
 }
 
 /// Predicts a candidate's throughput. `costs` are ordered by size, and not empty.
@@ -91,8 +93,8 @@ pub(super) fn predict(
         per_sec,
         range: (per_sec / doubt, per_sec * doubt),
         disk_bytes,
-        write_amplification: amplification,
-        seconds: [own, missed, background],
+        write_amp: amplification,
+        secs: [own, missed, background],
     }
 }
 
@@ -100,9 +102,9 @@ pub(super) fn predict(
 pub(super) fn seconds_of_mix(costs: &[Costs], workload: &Workload, mix: Mix, records: u64) -> Option<f64> {
     let of = |mix: Mix| {
         let cost = |kind: Kind| {
-            costs.last()?.seconds.get(&kind)?;
+            costs.last()?.secs.get(&kind)?;
             Some(extrapolated(costs, records, |costs| {
-                costs.seconds.get(&kind).copied().unwrap_or(f64::INFINITY)
+                costs.secs.get(&kind).copied().unwrap_or(f64::INFINITY)
             }))
         };
         let Mix { read, update, scan, insert, read_modify_write } =

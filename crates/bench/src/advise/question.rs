@@ -130,6 +130,9 @@ impl Workload {
     }
 }
 
+/// What `constraints.p99_us` was called, and still may be in workload files.
+const P99_BEFORE: &str = "constraints.p99_micros";
+
 /// A field that cannot be as it is.
 struct Fault {
     field: &'static str,
@@ -146,15 +149,16 @@ pub struct Constraints {
     /// Bytes that its files may take.
     pub disk_bytes: Option<u64>,
     /// Microseconds that 99 of 100 operations of each kind must take at most.
-    pub p99_micros: Option<f64>,
+    #[serde(alias = "p99_micros")]
+    pub p99_us: Option<f64>,
     /// The only stores to choose from; all when empty.
     pub stores: Vec<String>,
 }
 
 impl Constraints {
     fn fault(&self) -> Option<Fault> {
-        let micros = self.p99_micros.filter(|micros| !micros.is_finite() || *micros <= 0.0)?;
-        Some(Fault { field: "p99_micros", found: micros.to_string(), expected: "a number over 0".to_owned() })
+        let micros = self.p99_us.filter(|micros| !micros.is_finite() || *micros <= 0.0)?;
+        Some(Fault { field: "p99_us", found: micros.to_string(), expected: "a number over 0".to_owned() })
     }
 }
 
@@ -189,7 +193,8 @@ impl Question {
             if let Some(Fault { field, found, expected }) = fault {
                 let path = format!("{section}.{field}");
                 let what = format!("{path}: found {found}, expected {expected}");
-                return Err(refuse(json::line_of(text, &path), what));
+                let line = json::line_of(text, &path).or_else(|| json::line_of(text, P99_BEFORE));
+                return Err(refuse(line, what));
             }
         }
         question.workload.check().map_err(|error| refuse(None, error.to_string()))?;

@@ -28,7 +28,7 @@ fn verified(name: &str, samples: &[f64]) -> Verified {
         predicted: value,
         growth: 1.0,
         too_few: BTreeMap::new(),
-        p99_micros: BTreeMap::new(),
+        p99_us: BTreeMap::new(),
         bytes_per_entry: 1.0,
         memory_bytes: None,
     }
@@ -69,7 +69,7 @@ fn constraints_are_kept() {
     assert_eq!(advice.choice, Choice::Nobody);
     assert!(advice.discarded.iter().any(|one| one.reason.contains("disk")), "{:?}", advice.discarded);
     asked.constraints =
-        Constraints { p99_micros: Some(1e-6), stores: vec!["cairn".to_owned()], ..Constraints::default() };
+        Constraints { p99_us: Some(1e-6), stores: vec!["cairn".to_owned()], ..Constraints::default() };
     let advice = advise(&asked, &options(dir.path()), &Silent, &stop).unwrap();
     assert_eq!(advice.choice, Choice::Nobody);
     assert!(to_text(&advice).contains("1 of 100"), "{:?}", advice.discarded);
@@ -150,7 +150,7 @@ fn an_early_end_is_told() {
 fn everybody_is_tried() {
     let dir = tempfile::tempdir().unwrap();
     let mut asked = question(Mix { read: 1.0, ..Mix::default() }, &["cairn", "cairn-hash"]);
-    asked.constraints.p99_micros = Some(1e-6);
+    asked.constraints.p99_us = Some(1e-6);
     let mut options = options(dir.path());
     options.effort.finalists = 1;
     let advice = advise(&asked, &options, &Silent, &Stop::after(None)).unwrap();
@@ -166,12 +166,12 @@ fn everybody_is_tried() {
 fn rare_kinds_have_no_percentile() {
     let dir = tempfile::tempdir().unwrap();
     let mut asked = question(Mix { read: 0.99, update: 0.01, ..Mix::default() }, &["cairn"]);
-    asked.constraints.p99_micros = Some(1e9);
+    asked.constraints.p99_us = Some(1e9);
     let mut options = options(dir.path());
     options.effort.turn_secs = 1e-6;
     let advice = advise(&asked, &options, &Silent, &Stop::after(None)).unwrap();
     let one = &advice.verified[0];
-    assert!(!one.p99_micros.contains_key("update") && one.too_few["update"] < 1_000, "{one:?}");
+    assert!(!one.p99_us.contains_key("update") && one.too_few["update"] < 1_000, "{one:?}");
     assert!(advice.notes.iter().any(|note| note.contains("kind update are too few")), "{:?}", advice.notes);
 }
 
@@ -197,7 +197,7 @@ fn memory_is_shared_out() {
 fn costs(records: u64, read: f64, update: f64, mixed: f64) -> Costs {
     Costs {
         records,
-        seconds: [(Kind::Read, read), (Kind::Update, update)].into(),
+        secs: [(Kind::Read, read), (Kind::Update, update)].into(),
         mixed,
         loads_per_sec: 1e6,
         bytes_per_entry: 100.0,
@@ -223,12 +223,12 @@ fn predictions() {
     assert!(prediction.range.0 < prediction.per_sec && prediction.per_sec < prediction.range.1);
     let small = Machine { cache_bytes: Some(16e6), ..machine };
     let missing = predict::predict(&candidate, &all, &workload, &small);
-    assert!((missing.seconds[1] - 0.95 * 0.5 * 100e-6).abs() < 1e-9, "{missing:?}");
+    assert!((missing.secs[1] - 0.95 * 0.5 * 100e-6).abs() < 1e-9, "{missing:?}");
     let hot = Workload {
         distribution: Distribution::HotSet { fraction: 0.25, probability: 0.9 },
         ..workload.clone()
     };
-    assert!(predict::predict(&candidate, &all, &hot, &small).seconds[1] < missing.seconds[1] / 5.0);
+    assert!(predict::predict(&candidate, &all, &hot, &small).secs[1] < missing.secs[1] / 5.0);
     let half = Mix { read: 0.5, update: 0.5, ..Mix::default() };
     let only = Mix { update: 1.0, ..Mix::default() };
     let reads = Workload { mix: Mix { read: 1.0, ..Mix::default() }, records: 80_000, ..workload };
@@ -283,8 +283,12 @@ fn workload_files() {
             "line 1: workload.durability: unknown name `fast`, expected one of `memory`, `buffered`, `sync`",
         ),
         (
+            "{\"constraints\":\n{\"p99_us\": 0}}",
+            "line 2: constraints.p99_us: found 0, expected a number over 0",
+        ),
+        (
             "{\"constraints\":\n{\"p99_micros\": 0}}",
-            "line 2: constraints.p99_micros: found 0, expected a number over 0",
+            "line 2: constraints.p99_us: found 0, expected a number over 0",
         ),
         (
             "{\"constraints\": {\"stores\": [\"cairn\", 5]}}",
@@ -385,7 +389,7 @@ fn a_trace_is_replayed() {
     let one = &advice.verified[0];
     assert!(one.median > 0.0 && one.growth == 1.0 && one.bytes_per_entry > 0.0, "{one:?}");
     // Kinds have the names that traces have for them.
-    assert!(one.p99_micros.contains_key("get") || one.too_few.contains_key("get"), "{one:?}");
+    assert!(one.p99_us.contains_key("get") || one.too_few.contains_key("get"), "{one:?}");
     assert!(
         advice.notes.iter().any(|note| note.contains("operations a second in the mean")),
         "{:?}",

@@ -104,7 +104,7 @@ fn verified(text: &mut String, advice: &Advice) {
         "", "ops/s", interval, "predicted", "error", "p99 µs", "B/entry"
     );
     for one in &advice.verified {
-        let p99 = one.p99_micros.values().copied().reduce(f64::max);
+        let p99 = one.p99_us.values().copied().reduce(f64::max);
         let p99 = p99.map_or_else(|| "–".to_owned(), |p99| format!("{p99:.1}"));
         let interval = format!("{} to {}", count(one.low), count(one.high));
         let _ = writeln!(

@@ -62,7 +62,8 @@ pub struct Verified {
     /// What is predicted for all of the workload's entries over that; 1 where all of them were run.
     pub growth: f64,
     /// Microseconds that 99 of 100 operations took at most, by kind, all rounds together. Without kinds of too few operations.
-    pub p99_micros: BTreeMap<String, f64>,
+    #[serde(alias = "p99_micros")]
+    pub p99_us: BTreeMap<String, f64>,
     /// Kinds whose 99th percentile cannot be told, with the operations that there were.
     pub too_few: BTreeMap<String, u64>,
     /// Bytes of files for an entry.
@@ -214,7 +215,7 @@ impl Verifier<'_> {
             high,
             predicted,
             growth,
-            p99_micros: enough.into_iter().map(|(kind, of)| (kind, of.quantile(0.99) / 1e3)).collect(),
+            p99_us: enough.into_iter().map(|(kind, of)| (kind, of.quantile(0.99) / 1e3)).collect(),
             too_few: too_few.into_iter().map(|(kind, of)| (kind, of.count())).collect(),
             bytes_per_entry: found.bytes_per_entry,
             memory_bytes: found.memory_bytes,

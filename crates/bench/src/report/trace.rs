@@ -45,7 +45,7 @@ fn header(name: &str, stats: &Stats) -> String {
     let mut chips = chip("Operations", format::count(stats.records));
     chips += &chip("Keys", trace_text::about(stats.keys));
     if stats.timed {
-        chips += &chip("Length", format::quantity(stats.seconds, "s"));
+        chips += &chip("Length", format::quantity(stats.secs, "s"));
     }
     chips += &chip("Threads", stats.lanes.to_string());
     chips += &chip("Reads", format!("{:.1} %", stats.read_share * 100.0));

@@ -49,7 +49,7 @@ pub fn keyspaces(stats: &Stats, made: &[KeyspaceInfo]) -> Vec<Value> {
             });
             json!({
                 "name": keyspace.name,
-                "ttl_seconds": info.and_then(|info| info.ttl).map(|ttl| ttl.as_secs()),
+                "ttl_secs": info.and_then(|info| info.ttl).map(|ttl| ttl.as_secs()),
                 "merge_operator": info.and_then(|info| info.merge_operator.clone()),
                 "memtable_bytes": keyspace.memtable_bytes,
                 "tables": keyspace.levels.iter().map(|level| level.tables).sum::<usize>(),

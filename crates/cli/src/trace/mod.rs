@@ -45,7 +45,7 @@ fn summary(path: &Path, trace: &Trace) -> Value {
         "source": trace.header().source,
         "records": trace.records(),
         "bytes": trace.bytes(),
-        "seconds": trace.last_ns() as f64 / 1e9,
+        "secs": trace.last_ns() as f64 / 1e9,
         "lanes": trace.lanes(),
         "sample": trace.header().sample,
         "ending": ending,

@@ -29,8 +29,8 @@ fn a_run_answers_and_its_options_come_back() {
     };
     let (direct, read) = (of("--set options.max_background_jobs=6"), of("--options OPTIONS-1"));
     assert_eq!(direct, of("--set options.max_background_jobs=6"), "equal seeds give equal results");
-    assert_eq!(direct["write_amplification"], read["write_amplification"]);
-    assert!(direct["write_amplification"].as_f64().unwrap() >= 1.0);
+    assert_eq!(direct["write_amp"], read["write_amp"]);
+    assert!(direct["write_amp"].as_f64().unwrap() >= 1.0);
     assert_eq!(direct["outcome"], "done");
     assert!(direct["series"].as_array().unwrap().len() > 10);
     assert_ne!(of("--seed 7")["series"], direct["series"]);

@@ -114,12 +114,39 @@ impl Scratch {
     }
 }
 
+/// Words of fields for units that are spelled otherwise: `_secs`, `_us`, `_ns`, `_bytes`.
+const OTHER_UNITS: [&str; 10] =
+    ["second", "seconds", "ms", "millis", "milliseconds", "micros", "microseconds", "nanos", "kb", "kib"];
+
+/// Holds the names of all fields of whatever JSON was printed against what the page on the command says of them.
+#[track_caller]
+fn check_fields(out: &[u8]) {
+    let values = serde_json::Deserializer::from_slice(out).into_iter::<serde_json::Value>();
+    let mut left: Vec<serde_json::Value> = values.map_while(Result::ok).collect();
+    while let Some(value) = left.pop() {
+        match value {
+            serde_json::Value::Array(items) => left.extend(items),
+            serde_json::Value::Object(fields) => {
+                for (name, value) in fields {
+                    let wrong = name.split('_').find(|word| OTHER_UNITS.contains(word));
+                    assert!(wrong.is_none(), "the field {name:?} has its unit as {wrong:?}");
+                    assert!(!name.ends_with("_amplification"), "{name:?}: elsewhere it is _amp");
+                    left.push(value);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+#[track_caller]
 fn finish(mut command: Command, input: &[u8]) -> Ran {
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
     // Inputs here are smaller than a pipe; a program that does not read its input may be gone already.
     let _ = child.stdin.take().unwrap().write_all(input);
     let output = child.wait_with_output().unwrap();
+    check_fields(&output.stdout);
     Ran {
         code: output.status.code().unwrap_or(-1),
         out: output.stdout,

@@ -101,7 +101,7 @@ pub struct Stats {
     /// Wall clock at its start, ns since 1970.
     pub started_ns: u64,
     /// From its start to its last operation.
-    pub seconds: f64,
+    pub secs: f64,
     /// Threads, up to 64.
     pub lanes: usize,
     /// The operations of one key in so many were recorded. Counts below are of the recorded ones.
@@ -294,7 +294,7 @@ impl Pass {
             bytes: trace.bytes(),
             timed: self.timed,
             started_ns: header.started_ns,
-            seconds,
+            secs: seconds,
             lanes: trace.lanes(),
             sample: header.sample,
             ending,

@@ -127,7 +127,7 @@ fn operations_are_counted() {
         }
     });
     let stats = of(&trace, &Options { windows: 10, ..Options::default() }).unwrap();
-    assert_eq!((stats.records, stats.seconds, stats.batches, stats.batch_mean), (50, 9.0, 10, 2.0));
+    assert_eq!((stats.records, stats.secs, stats.batches, stats.batch_mean), (50, 9.0, 10, 2.0));
     assert_eq!((stats.read_share, stats.write_share, stats.found_share), (0.6, 0.4, Some(0.0)));
     assert_eq!((stats.keys, stats.keyspaces, stats.ending, stats.dropped), (2.0, 1, "complete", Some(0)));
     assert_eq!(stats.scan_entries.unwrap().p50, 50);
