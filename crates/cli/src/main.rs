@@ -13,6 +13,7 @@
 //! manual    man pages and completions
 //! ui/       one local page over all of it;  web/  what it has in common with the simulator's
 //! output    standard output, as text or JSON;  progress: bars on a terminal;  error: what goes to standard error;  place: what stands at a name
+//! damage    what commands say that check a whole store;  deleted: that remove keys
 //! ```
 //! Exit codes: 0 done, found or yes, 1 error (usage included), 2 not found or no, 130 ended by Ctrl-C. A reader that goes away, as `head` does, ends
 //! the command quietly.
@@ -21,6 +22,8 @@
 mod advise;
 mod args;
 mod bench;
+mod damage;
+mod deleted;
 mod error;
 mod hash;
 mod input;

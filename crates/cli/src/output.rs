@@ -149,14 +149,6 @@ pub fn from_hex(text: &str) -> Result<Vec<u8>> {
     pairs.map(|pair| u8::from_str_radix(pair, 16).map_err(|_| refuse())).collect()
 }
 
-/// Shows bytes to a person: text as text, anything else in hexadecimal.
-pub fn show(bytes: &[u8]) -> String {
-    match std::str::from_utf8(bytes) {
-        Ok(text) => format!("{text:?}"),
-        Err(_) => format!("0x{}", to_hex(bytes)),
-    }
-}
-
 /// `1 table`, `2 tables`: a count with the word for it.
 pub fn counted(count: u64, one: &str, many: &str) -> String {
     format!("{count} {}", if count == 1 { one } else { many })

@@ -11,7 +11,7 @@ use super::writer::{Writer, kind_by_extension};
 use crate::args::hash::{BuildArgs, Codec, Kind};
 use crate::error::{Error, Result};
 use crate::input;
-use crate::output::{Outcome, Output};
+use crate::output::{Outcome, Output, counted, human};
 
 /// Builds a store from an input.
 pub fn build(fs: &Arc<dyn Fs>, args: &BuildArgs) -> Result<Outcome> {
@@ -60,12 +60,12 @@ pub fn report(verb: &str, written: Value, json: bool) -> Result<Outcome> {
     if json {
         out.json(&written)?;
     } else {
-        let text = |field: &str| {
-            written.get(field).map(|value| value.as_str().map_or(value.to_string(), str::to_owned))
-        };
-        let [store, entries, bytes, index] =
-            ["store", "entries", "file_bytes", "index_bytes"].map(|field| text(field).unwrap_or_default());
-        out.line(format!("{verb} {store}: {entries} entries, {bytes} bytes, {index} of them index"))?;
+        let store = written.get("store").and_then(Value::as_str).unwrap_or_default();
+        let [entries, bytes, index] = ["entries", "file_bytes", "index_bytes"]
+            .map(|field| written.get(field).and_then(Value::as_u64).unwrap_or_default());
+        let (bytes, index) = (human(bytes), human(index));
+        let entries = counted(entries, "entry", "entries");
+        out.line(format!("{verb} {store}: {entries}, {bytes}, {index} of it index"))?;
     }
     out.finish()?;
     Ok(Outcome::Done)

@@ -18,9 +18,10 @@ use super::writer::{
     Writer, index_options, kind_by_extension, log_options, rng, summarize_pair, table_options,
 };
 use crate::args::hash::{AppendArgs, Codec, ConvertArgs, DeleteArgs, Kind, RewriteArgs, WriteArgs};
+use crate::deleted::Deleted;
 use crate::error::{Error, Result};
 use crate::input::{self, Sink};
-use crate::output::{self, Outcome, Output, counted};
+use crate::output::{Outcome, Output, counted};
 use crate::progress::BuildBar;
 
 /// Changes to a store that is there: a delta over a table, or more records in a log.
@@ -60,7 +61,6 @@ impl Change {
                 Ok(json!({
                     "store": path.display().to_string(),
                     "format": "cairn",
-                    "records": done.puts,
                     "delta_bytes": done.file_bytes,
                 }))
             }
@@ -157,7 +157,8 @@ pub fn append(fs: &Arc<dyn Fs>, args: &AppendArgs) -> Result<Outcome> {
     if args.json {
         out.json(&written)?;
     } else {
-        out.line(format!("appended {records} records to {}", args.store.display()))?;
+        let records = counted(records, "record", "records");
+        out.line(format!("appended {records} to {}", args.store.display()))?;
     }
     out.finish()?;
     Ok(Outcome::Done)
@@ -183,24 +184,9 @@ pub fn delete(fs: &Arc<dyn Fs>, args: &DeleteArgs) -> Result<Outcome> {
         there.iter().try_for_each(|key| change.delete(key))?;
         change.finish(fs, &args.store, &write)?;
     }
-    let mut out = Output::new();
-    if args.json {
-        let absent: Vec<Value> = absent.iter().map(|key| output::record(key, None)).collect();
-        out.json(
-            &json!({ "store": args.store.display().to_string(), "deleted": there.len(), "absent": absent }),
-        )?;
-    } else {
-        for key in &absent {
-            out.line(format!("not there: {}", output::show(key)))?;
-        }
-        out.line(format!(
-            "deleted {} from {}",
-            counted(there.len() as u64, "key", "keys"),
-            args.store.display()
-        ))?;
-    }
-    out.finish()?;
-    Ok(Outcome::found(absent.is_empty()))
+    let absent = absent.iter().map(Vec::as_slice).collect();
+    let deleted = Deleted { store: &args.store, keyspace: None, count: there.len(), absent };
+    deleted.tell(args.hex, args.json)
 }
 
 /// Writes the live entries anew.

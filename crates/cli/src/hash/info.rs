@@ -1,16 +1,19 @@
 //! `cairn hash info` and `cairn hash verify`.
 
+use std::path::Path;
 use std::sync::Arc;
 
-use cairn_hash::sparkey::SparkeyInfo;
-use cairn_hash::table::TableInfo;
+use cairn_hash::generations::Generations;
+use cairn_hash::sparkey::{SparkeyInfo, SparkeyReader};
+use cairn_hash::table::{TableInfo, VerifyReport};
 use cairn_vfs::Fs;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::store::Store;
 use crate::args::hash::StoreArgs;
+use crate::damage::{self, Finding};
 use crate::error::Result;
-use crate::output::{Outcome, Output};
+use crate::output::{Outcome, Output, counted};
 
 /// Says what the headers say.
 pub fn info(fs: &Arc<dyn Fs>, args: &StoreArgs) -> Result<Outcome> {
@@ -23,12 +26,23 @@ pub fn info(fs: &Arc<dyn Fs>, args: &StoreArgs) -> Result<Outcome> {
             if args.json {
                 let generations: Vec<Value> = tables.iter().map(of_table).collect();
                 let bytes: u64 = tables.iter().map(|table| table.file_bytes).sum();
-                out.json(&json!({ "format": "cairn", "file_bytes": bytes, "generations": generations }))?;
+                out.json(&json!({
+                    "store": args.store.display().to_string(),
+                    "format": "cairn",
+                    "file_bytes": bytes,
+                    "generations": generations,
+                }))?;
             } else {
                 tables.iter().try_for_each(|table| out.line(table))?;
             }
         }
-        Store::Sparkey(store) if args.json => out.json(&of_pair(&store.info()))?,
+        Store::Sparkey(store) if args.json => {
+            let mut described = Map::from_iter([("store".to_owned(), args.store.display().to_string().into())]);
+            if let Value::Object(pair) = of_pair(&store.info()) {
+                described.extend(pair);
+            }
+            out.json(&described.into())?;
+        }
         Store::Sparkey(store) => describe_pair(&store.info(), &mut out)?,
     }
     out.finish()?;
@@ -97,68 +111,111 @@ fn describe_pair(info: &SparkeyInfo, out: &mut Output) -> Result<()> {
     let SparkeyInfo { log, index, .. } = info;
     out.line(info.index_path.display())?;
     out.line(format!("  log            {}, identifier {:08x}", info.log_path.display(), log.identifier))?;
-    out.line(format!("  entries        {} ({} puts, {} deletes)", index.entries, log.puts, log.deletes))?;
-    out.line(format!(
-        "  longest        key {} bytes, value {} bytes",
-        log.key_bytes_max, log.value_bytes_max
-    ))?;
-    out.line(format!("  log            {} bytes, {}", log.data_end, log.compression))?;
-    out.line(format!("  garbage        {} bytes before compression", index.garbage_bytes))?;
+    let (puts, deletes) = (counted(log.puts, "put", "puts"), counted(log.deletes, "delete", "deletes"));
+    out.line(format!("  entries        {} ({puts}, {deletes})", index.entries))?;
+    let bytes = |bytes| counted(bytes, "byte", "bytes");
+    let (key, value) = (bytes(log.key_bytes_max), bytes(log.value_bytes_max));
+    out.line(format!("  longest        key {key}, value {value}"))?;
+    out.line(format!("  log            {}, compression {}", bytes(log.data_end), log.compression))?;
+    out.line(format!("  garbage        {} before compression", bytes(index.garbage_bytes)))?;
     if log.data_end > index.data_end {
-        out.line(format!("  not indexed    {} bytes", log.data_end - index.data_end))?;
+        out.line(format!("  not indexed    {}", bytes(log.data_end - index.data_end)))?;
     }
-    let slots =
-        format!("{} slots of {} + {} bits", index.capacity, index.hash_bytes * 8, index.address_bytes * 8);
-    out.line(format!("  index          {} bytes, {:.2} an entry; {slots}", info.index_bytes, per_entry(info)))
+    let slots = counted(index.capacity.get(), "slot", "slots");
+    let slots = format!("{slots} of {} + {} bits", index.hash_bytes * 8, index.address_bytes * 8);
+    out.line(format!("  index          {}, {:.2} an entry; {slots}", bytes(info.index_bytes), per_entry(info)))
 }
 
-/// Reads everything and checks it.
+/// Reads everything and checks it. Every file is read, whatever is wrong with those before it.
 pub fn verify(fs: &Arc<dyn Fs>, args: &StoreArgs) -> Result<Outcome> {
-    let store = Store::open(fs, &args.store)?;
+    let checked = match Store::open(fs, &args.store) {
+        Ok(Store::Table(store)) => check_tables(&args.store, &store)?,
+        Ok(Store::Sparkey(store)) => check_pair(&args.store, &store)?,
+        // What cannot even be opened.
+        Err(error) => Checked { damage: vec![Finding::of(&args.store, error)?], ..Checked::default() },
+    };
     let mut out = Output::new();
-    match &store {
-        Store::Table(store) => {
-            for (table, report) in store.tables().iter().zip(store.verify()?).rev() {
-                let file = table.path().display();
-                if args.json {
-                    out.json(&json!({
-                        "file": file.to_string(),
-                        "sound": true,
-                        "pages": report.pages,
-                        "entries": report.entries,
-                        "tombstones": report.tombstones,
-                        "value_bytes": report.value_bytes,
-                    }))?;
-                } else {
-                    out.line(format!("{file}: {report}"))?;
-                }
-            }
-        }
-        Store::Sparkey(store) => {
-            let report = store.verify()?;
-            let file = store.info().index_path;
-            if args.json {
-                out.json(&json!({
-                    "file": file.display().to_string(),
-                    "sound": true,
-                    "entries": report.entries,
-                    "records": report.puts,
-                    "deletes": report.deletes,
-                    "slots": report.slots,
-                    "record_bytes": report.record_bytes,
-                    "garbage_bytes": report.garbage_bytes,
-                }))?;
-            } else {
-                let (entries, puts, deletes, slots) =
-                    (report.entries, report.puts, report.deletes, report.slots);
-                out.line(format!(
-                    "{}: {entries} entries, {puts} puts, {deletes} deletes, {slots} slots: sound, as far as a format \
-                     without checksums can tell",
-                    file.display()
-                ))?;
-            }
-        }
+    if args.json {
+        out.json(&damage::report(&args.store, &checked.damage, checked.of_kind))?;
+    } else {
+        checked.lines.iter().try_for_each(|line| out.line(line))?;
+        checked.damage.iter().try_for_each(|found| out.line(format!("damaged: {found}")))?;
     }
     out.finish()?;
-    Ok(Outcome::Done)
+    damage::check_sound(&args.store, &checked.damage)
+}
+
+/// What a check went through and what it found.
+#[derive(Debug, Default)]
+struct Checked {
+    damage: Vec<Finding>,
+    /// For people: the files that are sound.
+    lines: Vec<String>,
+    /// For scripts.
+    of_kind: Value,
+}
+
+fn check_tables(path: &Path, store: &Generations) -> Result<Checked> {
+    let mut checked = Checked::default();
+    let (mut generations, mut sum) = (Vec::new(), VerifyReport::default());
+    for table in store.tables().iter().rev() {
+        let file = table.path().display();
+        match table.verify() {
+            Ok(report) => {
+                checked.lines.push(format!("{file}: {report}"));
+                sum.pages += report.pages;
+                sum.entries += report.entries;
+                sum.tombstones += report.tombstones;
+                sum.value_bytes += report.value_bytes;
+                let mut generation = of_table_report(&report);
+                if let Value::Object(generation) = &mut generation {
+                    generation.insert("file".to_owned(), file.to_string().into());
+                }
+                generations.push(generation);
+            }
+            Err(error) => checked.damage.push(Finding::of(path, error.into())?),
+        }
+    }
+    checked.of_kind = of_table_report(&sum);
+    if let Value::Object(of_kind) = &mut checked.of_kind {
+        of_kind.insert("generations".to_owned(), generations.into());
+    }
+    Ok(checked)
+}
+
+fn of_table_report(report: &VerifyReport) -> Value {
+    json!({
+        "pages": report.pages,
+        "entries": report.entries,
+        "tombstones": report.tombstones,
+        "value_bytes": report.value_bytes,
+    })
+}
+
+fn check_pair(path: &Path, store: &SparkeyReader) -> Result<Checked> {
+    let mut checked = Checked::default();
+    match store.verify() {
+        Ok(report) => {
+            let [entries, puts, deletes, slots] = [
+                counted(report.entries, "entry", "entries"),
+                counted(report.puts, "put", "puts"),
+                counted(report.deletes, "delete", "deletes"),
+                counted(report.slots, "slot", "slots"),
+            ];
+            checked.lines.push(format!(
+                "{}: {entries}, {puts}, {deletes}, {slots}: sound, as far as a format without checksums can tell",
+                store.info().index_path.display()
+            ));
+            checked.of_kind = json!({
+                "entries": report.entries,
+                "records": report.puts,
+                "deletes": report.deletes,
+                "slots": report.slots,
+                "record_bytes": report.record_bytes,
+                "garbage_bytes": report.garbage_bytes,
+            });
+        }
+        Err(error) => checked.damage.push(Finding::of(path, error.into())?),
+    }
+    Ok(checked)
 }

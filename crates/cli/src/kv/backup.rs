@@ -9,8 +9,9 @@ use cairn_vfs::Fs;
 use serde_json::{Value, json};
 
 use super::store;
-use super::upkeep::{COPY_BESIDE, check_sound, damages};
+use super::upkeep::{COPY_BESIDE, damages, findings};
 use crate::args::kv::{BackupCreateArgs, BackupPurgeArgs, BackupsArgs, RestoreArgs};
+use crate::damage;
 use crate::error::{Error, Result};
 use crate::hash::same_file;
 use crate::output::{Outcome, Output, counted, human};
@@ -54,7 +55,7 @@ pub fn verify(fs: &Arc<dyn Fs>, args: &BackupsArgs) -> Result<Outcome> {
         }
     }
     out.finish()?;
-    check_sound(&args.backups, &damage)
+    damage::check_sound(&args.backups, &findings(&damage))
 }
 
 /// Removes old backups, says which, and lists those that are left.

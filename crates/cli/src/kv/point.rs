@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use cairn_kv::{Operation, WriteBatch};
 use cairn_vfs::Fs;
-use serde_json::json;
 
 use super::form::Form;
 use super::store;
 use crate::args::kv::{DeleteArgs, GetArgs, PutArgs};
+use crate::deleted::Deleted;
 use crate::error::Result;
 use crate::input;
 use crate::output::{Outcome, Output};
@@ -61,7 +61,7 @@ pub fn delete(fs: &Arc<dyn Fs>, args: &DeleteArgs) -> Result<Outcome> {
         if store.keyspace.get(key)?.is_some() {
             batch.add(store.keyspace.id(), Operation::Delete { key })?;
         } else {
-            absent.push(key);
+            absent.push(key.as_slice());
         }
     }
     if !batch.is_empty() {
@@ -69,24 +69,6 @@ pub fn delete(fs: &Arc<dyn Fs>, args: &DeleteArgs) -> Result<Outcome> {
         store.db.write_with(&batch, durability)?;
         store.finish(durability)?;
     }
-    let mut out = Output::new();
-    if args.form.json {
-        let absent: Vec<_> = absent
-            .iter()
-            .map(|key| {
-                let mut object = serde_json::Map::new();
-                form.insert(&mut object, "key", key);
-                object
-            })
-            .collect();
-        out.json(&json!({ "deleted": batch.len(), "absent": absent }))?;
-    } else {
-        for key in &absent {
-            out.bytes(b"not there: ")?;
-            form.print(&mut out, key)?;
-            out.bytes(b"\n")?;
-        }
-    }
-    out.finish()?;
-    Ok(Outcome::found(absent.is_empty()))
+    let (path, keyspace) = (&args.at.store, Some(args.at.keyspace.as_str()));
+    Deleted { store: path, keyspace, count: batch.len(), absent }.tell(form.hex, args.form.json)
 }

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use super::form::Form;
 use super::store;
 use crate::args::kv::{CheckpointArgs, CompactArgs, Operator, RepairArgs, VerifyArgs};
+use crate::damage::{self, Finding};
 use crate::error::{Error, Result};
 use crate::output::{Outcome, Output, counted, human};
 use crate::place;
@@ -40,15 +41,15 @@ pub fn compact(fs: &Arc<dyn Fs>, args: &CompactArgs) -> Result<Outcome> {
             "store": store,
             "keyspace": keyspace,
             "bytes_before": before.0,
-            "bytes": after.0,
+            "bytes_after": after.0,
             "entries_before": before.1,
-            "entries": after.1,
+            "entries_after": after.1,
         }))?;
     } else {
-        let (bytes, entries) = ((human(before.0), human(after.0)), (before.1, after.1));
+        let (bytes, entries) = ((human(before.0), human(after.0)), counted(before.1, "entry", "entries"));
         out.line(format!(
-            "compacted {path}: {} before, {} now; {} entries before, {} now",
-            bytes.0, bytes.1, entries.0, entries.1
+            "compacted {path}: {} before, {} now; {entries} before, {} now",
+            bytes.0, bytes.1, after.1
         ))?;
     }
     out.finish()?;
@@ -83,42 +84,34 @@ pub fn verify(fs: &Arc<dyn Fs>, args: &VerifyArgs) -> Result<Outcome> {
     // A writer that replaced files meanwhile would make them look missing.
     let _lock = if args.read_only { Lock::Ours(None) } else { lock(fs, &args.store)? };
     let report = verify_in(fs, &args.store)?;
+    let damage = findings(&report.damage);
     let mut out = Output::new();
     if args.json {
         let strays: Vec<String> = report.strays.iter().map(|path| path.display().to_string()).collect();
-        out.json(&json!({
-            "store": args.store.display().to_string(),
-            "sound": report.is_sound(),
+        let of_kind = json!({
             "tables": report.tables,
             "entries": report.entries,
             "blob_files": report.blobs,
             "bytes": report.bytes,
             "log_records": report.log_records,
-            "damage": damages(&report.damage),
             "strays": strays,
-        }))?;
+        });
+        out.json(&damage::report(&args.store, &damage, of_kind))?;
     } else {
         out.line(&report)?;
     }
     out.finish()?;
-    check_sound(&args.store, &report.damage)
+    damage::check_sound(&args.store, &damage)
+}
+
+/// What a check has found.
+pub fn findings(damage: &[Damage]) -> Vec<Finding> {
+    damage.iter().map(Finding::from).collect()
 }
 
 /// What is damaged, for scripts.
 pub fn damages(damage: &[Damage]) -> Vec<Value> {
-    let damage = damage.iter();
-    damage.map(|it| json!({ "file": it.file.display().to_string(), "error": it.error.to_string() })).collect()
-}
-
-/// Errors: [`Error::Damaged`] when there is any damage.
-pub fn check_sound(path: &Path, damage: &[Damage]) -> Result<Outcome> {
-    match damage.len() {
-        0 => Ok(Outcome::Done),
-        count => {
-            let count = counted(count as u64, "finding", "findings");
-            Err(Error::Damaged(format!("{} is damaged: {count}", path.display())))
-        }
-    }
+    findings(damage).iter().map(Finding::json).collect()
 }
 
 /// Who has a store's lock.

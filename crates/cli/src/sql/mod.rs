@@ -41,6 +41,8 @@ use crate::interrupt::Asked;
 use crate::output::Outcome;
 use crate::recording;
 
+pub use upkeep::damaged_file;
+
 use print::Look;
 use shell::Shell;
 use source::Source;

@@ -1,11 +1,15 @@
 //! What a database needs from time to time.
 
+use std::error::Error as _;
+use std::path::Path;
 use std::sync::Arc;
 
+use cairn_sql::Database;
 use cairn_vfs::Fs;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::args::shell::{BackupArgs, DatabaseArgs, ReportedArgs};
+use crate::damage::{self, Finding};
 use crate::error::{Error, Result};
 use crate::output::{Outcome, Output, counted, human};
 use crate::place;
@@ -24,51 +28,88 @@ pub fn backup(fs: &Arc<dyn Fs>, args: &BackupArgs) -> Result<Outcome> {
 
 /// `cairn sql verify`.
 pub fn verify(fs: &Arc<dyn Fs>, args: &ReportedArgs) -> Result<Outcome> {
-    let database = open_existing(fs, &args.database)?;
-    let mut connection = database.connect();
-    let catalog = super::catalog::catalog(&mut connection)?;
     let mut out = Output::new();
-    let (mut tables, mut damaged) = (Vec::new(), 0);
-    for table in tables_of(&catalog) {
-        let name = super::literal::qualified(&table.def().schema, &table.def().name);
-        // Every row is read and every checksum on the way looked at.
-        let (line, object) = match count_rows(&mut connection, &name) {
-            Ok(rows) => (
-                format!("{} sound", print::counted_rows(rows)),
-                json!({ "table": name, "sound": true, "rows": rows }),
-            ),
-            Err(error) => {
-                damaged += 1;
-                (error.to_string(), json!({ "table": name, "sound": false, "error": error.to_string() }))
-            }
-        };
-        if !args.json {
-            out.line(format!("{name}: {line}"))?;
+    let mut checked = Checked::default();
+    let ended = open_existing(fs, &args.database).and_then(|database| {
+        let mut tell = |line: String| if args.json { Ok(()) } else { out.line(line) };
+        checked.tables(&args.database, &database, &mut tell)?;
+        // What no query looks at: indexes against their tables, and pages that two have or nobody.
+        if checked.damage.is_empty() {
+            checked.pages = Some(database.check()?);
         }
-        tables.push(object);
+        Ok(())
+    });
+    if let Err(error) = ended {
+        checked.damage.push(Finding::of(&args.database, error)?);
     }
-    drop(connection);
-    // What no query looks at: indexes against their tables, and pages that two have or nobody.
-    let checked = if damaged == 0 { Some(database.check()?) } else { None };
+    let Checked { tables, pages, damage } = checked;
     if args.json {
-        out.json(&json!({
-            "database": args.database.display().to_string(),
-            "sound": damaged == 0,
+        let of_kind = json!({
             "tables": tables,
-            "index_entries": checked.as_ref().map(|report| report.entries),
-            "used_pages": checked.as_ref().map(|report| report.used_pages),
-            "free_pages": checked.as_ref().map(|report| report.free_pages),
-            "lost_pages": checked.as_ref().map(|report| report.lost_pages),
-        }))?;
-    } else if let Some(report) = checked {
-        let (used, free, lost) = (report.used_pages, report.free_pages, report.lost_pages);
-        let entries = report.entries;
-        out.line(format!("{entries} index entries sound; {used} pages used, {free} free, {lost} lost"))?;
+            "index_entries": pages.as_ref().map(|report| report.entries),
+            "used_pages": pages.as_ref().map(|report| report.used_pages),
+            "free_pages": pages.as_ref().map(|report| report.free_pages),
+            "lost_pages": pages.as_ref().map(|report| report.lost_pages),
+        });
+        out.json(&damage::report(&args.database, &damage, of_kind))?;
+    } else {
+        if let Some(report) = pages {
+            let (free, lost) = (report.free_pages, report.lost_pages);
+            let entries = counted(report.entries, "index entry", "index entries");
+            let used = counted(report.used_pages.into(), "page", "pages");
+            out.line(format!("{entries} sound; {used} used, {free} free, {lost} lost"))?;
+        }
+        damage.iter().try_for_each(|found| out.line(format!("damaged: {found}")))?;
     }
     out.finish()?;
-    match damaged {
-        0 => Ok(Outcome::Done),
-        count => Err(Error::Damaged(counted(count, "table is damaged", "tables are damaged"))),
+    damage::check_sound(&args.database, &damage)
+}
+
+/// What a check went through and what it found.
+#[derive(Debug, Default)]
+struct Checked {
+    /// For scripts.
+    tables: Vec<Value>,
+    /// What is not in tables; absent where tables are damaged.
+    pages: Option<cairn_table::CheckReport>,
+    damage: Vec<Finding>,
+}
+
+impl Checked {
+    /// Reads every row and looks at every checksum on the way. Goes on behind a damaged table.
+    fn tables(
+        &mut self,
+        path: &Path,
+        database: &Database,
+        tell: &mut dyn FnMut(String) -> Result<()>,
+    ) -> Result<()> {
+        let mut connection = database.connect();
+        let catalog = super::catalog::catalog(&mut connection)?;
+        for table in tables_of(&catalog) {
+            let name = super::literal::qualified(&table.def().schema, &table.def().name);
+            match count_rows(&mut connection, &name) {
+                Ok(rows) => {
+                    tell(format!("{name}: {} sound", print::counted_rows(rows)))?;
+                    self.tables.push(json!({ "table": name, "sound": true, "rows": rows }));
+                }
+                Err(error) => {
+                    tell(format!("{name}: damaged"))?;
+                    let error = Finding::of(path, error)?;
+                    self.tables.push(json!({ "table": name, "sound": false }));
+                    self.damage.push(error);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The file that a damaged page is in, where the error says so.
+pub fn damaged_file(error: &cairn_sql::Error) -> Option<&Path> {
+    match error.source()?.downcast_ref()? {
+        cairn_table::Error::Corruption { file, .. }
+        | cairn_table::Error::Pool(cairn_table::PoolError::Corruption { file, .. }) => Some(file),
+        _ => None,
     }
 }
 
@@ -90,7 +131,7 @@ pub fn vacuum(fs: &Arc<dyn Fs>, args: &ReportedArgs) -> Result<Outcome> {
     let after = fs.metadata(&args.database)?.len;
     let mut out = Output::new();
     if args.json {
-        out.json(&json!({ "database": args.database.display().to_string(), "bytes_before": before, "bytes_after": after }))?;
+        out.json(&json!({ "store": args.database.display().to_string(), "bytes_before": before, "bytes_after": after }))?;
     } else {
         out.line(format!("{} before, {} now", human(before), human(after)))?;
     }

@@ -37,7 +37,9 @@ fn changes_follow_a_model() {
         scratch.write("b.csv", csv(&mut model, 200, 400, "second"));
         let appended =
             scratch.run(&format!("hash append {store} b.csv --key k --value v --json")).ended(0).json();
-        assert_eq!(appended[0]["appended"], 200);
+        // A delta has what was appended and nothing else: one number has one name.
+        assert_eq!((&appended[0]["appended"], &appended[0]["store"]), (&200.into(), &store.into()));
+        assert_eq!(appended[0].get("records").is_some(), store == "s.spi");
         check(&model);
 
         for key in ["key0", "key250", "key399"] {
@@ -45,10 +47,12 @@ fn changes_follow_a_model() {
         }
         let deleted =
             scratch.run(&format!("hash delete {store} key0 key250 nope key399 key0 --json")).ended(2).json();
-        assert_eq!((&deleted[0]["deleted"], &deleted[0]["absent"][0]["key"]), (&3.into(), &"nope".into()));
+        let expected = serde_json::json!({ "store": store, "deleted": 3, "absent": [{ "key": "nope" }] });
+        assert_eq!(deleted, [expected]);
         check(&model);
         scratch.run(&format!("hash get {store} key250")).ended(2);
-        scratch.run(&format!("hash delete {store} key250")).ended(2);
+        let told = scratch.run(&format!("hash delete {store} key250")).ended(2).text();
+        assert_eq!(told, format!("not there: key250\ndeleted 0 keys from {store}\n"));
 
         let rewritten = scratch.run(&format!("hash rewrite {store} --json")).ended(0).json();
         assert_eq!(rewritten[0]["entries"], model.len());

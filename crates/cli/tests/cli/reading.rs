@@ -72,6 +72,7 @@ fn json_has_its_shape() {
         assert_eq!(entries, &3);
         let verify = &scratch.run(&format!("hash verify {store} --json")).ended(0).json()[0];
         assert_eq!((&verify["sound"], &verify["entries"]), (&true.into(), &3.into()));
+        assert_eq!((&verify["store"], &info["store"]), (&store.into(), &store.into()));
         assert!(scratch.run(&format!("hash info {store}")).ended(0).text().contains("entries        3"));
     }
 }
@@ -121,10 +122,23 @@ fn damage_is_found_and_named() {
         scratch.write("s.cairn", &damaged);
         scratch.run("hash verify s.cairn").failed(&["s.cairn"]);
     }
+    // As JSON too, of a page that is only read by `verify`, and of a header without which the store does not open.
+    for at in [sound.len() - 1, 40] {
+        let mut damaged = sound.clone();
+        damaged[at] ^= 1;
+        scratch.write("s.cairn", &damaged);
+        let found = &scratch.run("hash verify s.cairn --json").ended(1).json()[0];
+        assert_eq!((&found["store"], &found["sound"]), (&"s.cairn".into(), &false.into()), "{found}");
+        assert_eq!(found["damage"][0]["file"], "s.cairn", "{found}");
+        let text = scratch.run("hash verify s.cairn").ended(1).text();
+        assert!(text.starts_with("damaged: s.cairn is damaged at offset "), "{text}");
+    }
     scratch.write("s.cairn", &sound[..sound.len() / 2]);
     scratch.run("hash get s.cairn a").failed(&["s.cairn"]);
     scratch.write("s.spi", &scratch.read("s.spi")[..50]);
     scratch.run("hash verify s.spi").failed(&["s.spi"]);
+    // What is no store is no damage either.
+    scratch.run("hash verify missing.cairn --json").failed(&["missing.cairn"]);
 }
 
 /// Goal: a reader that goes away ends a long listing quietly. Method: a store larger than all buffers, of whose listing

@@ -228,12 +228,43 @@ fn dumps_come_back() {
     assert!(scratch.run("sql verify copy.db").ended(0).text().contains("t: 3 rows sound"));
     let report = &scratch.run("sql verify copy.db --json").ended(0).json()[0];
     assert_eq!((&report["sound"], &report["lost_pages"]), (&true.into(), &0.into()));
+    assert_eq!((&report["store"], &report["damage"]), (&"copy.db".into(), &serde_json::json!([])));
     let vacuumed = &scratch.run("sql vacuum copy.db --json").ended(0).json()[0];
-    assert!(vacuumed["bytes_after"].as_u64().unwrap() > 0, "{vacuumed}");
+    assert!(vacuumed["store"] == "copy.db" && vacuumed["bytes_after"].as_u64().unwrap() > 0, "{vacuumed}");
     scratch.write("next.sql", "INSERT INTO counted (d) VALUES (0);\nSELECT id, d FROM counted ORDER BY id;\nSELECT nextval('alone');\nDROP TABLE counted;\nSELECT nextval('counted_id_seq');");
     let ran = scratch.run("sql copy.db --csv -t -f next.sql").ended(1);
     assert!(ran.text().ends_with("1,6.62607015e-34\n2,0.1\n3,1e+300\n4,0\n6\n"), "{}", ran.text());
     assert!(ran.err.contains("counted_id_seq"), "{}", ran.err);
+}
+
+/// Goal: damage is told in the form that all stores have, whether or not the database opens. Method: a byte of each page in turn, whose sound copy of the last
+/// checkpoint is taken away.
+#[test]
+fn damage_is_told_in_one_form() {
+    let scratch = scratch();
+    scratch
+        .run_with("sql d.db", b"CREATE TABLE t (id int PRIMARY KEY, v text); INSERT INTO t SELECT i, repeat('x', 500) FROM generate_series(1, 200) s(i);")
+        .ended(0);
+    let sound = scratch.read("d.db");
+    let pages = sound.len() / 4096;
+    let mut found = 0;
+    for page in 0..pages {
+        let mut damaged = sound.clone();
+        damaged[page * 4096 + 2000] ^= 1;
+        scratch.write("d.db", &damaged);
+        let _ = std::fs::remove_file(scratch.path("d.db-pages"));
+        let ran = scratch.run("sql verify d.db --json");
+        if ran.code == 0 {
+            continue;
+        }
+        found += 1;
+        let report = &ran.ended(1).json()[0];
+        assert_eq!((&report["store"], &report["sound"]), (&"d.db".into(), &false.into()), "{report}");
+        assert_eq!(report["damage"][0]["file"], "d.db", "{report}");
+        let ran = scratch.run("sql verify d.db").ended(1);
+        assert!(ran.text().contains("damaged: ") && ran.err == "error: d.db is damaged: 1 finding\n", "{ran:?}");
+    }
+    assert!(found > pages / 2, "{found} of {pages}");
 }
 
 /// Goal: a server is started, says where, and ends with exit code 0 at SIGTERM; passwords are kept as verifiers; an open door is refused.

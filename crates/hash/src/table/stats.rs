@@ -93,23 +93,71 @@ impl fmt::Display for TableInfo {
         )?;
         writeln!(
             f,
-            "  entries        {} ({} tombstones, {} puts)",
-            self.entries, self.tombstones, self.puts
+            "  entries        {} ({}, {})",
+            self.entries,
+            counted(self.tombstones, "tombstone", "tombstones"),
+            counted(self.puts, "put", "puts")
         )?;
-        writeln!(f, "  keys           {} bytes, longest {}", self.key_bytes, self.key_bytes_max)?;
-        writeln!(f, "  values         {} bytes, longest {}", self.value_bytes, self.value_bytes_max)?;
-        let layout = match (self.fixed_width, self.compression) {
-            (true, _) => "fixed width",
-            (_, Format::None) => "plain",
-            (_, compression) => compression.name(),
+        let bytes = |bytes| counted(bytes, "byte", "bytes");
+        writeln!(f, "  keys           {}, longest {}", bytes(self.key_bytes), self.key_bytes_max)?;
+        writeln!(f, "  values         {}, longest {}", bytes(self.value_bytes), self.value_bytes_max)?;
+        let layout = match self.fixed_width {
+            true => "fixed width".to_owned(),
+            false => format!("compression {}", self.compression),
         };
-        writeln!(f, "  records        {} bytes, {layout}; blobs {} bytes", self.data_bytes, self.blob_bytes)?;
         writeln!(
             f,
-            "  index          {} bytes, {:.2} an entry",
-            self.index_bytes,
+            "  records        {}, {layout}; blobs {}",
+            bytes(self.data_bytes),
+            bytes(self.blob_bytes)
+        )?;
+        writeln!(
+            f,
+            "  index          {}, {:.2} an entry",
+            bytes(self.index_bytes),
             self.index_bytes_per_entry()
         )?;
-        write!(f, "  file           {} bytes, dictionary {}", self.file_bytes, self.dictionary_bytes)
+        write!(f, "  file           {}, dictionary {}", bytes(self.file_bytes), self.dictionary_bytes)
+    }
+}
+
+/// A count with the word for it.
+pub(super) fn counted(count: u64, one: &str, many: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { many })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Goal: what a table says of itself agrees with its numbers, and calls its compression as the option does.
+    #[test]
+    fn one_is_no_plural() {
+        let mut info = TableInfo {
+            path: PathBuf::from("t"),
+            id: 1,
+            parent: 0,
+            generation: 0,
+            entries: 1,
+            tombstones: 1,
+            puts: 1,
+            key_bytes: 1,
+            value_bytes: 2,
+            key_bytes_max: 1,
+            value_bytes_max: 2,
+            data_bytes: 1,
+            blob_bytes: 0,
+            index_bytes: 64,
+            dictionary_bytes: 0,
+            file_bytes: 4096,
+            compression: Format::None,
+            fixed_width: false,
+            delta: false,
+        };
+        let text = info.to_string();
+        assert!(text.contains("(1 tombstone, 1 put)") && text.contains("1 byte, longest 1"), "{text}");
+        assert!(text.contains("1 byte, compression none; blobs 0 bytes"), "{text}");
+        info.fixed_width = true;
+        assert!(info.to_string().contains("1 byte, fixed width;"), "{info}");
     }
 }

@@ -4,6 +4,7 @@ use super::format::{Header, PAGE_BYTES};
 use super::probe::Probe;
 use super::reader::Reader;
 use super::record::Tag;
+use super::stats::counted;
 use crate::{Error, Result};
 
 /// What [`Reader::verify`] found in order.
@@ -22,10 +23,11 @@ pub struct VerifyReport {
 impl std::fmt::Display for VerifyReport {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let VerifyReport { pages, entries, tombstones, value_bytes } = self;
-        write!(
-            f,
-            "{pages} pages, {entries} entries ({tombstones} tombstones), {value_bytes} value bytes: sound"
-        )
+        let pages = counted(*pages, "page", "pages");
+        let entries = counted(*entries, "entry", "entries");
+        let tombstones = counted(*tombstones, "tombstone", "tombstones");
+        let value_bytes = counted(*value_bytes, "value byte", "value bytes");
+        write!(f, "{pages}, {entries} ({tombstones}), {value_bytes}: sound")
     }
 }
 

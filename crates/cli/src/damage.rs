@@ -1,0 +1,79 @@
+//! What commands say that read a whole store and check it: one form for all kinds of stores.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use cairn_vfs::ErrorKind;
+use serde_json::{Map, Value, json};
+
+use crate::error::{Error, Result};
+use crate::output::{Outcome, counted};
+
+/// A file that is not as it should be.
+#[derive(Debug)]
+pub struct Finding {
+    file: PathBuf,
+    error: String,
+}
+
+impl Finding {
+    /// What an error says of a file of `store`.
+    ///
+    /// Errors: the same, where it is about something else than damage.
+    pub fn of(store: &Path, error: Error) -> Result<Finding> {
+        let file = match &error {
+            Error::Hash(error) if error.kind() == ErrorKind::Corruption => match error {
+                cairn_hash::Error::Corruption { file, .. } | cairn_hash::Error::Mismatch { file, .. } => file,
+                _ => store,
+            },
+            #[cfg(feature = "sql")]
+            Error::Sql(error) if error.kind() == ErrorKind::Corruption => {
+                crate::sql::damaged_file(error).unwrap_or(store)
+            }
+            _ => return Err(error),
+        };
+        Ok(Finding { file: file.to_owned(), error: error.to_string() })
+    }
+
+    /// For scripts.
+    pub fn json(&self) -> Value {
+        json!({ "file": self.file.display().to_string(), "error": self.error })
+    }
+}
+
+impl From<&cairn_kv::Damage> for Finding {
+    fn from(damage: &cairn_kv::Damage) -> Self {
+        Finding { file: damage.file.clone(), error: damage.error.to_string() }
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let file = self.file.display().to_string();
+        // Most errors name the file.
+        if self.error.contains(&file) { f.write_str(&self.error) } else { write!(f, "{file}: {}", self.error) }
+    }
+}
+
+/// What `verify --json` prints: the store, whether it is sound and what is not, then what only stores of this kind have.
+pub fn report(store: &Path, damage: &[Finding], of_kind: Value) -> Value {
+    let mut report = Map::new();
+    report.insert("store".to_owned(), store.display().to_string().into());
+    report.insert("sound".to_owned(), damage.is_empty().into());
+    report.insert("damage".to_owned(), damage.iter().map(Finding::json).collect());
+    if let Value::Object(of_kind) = of_kind {
+        report.extend(of_kind);
+    }
+    Value::Object(report)
+}
+
+/// How the command ends. Errors: [`Error::Damaged`] where anything was found.
+pub fn check_sound(store: &Path, damage: &[Finding]) -> Result<Outcome> {
+    match damage.len() {
+        0 => Ok(Outcome::Done),
+        count => {
+            let count = counted(count as u64, "finding", "findings");
+            Err(Error::Damaged(format!("{} is damaged: {count}", store.display())))
+        }
+    }
+}
