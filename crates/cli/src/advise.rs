@@ -13,6 +13,7 @@ use cairn_trace::Trace;
 use cairn_vfs::Fs;
 
 use crate::args::advise::{AdviseArgs, EffortArg};
+use crate::args::time;
 use crate::bench::run::end_on_ctrl_c;
 use crate::bench::{read_text, write_file};
 use crate::error::{Error, Result};
@@ -127,7 +128,7 @@ fn question(fs: &Arc<dyn Fs>, args: &AdviseArgs) -> Result<Question> {
     let constraints = &mut question.constraints;
     constraints.memory_bytes = args.memory.or(constraints.memory_bytes);
     constraints.disk_bytes = args.disk.or(constraints.disk_bytes);
-    constraints.p99_us = args.p99.or(constraints.p99_us);
+    constraints.p99_us = args.p99.map(time::as_micros).or(constraints.p99_us);
     if !args.dbs.is_empty() {
         constraints.stores.clone_from(&args.dbs);
     }

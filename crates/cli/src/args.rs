@@ -18,6 +18,7 @@ mod run;
 pub mod shell;
 pub mod sim;
 pub mod sql;
+pub mod time;
 pub mod trace;
 #[cfg(feature = "ui")]
 pub mod ui;

@@ -1,20 +1,21 @@
 //! What was typed behind `cairn advise`.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use cairn_bench::workload::Distribution;
 use clap::{Args, ValueEnum};
 
 use super::Promise;
 use super::bytes::{parse_bytes, parse_size};
-use super::{names, number};
+use super::{names, number, time};
 
 /// `cairn advise`.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   cairn advise --records 1000000 --read 95 --update 5 --value-size 100
   cairn advise --read 1 --distribution uniform --threads 4 --memory 256MiB
-  cairn advise --update 1 --durability sync --threads 8 --p99 2000 --dbs cairn,rocksdb,sqlite
+  cairn advise --update 1 --durability sync --threads 8 --p99 2ms --dbs cairn,rocksdb,sqlite
   cairn advise --trace app.trace --durability sync --memory 512MiB
   cairn advise workload.json --json > advice.json
   cairn advise --write-workload workload.json --read 80 --scan 20
@@ -82,9 +83,9 @@ pub struct AdviseArgs {
     /// Most disk that its files may take
     #[arg(long, value_parser = parse_bytes, value_name = "SIZE", help_heading = "Constraints")]
     pub disk: Option<u64>,
-    /// Microseconds that 99 of 100 operations may take
-    #[arg(long, value_name = "MICROSECONDS", help_heading = "Constraints", value_parser = number::real)]
-    pub p99: Option<f64>,
+    /// Time that 99 of 100 operations may take, such as 500us or 2ms; a bare number is microseconds
+    #[arg(long, value_name = "TIME", help_heading = "Constraints", value_parser = time::some_micros)]
+    pub p99: Option<Duration>,
     /// The only stores to choose from
     #[arg(long, alias = "stores", value_name = "NAMES", value_delimiter = ',', value_parser = names::store, help_heading = "Constraints")]
     pub dbs: Vec<String>,

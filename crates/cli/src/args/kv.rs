@@ -1,13 +1,13 @@
 //! What can be typed after `cairn kv`.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, Subcommand, ValueEnum};
 
 use super::hash::Format;
-use super::number;
-use super::{BenchKvArgs, Promise};
+use super::{BenchKvArgs, Promise, number, time};
 
 /// Commands on key-value stores. A STORE is a directory.
 #[derive(Debug, Subcommand)]
@@ -224,9 +224,9 @@ pub struct WriteArgs {
     /// Make the store and the keyspace where they are missing
     #[arg(long)]
     pub create: bool,
-    /// Entries of a keyspace that is made live so long; an error where it is there and was made otherwise
-    #[arg(long, value_name = "SECONDS", requires = "create", value_parser = number::from::<u64>(1))]
-    pub ttl: Option<u64>,
+    /// Entries of a keyspace that is made live so long, such as 24h; a bare number is seconds. An error where it is there and was made otherwise
+    #[arg(long, value_name = "TIME", requires = "create", value_parser = time::whole_seconds)]
+    pub ttl: Option<Duration>,
 }
 
 /// `cairn kv get`.
@@ -513,9 +513,9 @@ pub struct RepairArgs {
     /// The merge operator of the keyspace
     #[arg(long, value_enum, value_name = "NAME")]
     pub merge_operator: Option<Operator>,
-    /// How long entries of the keyspace live
-    #[arg(long, value_name = "SECONDS", value_parser = number::from::<u64>(1))]
-    pub ttl: Option<u64>,
+    /// How long entries of the keyspace live, such as 24h; a bare number is seconds
+    #[arg(long, value_name = "TIME", value_parser = time::whole_seconds)]
+    pub ttl: Option<Duration>,
     /// Print JSON
     #[arg(long)]
     pub json: bool,

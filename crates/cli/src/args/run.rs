@@ -1,18 +1,19 @@
 //! What all suites' commands take.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::Args;
 
 use super::bytes::bytes_between;
-use super::number;
+use super::{number, time};
 
 /// How long a run may be, where it is made, and where it goes.
 #[derive(Debug, Args)]
 pub struct RunArgs {
-    /// End after this many seconds with what there is [default: when all is measured]
-    #[arg(long, value_name = "SECONDS", value_parser = number::from::<u64>(1))]
-    pub time_limit: Option<u64>,
+    /// End after this time with what there is, such as 90s or 20min; a bare number is seconds [default: when all is measured]
+    #[arg(long, value_name = "TIME", value_parser = time::some_seconds)]
+    pub time_limit: Option<Duration>,
     /// Directory on the disk to measure; files are made there [default: work in $CAIRN_CACHE, or in ~/.cache/cairn]
     #[arg(long, value_name = "DIR")]
     pub work_dir: Option<PathBuf>,

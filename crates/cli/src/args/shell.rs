@@ -8,7 +8,7 @@ use clap::{Args, Subcommand, ValueEnum};
 
 use super::Promise;
 use super::bytes::bytes_between;
-use super::{file, number};
+use super::{file, number, time};
 
 /// A shell on a database, or one of the other things to do with one. A DATABASE is a file with its log beside it: NAME, NAME-log and NAME-pages belong together.
 #[derive(Debug, Args)]
@@ -95,7 +95,7 @@ pub struct OpenArgs {
     #[arg(long, value_name = "COUNT", value_parser = number::between::<u16>(1, 1024))]
     pub threads: Option<u16>,
     /// Longest time of a statement, such as 30s or 500ms [default: none]
-    #[arg(long, value_parser = parse_time, value_name = "TIME")]
+    #[arg(long, value_parser = time::seconds, value_name = "TIME")]
     pub statement_timeout: Option<Duration>,
 }
 
@@ -196,16 +196,16 @@ pub struct ServeArgs {
     #[arg(long, value_parser = bytes_between(1 << 10, 1 << 30), value_name = "SIZE", default_value = "16MiB")]
     pub max_statement: u64,
     /// Longest time to log in
-    #[arg(long, value_parser = parse_time, value_name = "TIME", default_value = "60s")]
+    #[arg(long, value_parser = time::seconds, value_name = "TIME", default_value = "60s")]
     pub authentication_timeout: Duration,
     /// Longest time to do nothing within a transaction [default: none]
-    #[arg(long, value_parser = parse_time, value_name = "TIME")]
+    #[arg(long, value_parser = time::seconds, value_name = "TIME")]
     pub idle_in_transaction_timeout: Option<Duration>,
     /// Longest time to do nothing outside of one [default: none]
-    #[arg(long, value_parser = parse_time, value_name = "TIME")]
+    #[arg(long, value_parser = time::seconds, value_name = "TIME")]
     pub idle_session_timeout: Option<Duration>,
     /// Time that running statements have when the server ends
-    #[arg(long, value_parser = parse_time, value_name = "TIME", default_value = "5s")]
+    #[arg(long, value_parser = time::seconds, value_name = "TIME", default_value = "5s")]
     pub grace: Duration,
     /// Say on standard error who comes and goes
     #[arg(short, long)]
@@ -252,33 +252,4 @@ pub struct ReportedArgs {
     /// Print JSON
     #[arg(long)]
     pub json: bool,
-}
-
-/// `30s`, `500ms`, `5min`, `2h`; a bare number is seconds.
-fn parse_time(text: &str) -> Result<Duration, String> {
-    let digits = text.trim_end_matches(|character: char| character.is_ascii_alphabetic());
-    let unit_ms = match text.get(digits.len()..).unwrap_or_default() {
-        "ms" => 1,
-        "" | "s" => 1000,
-        "m" | "min" => 60_000,
-        "h" => 3_600_000,
-        _ => return Err("expected a number and ms, s, min or h".to_owned()),
-    };
-    let count: u64 = digits.trim().parse().map_err(|_| "expected a number and ms, s, min or h".to_owned())?;
-    count.checked_mul(unit_ms).map(Duration::from_millis).ok_or_else(|| "too long".to_owned())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Goal: times are read in each unit, and what is none is refused.
-    #[test]
-    fn times_are_read() {
-        let times = ["5", "5s", "500ms", "2min", "1h"].map(|text| parse_time(text).unwrap().as_millis());
-        assert_eq!(times, [5000, 5000, 500, 120_000, 3_600_000]);
-        for wrong in ["", "s", "5 days", "-1s", "99999999999999999999h", "18446744073709551615h"] {
-            assert!(parse_time(wrong).is_err(), "{wrong}");
-        }
-    }
 }

@@ -11,6 +11,7 @@ use clap::{Arg, Command, CommandFactory, Parser};
 
 use std::any::TypeId;
 use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
 
 use super::Cli;
 use super::manual::EXIT_CODES;
@@ -63,7 +64,6 @@ const KINDS: [&str; 28] = [
     "FORMAT",
     "KEY",
     "MB",
-    "MICROSECONDS",
     "NAME",
     "NAME=VALUE",
     "NAMES",
@@ -81,10 +81,11 @@ const KINDS: [&str; 28] = [
     "SIZES",
     "SPEED",
     "SQL",
+    "TIME",
 ];
 
 /// Kinds with one or two options.
-const RARE_KINDS: [&str; 6] = ["K/N", "STORE", "TEXT", "TIME", "URL", "WORD"];
+const RARE_KINDS: [&str; 5] = ["K/N", "STORE", "TEXT", "URL", "WORD"];
 
 /// What clap prints on a line where it does not know the terminal.
 const LINE_MAX: usize = 100;
@@ -150,7 +151,8 @@ fn numbers_are_refused_by_name() {
             let is_whole = kind == TypeId::of::<u16>()
                 || kind == TypeId::of::<u32>()
                 || kind == TypeId::of::<u64>()
-                || kind == TypeId::of::<usize>();
+                || kind == TypeId::of::<usize>()
+                || kind == TypeId::of::<Duration>();
             let is_other = kind == TypeId::of::<f64>()
                 || kind == TypeId::of::<i32>()
                 || kind == TypeId::of::<IpAddr>()

@@ -3,7 +3,6 @@
 use std::env;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 
 use cairn_bench::process::Stop;
 use cairn_bench::report::render_whole;
@@ -26,7 +25,7 @@ const REPORT: &str = "report.html";
 /// Begins a run, or goes on with one; stores what it measured and shows it.
 pub fn run(fs: &Arc<dyn Fs>, args: &BenchAllArgs) -> Result<Outcome> {
     drop(beside(args)?);
-    let stop = Stop::after(args.run.time_limit.map(Duration::from_secs));
+    let stop = Stop::after(args.run.time_limit);
     end_on_ctrl_c(&stop)?;
     let mut journal = match &args.resume {
         Some(dir) => resume(fs, dir)?,

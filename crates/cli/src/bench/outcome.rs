@@ -2,7 +2,6 @@
 
 use std::env;
 use std::sync::Arc;
-use std::time::Duration;
 
 use cairn_bench::process::Stop;
 use cairn_bench::report::render_html;
@@ -12,7 +11,7 @@ use cairn_vfs::Fs;
 
 use super::run::{command_line, end_on_ctrl_c};
 use super::write_file;
-use crate::args::RunArgs;
+use crate::args::{RunArgs, time};
 use crate::error::{Error, Result};
 use crate::output::{Outcome, Output, is_stdout, note};
 use crate::progress::SuiteBar;
@@ -55,14 +54,15 @@ pub(super) fn measure(
 ) -> Result<Run> {
     drop(Output::beside("--report", args.report.as_deref(), args.json)?);
     store::check_writable(&**fs, &args.results)?;
-    let stop = Stop::after(args.time_limit.map(Duration::from_secs));
+    let stop = Stop::after(args.time_limit);
     end_on_ctrl_c(&stop)?;
     let run = suite(&SuiteBar::new(), &stop)?;
     if run.measurements.is_empty() && run.stopped {
         let what = "no turn was over, so there is nothing to report and nothing was stored";
         return Err(match (stop.is_asked(), args.time_limit) {
-            (false, Some(seconds)) => {
-                Error::usage(format!("--time-limit {seconds}: the time was up and {what}"))
+            (false, Some(limit)) => {
+                let limit = time::shown(limit);
+                Error::usage(format!("--time-limit {limit}: the time was up and {what}"))
             }
             _ => Error::Interrupted(what.to_owned()),
         });

@@ -2,7 +2,6 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
 use cairn_kv::{
     AddU64, Append, Builder, Db, Durability, Keyspace, KeyspaceOptions, MergeOperator, list_keyspaces_in,
@@ -11,6 +10,7 @@ use cairn_trace::kv::{TracedDb, TracedKeyspace};
 use cairn_vfs::{ErrorKind, Fs};
 
 use crate::args::kv::{At, Operator, WriteArgs};
+use crate::args::time;
 use crate::error::{Error, Result};
 use crate::{place, recording};
 
@@ -70,14 +70,15 @@ pub fn write(fs: &Arc<dyn Fs>, at: &At, write: Option<&WriteArgs>) -> Result<Sto
     };
     if let Some(asked) = creates.and_then(|write| write.ttl)
         && let Some(there) = known.iter().find(|known| known.name == at.keyspace)
-        && there.options.ttl != Some(Duration::from_secs(asked))
+        && there.options.ttl != Some(asked)
     {
         let lives = there.options.ttl.map_or_else(
             || "whose entries live for ever".to_owned(),
             |ttl| format!("whose entries live {} seconds", ttl.as_secs()),
         );
         return Err(Error::usage(format!(
-            "--ttl {asked}: there is a keyspace {:?} already, {lives}, as it was made",
+            "--ttl {}: there is a keyspace {:?} already, {lives}, as it was made",
+            time::shown(asked),
             at.keyspace
         )));
     }
@@ -85,7 +86,7 @@ pub fn write(fs: &Arc<dyn Fs>, at: &At, write: Option<&WriteArgs>) -> Result<Sto
         && known.iter().all(|known| known.name != at.keyspace)
     {
         let options = KeyspaceOptions {
-            ttl: write.ttl.map(Duration::from_secs),
+            ttl: write.ttl,
             merge_operator: at.merge_operator.map(Operator::make),
             ..KeyspaceOptions::default()
         };

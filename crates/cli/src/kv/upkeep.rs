@@ -2,7 +2,6 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
 use cairn_kv::{Damage, Db, KeyspaceOptions, RepairOptions, verify_in};
 use cairn_vfs::{ErrorKind, File, Fs, OpenOptions};
@@ -156,7 +155,7 @@ fn lock(fs: &Arc<dyn Fs>, store: &Path) -> Result<Lock> {
 pub fn repair(fs: &Arc<dyn Fs>, args: &RepairArgs) -> Result<Outcome> {
     place::expect_directory(fs, &args.store)?;
     let given = KeyspaceOptions {
-        ttl: args.ttl.map(Duration::from_secs),
+        ttl: args.ttl,
         merge_operator: args.merge_operator.map(Operator::make),
         ..KeyspaceOptions::default()
     };

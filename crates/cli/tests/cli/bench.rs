@@ -134,7 +134,7 @@ fn a_kv_run_that_ends_at_once() {
     assert!(ran.err.contains("--time-limit 1") && ran.err.contains("nothing was stored"), "{}", ran.err);
     assert!(!ran.err.contains("kept") && !ran.err.contains("interrupted"), "{}", ran.err);
     assert!(ran.out.is_empty());
-    scratch.run(&format!("{line} --time-limit 0")).failed(&["--time-limit", "from 1"]);
+    scratch.run(&format!("{line} --time-limit 0")).failed(&["--time-limit", "a time over 0"]);
 }
 
 /// Goal: what the key-value suite cannot do is an error before any work.
