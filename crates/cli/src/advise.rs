@@ -13,7 +13,7 @@ use cairn_trace::Trace;
 use cairn_vfs::Fs;
 
 use crate::args::advise::{AdviseArgs, EffortArg};
-use crate::args::time;
+use crate::args::{time, work_dir};
 use crate::bench::run::end_on_ctrl_c;
 use crate::bench::{read_text, write_file};
 use crate::error::{Error, Result};
@@ -91,9 +91,8 @@ fn options(args: &AdviseArgs) -> Result<Options> {
         EffortArg::Usual => Effort::default(),
         EffortArg::Full => Effort { finalists: 6, rounds: 9, load_secs: 400.0, turn_secs: 3.0 },
     };
-    let work_dir = args.work_dir.clone().unwrap_or_else(|| cairn_bench::cache_dir().join("work"));
     Ok(Options {
-        work_dir,
+        work_dir: work_dir(args.work_dir.as_deref()),
         worker: Some(Worker::this_program()?),
         effort,
         seed: args.seed,

@@ -39,7 +39,7 @@ use index::BenchIndexArgs;
 use kv::KvCommand;
 use pool::{BenchPoolArgs, RenderArgs};
 pub use promise::Promise;
-pub use run::{MemoryArgs, RunArgs};
+pub use run::{MemoryArgs, RunArgs, WORK_DIR, work_dir};
 use sql::BenchSqlArgs;
 use trace::{BenchReplayArgs, TraceCommand};
 

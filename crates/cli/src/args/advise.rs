@@ -6,9 +6,8 @@ use std::time::Duration;
 use cairn_bench::workload::Distribution;
 use clap::{Args, ValueEnum};
 
-use super::Promise;
 use super::bytes::{parse_bytes, parse_size};
-use super::{names, number, time};
+use super::{Promise, WORK_DIR, names, number, time};
 
 /// `cairn advise`.
 #[derive(Debug, Args)]
@@ -95,8 +94,7 @@ pub struct AdviseArgs {
     /// Seed of all draws and shuffles
     #[arg(long, value_name = "NUMBER", default_value_t = cairn_bench::workload::DEFAULT_SEED, value_parser = number::whole::<u64>)]
     pub seed: u64,
-    /// Where stores are made: the disk that is meant [default: below CAIRN_CACHE]
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", help = WORK_DIR)]
     pub work_dir: Option<PathBuf>,
     /// The answer with everything that it rests on, as JSON
     #[arg(long)]

@@ -118,7 +118,7 @@ pub enum Format {
 /// How a store is written.
 #[derive(Debug, Clone, Args)]
 pub struct WriteArgs {
-    /// How values are compressed
+    /// How values are compressed [default: as the store has it, none in a new one]
     #[arg(long, value_enum)]
     pub compression: Option<Codec>,
     /// Level of zstd

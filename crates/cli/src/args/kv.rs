@@ -193,6 +193,17 @@ pub struct FormArgs {
     pub json: bool,
 }
 
+/// How keys are typed where no values are printed.
+#[derive(Debug, Clone, Args)]
+pub struct KeyFormArgs {
+    /// Keys are in hexadecimal
+    #[arg(long)]
+    pub hex: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
 /// A range of keys.
 #[derive(Debug, Clone, Default, Args)]
 pub struct RangeArgs {
@@ -278,7 +289,7 @@ pub struct DeleteArgs {
     pub key: Vec<String>,
     /// How.
     #[command(flatten)]
-    pub form: FormArgs,
+    pub form: KeyFormArgs,
     /// When it counts as done
     #[arg(long, value_enum, default_value = "buffered")]
     pub durability: Promise,
@@ -418,7 +429,7 @@ pub struct CompactArgs {
     pub range: RangeArgs,
     /// How.
     #[command(flatten)]
-    pub form: FormArgs,
+    pub form: KeyFormArgs,
 }
 
 /// `cairn kv checkpoint`.

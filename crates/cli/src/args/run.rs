@@ -1,6 +1,6 @@
 //! What all suites' commands take.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
@@ -8,19 +8,27 @@ use clap::Args;
 use super::bytes::bytes_between;
 use super::{number, time};
 
+/// What `--work-dir` is, whatever is measured.
+pub const WORK_DIR: &str =
+    "Directory on the disk to measure; files are made there [default: work in $CAIRN_CACHE, or in ~/.cache/cairn]";
+
+/// The directory that `--work-dir` names, or its default.
+pub fn work_dir(named: Option<&Path>) -> PathBuf {
+    named.map_or_else(|| cairn_bench::cache_dir().join("work"), Path::to_owned)
+}
+
 /// How long a run may be, where it is made, and where it goes.
 #[derive(Debug, Args)]
 pub struct RunArgs {
     /// End after this time with what there is, such as 90s or 20min; a bare number is seconds [default: when all is measured]
     #[arg(long, value_name = "TIME", value_parser = time::some_seconds)]
     pub time_limit: Option<Duration>,
-    /// Directory on the disk to measure; files are made there [default: work in $CAIRN_CACHE, or in ~/.cache/cairn]
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", help = WORK_DIR)]
     pub work_dir: Option<PathBuf>,
     /// Directory for the result file
     #[arg(long, value_name = "DIR", default_value = cairn_bench::store::RESULTS_DIR)]
     pub results: PathBuf,
-    /// File for the HTML report, - for standard output [default: beside the result file]
+    /// File for the HTML report, - for standard output [default: beside the results]
     #[arg(long, value_name = "FILE")]
     pub report: Option<PathBuf>,
     /// Leave out the probes of memory and disk, which take some seconds

@@ -6,7 +6,7 @@ use cairn_bench::suite_sim::Share;
 use clap::{Args, Subcommand, ValueEnum};
 
 use super::bytes::parse_bytes;
-use super::number;
+use super::{WORK_DIR, number};
 
 /// Configurations of a sweep: more would be a mistake in typing. Said in the help of --samples.
 pub const CONFIGS_MAX: usize = 1_000_000;
@@ -99,31 +99,31 @@ pub struct ConfigArgs {
     /// Options of cairn kv as JSON
     #[arg(long, value_name = "FILE")]
     pub kv_options: Option<PathBuf>,
-    /// A hardware profile: a name from `cairn sim profiles`, or a file
+    /// A hardware profile: a name from `cairn sim profiles`, or a file [default: CONFIG's, else 8 cores and an NVMe drive]
     #[arg(long, value_name = "PROFILE")]
     pub hardware: Option<String>,
-    /// A workload profile: a name, or a file
+    /// A workload profile: a name, or a file [default: CONFIG's, else writes of 1000 bytes to keys drawn uniformly]
     #[arg(long, value_name = "PROFILE")]
     pub workload: Option<String>,
     /// A recorded trace as the workload: see `cairn trace`
     #[arg(long, value_name = "FILE", conflicts_with = "workload")]
     pub trace: Option<PathBuf>,
-    /// Writes, MB (10^6 bytes) a second; `max` for as fast as the store takes them
+    /// Writes, MB (10^6 bytes) a second; `max` for as fast as the store takes them [default: the workload's, else 20]
     #[arg(long, value_name = "MB")]
     pub rate: Option<String>,
-    /// Different keys
+    /// Different keys [default: the workload's, else 10000000]
     #[arg(long, value_name = "COUNT", value_parser = number::from::<u64>(1))]
     pub keys: Option<u64>,
-    /// Virtual seconds
+    /// Virtual seconds [default: CONFIG's, else 3600]
     #[arg(long, value_name = "SECONDS", value_parser = number::real_over(0.0, 1e8))]
     pub seconds: Option<f64>,
-    /// Size of the block cache, such as 512MiB
+    /// Size of the block cache, such as 512MiB [default: the options', else 8MiB]
     #[arg(long, value_parser = parse_bytes, value_name = "SIZE")]
     pub cache_size: Option<u64>,
-    /// Equal seeds give equal results
+    /// Seed of all draws [default: CONFIG's, else 1]
     #[arg(long, value_name = "NUMBER", value_parser = number::whole::<u64>)]
     pub seed: Option<u64>,
-    /// Any setting by its path, such as options.ttl=3600; can be repeated
+    /// Any setting by its path, such as options.ttl=3600; may be given several times
     #[arg(long, value_name = "PATH=VALUE")]
     pub set: Vec<String>,
 }
@@ -150,7 +150,7 @@ pub struct RunArgs {
 /// What varies.
 #[derive(Debug, Args)]
 pub struct VaryArgs {
-    /// A setting and its values: PATH=A,B,C or PATH=LOW..HIGH; can be repeated
+    /// A setting and its values: PATH=A,B,C or PATH=LOW..HIGH; may be given several times
     #[arg(long, value_name = "PATH=VALUES")]
     pub vary: Vec<String>,
     /// Points of a Latin hypercube over the settings, instead of the whole grid; at most 1,000,000
@@ -204,7 +204,7 @@ pub struct OptimizeArgs {
     /// What is to be small, separated by commas
     #[arg(long, value_enum, value_delimiter = ',', default_value = "write_amp,space_amp")]
     pub objective: Vec<Objective>,
-    /// The most that an objective may be, such as space_amp=1.3; can be repeated
+    /// The most that an objective may be, such as space_amp=1.3; may be given several times
     #[arg(long, alias = "limit", value_name = "OBJECTIVE=MOST")]
     pub at_most: Vec<String>,
     /// Write the changes of the first configuration of the front, to a file or with - to standard output, as an OPTIONS file or as kv options
@@ -236,11 +236,10 @@ pub struct ValidateArgs {
     /// Run nothing: put together what --json has printed of several parts
     #[arg(long, value_name = "FILE", num_args = 1.., conflicts_with_all = ["quick", "held_out", "timed", "filter", "part"])]
     pub merge: Vec<PathBuf>,
-    /// The shared library of RocksDB
+    /// The shared library of RocksDB [default: what CAIRN_ROCKSDB_LIB names, else the system's]
     #[arg(long, value_name = "FILE")]
     pub library: Option<PathBuf>,
-    /// Where stores are made
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", help = WORK_DIR)]
     pub work_dir: Option<PathBuf>,
     /// Write a page with tables and a chart to this file, or with - to standard output
     #[arg(long, value_name = "FILE")]
@@ -259,14 +258,13 @@ pub struct CalibrateArgs {
     /// A RocksDB LOG with statistics of compactions
     #[arg(long, value_name = "FILE")]
     pub log: Option<PathBuf>,
-    /// A profile that what is not measured comes from
+    /// A profile that what is not measured comes from [default: 8 cores and an NVMe drive]
     #[arg(long, value_name = "PROFILE")]
     pub base: Option<String>,
-    /// The profile's name
+    /// The profile's name [default: this machine, where it is measured; else that of --base]
     #[arg(long, value_name = "NAME")]
     pub name: Option<String>,
-    /// Where the disk is measured [default: the working directory]
-    #[arg(long, alias = "dir", value_name = "DIR")]
+    #[arg(long, alias = "dir", value_name = "DIR", help = WORK_DIR)]
     pub work_dir: Option<PathBuf>,
     /// Where the profile goes, - for standard output [default: -]
     #[arg(short, long, alias = "output", value_name = "FILE")]

@@ -319,6 +319,51 @@ fn one_name_means_one_thing() {
     none(&wrong);
 }
 
+/// Goal: what is the same everywhere is said in the same words. Method: the directory that is measured, which has one default; options that take several values
+/// one by one; what is random.
+#[test]
+fn one_thing_has_one_sentence() {
+    let (mut wrong, mut work_dirs) = (Vec::new(), BTreeSet::new());
+    for (path, command) in commands() {
+        for option in options(&command) {
+            let name = option.get_long().unwrap_or_default();
+            let help = option.get_help().map(ToString::to_string).unwrap_or_default();
+            if name == "work-dir" {
+                work_dirs.insert(help.clone());
+            }
+            if name == "seed" && !help.starts_with("Seed of ") || help.contains("can be repeated") {
+                wrong.push(format!("{path} --{name}: {help}"));
+            }
+        }
+    }
+    assert_eq!(work_dirs.len(), 1, "{work_dirs:?}");
+    none(&wrong);
+}
+
+/// Goal: the simulator's options tell the defaults that it has. Method: its default configuration beside the help.
+#[test]
+fn defaults_of_the_simulator_are_told() {
+    let config = cairn_sim::Config::default();
+    let cairn_sim::Traffic::Constant { mb_per_sec } = config.workload.traffic else { panic!("{config:?}") };
+    let defaults = [
+        ("rate", mb_per_sec.to_string()),
+        ("keys", config.workload.keys.to_string()),
+        ("seconds", config.duration_secs.to_string()),
+        ("cache-size", format!("{}MiB", config.options.block_cache_size >> 20)),
+        ("seed", config.seed.to_string()),
+        ("hardware", format!("{} cores and an NVMe drive", config.hardware.cores)),
+        ("workload", format!("writes of {} bytes to keys drawn uniformly", config.workload.value_bytes)),
+    ];
+    assert_eq!(config.workload.distribution, cairn_sim::Distribution::Uniform);
+    assert!(config.hardware.name.contains("NVMe"), "{}", config.hardware.name);
+    let (_, run) = commands().into_iter().find(|(path, _)| path == "cairn sim run").unwrap();
+    for (name, default) in defaults {
+        let option = options(&run).find(|option| option.get_long() == Some(name)).unwrap();
+        let help = option.get_help().map(ToString::to_string).unwrap_or_default();
+        assert!(help.ends_with(&format!(" else {default}]")), "--{name}: {help}, {default}");
+    }
+}
+
 /// Goal: whatever reports something reports it as JSON too. Method: every command that has none below it has `--json`, but for those listed.
 #[test]
 fn every_report_has_json() {

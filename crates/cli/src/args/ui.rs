@@ -42,7 +42,7 @@ pub struct UiArgs {
     /// The address to listen on; others than this machine's own let the network in
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1", value_parser = number::address)]
     pub listen: IpAddr,
-    /// A further name that the page may be asked for by; can be repeated
+    /// A further name that the page may be asked for by; may be given several times
     #[arg(long, value_name = "NAME")]
     pub host: Vec<String>,
 }

@@ -198,7 +198,7 @@ pub fn counts(fs: &Arc<dyn Fs>, args: &CountsArgs) -> Result<Outcome> {
     let options = suite_counts::Options {
         operations: args.n,
         filter: args.filter.clone(),
-        work_dir: args.run.work_dir.clone().unwrap_or_else(|| cairn_bench::cache_dir().join("work")),
+        work_dir: crate::args::work_dir(args.run.work_dir.as_deref()),
         worker: cairn_bench::runner::worker::Worker::this_program()?,
     };
     if suite_counts::plan(&options).is_empty() {

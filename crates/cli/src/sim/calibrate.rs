@@ -13,6 +13,7 @@ use cairn_vfs::Fs;
 use super::profiles;
 use super::run::tell;
 use crate::args::sim::CalibrateArgs;
+use crate::args::work_dir;
 use crate::bench::{read_text, write_file};
 use crate::error::{Error, Result};
 use crate::output::{Outcome, Output};
@@ -24,7 +25,9 @@ pub fn run(fs: &Arc<dyn Fs>, args: &CalibrateArgs) -> Result<Outcome> {
         None => Hardware::default(),
     };
     if args.db_bench.is_none() && args.log.is_none() {
-        this_machine(&mut hardware, args.work_dir.as_deref().unwrap_or(Path::new(".")))?;
+        let dir = work_dir(args.work_dir.as_deref());
+        fs.create_dir_all(&dir)?;
+        this_machine(&mut hardware, &dir)?;
     }
     let mut notes = Vec::new();
     if let Some(path) = &args.db_bench {

@@ -9,6 +9,7 @@ use cairn_bench::suite_sim::{self, Options, Report};
 use cairn_vfs::Fs;
 
 use crate::args::sim::ValidateArgs;
+use crate::args::work_dir;
 use crate::bench::run::end_on_ctrl_c;
 use crate::bench::{read_text, write_file};
 use crate::error::{Error, Result};
@@ -44,7 +45,7 @@ fn measured(args: &ValidateArgs) -> Result<Report> {
         timed: args.timed,
         part: args.part,
         library: args.library.clone(),
-        work_dir: args.work_dir.clone(),
+        work_dir: Some(work_dir(args.work_dir.as_deref())),
     };
     let stop = Stop::default();
     end_on_ctrl_c(&stop)?;
