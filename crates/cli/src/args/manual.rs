@@ -14,7 +14,7 @@ pub const EXIT_CODES: [(u8, &str); 4] = [
 ];
 
 /// What the command and the lab take from the environment.
-pub const ENVIRONMENT: [(&str, &str); 10] = [
+pub const ENVIRONMENT: [(&str, &str); 12] = [
     (
         "CAIRN_CACHE",
         "where the lab makes its files unless --work-dir says otherwise, and finds what setup has fetched; ~/.cache/cairn",
@@ -27,6 +27,8 @@ pub const ENVIRONMENT: [(&str, &str); 10] = [
     ("CAIRN_ROCKSDB_LIB", "RocksDB's shared library"),
     ("CAIRN_SPARKEY_JAR", "Sparkey's Java library"),
     ("CAIRN_TRACE", "the trace that a program records to; cairn trace record sets it"),
+    ("CAIRN_TRACE_KEYS", "how keys are kept in it: hashed or raw"),
+    ("CAIRN_TRACE_SAMPLE", "the operations of one key in so many are recorded"),
     ("NO_COLOR", "no colours, if it is not empty"),
 ];
 

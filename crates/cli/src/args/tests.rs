@@ -14,7 +14,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use super::Cli;
-use super::manual::EXIT_CODES;
+use super::manual::{ENVIRONMENT, EXIT_CODES};
 use crate::manual::{Behind, pages};
 
 /// Commands that have no `--json`, and why.
@@ -344,7 +344,7 @@ fn one_thing_has_one_sentence() {
 #[test]
 fn defaults_of_the_simulator_are_told() {
     let config = cairn_sim::Config::default();
-    let cairn_sim::Traffic::Constant { mb_per_sec } = config.workload.traffic else { panic!("{config:?}") };
+    let cairn_sim::traffic::Traffic::Constant { mb_per_sec } = config.workload.traffic else { panic!("{config:?}") };
     let defaults = [
         ("rate", mb_per_sec.to_string()),
         ("keys", config.workload.keys.to_string()),
@@ -473,6 +473,45 @@ fn documentation_is_understood() {
         }
     }
     assert!(lines > 150, "{lines}");
+    none(&wrong);
+}
+
+/// Goal: the page on the command has the same variables as the man pages. Method: the names in its table.
+#[test]
+fn variables_are_on_the_page() {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/src/command.md");
+    let page = fs::read_to_string(page).unwrap();
+    let (_, table) = page.split_once("## Environment").unwrap();
+    let rows = table.lines().filter_map(|line| line.strip_prefix("| `")?.split_once(" |"));
+    let named: BTreeSet<&str> = rows.flat_map(|(names, _)| names.trim_end_matches('`').split("`, `")).collect();
+    assert_eq!(named, ENVIRONMENT.iter().map(|(name, _)| *name).collect::<BTreeSet<_>>());
+}
+
+/// Goal: the map of the crates is right. Method: each crate has a line on it, and what a crate is built on stands below it.
+#[test]
+fn the_map_of_crates_is_right() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let page = fs::read_to_string(root.join("docs/src/introduction.md")).unwrap();
+    let (_, map) = page.split_once("## How the parts fit").unwrap();
+    let map: Vec<&str> = map.split("```").nth(1).unwrap().lines().collect();
+    let mut wrong = Vec::new();
+    for entry in fs::read_dir(root.join("crates")).unwrap() {
+        let dir = entry.unwrap().path();
+        let Ok(manifest) = fs::read_to_string(dir.join("Cargo.toml")) else { continue };
+        let name = dir.file_name().unwrap().to_str().unwrap();
+        let place = |name: &str| map.iter().position(|line| line.split(' ').next() == Some(name));
+        let Some(own) = place(name) else {
+            wrong.push(format!("{name} is not on the map"));
+            continue;
+        };
+        let built_on = manifest.split("\n[").filter(|table| table.starts_with("dependencies]"));
+        for line in built_on.flat_map(str::lines).filter_map(|line| line.strip_prefix("cairn-")) {
+            let below = line.split([' ', '.', '=']).next().unwrap();
+            if place(below).is_none_or(|place| place <= own) {
+                wrong.push(format!("{name} is built on {below}, which is not below it"));
+            }
+        }
+    }
     none(&wrong);
 }
 
