@@ -13,7 +13,7 @@
 //! manual    man pages and completions
 //! ui/       one local page over all of it;  web/  what it has in common with the simulator's
 //! output    standard output, as text or JSON;  progress: bars on a terminal;  error: what goes to standard error;  place: what stands at a name
-//! damage    what commands say that check a whole store;  deleted: that remove keys
+//! damage    what commands say that check a whole store;  deleted: that remove keys;  target: where exports go;  recording: into traces
 //! ```
 //! Exit codes: 0 done, found or yes, 1 error (usage included), 2 not found or no, 130 ended by Ctrl-C. A reader that goes away, as `head` does, ends
 //! the command quietly.
@@ -37,6 +37,7 @@ mod recording;
 mod sim;
 #[cfg(feature = "sql")]
 mod sql;
+mod target;
 mod trace;
 #[cfg(feature = "ui")]
 mod ui;

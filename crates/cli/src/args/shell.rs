@@ -75,8 +75,12 @@ Exit codes: 0 sound, 1 damaged or error."
     #[command(after_help = "Example:\n  cairn sql vacuum my.db")]
     Vacuum(ReportedArgs),
     /// Write a database as statements that make it again
-    #[command(after_help = "Example:\n  cairn sql dump my.db > my.sql")]
-    Dump(DatabaseArgs),
+    #[command(after_help = "Examples:
+  cairn sql dump my.db -o my.sql
+  cairn sql dump my.db | gzip > my.sql.gz
+
+The whole file appears at once.")]
+    Dump(DumpArgs),
 }
 
 /// How a database is opened.
@@ -237,11 +241,17 @@ pub struct BackupArgs {
     pub to: PathBuf,
 }
 
-/// A database and nothing else.
+/// `cairn sql dump`.
 #[derive(Debug, Args)]
-pub struct DatabaseArgs {
+pub struct DumpArgs {
     /// Database file
     pub database: PathBuf,
+    /// File to write, or - for standard output [default: standard output]
+    #[arg(short, long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
+    /// Say what was written as JSON; with --out
+    #[arg(long, requires = "out")]
+    pub json: bool,
 }
 
 /// A database, and something to say of it.

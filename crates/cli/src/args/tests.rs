@@ -18,7 +18,7 @@ use super::manual::{ENVIRONMENT, EXIT_CODES};
 use crate::manual::{Behind, pages};
 
 /// Commands that have no `--json`, and why.
-const NO_JSON: [(&str, &str); 14] = [
+const NO_JSON: [(&str, &str); 12] = [
     ("cairn bench readme", "writes a page"),
     ("cairn bench render", "writes pages"),
     ("cairn bench report", "writes a page"),
@@ -28,10 +28,8 @@ const NO_JSON: [(&str, &str); 14] = [
     ("cairn sim calibrate", "what it prints is JSON"),
     ("cairn sim ui", "serves a page"),
     ("cairn sql backup", "prints nothing"),
-    ("cairn sql dump", "what it prints is SQL"),
     ("cairn sql passwd", "prints nothing"),
     ("cairn sql serve", "serves clients"),
-    ("cairn trace dump", "what it prints is CSV, which import reads"),
     ("cairn ui", "serves a page"),
 ];
 

@@ -46,9 +46,10 @@ found out by how the input begins; gzip is unpacked.")]
   cairn trace stats app.trace --json"
     )]
     Stats(StatsArgs),
-    /// Print the operations as CSV, which `import` reads
-    #[command(after_help = "Example:
+    /// Write the operations as CSV, which `import` reads
+    #[command(after_help = "Examples:
   cairn trace dump app.trace --limit 20
+  cairn trace dump app.trace -o app.csv
 
 Keys that are not text, with control characters for instance, and hashed ones are in hexadecimal.")]
     Dump(DumpArgs),
@@ -146,6 +147,12 @@ pub struct DumpArgs {
     /// Stop after this many operations
     #[arg(long, value_name = "COUNT", value_parser = number::whole::<u64>)]
     pub limit: Option<u64>,
+    /// File to write, or - for standard output [default: standard output]
+    #[arg(short, long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
+    /// Say what was written as JSON; with --out
+    #[arg(long, requires = "out")]
+    pub json: bool,
 }
 
 /// `cairn bench replay`.

@@ -2,9 +2,9 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 
-use cairn_vfs::{AppendWriter, Fs, OutputFile};
+use cairn_vfs::Fs;
 use serde_json::json;
 
 use super::export::Export;
@@ -12,100 +12,46 @@ use super::form::Form;
 use super::store;
 use crate::args::kv::{DumpArgs, DumpFormat};
 use crate::error::{Error, Result};
-use crate::interrupt::Interrupt;
-use crate::output::{Outcome, Output, counted, is_stdout};
+use crate::output::{Outcome, Output, counted};
 use crate::progress::InputProgress;
-
-/// Bytes that are written at once.
-const BUFFER_BYTES: usize = 1 << 18;
-
-/// Where an export goes.
-#[derive(Debug)]
-enum Target {
-    /// A file that appears as a whole, or a device.
-    File { file: OutputFile, writer: AppendWriter, progress: InputProgress, written: Arc<AtomicU64> },
-    /// Standard output.
-    Output(Output),
-}
-
-impl Target {
-    fn open(fs: &Arc<dyn Fs>, path: Option<&Path>) -> Result<Target> {
-        let Some(path) = path else { return Ok(Target::Output(Output::new())) };
-        let file = OutputFile::create(fs, path)?;
-        let writer = AppendWriter::new(Arc::clone(file.file()), 0, BUFFER_BYTES);
-        let progress = InputProgress::new(None);
-        let written = progress.counter();
-        Ok(Target::File { file, writer, progress, written })
-    }
-
-    /// Writes what is ready and forgets it.
-    fn write(&mut self, bytes: &mut Vec<u8>) -> Result<()> {
-        match self {
-            Target::File { writer, written, .. } => {
-                writer.write_all(bytes)?;
-                written.fetch_add(bytes.len() as u64, Ordering::Relaxed);
-            }
-            Target::Output(out) => out.bytes(bytes)?,
-        }
-        bytes.clear();
-        Ok(())
-    }
-
-    /// One more entry went through.
-    fn record(&mut self) {
-        if let Target::File { progress, .. } = self {
-            progress.record();
-        }
-    }
-
-    /// Publishes a file, durably.
-    fn finish(self) -> Result<()> {
-        match self {
-            Target::File { file, mut writer, progress, .. } => {
-                writer.flush()?;
-                progress.finish();
-                Ok(file.commit()?)
-            }
-            Target::Output(out) => out.finish(),
-        }
-    }
-}
+use crate::target::{BUFFER_BYTES, Target, file_of, refuse_json_of_stdout};
 
 /// Exports the entries of a range, as they are now.
 pub fn dump(fs: &Arc<dyn Fs>, args: &DumpArgs) -> Result<Outcome> {
-    // As for inputs, - is the standard stream.
-    let path = args.out.as_deref().filter(|path| !is_stdout(path));
-    if args.json && path.is_none() {
-        return Err(Error::usage("--json says what was written to a file; standard output has the entries"));
-    }
+    let path = file_of(args.out.as_deref());
+    refuse_json_of_stdout(args.json, path)?;
     let format = format_of(args.format, path)?;
     let range = Form { hex: args.hex }.range(&args.range)?;
     let store = store::read(fs, &args.at)?;
-    // To a pipe there is nothing to put away: Ctrl-C may end it as it ends any command.
-    let interrupt = path.map(|_| Interrupt::catch()).transpose()?;
     let mut target = Target::open(fs, path)?;
+    let mut progress = path.map(|_| InputProgress::new(None));
+    let written = progress.as_ref().map(InputProgress::counter).unwrap_or_default();
     let mut bytes = Vec::new();
     let mut export = Export::start(format, &mut bytes)?;
     let mut entries = 0_u64;
     range.visit(&store.keyspace, false, |key, value| {
         export.add(key, value, &mut bytes)?;
         if bytes.len() >= BUFFER_BYTES {
-            target.write(&mut bytes)?;
-            if let Some(interrupt) = &interrupt {
-                interrupt.check(|| "nothing is written".to_owned())?;
-            }
+            target.write(&bytes)?;
+            written.fetch_add(bytes.len() as u64, Ordering::Relaxed);
+            bytes.clear();
         }
-        target.record();
+        if let Some(progress) = &mut progress {
+            progress.record();
+        }
         entries += 1;
         Ok(true)
     })?;
     export.finish(&mut bytes)?;
-    target.write(&mut bytes)?;
+    target.write(&bytes)?;
     target.finish()?;
+    drop(progress);
     let Some(path) = path else { return Ok(Outcome::Done) };
     let mut out = Output::new();
     if args.json {
-        out.json(&json!({ "file": path.display().to_string(), "entries": entries }))?;
+        let store = args.at.store.display().to_string();
+        let (keyspace, file) = (&args.at.keyspace, path.display().to_string());
+        out.json(&json!({ "store": store, "keyspace": keyspace, "file": file, "entries": entries }))?;
     } else {
         out.line(format!("wrote {}: {}", path.display(), counted(entries, "entry", "entries")))?;
     }

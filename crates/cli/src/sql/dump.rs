@@ -15,8 +15,8 @@ use super::sink::Sink;
 /// Rows of one INSERT.
 const ROWS_PER_INSERT: usize = 100;
 
-/// Writes the tables that fit a pattern, their rows, indexes and references, and views. It shows one moment.
-pub fn dump(out: &mut Sink, connection: &mut Connection, pattern: Option<&str>) -> Result<()> {
+/// Writes the tables that fit a pattern, their rows, indexes and references, and views. It shows one moment. Gives the rows.
+pub fn dump(out: &mut Sink, connection: &mut Connection, pattern: Option<&str>) -> Result<u64> {
     let is_alone = connection.status() == cairn_sql::TransactionStatus::Idle;
     if is_alone {
         connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ", &[])?;
@@ -28,7 +28,7 @@ pub fn dump(out: &mut Sink, connection: &mut Connection, pattern: Option<&str>) 
     dumped
 }
 
-fn write(out: &mut Sink, connection: &mut Connection, pattern: Option<&str>) -> Result<()> {
+fn write(out: &mut Sink, connection: &mut Connection, pattern: Option<&str>) -> Result<u64> {
     let catalog = catalog(connection)?;
     let tables: Vec<&Arc<Table>> =
         tables_of(&catalog).filter(|table| fits(&table.def().name, pattern)).collect();
@@ -47,8 +47,9 @@ fn write(out: &mut Sink, connection: &mut Connection, pattern: Option<&str>) -> 
     for table in &tables {
         out.line(schema::create_table(&catalog, table.def(), false))?;
     }
+    let mut count = 0;
     for table in &tables {
-        rows(out, connection, table)?;
+        count += rows(out, connection, table)?;
     }
     for table in &tables {
         finish(out, &catalog, table)?;
@@ -59,7 +60,8 @@ fn write(out: &mut Sink, connection: &mut Connection, pattern: Option<&str>) -> 
     for (place, sequence) in &sequences {
         out.line(schema::set_sequence(place, sequence))?;
     }
-    out.line("COMMIT;")
+    out.line("COMMIT;")?;
+    Ok(count)
 }
 
 /// A sequence goes with its column's table; one of its own only with everything.
@@ -70,7 +72,7 @@ fn belongs(sequence: &Sequence, pattern: Option<&str>) -> bool {
     }
 }
 
-fn rows(out: &mut Sink, connection: &mut Connection, table: &Table) -> Result<()> {
+fn rows(out: &mut Sink, connection: &mut Connection, table: &Table) -> Result<u64> {
     let def = table.def();
     let table = qualified(&def.schema, &def.name);
     let mut rows = connection.query(&format!("SELECT * FROM {table}"), &[])?;
@@ -85,7 +87,10 @@ fn rows(out: &mut Sink, connection: &mut Connection, table: &Table) -> Result<()
         out.text(&format!("({})", values.join(", ")))?;
         count += 1;
     }
-    if count > 0 { out.text(";\n") } else { Ok(()) }
+    if count > 0 {
+        out.text(";\n")?;
+    }
+    Ok(count as u64)
 }
 
 /// What is quicker, or only possible, when the rows are there.

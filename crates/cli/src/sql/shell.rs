@@ -231,7 +231,7 @@ impl Shell {
             Command::Indexes(table) => describe::indexes(out, connection, table.as_deref())?,
             Command::List(kinds, pattern) => describe::list(out, connection, kinds, pattern.as_deref())?,
             Command::Describe(name) => describe::describe(out, connection, &name)?,
-            Command::Dump(pattern) => dump::dump(out, connection, pattern.as_deref())?,
+            Command::Dump(pattern) => _ = dump::dump(out, connection, pattern.as_deref())?,
             Command::Backup(path) => connection.database().backup(Path::new(&path))?,
             Command::Explain(text) => {
                 let mut nothing = source::Text::new("");

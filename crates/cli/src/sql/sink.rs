@@ -7,6 +7,7 @@ use std::sync::Arc;
 use cairn_vfs::{AppendWriter, Fs, OpenOptions};
 
 use crate::error::{Error, Result};
+use crate::target::Target;
 
 const BUFFER_BYTES: usize = 1 << 16;
 
@@ -22,6 +23,8 @@ pub enum Sink {
         /// Why it cannot be written any more.
         failure: Option<String>,
     },
+    /// What appears as a whole.
+    Export(Target),
 }
 
 impl Sink {
@@ -46,6 +49,7 @@ impl Sink {
             Sink::Stdout(out) => out.write_all(bytes).map_err(Error::Output),
             Sink::File { failure: Some(why), .. } => Err(Error::usage(why.clone())),
             Sink::File { writer, failure } => noted(writer.write_all(bytes), failure),
+            Sink::Export(target) => target.write(bytes),
         }
     }
 
@@ -65,6 +69,17 @@ impl Sink {
             Sink::Stdout(out) => out.flush().map_err(Error::Output),
             Sink::File { failure: Some(_), .. } => Ok(()),
             Sink::File { writer, failure } => noted(writer.flush(), failure),
+            // There is nothing to be seen of it before its end.
+            Sink::Export(_) => Ok(()),
+        }
+    }
+
+    /// Hands everything on and ends.
+    pub fn finish(mut self) -> Result<()> {
+        self.flush()?;
+        match self {
+            Sink::Export(target) => target.finish(),
+            Sink::Stdout(_) | Sink::File { .. } => Ok(()),
         }
     }
 }

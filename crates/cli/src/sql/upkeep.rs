@@ -8,11 +8,12 @@ use cairn_sql::Database;
 use cairn_vfs::Fs;
 use serde_json::{Value, json};
 
-use crate::args::shell::{BackupArgs, DatabaseArgs, ReportedArgs};
+use crate::args::shell::{BackupArgs, DumpArgs, ReportedArgs};
 use crate::damage::{self, Finding};
 use crate::error::{Error, Result};
 use crate::output::{Outcome, Output, counted, human};
 use crate::place;
+use crate::target::{Target, file_of, refuse_json_of_stdout};
 
 use super::catalog::tables_of;
 use super::open::open_existing;
@@ -140,10 +141,22 @@ pub fn vacuum(fs: &Arc<dyn Fs>, args: &ReportedArgs) -> Result<Outcome> {
 }
 
 /// `cairn sql dump`.
-pub fn dump(fs: &Arc<dyn Fs>, args: &DatabaseArgs) -> Result<Outcome> {
+pub fn dump(fs: &Arc<dyn Fs>, args: &DumpArgs) -> Result<Outcome> {
+    let path = file_of(args.out.as_deref());
+    refuse_json_of_stdout(args.json, path)?;
     let database = open_existing(fs, &args.database)?;
-    let mut out = Sink::stdout();
-    dump::dump(&mut out, &mut database.connect(), None)?;
-    out.flush()?;
+    let mut out = Sink::Export(Target::open(fs, path)?);
+    let rows = dump::dump(&mut out, &mut database.connect(), None)?;
+    out.finish()?;
+    let Some(path) = path else { return Ok(Outcome::Done) };
+    let mut out = Output::new();
+    let file = path.display();
+    if args.json {
+        let (store, file) = (args.database.display().to_string(), file.to_string());
+        out.json(&json!({ "store": store, "file": file, "rows": rows }))?;
+    } else {
+        out.line(format!("wrote {file}: {}", print::counted_rows(rows)))?;
+    }
+    out.finish()?;
     Ok(Outcome::Done)
 }

@@ -4,10 +4,12 @@ use std::sync::Arc;
 
 use cairn_trace::{Detail, Event, KeyForm, Trace};
 use cairn_vfs::Fs;
+use serde_json::json;
 
 use crate::args::trace::DumpArgs;
 use crate::error::{Error, Result};
-use crate::output::{Outcome, Output, to_hex};
+use crate::output::{Outcome, Output, counted, to_hex};
+use crate::target::{Target, file_of, refuse_json_of_stdout};
 
 /// Columns; those of keys get `_hex` where a key of the trace is no text.
 const HEAD: [&str; COLUMNS] = [
@@ -31,8 +33,10 @@ const END: &str = "end";
 /// Rows that are handed on together.
 const PART: u64 = 1_000;
 
-/// Prints a trace.
+/// Writes a trace.
 pub fn dump(fs: &Arc<dyn Fs>, args: &DumpArgs) -> Result<Outcome> {
+    let path = file_of(args.out.as_deref());
+    refuse_json_of_stdout(args.json, path)?;
     let trace = Trace::open(&**fs, &args.trace)?;
     super::tell_flaw(&trace);
     let form = match trace.header().keys {
@@ -40,24 +44,34 @@ pub fn dump(fs: &Arc<dyn Fs>, args: &DumpArgs) -> Result<Outcome> {
         KeyForm::Raw if is_text(&trace, args.limit)? => Form::Text,
         KeyForm::Raw => Form::Hex,
     };
-    let mut out = Output::new();
+    let mut target = Target::open(fs, path)?;
     let head = HEAD.map(|name| match form == Form::Hex && (name == KEY || name == END) {
         true => format!("{name}_hex"),
         false => name.to_owned(),
     });
-    out.line(head.join(","))?;
+    target.write((head.join(",") + "\n").as_bytes())?;
     let refuse = |error: csv::Error| Error::usage(error.to_string());
-    let mut left = args.limit.unwrap_or(u64::MAX);
+    let (mut left, mut records) = (args.limit.unwrap_or(u64::MAX), 0_u64);
     let mut events = trace.events();
     while left > 0 {
         let mut rows = csv::WriterBuilder::new().has_headers(false).from_writer(Vec::new());
         let part = left.min(PART);
         for event in events.by_ref().take(part as usize) {
             rows.write_record(row(&event?, form)).map_err(refuse)?;
+            records += 1;
         }
         let bytes = rows.into_inner().map_err(|error| Error::usage(error.to_string()))?;
-        out.bytes(&bytes)?;
+        target.write(&bytes)?;
         left = if bytes.is_empty() { 0 } else { left - part };
+    }
+    target.finish()?;
+    let Some(path) = path else { return Ok(Outcome::Done) };
+    let mut out = Output::new();
+    if args.json {
+        let (trace, file) = (args.trace.display().to_string(), path.display().to_string());
+        out.json(&json!({ "trace": trace, "file": file, "records": records }))?;
+    } else {
+        out.line(format!("wrote {}: {}", path.display(), counted(records, "operation", "operations")))?;
     }
     out.finish()?;
     Ok(Outcome::Done)

@@ -222,7 +222,12 @@ fn dumps_come_back() {
     scratch.write("more.sql", "CREATE TABLE \"User s\" (\"select\" int PRIMARY KEY, x text DEFAULT 'it''s');\nINSERT INTO \"User s\" (\"select\") VALUES (1);\nCREATE INDEX i ON \"User s\" (x);\nCREATE TABLE counted (id serial PRIMARY KEY, d double precision);\nINSERT INTO counted (d) VALUES (6.62607015e-34), (0.1), (1e300);\nCREATE SEQUENCE alone INCREMENT BY 5 CYCLE;\nSELECT nextval('alone');");
     scratch.run("sql my.db -f more.sql").ended(0);
     let dumped = scratch.run("sql dump my.db").ended(0).text();
-    scratch.write("dump.sql", &dumped);
+    assert_eq!(scratch.run("sql dump my.db -o dump.sql").ended(0).text(), "wrote dump.sql: 7 rows\n");
+    assert_eq!(String::from_utf8(scratch.read("dump.sql")).unwrap(), dumped);
+    assert_eq!(scratch.run("sql dump my.db -o -").ended(0).text(), dumped);
+    scratch.run("sql dump my.db -o - --json").failed(&["--json"]);
+    let told = &scratch.run("sql dump my.db -o dump.sql --json").ended(0).json()[0];
+    assert_eq!(told, &serde_json::json!({ "store": "my.db", "file": "dump.sql", "rows": 7 }));
     scratch.run("sql copy.db -f dump.sql").ended(0);
     assert_eq!(scratch.run("sql dump copy.db").ended(0).text(), dumped);
     assert!(scratch.run("sql verify copy.db").ended(0).text().contains("t: 3 rows sound"));

@@ -85,6 +85,11 @@ fn imports() {
     scratch.run("trace import again.csv -o again").ended(0);
     assert_eq!(scratch.run("trace dump again").ended(0).text(), dump);
     assert_eq!(scratch.run("trace dump t --limit 2").ended(0).text().lines().count(), 3);
+    assert_eq!(scratch.run("trace dump t --limit 2 -o t.csv").ended(0).text(), "wrote t.csv: 2 operations\n");
+    assert_eq!(scratch.read("t.csv").iter().filter(|byte| **byte == b'\n').count(), 3);
+    let told = &scratch.run("trace dump t -o t.csv --json").ended(0).json()[0];
+    assert_eq!((&told["trace"], &told["file"]), (&"t".into(), &"t.csv".into()));
+    assert_eq!(String::from_utf8(scratch.read("t.csv")).unwrap(), dump);
 }
 
 /// Goal: a dump is the whole trace: keys that are no text stay apart from those that look like them in hexadecimal, and so do batches and scans downwards. Method:
