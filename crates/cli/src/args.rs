@@ -67,7 +67,35 @@ impl Cli {
     pub fn typed(words: impl IntoIterator<Item = OsString>) -> clap::error::Result<Cli> {
         let mut command = takes_negative(<Cli as CommandFactory>::command());
         let mut matches = command.try_get_matches_from_mut(words)?;
-        Cli::from_arg_matches_mut(&mut matches).map_err(|error| error.format(&mut command))
+        let mut cli = Cli::from_arg_matches_mut(&mut matches).map_err(|error| error.format(&mut command))?;
+        if let Some((filter, named)) = cli.command.filters()
+            && filter.is_none()
+        {
+            *filter = named.take();
+        }
+        Ok(cli)
+    }
+}
+
+impl Command {
+    /// The two ways to choose cases, where a command has both: a word, and the option.
+    fn filters(&mut self) -> Option<(&mut Option<String>, &mut Option<String>)> {
+        match self {
+            Command::Hash { command: HashCommand::Bench(args) }
+            | Command::Bench { command: BenchCommand::Hash(args) } => {
+                Some((&mut args.filter, &mut args.named_filter))
+            }
+            Command::Bench { command: BenchCommand::Pool(args) } => {
+                Some((&mut args.filter, &mut args.named_filter))
+            }
+            Command::Bench { command: BenchCommand::Sql(args) } => {
+                Some((&mut args.filter, &mut args.named_filter))
+            }
+            Command::Bench { command: BenchCommand::Counts(args) } => {
+                Some((&mut args.filter, &mut args.named_filter))
+            }
+            _ => None,
+        }
     }
 }
 
@@ -233,6 +261,9 @@ ended early exits with 1: a dashboard would take its gaps for figures that are g
 pub struct BenchHashArgs {
     /// Only what contains this: a part of a case's or a contender's name. Ignored with --json
     pub filter: Option<String>,
+    /// The same as FILTER
+    #[arg(long = "filter", id = "named_filter", value_name = "WORD", conflicts_with = "filter")]
+    pub named_filter: Option<String>,
     /// Some minutes: the main cases [default]
     #[arg(long, conflicts_with = "full")]
     pub quick: bool,

@@ -95,6 +95,9 @@ compare --fail` goes by them first.")]
 pub struct CountsArgs {
     /// Only cases with this in their name: kv put, kv get, kv scan, hash build, hash get, trace record
     pub filter: Option<String>,
+    /// The same as FILTER
+    #[arg(long = "filter", id = "named_filter", value_name = "WORD", conflicts_with = "filter")]
+    pub named_filter: Option<String>,
     /// Operations of the shorter of the two processes of a case
     #[arg(long, value_name = "COUNT", default_value_t = 20_000, value_parser = number::between::<u64>(1_000, 100_000_000))]
     pub n: u64,

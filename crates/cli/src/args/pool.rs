@@ -33,6 +33,9 @@ pub struct BenchPoolArgs {
     pub buffers: usize,
     /// Only cases with this in their name, see below. Ignored with --json
     pub filter: Option<String>,
+    /// The same as FILTER
+    #[arg(long = "filter", id = "named_filter", value_name = "WORD", conflicts_with = "filter")]
+    pub named_filter: Option<String>,
     /// Policies of Cairn's pool: adaptive, lru, clock, sieve, 2q, lru-2, s3-fifo, arc, lirs, w-tinylfu; all or none [default:
     /// adaptive,lru,clock,sieve; all with --trace and --collect]
     #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = names::policy)]
@@ -56,13 +59,13 @@ pub struct BenchPoolArgs {
     #[arg(long, value_name = "COUNT", value_delimiter = ',', default_value = "2,4,8,16,32,64,128,256", value_parser = number::between::<u32>(2, 1024))]
     pub threads: Vec<u32>,
     /// Replay recorded requests instead of measuring: one page number a line, plain or gzip, or a trace of `cairn trace`; several files with blanks
-    #[arg(long, value_name = "FILE", num_args = 1.., conflicts_with_all = ["iterations", "buffers", "filter", "peers", "rounds", "direct", "threads", "collect", "time_limit"])]
+    #[arg(long, value_name = "FILE", num_args = 1.., conflicts_with_all = ["iterations", "buffers", "filter", "named_filter", "peers", "rounds", "direct", "threads", "collect", "time_limit"])]
     pub trace: Vec<PathBuf>,
     /// Sizes of the pool to replay with: shares of the trace's pages, or pages [default: 1%,2%,5%,10%,20%,50%]
     #[arg(long, value_name = "SIZES", value_delimiter = ',', requires = "trace")]
     pub sizes: Vec<String>,
     /// Keep the run and what it prints as a platform's raw results, for `cairn bench render`
-    #[arg(long, requires = "platform", conflicts_with_all = ["filter", "json"])]
+    #[arg(long, requires = "platform", conflicts_with_all = ["filter", "named_filter", "json"])]
     pub collect: bool,
     /// What this machine is called there, such as linux
     #[arg(long, value_name = "NAME", requires = "collect")]

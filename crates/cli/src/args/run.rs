@@ -29,8 +29,8 @@ pub struct RunArgs {
     #[arg(long, value_name = "DIR", default_value = cairn_bench::store::RESULTS_DIR)]
     pub results: PathBuf,
     /// File for the HTML report, - for standard output [default: beside the results]
-    #[arg(long, value_name = "FILE")]
-    pub report: Option<PathBuf>,
+    #[arg(long, alias = "report", value_name = "FILE")]
+    pub html: Option<PathBuf>,
     /// Leave out the probes of memory and disk, which take some seconds
     #[arg(long)]
     pub no_probes: bool,

@@ -31,6 +31,9 @@ pub struct BenchSqlArgs {
     pub iterations: u32,
     /// Only cases with this in their name, see below. Ignored with --json
     pub filter: Option<String>,
+    /// The same as FILTER
+    #[arg(long = "filter", id = "named_filter", value_name = "WORD", conflicts_with = "filter")]
+    pub named_filter: Option<String>,
     /// Who is measured beside Cairn: sqlite, duckdb, postgres; all or none
     #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = "all", value_parser = names::sql_peer)]
     pub peers: Vec<String>,
@@ -62,10 +65,10 @@ pub struct BenchSqlArgs {
     #[arg(long, value_name = "SECONDS", default_value_t = 0.3, value_parser = number::real_between(0.001, 600.0))]
     pub seconds: f64,
     /// Only TPC-H: all 22 queries at this scale factor, 1 being 6 M rows, a run of each query in every round
-    #[arg(long, value_name = "SCALE", conflicts_with_all = ["filter", "pgbench", "iterations"], value_parser = number::real_between(0.001, 100.0))]
+    #[arg(long, value_name = "SCALE", conflicts_with_all = ["filter", "named_filter", "pgbench", "iterations"], value_parser = number::real_between(0.001, 100.0))]
     pub tpch: Option<f64>,
     /// Only pgbench, at this scale factor, 1 being 100,000 accounts: against Cairn's server and PostgreSQL
-    #[arg(long, value_name = "SCALE", conflicts_with_all = ["filter", "iterations"], value_parser = number::between::<u32>(1, 10_000))]
+    #[arg(long, value_name = "SCALE", conflicts_with_all = ["filter", "named_filter", "iterations"], value_parser = number::between::<u32>(1, 10_000))]
     pub pgbench: Option<u32>,
     /// Seed of all data, draws and shuffles
     #[arg(long, value_name = "NUMBER", default_value_t = DEFAULT_SEED, value_parser = number::whole::<u64>)]

@@ -388,13 +388,45 @@ fn suites_take_the_same_options() {
         .iter()
         .filter(|(_, command)| command.get_arguments().any(|arg| arg.get_long() == Some("time-limit")))
     {
-        for name in ["work-dir", "results", "report", "json"] {
+        for name in ["work-dir", "results", "html", "json"] {
             if !options(command).any(|option| option.get_long() == Some(name)) {
                 wrong.push(format!("{path} has no --{name}"));
             }
         }
     }
     none(&wrong);
+}
+
+/// Goal: cases are chosen by one option everywhere, and by a word alone where that was so first. Method: every command that takes a word takes the option, and
+/// it does the same.
+#[test]
+fn cases_are_chosen_in_one_way() {
+    let mut wrong = Vec::new();
+    for (path, command) in commands() {
+        let takes_word = command.get_positionals().any(|arg| arg.get_id() == "filter");
+        if takes_word && !options(&command).any(|option| option.get_long() == Some("filter")) {
+            wrong.push(format!("{path} has no --filter"));
+        }
+    }
+    none(&wrong);
+    let pairs = [
+        ("bench hash put", "bench hash --filter put"),
+        ("hash bench put", "hash bench --filter put"),
+        ("bench counts put", "bench counts --filter put"),
+        ("bench pool 50 12 put", "bench pool --filter put 50 12"),
+        ("bench sql 50 put", "bench sql --filter put"),
+    ];
+    for (word, option) in pairs {
+        let [word, option] = [word, option].map(|line| {
+            let words = format!("cairn {line}");
+            format!("{:?}", Cli::typed(words.split(' ').map(Into::into)).unwrap())
+        });
+        assert_eq!(word, option);
+    }
+    for both in ["bench hash put --filter get", "bench sql --filter put --pgbench 1"] {
+        let words = format!("cairn {both}");
+        assert!(Cli::typed(words.split(' ').map(Into::into)).is_err(), "{both}");
+    }
 }
 
 /// Goal: spellings that were told to people are understood for good. Method: each old one beside the new one.
@@ -406,6 +438,7 @@ fn old_spellings_are_understood() {
         "cairn sim validate --only fifo",
         "cairn advise --read 1 --stores cairn",
         "cairn bench replay a.trace --engines cairn",
+        "cairn bench hash --report a.html",
         "cairn bench kv --n=10000000 --batch=50000 --threads=20 --ops-per-threads=500000 --modes=seq,rand,batch,mt,sync-seq,sync-rand --sync-n=1000",
         "cairn bench kv --n=1000000 --batch=50000 --threads=8 --ops-per-thread=200000 --sync-n=10000 --dbs=cairn,sqlite,leveldb",
         "cairn bench pool 50 12",

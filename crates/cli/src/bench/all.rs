@@ -42,7 +42,7 @@ pub fn run(fs: &Arc<dyn Fs>, args: &BenchAllArgs) -> Result<Outcome> {
 }
 
 fn beside(args: &BenchAllArgs) -> Result<Output> {
-    Output::beside("--report", args.run.report.as_deref(), args.run.json)
+    Output::beside("--html", args.run.html.as_deref(), args.run.json)
 }
 
 fn begin(fs: &Arc<dyn Fs>, args: &BenchAllArgs) -> Result<Journal> {
@@ -124,7 +124,7 @@ fn conclude(
     let (over, count) = ending.over;
     if whole.has_figures() {
         whole.keep(journal)?;
-        let report = args.run.report.clone().unwrap_or_else(|| journal.dir().join(REPORT));
+        let report = args.run.html.clone().unwrap_or_else(|| journal.dir().join(REPORT));
         write_file(fs, &report, render_whole(whole, journal.dir()).as_bytes())?;
         let mut out = beside(args)?;
         if args.run.json {

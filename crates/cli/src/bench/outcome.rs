@@ -52,7 +52,7 @@ pub(super) fn measure(
     args: &RunArgs,
     suite: impl FnOnce(&SuiteBar, &Stop) -> cairn_bench::Result<Run>,
 ) -> Result<Run> {
-    drop(Output::beside("--report", args.report.as_deref(), args.json)?);
+    drop(Output::beside("--html", args.html.as_deref(), args.json)?);
     store::check_writable(&**fs, &args.results)?;
     let stop = Stop::after(args.time_limit);
     end_on_ctrl_c(&stop)?;
@@ -79,9 +79,9 @@ pub(super) fn conclude(fs: &Arc<dyn Fs>, args: &RunArgs, mut run: Run, shown: &S
         return Err(Error::usage(shown.nothing.clone()));
     }
     let saved = store::save(fs, &args.results, &run)?;
-    let report = args.report.clone().unwrap_or_else(|| saved.with_extension("html"));
+    let report = args.html.clone().unwrap_or_else(|| saved.with_extension("html"));
     write_file(fs, &report, render_html(&run, None).as_bytes())?;
-    let mut out = Output::beside("--report", args.report.as_deref(), args.json)?;
+    let mut out = Output::beside("--html", args.html.as_deref(), args.json)?;
     if args.json {
         out.bytes((shown.json)(&run).as_bytes())?;
     } else {

@@ -251,7 +251,7 @@ fn traces_are_replayed() {
         "{out}"
     );
     let ran = scratch
-        .run(&format!("bench pool --trace loop.txt {common} --policies lru,lirs --json --report t.html"));
+        .run(&format!("bench pool --trace loop.txt {common} --policies lru,lirs --json --html t.html"));
     let rows: serde_json::Value = serde_json::from_str(&ran.ended(0).text()).unwrap();
     assert_eq!((&rows[0]["frames"], &rows[0]["hit_ratios"]["lru"]), (&5.into(), &0.0.into()));
     assert!(

@@ -55,8 +55,8 @@ fn what_cannot_be_there_is_refused() {
         "sim optimize --json --export -",
         "sim sweep --json -o -",
         "sim validate --json --page -",
-        "bench hash --json --report -",
-        "bench all --json --report -",
+        "bench hash --json --html -",
+        "bench all --json --html -",
     ] {
         let option = line.split(' ').rfind(|word| word.starts_with('-') && word.len() > 1).unwrap();
         let option = if option == "-o" { "--out" } else { option };
