@@ -6,9 +6,6 @@ use std::error::Error;
 
 use cairn_sql::{Connection, Database, Datum};
 
-/// What a serializable transaction ends with that another one has come between.
-const SERIALIZATION_FAILURE: &str = "40001";
-
 pub(crate) fn main() -> Result<(), Box<dyn Error>> {
     let dir = tempfile::tempdir()?;
     let db = Database::open(dir.path().join("bank.db"))?; // share it between threads; each connects for itself
@@ -34,7 +31,7 @@ pub(crate) fn main() -> Result<(), Box<dyn Error>> {
     // Serializable transactions may have to start over: then another one came between.
     while let Err(error) = transfer(&mut connection, 1, 2, "30.25") {
         connection.execute("rollback", &[])?;
-        if error.sqlstate() != SERIALIZATION_FAILURE {
+        if !error.is_retryable() {
             return Err(error.into());
         }
     }

@@ -146,7 +146,7 @@ pub fn replay(trace: &Trace, kind: PolicyKind, capacity: usize) -> Outcome {
 }
 
 /// [`replay`], through a policy that was made for `capacity` frames and has none of them yet.
-pub fn replay_through(trace: &Trace, policy: &mut dyn Policy, capacity: usize) -> Outcome {
+fn replay_through(trace: &Trace, policy: &mut dyn Policy, capacity: usize) -> Outcome {
     let mut outcome = Outcome::default();
     let mark_max = match policy.hits() {
         Hits::Marked { max } => Some(max),

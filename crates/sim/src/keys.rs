@@ -248,11 +248,6 @@ impl KeyStream {
         }
         shares
     }
-
-    /// The probability of one real rank, where ranks differ.
-    pub fn rank_probability(&self, rank: u64) -> Option<f64> {
-        self.zipf.as_ref().map(|zipf| zipf.probability(rank))
-    }
 }
 
 /// The writes of a workload: keys, and which of them delete. The lab writes the same ones into real stores.

@@ -16,15 +16,12 @@ use crate::workload::Durability;
 pub const NAME: &str = "cairn";
 const FILE: &str = "data.db";
 
-/// Another transaction was in the way: serialization_failure, deadlock_detected.
-const CONFLICTS: [&str; 2] = ["40001", "40P01"];
-
 /// Cairn's SQL without a server.
 #[derive(Debug, Default)]
 pub struct CairnSql;
 
 fn fail(error: cairn_sql::Error) -> Error {
-    if CONFLICTS.contains(&error.sqlstate()) {
+    if error.is_retryable() {
         return Error::conflict(NAME, error);
     }
     Error::engine(NAME, format!("{error} ({})", error.sqlstate()))

@@ -135,7 +135,7 @@ impl Tool {
 }
 
 /// Ratios of the codecs on the blocks of this workload; speeds are left at the configuration's.
-pub fn codec_ratios(config: &Config, data: &Data) -> Result<BTreeMap<String, Codec>> {
+pub(super) fn codec_ratios(config: &Config, data: &Data) -> Result<BTreeMap<String, Codec>> {
     let mut known = config.hardware.codecs.clone();
     for (name, codec) in measure_codecs(config, data)? {
         known.entry(name).and_modify(|known| known.ratio = codec.ratio).or_insert(codec);

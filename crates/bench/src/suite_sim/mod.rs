@@ -25,7 +25,7 @@ pub use cases::{Case, cases, held_out_cases, timed_cases};
 pub use compare::{Comparison, Quantity, Sign, Summary, Verdict};
 pub use cores::{measure_cores, measure_sleep_extra_us};
 pub use costs::measure_costs;
-pub use data::{Data, codec_ratios, measure_codecs};
+pub use data::{Data, measure_codecs};
 pub use files::measure_syncs;
 pub use page::{to_page, to_text};
 pub use share::Share;

@@ -263,12 +263,6 @@ impl Simulation {
         self.outcome == Outcome::Running
     }
 
-    /// Goes on until a virtual time or the end. False when the run is over.
-    pub fn run_until(&mut self, secs: f64) -> bool {
-        while self.now < secs && self.step() {}
-        self.outcome == Outcome::Running
-    }
-
     fn step_timed(&mut self) {
         if self.is_dirty {
             self.is_dirty = false;
