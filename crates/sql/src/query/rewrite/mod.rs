@@ -1,7 +1,9 @@
 //! What PostgreSQL says and DataFusion does not understand, said otherwise.
 
 mod arrays;
+mod casts;
 mod dependents;
+mod functions;
 mod groups;
 mod names;
 mod notation;
@@ -16,8 +18,7 @@ use std::ops::ControlFlow;
 
 use cairn_table::schema::ColumnType;
 use datafusion::sql::sqlparser::ast::{
-    self, BinaryOperator, DataType, Expr, Function, FunctionArgumentList, FunctionArguments, Ident,
-    ObjectName, Statement as Tree, TimezoneInfo, Value, VisitMut, VisitorMut,
+    self, BinaryOperator, DataType, Expr, Ident, Statement as Tree, Value, VisitMut, VisitorMut,
 };
 
 pub(super) use names::{result_names, shown};
@@ -42,12 +43,10 @@ pub(super) const AT_ZONE: &str = "timezone";
 pub(super) const PART: &str = "cairn_part";
 
 use super::lists::ListUse;
-use super::read::{NUMERIC, ZONED};
 use crate::error::{Error, Result};
 use crate::pg_catalog::count_instead_of_exists;
-use crate::sqlstate::UNDEFINED_OBJECT;
-use crate::syntax::build::{call, nested, null, number, string, take, text, with_type};
-use crate::syntax::{column_type, last_name};
+use crate::syntax::build::{nested, number, take, text, with_type};
+use crate::syntax::last_name;
 
 /// Rewrites a statement whose parameters have these types, as far as they are known. Gives the lists that are parameters.
 ///
@@ -191,54 +190,17 @@ impl Rewriter<'_> {
 
     fn expr(&self, expr: &mut Expr) -> Result<()> {
         match expr {
-            Expr::Function(called) => {
-                if let name @ ("json_agg" | "jsonb_agg") = last_name(&called.name).as_str() {
-                    return Err(Error::unsupported(name));
-                }
-                let other = remainder(called)
-                    .or_else(|| null_if(called))
-                    .or_else(|| coalesce(called))
-                    .or_else(|| date_part(called));
-                if let Some(other) = other {
-                    *expr = other;
-                    return Ok(());
-                }
-                arrays::all_equal(called)?;
-                function(called);
+            Expr::Function(_) => functions::called(expr),
+            Expr::Substring { .. }
+            | Expr::Position { .. }
+            | Expr::Extract { .. }
+            | Expr::AtTimeZone { .. } => {
+                functions::spelt(expr);
                 Ok(())
             }
-            Expr::Substring { expr: of, substring_from, substring_for, .. } => {
-                let from = substring_from.take().map_or_else(|| number(1), |from| *from);
-                let mut arguments = vec![take(of), from];
-                arguments.extend(substring_for.take().map(|count| *count));
-                *expr = call("substr", arguments);
-                Ok(())
-            }
-            Expr::Position { expr: of, r#in } => {
-                *expr = call("strpos", vec![take(r#in), take(of)]);
-                Ok(())
-            }
-            Expr::Extract { field, expr: of, .. } => {
-                if let Some(part) = part_with_fraction(&field.to_string()) {
-                    *expr = call(PART, vec![text(part), take(of)]);
-                }
-                Ok(())
-            }
-            Expr::AtTimeZone { timestamp, time_zone } => {
-                *expr = call(AT_ZONE, vec![take(time_zone), take(timestamp)]);
-                Ok(())
-            }
-            Expr::Cast { .. } => cast(expr),
-            Expr::TypedString(typed) if notation::is_zoned(&typed.data_type) => {
-                if let Value::SingleQuotedString(value) = &typed.value.value {
-                    *expr = call(ZONED, vec![text(value)]);
-                }
-                Ok(())
-            }
-            Expr::TypedString(typed) if is_time(&typed.data_type) => {
-                if let Value::SingleQuotedString(value) = &typed.value.value {
-                    *expr = call(TIME, vec![text(value)]);
-                }
+            Expr::Cast { .. } => casts::cast(expr),
+            Expr::TypedString(_) => {
+                casts::typed(expr);
                 Ok(())
             }
             Expr::Interval(interval) => {
@@ -255,20 +217,6 @@ impl Rewriter<'_> {
             }
             Expr::InList { expr: row, list, negated } if matches!(rows::bare(row), Expr::Tuple(_)) => {
                 *expr = rows::is_in(row, list, *negated)?;
-                Ok(())
-            }
-            Expr::TypedString(typed) => {
-                notation::plain_type(&mut typed.data_type);
-                if matches!(typed.data_type, DataType::Uuid | DataType::JSON | DataType::JSONB)
-                    && let Value::SingleQuotedString(value) = &typed.value.value
-                {
-                    let value = text(value);
-                    *expr = if typed.data_type == DataType::Uuid {
-                        call("cairn_uuid", vec![value])
-                    } else {
-                        value
-                    };
-                }
                 Ok(())
             }
             Expr::Collate { expr: inner, .. } => {
@@ -303,191 +251,21 @@ impl Rewriter<'_> {
                 *expr = Expr::UnaryOp { op: ast::UnaryOperator::Not, expr: Box::new(member) };
                 Ok(())
             }
-            Expr::SimilarTo { negated, expr: of, pattern, escape_char } => {
-                let escape = match escape_char.take() {
-                    Some(escape) => escape.value.into_string().unwrap_or_default(),
-                    None => "\\".to_owned(),
-                };
-                let pattern = match string(pattern) {
-                    Some(given) => text(&similar(given, &escape)?),
-                    None => call(SIMILAR, vec![take(pattern), text(&escape)]),
-                };
-                let op =
-                    if *negated { BinaryOperator::PGRegexNotMatch } else { BinaryOperator::PGRegexMatch };
-                *expr =
-                    nested(Expr::BinaryOp { left: Box::new(nested(take(of))), op, right: Box::new(pattern) });
-                Ok(())
-            }
             Expr::Like { pattern, escape_char: escape @ Some(_), .. }
             | Expr::ILike { pattern, escape_char: escape @ Some(_), .. } => {
                 let character = escape.take().and_then(|value| value.value.into_string()).unwrap_or_default();
                 notation::escape(pattern, &character)
             }
-            Expr::Value(value) => {
-                if let Value::Placeholder(placeholder) = &value.value {
-                    let at = crate::expr::parameter(placeholder)?;
-                    let name = match self.types.get(at) {
-                        Some(Some(kind)) if kind.is_list => None,
-                        Some(Some(kind)) if kind.is_zoned => Some(ZONED),
-                        Some(Some(kind)) if kind.kind == cairn_table::row::Type::Time => Some(TIME),
-                        _ => None,
-                    };
-                    if let Some(name) = name {
-                        *expr = call(name, vec![take(expr)]);
-                    } else if let Some(Some(kind)) = self.types.get(at)
-                        && let Some(data_type) = notation::sql_type(kind)
-                    {
-                        *expr = with_type(take(expr), data_type);
-                    }
+            Expr::SimilarTo { .. } => notation::similar_to(expr),
+            Expr::Value(ast::ValueWithSpan { value: Value::Placeholder(placeholder), .. }) => {
+                let at = crate::expr::parameter(placeholder)?;
+                if let Some(Some(kind)) = self.types.get(at) {
+                    casts::parameter(expr, kind);
                 }
                 Ok(())
             }
             _ => Ok(()),
         }
-    }
-}
-
-fn is_time(kind: &DataType) -> bool {
-    matches!(kind, DataType::Time(_, TimezoneInfo::None | TimezoneInfo::WithoutTimeZone))
-}
-
-/// How many characters values of a type have at most, where it says so.
-fn length_of(kind: &DataType) -> Option<i64> {
-    let is_text = matches!(
-        kind,
-        DataType::Varchar(_)
-            | DataType::CharVarying(_)
-            | DataType::CharacterVarying(_)
-            | DataType::Nvarchar(_)
-            | DataType::Char(_)
-            | DataType::Character(_)
-    );
-    is_text.then(|| column_type(kind).ok()?.length).flatten().map(i64::from)
-}
-
-fn cast(place: &mut Expr) -> Result<()> {
-    let Expr::Cast { expr, data_type, .. } = place else { return Ok(()) };
-    if let DataType::Array(_) = data_type {
-        notation::plain_type(data_type);
-        return Ok(());
-    }
-    if notation::is_zoned(data_type) {
-        *place = call(ZONED, vec![take(expr)]);
-        return Ok(());
-    }
-    if notation::is_open_numeric(data_type) {
-        // A literal says how many digits it has.
-        *place = match string(expr).and_then(crate::datum::parse_decimal) {
-            Some((_, scale)) => with_type(take(expr), notation::numeric(scale)),
-            None => call(NUMERIC, vec![take(expr)]),
-        };
-        return Ok(());
-    }
-    if is_time(data_type) {
-        *place = call(TIME, vec![take(expr)]);
-        return Ok(());
-    }
-    if let Some(length) = length_of(data_type) {
-        *place = call(VARCHAR, vec![take(expr), number(length)]);
-        return Ok(());
-    }
-    notation::plain_type(data_type);
-    let name = match data_type {
-        DataType::Custom(name, _) => last_name(name),
-        DataType::Uuid => "uuid".to_owned(),
-        DataType::JSON | DataType::JSONB => "json".to_owned(),
-        DataType::Bytea => "bytea".to_owned(),
-        _ => return Ok(()),
-    };
-    let inner = take(expr);
-    *place = match (name.as_str(), string(&inner)) {
-        ("bpchar" | "citext", _) => with_type(inner, DataType::Text),
-        ("uuid", _) => call("cairn_uuid", vec![inner]),
-        ("bytea", Some(_)) => call("cairn_bytea", vec![inner]),
-        ("bytea", None) => with_type(inner, DataType::Bytea),
-        ("json", _) => with_type(inner, DataType::Text),
-        (other, _) => {
-            return Err(Error::new(UNDEFINED_OBJECT, format!("type \"{other}\" does not exist")));
-        }
-    };
-    Ok(())
-}
-
-/// The arguments of a function of this name that has two.
-fn two<'a>(function: &'a mut Function, name: &str) -> Option<(&'a mut Expr, &'a mut Expr)> {
-    let FunctionArguments::List(list) = &mut function.args else { return None };
-    if last_name(&function.name) != name {
-        return None;
-    }
-    match list.args.as_mut_slice() {
-        [
-            ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(one)),
-            ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(other)),
-        ] => Some((one, other)),
-        _ => None,
-    }
-}
-
-/// `mod(a, b)` as `a % b`.
-fn remainder(function: &mut Function) -> Option<Expr> {
-    let (left, right) = two(function, "mod")?;
-    let (left, right) = (Box::new(nested(take(left))), Box::new(nested(take(right))));
-    Some(nested(Expr::BinaryOp { left, op: BinaryOperator::Modulo, right }))
-}
-
-/// Parts of a moment of which DataFusion's functions leave the fraction out, or round it.
-fn part_with_fraction(field: &str) -> Option<&'static str> {
-    match field.to_ascii_lowercase().as_str() {
-        "second" | "seconds" => Some("second"),
-        "millisecond" | "milliseconds" => Some("milliseconds"),
-        "epoch" => Some("epoch"),
-        _ => None,
-    }
-}
-
-/// `date_part('second', a)`, which is a float.
-fn date_part(function: &mut Function) -> Option<Expr> {
-    let (field, of) = two(function, "date_part")?;
-    let part = part_with_fraction(string(field)?)?;
-    let exact = call(PART, vec![text(part), take(of)]);
-    Some(with_type(exact, DataType::DoublePrecision))
-}
-
-/// `nullif(a, 'b')` as a CASE, in which what is in quotes gets the type of the other.
-fn null_if(function: &mut Function) -> Option<Expr> {
-    let (of, other) = two(function, "nullif")?;
-    if string(other).is_none() || string(of).is_some() || rows::is_volatile(of) {
-        return None;
-    }
-    let (left, right) = (Box::new(nested(of.clone())), Box::new(take(other)));
-    let same = Expr::BinaryOp { left, op: BinaryOperator::Eq, right };
-    Some(subqueries::case(vec![(same, null())], take(of)))
-}
-
-/// `coalesce(a, 'b')` as a CASE, for the same reason: DataFusion wants to know its type before what is in quotes has one. Of columns only, which are there twice then.
-fn coalesce(function: &mut Function) -> Option<Expr> {
-    if last_name(&function.name) != "coalesce" {
-        return None;
-    }
-    let FunctionArguments::List(list) = &function.args else { return None };
-    let arguments = list.args.iter().map(|argument| match argument {
-        ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(expr)) => Some(expr.clone()),
-        _ => None,
-    });
-    let mut arguments = arguments.collect::<Option<Vec<Expr>>>()?;
-    let last = arguments.pop().filter(|last| string(last).is_some())?;
-    if arguments.is_empty() || !arguments.iter().all(is_column) {
-        return None;
-    }
-    let when = |argument: Expr| (Expr::IsNotNull(Box::new(nested(argument.clone()))), argument);
-    Some(subqueries::case(arguments.into_iter().map(when).collect(), last))
-}
-
-fn is_column(expr: &Expr) -> bool {
-    match expr {
-        Expr::Nested(inner) => is_column(inner),
-        Expr::Identifier(_) | Expr::CompoundIdentifier(_) => true,
-        _ => false,
     }
 }
 
@@ -503,41 +281,3 @@ fn once(order: &mut Vec<ast::OrderByExpr>) {
     });
 }
 
-/// Gives a function the name that DataFusion has for it.
-fn function(function: &mut Function) {
-    if let Some(ast::WindowType::WindowSpec(window)) = &mut function.over {
-        once(&mut window.order_by);
-    }
-    let name = last_name(&function.name);
-    if matches!(function.args, FunctionArguments::None) {
-        function.args = FunctionArguments::List(FunctionArgumentList {
-            duplicate_treatment: None,
-            args: Vec::new(),
-            clauses: Vec::new(),
-        });
-    }
-    // The age of one moment is that up to today's midnight.
-    if let ("age", FunctionArguments::List(list)) = (name.as_str(), &mut function.args)
-        && list.args.len() == 1
-    {
-        let today = with_type(call("now", Vec::new()), ast::DataType::Date);
-        list.args.insert(0, ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(today)));
-    }
-    // What is only in quotes is read as the bytes that it takes.
-    if let ("encode", FunctionArguments::List(list)) = (name.as_str(), &mut function.args)
-        && let Some(ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(bytes))) = list.args.first_mut()
-        && string(bytes).is_some()
-    {
-        *bytes = call("cairn_bytea", vec![take(bytes)]);
-    }
-    let renamed = match name.as_str() {
-        "gen_random_uuid" | "uuid_generate_v4" => "uuid",
-        "char_length" | "character_length" => "length",
-        "ceiling" => "ceil",
-        "pow" => "power",
-        "every" => "bool_and",
-        "variance" => "var_samp",
-        _ => return,
-    };
-    function.name = ObjectName::from(vec![Ident::new(renamed)]);
-}

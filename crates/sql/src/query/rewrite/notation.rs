@@ -10,7 +10,7 @@ use datafusion::sql::sqlparser::ast::{
 
 use crate::error::{Error, Result};
 use crate::sqlstate::INVALID_ESCAPE_SEQUENCE;
-use crate::syntax::build::{call, string, take, text, with_type};
+use crate::syntax::build::{call, nested, string, take, text, with_type};
 use crate::syntax::{column_type, last_name};
 
 /// What puts backslashes into patterns that are known when the query runs.
@@ -81,6 +81,24 @@ pub(in crate::query) fn escaped(pattern: &str, escape: &str) -> Result<String> {
 
 /// What makes patterns of SIMILAR TO regular expressions when the query runs.
 pub(in crate::query) const SIMILAR: &str = "cairn_similar_pattern";
+
+/// `a SIMILAR TO 'b'` by a regular expression.
+///
+/// Errors: as [`similar`], of patterns that are known.
+pub(super) fn similar_to(place: &mut Expr) -> Result<()> {
+    let Expr::SimilarTo { negated, expr: of, pattern, escape_char } = place else { return Ok(()) };
+    let escape = match escape_char.take() {
+        Some(escape) => escape.value.into_string().unwrap_or_default(),
+        None => "\\".to_owned(),
+    };
+    let pattern = match string(pattern) {
+        Some(given) => text(&similar(given, &escape)?),
+        None => call(SIMILAR, vec![take(pattern), text(&escape)]),
+    };
+    let op = if *negated { BinaryOperator::PGRegexNotMatch } else { BinaryOperator::PGRegexMatch };
+    *place = nested(Expr::BinaryOp { left: Box::new(nested(take(of))), op, right: Box::new(pattern) });
+    Ok(())
+}
 
 /// A pattern of SIMILAR TO as a regular expression: of the whole text, with `%` and `_`, and without signs that only regular expressions have.
 ///

@@ -1,0 +1,163 @@
+//! Writing options in RocksDB's forms.
+
+use std::fmt::Write;
+
+use super::{CODECS, PRIORITIES, STYLES, Section};
+use crate::error::{Error, Result};
+use crate::options::{Engine, Options};
+
+fn name_of<T: PartialEq + Copy>(table: &[(&'static str, T)], value: T) -> &'static str {
+    table.iter().find(|(_, known)| *known == value).map_or("", |(name, _)| name)
+}
+
+/// Section, name and value of every option that the simulator has a model of.
+fn pairs(options: &Options) -> Vec<(Section, &'static str, String)> {
+    let universal = &options.compaction_options_universal;
+    let fifo = &options.compaction_options_fifo;
+    let bits = options.bloom_bits_per_key;
+    let filter = if bits > 0.0 { format!("bloomfilter:{bits}:false") } else { "nullptr".to_owned() };
+    let codecs: Vec<_> = options.compression_per_level.iter().map(|codec| name_of(&CODECS, *codec)).collect();
+    let bottom = options.bottommost_compression;
+    let bottom = bottom.map_or("kDisableCompressionOption", |codec| name_of(&CODECS, codec));
+    let family = |name, value: String| (Section::Family, name, value);
+    vec![
+        (Section::Db, "max_background_jobs", options.max_background_jobs.to_string()),
+        (Section::Db, "max_subcompactions", options.max_subcompactions.to_string()),
+        (Section::Db, "delayed_write_rate", options.delayed_write_rate.to_string()),
+        family("write_buffer_size", options.write_buffer_size.to_string()),
+        family("max_write_buffer_number", options.max_write_buffer_number.to_string()),
+        family("min_write_buffer_number_to_merge", options.min_write_buffer_number_to_merge.to_string()),
+        family("level0_file_num_compaction_trigger", options.level0_file_num_compaction_trigger.to_string()),
+        family("level0_slowdown_writes_trigger", options.level0_slowdown_writes_trigger.to_string()),
+        family("level0_stop_writes_trigger", options.level0_stop_writes_trigger.to_string()),
+        family("num_levels", options.num_levels.to_string()),
+        family("max_bytes_for_level_base", options.max_bytes_for_level_base.to_string()),
+        family("max_bytes_for_level_multiplier", options.max_bytes_for_level_multiplier.to_string()),
+        family(
+            "level_compaction_dynamic_level_bytes",
+            options.level_compaction_dynamic_level_bytes.to_string(),
+        ),
+        family("level_compaction_dynamic_file_size", options.level_compaction_dynamic_file_size.to_string()),
+        family("target_file_size_base", options.target_file_size_base.to_string()),
+        family("target_file_size_multiplier", options.target_file_size_multiplier.to_string()),
+        family("max_compaction_bytes", options.max_compaction_bytes.to_string()),
+        family(
+            "soft_pending_compaction_bytes_limit",
+            options.soft_pending_compaction_bytes_limit.to_string(),
+        ),
+        family(
+            "hard_pending_compaction_bytes_limit",
+            options.hard_pending_compaction_bytes_limit.to_string(),
+        ),
+        family("compaction_style", name_of(&STYLES, options.compaction_style).to_owned()),
+        family("compaction_pri", name_of(&PRIORITIES, options.compaction_pri).to_owned()),
+        family(
+            "compaction_options_universal",
+            format!(
+                "{{size_ratio={};min_merge_width={};max_merge_width={};max_size_amplification_percent={};}}",
+                universal.size_ratio,
+                universal.min_merge_width,
+                universal.max_merge_width,
+                universal.max_size_amplification_percent
+            ),
+        ),
+        family(
+            "compaction_options_fifo",
+            format!(
+                "{{max_table_files_size={};allow_compaction={};}}",
+                fifo.max_table_files_size, fifo.allow_compaction
+            ),
+        ),
+        family("ttl", options.ttl.to_string()),
+        family("disable_auto_compactions", options.disable_auto_compactions.to_string()),
+        family("compression", name_of(&CODECS, options.compression).to_owned()),
+        family("bottommost_compression", bottom.to_owned()),
+        family("compression_per_level", codecs.join(":")),
+        family("optimize_filters_for_hits", options.optimize_filters_for_hits.to_string()),
+        (Section::Table, "block_size", options.block_size.to_string()),
+        (Section::Table, "filter_policy", filter),
+        (Section::Table, "cache_index_and_filter_blocks", options.cache_index_and_filter_blocks.to_string()),
+    ]
+}
+
+fn expect_rocksdb(options: &Options) -> Result<()> {
+    if options.engine == Engine::Rocksdb {
+        return Ok(());
+    }
+    Err(Error::option("engine", "cairn_kv", "rocksdb for an OPTIONS file"))
+}
+
+fn ini(options: &Options, keep: impl Fn(&str) -> bool) -> String {
+    let mut text = "# What cairn sim has a model of; everything else as it was.\n".to_owned();
+    let pairs = pairs(options);
+    for (section, title) in [
+        (Section::Db, "[DBOptions]"),
+        (Section::Family, "[CFOptions \"default\"]"),
+        (Section::Table, "[TableOptions/BlockBasedTable \"default\"]"),
+    ] {
+        let lines: Vec<_> = pairs.iter().filter(|(at, name, _)| *at == section && keep(name)).collect();
+        if lines.is_empty() && section != Section::Family {
+            continue;
+        }
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "\n{title}");
+        for (_, name, value) in lines {
+            let _ = writeln!(text, "  {name}={value}");
+        }
+    }
+    text
+}
+
+/// The options as an `OPTIONS` file. Errors: they are not RocksDB's.
+pub fn export_rocksdb(options: &Options) -> Result<String> {
+    expect_rocksdb(options)?;
+    Ok(ini(options, |_| true))
+}
+
+/// Only what differs from `before`, in the same form.
+pub fn rocksdb_changes(before: &Options, after: &Options) -> Result<String> {
+    expect_rocksdb(after)?;
+    let old = pairs(before);
+    let new = pairs(after);
+    let changed: Vec<&str> =
+        old.iter().zip(&new).filter(|(old, new)| old.2 != new.2).map(|(_, new)| new.1).collect();
+    Ok(ini(after, |name| changed.contains(&name)))
+}
+
+/// The options in the form of RocksDB's `GetOptionsFromString`, which is how the lab opens real stores.
+pub fn rocksdb_string(options: &Options) -> Result<String> {
+    expect_rocksdb(options)?;
+    let mut text = String::new();
+    let mut table = String::new();
+    // What one version has and another lacks would be refused: left out where it says what is the default anyway.
+    let is_default = |name: &str, value: &str| match name {
+        "level_compaction_dynamic_file_size" => options.rocksdb_version >= 8 || value == "true",
+        "compression_per_level" => value.is_empty(),
+        _ => false,
+    };
+    for (section, name, value) in pairs(options) {
+        if is_default(name, &value) {
+            continue;
+        }
+        match section {
+            Section::Table => {
+                let _ = write!(table, "{name}={value};");
+            }
+            _ if name == "compaction_options_fifo" => {
+                let bytes = options.compaction_options_fifo.max_table_files_size;
+                let merges = options.compaction_options_fifo.allow_compaction;
+                let _ = write!(text, "{name}={{max_table_files_size={bytes};allow_compaction={merges};}};");
+            }
+            _ => {
+                let _ = write!(text, "{name}={value};");
+            }
+        }
+    }
+    let cache = options.block_cache_size;
+    let _ = write!(
+        text,
+        "block_based_table_factory={{{table}block_cache={cache};no_block_cache={};}};",
+        cache == 0
+    );
+    Ok(text)
+}

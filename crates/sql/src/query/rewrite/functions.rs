@@ -1,0 +1,167 @@
+//! Functions that DataFusion has by another name or in another way.
+
+use datafusion::sql::sqlparser::ast::{
+    self, BinaryOperator, DataType, Expr, Function, FunctionArgumentList, FunctionArguments, Ident, ObjectName,
+};
+
+use super::{AT_ZONE, PART, arrays, once, rows, subqueries};
+use crate::error::{Error, Result};
+use crate::syntax::build::{call, nested, null, number, string, take, text, with_type};
+use crate::syntax::last_name;
+
+/// A function that is called as functions are.
+///
+/// Errors: one that is not there.
+pub(super) fn called(place: &mut Expr) -> Result<()> {
+    let Expr::Function(called) = place else { return Ok(()) };
+    if let name @ ("json_agg" | "jsonb_agg") = last_name(&called.name).as_str() {
+        return Err(Error::unsupported(name));
+    }
+    let other = remainder(called)
+        .or_else(|| null_if(called))
+        .or_else(|| coalesce(called))
+        .or_else(|| date_part(called));
+    if let Some(other) = other {
+        *place = other;
+        return Ok(());
+    }
+    arrays::all_equal(called)?;
+    rename(called);
+    Ok(())
+}
+
+/// A function that has a grammar of its own: `SUBSTRING(a FROM 2)`.
+pub(super) fn spelt(place: &mut Expr) {
+    *place = match place {
+        Expr::Substring { expr: of, substring_from, substring_for, .. } => {
+            let from = substring_from.take().map_or_else(|| number(1), |from| *from);
+            let mut arguments = vec![take(of), from];
+            arguments.extend(substring_for.take().map(|count| *count));
+            call("substr", arguments)
+        }
+        Expr::Position { expr: of, r#in } => call("strpos", vec![take(r#in), take(of)]),
+        Expr::Extract { field, expr: of, .. } => match part_with_fraction(&field.to_string()) {
+            Some(part) => call(PART, vec![text(part), take(of)]),
+            None => return,
+        },
+        Expr::AtTimeZone { timestamp, time_zone } => call(AT_ZONE, vec![take(time_zone), take(timestamp)]),
+        _ => return,
+    };
+}
+
+/// The arguments of a function of this name that has two.
+fn two<'a>(function: &'a mut Function, name: &str) -> Option<(&'a mut Expr, &'a mut Expr)> {
+    let FunctionArguments::List(list) = &mut function.args else { return None };
+    if last_name(&function.name) != name {
+        return None;
+    }
+    match list.args.as_mut_slice() {
+        [
+            ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(one)),
+            ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(other)),
+        ] => Some((one, other)),
+        _ => None,
+    }
+}
+
+/// `mod(a, b)` as `a % b`.
+fn remainder(function: &mut Function) -> Option<Expr> {
+    let (left, right) = two(function, "mod")?;
+    let (left, right) = (Box::new(nested(take(left))), Box::new(nested(take(right))));
+    Some(nested(Expr::BinaryOp { left, op: BinaryOperator::Modulo, right }))
+}
+
+/// Parts of a moment of which DataFusion's functions leave the fraction out, or round it.
+fn part_with_fraction(field: &str) -> Option<&'static str> {
+    match field.to_ascii_lowercase().as_str() {
+        "second" | "seconds" => Some("second"),
+        "millisecond" | "milliseconds" => Some("milliseconds"),
+        "epoch" => Some("epoch"),
+        _ => None,
+    }
+}
+
+/// `date_part('second', a)`, which is a float.
+fn date_part(function: &mut Function) -> Option<Expr> {
+    let (field, of) = two(function, "date_part")?;
+    let part = part_with_fraction(string(field)?)?;
+    let exact = call(PART, vec![text(part), take(of)]);
+    Some(with_type(exact, DataType::DoublePrecision))
+}
+
+/// `nullif(a, 'b')` as a CASE, in which what is in quotes gets the type of the other.
+fn null_if(function: &mut Function) -> Option<Expr> {
+    let (of, other) = two(function, "nullif")?;
+    if string(other).is_none() || string(of).is_some() || rows::is_volatile(of) {
+        return None;
+    }
+    let (left, right) = (Box::new(nested(of.clone())), Box::new(take(other)));
+    let same = Expr::BinaryOp { left, op: BinaryOperator::Eq, right };
+    Some(subqueries::case(vec![(same, null())], take(of)))
+}
+
+/// `coalesce(a, 'b')` as a CASE, for the same reason: DataFusion wants to know its type before what is in quotes has one. Of columns only, which are there twice then.
+fn coalesce(function: &mut Function) -> Option<Expr> {
+    if last_name(&function.name) != "coalesce" {
+        return None;
+    }
+    let FunctionArguments::List(list) = &function.args else { return None };
+    let arguments = list.args.iter().map(|argument| match argument {
+        ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(expr)) => Some(expr.clone()),
+        _ => None,
+    });
+    let mut arguments = arguments.collect::<Option<Vec<Expr>>>()?;
+    let last = arguments.pop().filter(|last| string(last).is_some())?;
+    if arguments.is_empty() || !arguments.iter().all(is_column) {
+        return None;
+    }
+    let when = |argument: Expr| (Expr::IsNotNull(Box::new(nested(argument.clone()))), argument);
+    Some(subqueries::case(arguments.into_iter().map(when).collect(), last))
+}
+
+fn is_column(expr: &Expr) -> bool {
+    match expr {
+        Expr::Nested(inner) => is_column(inner),
+        Expr::Identifier(_) | Expr::CompoundIdentifier(_) => true,
+        _ => false,
+    }
+}
+
+/// Gives a function the name that DataFusion has for it.
+fn rename(function: &mut Function) {
+    if let Some(ast::WindowType::WindowSpec(window)) = &mut function.over {
+        once(&mut window.order_by);
+    }
+    let name = last_name(&function.name);
+    if matches!(function.args, FunctionArguments::None) {
+        function.args = FunctionArguments::List(FunctionArgumentList {
+            duplicate_treatment: None,
+            args: Vec::new(),
+            clauses: Vec::new(),
+        });
+    }
+    // The age of one moment is that up to today's midnight.
+    if let ("age", FunctionArguments::List(list)) = (name.as_str(), &mut function.args)
+        && list.args.len() == 1
+    {
+        let today = with_type(call("now", Vec::new()), ast::DataType::Date);
+        list.args.insert(0, ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(today)));
+    }
+    // What is only in quotes is read as the bytes that it takes.
+    if let ("encode", FunctionArguments::List(list)) = (name.as_str(), &mut function.args)
+        && let Some(ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(bytes))) = list.args.first_mut()
+        && string(bytes).is_some()
+    {
+        *bytes = call("cairn_bytea", vec![take(bytes)]);
+    }
+    let renamed = match name.as_str() {
+        "gen_random_uuid" | "uuid_generate_v4" => "uuid",
+        "char_length" | "character_length" => "length",
+        "ceiling" => "ceil",
+        "pow" => "power",
+        "every" => "bool_and",
+        "variance" => "var_samp",
+        _ => return,
+    };
+    function.name = ObjectName::from(vec![Ident::new(renamed)]);
+}
