@@ -118,17 +118,7 @@ impl Builder {
         let rule = cut_rule(config, level, target_bytes, is_last);
         let next = tree.level(level + 1);
         let next = if next.runs.len() == 1 && level > 0 { next.only() } else { &[] };
-        let is_leveled = options.compaction_style == CompactionStyle::Leveled;
-        let splits = match (options.engine, options.compaction_pri) {
-            (Engine::CairnKv, _) if is_leveled && level > 0 => {
-                overlap_splits(next, (first.id(), last.id()), overlap_bytes_max(options))
-            }
-            // The next turn begins with a file.
-            (Engine::Rocksdb, CompactionPri::RoundRobin) => {
-                Some(tree.level(level).cursor()).filter(|&id| id > 0).into_iter().collect()
-            }
-            _ => Vec::new(),
-        };
+        let splits = splits(options, tree, level, next, (first.id(), last.id()));
         let cuts = cut(&entries, next, &rule, &splits, &weights);
         let value = config.workload.value_bytes as f64 * self.sample * ratio.min(1.0);
         if entries.len() < entries.capacity() / 8 * 7 {
@@ -253,6 +243,21 @@ fn is_bottommost(tree: &Tree, job: &Job) -> bool {
             .flat_map(|run| run.files.get(run.overlapping(job.smallest, job.largest)).unwrap_or(&[]))
             .all(|file| is_input(file.number))
     })
+}
+
+/// Where files end whatever their size, between the first and the last key.
+fn splits(options: &Options, tree: &Tree, level: usize, next: &[File], range: (u32, u32)) -> Vec<u32> {
+    let is_leveled = options.compaction_style == CompactionStyle::Leveled;
+    match (options.engine, options.compaction_pri) {
+        (Engine::CairnKv, _) if is_leveled && level > 0 => {
+            overlap_splits(next, range, overlap_bytes_max(options))
+        }
+        // The next turn begins with a file.
+        (Engine::Rocksdb, CompactionPri::RoundRobin) => {
+            Some(tree.level(level).cursor()).filter(|&id| id > 0).into_iter().collect()
+        }
+        _ => Vec::new(),
+    }
 }
 
 /// Where Cairn's merges end a file: at the first file of the next level after which so many bytes of that level have gone by since the last such place,

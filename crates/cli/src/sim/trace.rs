@@ -32,12 +32,20 @@ struct Sums {
     records: u64,
 }
 
-/// Puts the workload of a trace into `config`, and returns what the user should know of that.
-pub fn apply(trace: &Trace, config: &mut Config) -> Result<Vec<String>> {
-    let mut sums = Sums::default();
-    let mut numbers: BTreeMap<(u32, &[u8]), u32> = BTreeMap::new();
-    let mut writes: Vec<(u32, &[u8])> = Vec::new();
-    let mut symbols: HashSet<u8> = HashSet::new();
+/// What a pass over a trace has gathered.
+#[derive(Default)]
+struct Gathered<'t> {
+    sums: Sums,
+    /// Different keys, as they sort.
+    numbers: BTreeMap<(u32, &'t [u8]), u32>,
+    /// The first writes, in their order.
+    writes: Vec<(u32, &'t [u8])>,
+    /// Bytes of keys, where those are known.
+    symbols: HashSet<u8>,
+}
+
+fn gather(trace: &Trace) -> Result<Gathered<'_>> {
+    let Gathered { mut sums, mut numbers, mut writes, mut symbols } = Gathered::default();
     for event in trace.events() {
         let event = event?;
         let key = (event.keyspace, event.key);
@@ -74,13 +82,19 @@ pub fn apply(trace: &Trace, config: &mut Config) -> Result<Vec<String>> {
             }
         }
     }
+    (0..).zip(numbers.values_mut()).for_each(|(at, number)| *number = at);
+    Ok(Gathered { sums, numbers, writes, symbols })
+}
+
+/// Puts the workload of a trace into `config`, and returns what the user should know of that.
+pub fn apply(trace: &Trace, config: &mut Config) -> Result<Vec<String>> {
+    let Gathered { sums, numbers, writes, symbols } = gather(trace)?;
     if sums.writes == 0 {
         return Err(Error::usage(format!(
             "{}: no writes, so a log-structured store has nothing to do",
             trace.path().display()
         )));
     }
-    (0..).zip(numbers.values_mut()).for_each(|(at, number)| *number = at);
     let keys = writes.iter().map(|key| numbers.get(key).copied().unwrap_or(0)).collect();
     let seconds = trace.last_ns() as f64 / 1e9;
     let timed = trace.header().timed && seconds > 0.0;
