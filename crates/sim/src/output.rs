@@ -4,7 +4,7 @@ use crate::compact::{Job, Kind, base_level, overlap_bytes_max};
 use crate::config::Config;
 use crate::layout;
 use crate::merge::{Cursor, CutRule, Merger, Pieces, Weights, cut};
-use crate::options::{CompactionPri, CompactionStyle, Compression, Engine};
+use crate::options::{CompactionPri, CompactionStyle, Compression, Engine, Options};
 use crate::tree::{Entries, Entry, File, Tree, seq_range};
 
 /// Tombstones weigh this many times the value that they hide, in RocksDB's compensated size.
