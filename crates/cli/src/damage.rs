@@ -51,7 +51,11 @@ impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let file = self.file.display().to_string();
         // Most errors name the file.
-        if self.error.contains(&file) { f.write_str(&self.error) } else { write!(f, "{file}: {}", self.error) }
+        if self.error.contains(&file) {
+            f.write_str(&self.error)
+        } else {
+            write!(f, "{file}: {}", self.error)
+        }
     }
 }
 

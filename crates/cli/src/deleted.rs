@@ -29,7 +29,11 @@ impl Deleted<'_> {
         } else {
             for key in &self.absent {
                 out.bytes(b"not there: ")?;
-                if hex { out.bytes(to_hex(key).as_bytes())? } else { out.bytes(key)? }
+                if hex {
+                    out.bytes(to_hex(key).as_bytes())?
+                } else {
+                    out.bytes(key)?
+                }
                 out.bytes(b"\n")?;
             }
             let count = counted(self.count as u64, "key", "keys");

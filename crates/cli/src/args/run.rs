@@ -9,8 +9,7 @@ use super::bytes::bytes_between;
 use super::{number, time};
 
 /// What `--work-dir` is, whatever is measured.
-pub const WORK_DIR: &str =
-    "Directory on the disk to measure; files are made there [default: work in $CAIRN_CACHE, or in ~/.cache/cairn]";
+pub const WORK_DIR: &str = "Directory on the disk to measure; files are made there [default: work in $CAIRN_CACHE, or in ~/.cache/cairn]";
 
 /// The directory that `--work-dir` names, or its default.
 pub fn work_dir(named: Option<&Path>) -> PathBuf {

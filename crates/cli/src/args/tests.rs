@@ -342,7 +342,9 @@ fn one_thing_has_one_sentence() {
 #[test]
 fn defaults_of_the_simulator_are_told() {
     let config = cairn_sim::Config::default();
-    let cairn_sim::traffic::Traffic::Constant { mb_per_sec } = config.workload.traffic else { panic!("{config:?}") };
+    let cairn_sim::traffic::Traffic::Constant { mb_per_sec } = config.workload.traffic else {
+        panic!("{config:?}")
+    };
     let defaults = [
         ("rate", mb_per_sec.to_string()),
         ("keys", config.workload.keys.to_string()),
@@ -514,7 +516,8 @@ fn variables_are_on_the_page() {
     let page = fs::read_to_string(page).unwrap();
     let (_, table) = page.split_once("## Environment").unwrap();
     let rows = table.lines().filter_map(|line| line.strip_prefix("| `")?.split_once(" |"));
-    let named: BTreeSet<&str> = rows.flat_map(|(names, _)| names.trim_end_matches('`').split("`, `")).collect();
+    let named: BTreeSet<&str> =
+        rows.flat_map(|(names, _)| names.trim_end_matches('`').split("`, `")).collect();
     assert_eq!(named, ENVIRONMENT.iter().map(|(name, _)| *name).collect::<BTreeSet<_>>());
 }
 

@@ -93,7 +93,10 @@ mod tests {
         assert_eq!(read[..2], expected[..2]);
         assert_eq!(read[3..7], expected[3..]);
         assert_eq!([read[2], read[7], read[8], read[9]], [second / 2, 3 * second / 2, 250, 250]);
-        assert_eq!((as_micros(some_micros("500").unwrap()), as_micros(some_micros("2ms").unwrap())), (500.0, 2e3));
+        assert_eq!(
+            (as_micros(some_micros("500").unwrap()), as_micros(some_micros("2ms").unwrap())),
+            (500.0, 2e3)
+        );
         assert_eq!(as_micros(some_micros("0.5").unwrap()), 0.5);
         for wrong in ["", "s", "5 days", "-1s", "nan", "inf", "1 2", "5x", "99999999999999999999h"] {
             assert!(seconds(wrong).is_err(), "{wrong}");
@@ -109,6 +112,9 @@ mod tests {
         for text in ["1s", "90s", "2min", "24d", "5h", "500ms", "250us"] {
             assert_eq!(shown(seconds(text).unwrap()), text);
         }
-        assert_eq!((shown(Duration::ZERO), shown(Duration::from_nanos(1_500))), ("0s".into(), "0.0000015s".into()));
+        assert_eq!(
+            (shown(Duration::ZERO), shown(Duration::from_nanos(1_500))),
+            ("0s".into(), "0.0000015s".into())
+        );
     }
 }

@@ -37,7 +37,8 @@ pub fn info(fs: &Arc<dyn Fs>, args: &StoreArgs) -> Result<Outcome> {
             }
         }
         Store::Sparkey(store) if args.json => {
-            let mut described = Map::from_iter([("store".to_owned(), args.store.display().to_string().into())]);
+            let mut described =
+                Map::from_iter([("store".to_owned(), args.store.display().to_string().into())]);
             if let Value::Object(pair) = of_pair(&store.info()) {
                 described.extend(pair);
             }
@@ -123,7 +124,11 @@ fn describe_pair(info: &SparkeyInfo, out: &mut Output) -> Result<()> {
     }
     let slots = counted(index.capacity.get(), "slot", "slots");
     let slots = format!("{slots} of {} + {} bits", index.hash_bytes * 8, index.address_bytes * 8);
-    out.line(format!("  index          {}, {:.2} an entry; {slots}", bytes(info.index_bytes), per_entry(info)))
+    out.line(format!(
+        "  index          {}, {:.2} an entry; {slots}",
+        bytes(info.index_bytes),
+        per_entry(info)
+    ))
 }
 
 /// Reads everything and checks it. Every file is read, whatever is wrong with those before it.

@@ -267,7 +267,10 @@ fn damage_is_told_in_one_form() {
         assert_eq!((&report["store"], &report["sound"]), (&"d.db".into(), &false.into()), "{report}");
         assert_eq!(report["damage"][0]["file"], "d.db", "{report}");
         let ran = scratch.run("sql verify d.db").ended(1);
-        assert!(ran.text().contains("damaged: ") && ran.err == "error: d.db is damaged: 1 finding\n", "{ran:?}");
+        assert!(
+            ran.text().contains("damaged: ") && ran.err == "error: d.db is damaged: 1 finding\n",
+            "{ran:?}"
+        );
     }
     assert!(found > pages / 2, "{found} of {pages}");
 }

@@ -1,7 +1,8 @@
 //! Functions that DataFusion has by another name or in another way.
 
 use datafusion::sql::sqlparser::ast::{
-    self, BinaryOperator, DataType, Expr, Function, FunctionArgumentList, FunctionArguments, Ident, ObjectName,
+    self, BinaryOperator, DataType, Expr, Function, FunctionArgumentList, FunctionArguments, Ident,
+    ObjectName,
 };
 
 use super::{AT_ZONE, PART, arrays, once, rows, subqueries};

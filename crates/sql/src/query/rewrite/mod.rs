@@ -280,4 +280,3 @@ fn once(order: &mut Vec<ast::OrderByExpr>) {
         is_new
     });
 }
-
