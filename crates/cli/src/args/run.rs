@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::Args;
 
 use super::bytes::bytes_between;
-use super::{number, time};
+use super::time;
 
 /// What `--work-dir` is, whatever is measured.
 pub const WORK_DIR: &str = "Directory on the disk to measure; files are made there [default: work in $CAIRN_CACHE, or in ~/.cache/cairn]";

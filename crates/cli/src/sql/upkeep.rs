@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::args::shell::{BackupArgs, DumpArgs, ReportedArgs};
 use crate::damage::{self, Finding};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::output::{Outcome, Output, counted, human};
 use crate::place;
 use crate::target::{Target, file_of, refuse_json_of_stdout};
