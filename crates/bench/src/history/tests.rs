@@ -29,7 +29,12 @@ fn day(day: u32) -> String {
 fn runs_come_back() {
     let fs = memory();
     let dir = Path::new("/history");
-    assert!(History::open(&fs, dir, false).unwrap_err().to_string().contains("no history"));
+    assert!(
+        History::open(&fs, dir, false)
+            .unwrap_err()
+            .to_string()
+            .contains("is not there: `cairn bench record` begins a history")
+    );
     let history = History::open(&fs, dir, true).unwrap();
     for number in [2, 1, 3] {
         let run = run_at(&day(number), "throughput", f64::from(number));
