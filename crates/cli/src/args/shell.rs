@@ -200,13 +200,13 @@ pub struct ServeArgs {
     #[arg(long, value_parser = bytes_between(1 << 10, 1 << 30), value_name = "SIZE", default_value = "16MiB")]
     pub max_statement: u64,
     /// Longest time to log in
-    #[arg(long, value_parser = time::seconds, value_name = "TIME", default_value = "60s")]
+    #[arg(long, value_parser = time::some_seconds, value_name = "TIME", default_value = "60s")]
     pub authentication_timeout: Duration,
     /// Longest time to do nothing within a transaction [default: none]
-    #[arg(long, value_parser = time::seconds, value_name = "TIME")]
+    #[arg(long, value_parser = time::some_seconds, value_name = "TIME")]
     pub idle_in_transaction_timeout: Option<Duration>,
     /// Longest time to do nothing outside of one [default: none]
-    #[arg(long, value_parser = time::seconds, value_name = "TIME")]
+    #[arg(long, value_parser = time::some_seconds, value_name = "TIME")]
     pub idle_session_timeout: Option<Duration>,
     /// Time that running statements have when the server ends
     #[arg(long, value_parser = time::seconds, value_name = "TIME", default_value = "5s")]

@@ -34,12 +34,14 @@ const NO_JSON: [(&str, &str); 12] = [
 ];
 
 /// Options for which 0 is a number as any other, and what it says. Of sizes it is nothing, or the least.
-const ZERO: [(&str, &str); 5] = [
+const ZERO: [(&str, &str); 7] = [
+    ("grace", "statements that run are ended at once"),
     ("id", "a backup that there is not"),
     ("limit", "nothing is shown"),
     ("port", "a free one"),
     ("seed", "a seed"),
     ("socket-port", "part of a name"),
+    ("statement-timeout", "none, as in PostgreSQL"),
 ];
 
 /// Options that take another kind of value in one command than in another, and why.
