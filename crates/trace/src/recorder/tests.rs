@@ -325,7 +325,7 @@ fn long_keys_pass_by_the_ring() {
     let (recorder, _) = recorder(&fs, Options { sample: 2, hash_seed: Some(9), ..raw() });
     let key_of = |number: u64| {
         let mut key = number.to_be_bytes().to_vec();
-        key.resize(if number % 3 == 0 { 3_000 } else { 20 }, 7);
+        key.resize(if number.is_multiple_of(3) { 3_000 } else { 20 }, 7);
         key
     };
     for number in 0..10_000_u64 {
