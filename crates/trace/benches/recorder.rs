@@ -1,6 +1,6 @@
 //! What recording costs a user of `kv`: `cargo bench -p cairn-trace --features kv --bench recorder -- [PAIRS]`.
 //!
-//! Turns of 20,000 operations with and without a recorder alternate, in an order that changes from pair to pair, on one store: a
+//! Turns of 100,000 operations with and without a recorder alternate, in an order that changes from pair to pair, on one store: a
 //! disturbance hits both. Printed is the median of the pairs' ratios with the interval of its ranks (95 %).
 #![allow(clippy::disallowed_methods)]
 
@@ -16,7 +16,7 @@ use cairn_vfs::{Rng, SeededRng, StdFs};
 type Failure = Box<dyn std::error::Error>;
 
 const ENTRIES: u64 = 100_000;
-const OPERATIONS: u64 = 20_000;
+const OPERATIONS: u64 = 100_000;
 /// Of so many keys a sample follows one.
 const SAMPLE: u32 = 10;
 

@@ -19,8 +19,8 @@ use crate::procfs::{cpu_secs, own_cpu_secs, stolen_secs};
 /// Seconds of a pilot run.
 const PILOT_SECS: f64 = 5.0;
 
-/// Steps until cost of a write and worth of cores fit each other.
-const PILOT_STEPS: usize = 4;
+/// Steps until the costs of writes and of what goes on behind them fit each other.
+const PILOT_STEPS: usize = 6;
 
 /// This machine, with the costs that operations of this store have on it, as far as it has its cores for itself. No figure of the run that
 /// is predicted goes into it.
@@ -37,9 +37,9 @@ fn machine(config: &Config, data: &Data, opener: &Opener, dir: &Path, stop: &Sto
 }
 
 /// What operations take when threads of one store work side by side: they hand memtables from core to core, take each other's caches, and
-/// take turns on a core. Costs are measured one after another. So a pilot run, leveled whatever the case is, tells the processor
-/// time that a write takes the thread that writes, and all threads together, when everything is at work. The first is the cost of a write; what
-/// the model thinks of the second, over what it was, is what the cores are worth.
+/// take turns on a core. Costs are measured one after another. So a pilot run, leveled whatever the case is, tells how long a write takes the
+/// thread that writes while it waits for nobody, and what processor time flushes and merges take a write, when everything is at work. Both are
+/// brought to what the model says of the same run: the cost of a write, and a factor on the costs of flushes and merges.
 fn work_side_by_side(
     config: &Config,
     hardware: &mut Hardware,
@@ -48,7 +48,6 @@ fn work_side_by_side(
     dir: &Path,
     stop: &Stop,
 ) -> Result<()> {
-    let most = thread::available_parallelism() as f64;
     let mut pilot = config.clone();
     pilot.options.compaction_style = CompactionStyle::Leveled;
     pilot.options.level_compaction_dynamic_level_bytes = false;
@@ -56,19 +55,47 @@ fn work_side_by_side(
     pilot.duration_secs = PILOT_SECS;
     pilot.seed = config.seed.wrapping_add(1);
     let ran = write_for_its_time(&mut pilot, data, opener, dir, stop)?;
-    let (own, taken) = (ran.own_cpu_secs / ran.writes as f64, ran.cpu_secs / ran.writes as f64);
-    pilot.hardware = Hardware { cores: most, ..hardware.clone() };
-    let mut cores = most;
-    // Cores that are worth less lengthen writes too, which must not count twice.
+    let writes = ran.writes as f64;
+    let write_secs = (ran.secs - ran.stall_secs).max(0.0) / writes;
+    let background_secs = (ran.cpu_secs - ran.own_cpu_secs).max(0.0) / writes;
+    hardware.cores = thread::available_parallelism() as f64;
+    hardware.cpu.put_us = write_secs * 1e6;
+    let alone = hardware.clone();
+    let mut slower = 1.0;
     for _ in 0..PILOT_STEPS {
-        pilot.hardware.cpu.put_us = own * 1e6 * cores / most;
+        pilot.hardware = hardware.clone();
         let predicted = super::predict(&pilot)?;
-        let writes = predicted.user_mb_per_sec * 1e6 / config.entry_bytes() as f64;
-        let expected = predicted.cpu * most / writes;
-        cores = (most * expected / taken).clamp(1.0, most);
+        let per_sec = predicted.user_mb_per_sec * 1e6 / config.entry_bytes() as f64;
+        let free_secs = (1.0 - predicted.stopped - predicted.delayed) / per_sec;
+        let expected = predicted.cpu * hardware.cores / per_sec - hardware.cpu.put_us * 1e-6;
+        let put_us = hardware.cpu.put_us * ratio(write_secs, free_secs);
+        slower *= ratio(background_secs, expected);
+        *hardware = slowed(&alone, slower);
+        hardware.cpu.put_us = put_us;
     }
-    (hardware.cores, hardware.cpu.put_us) = (cores, pilot.hardware.cpu.put_us);
     Ok(())
+}
+
+/// By how much a cost is to be corrected: what was measured over what the model said. Where one of them is nothing, it tells nothing.
+fn ratio(measured: f64, said: f64) -> f64 {
+    let ratio = measured / said;
+    if ratio.is_finite() && ratio > 0.0 { ratio.clamp(0.2, 5.0) } else { 1.0 }
+}
+
+/// A machine whose flushes and merges take so many times the processor time.
+fn slowed(alone: &Hardware, slower: f64) -> Hardware {
+    let mut hardware = alone.clone();
+    let cpu = &mut hardware.cpu;
+    for cost in
+        [&mut cpu.flush_entry_us, &mut cpu.flush_byte_ns, &mut cpu.compact_entry_us, &mut cpu.compact_byte_ns]
+    {
+        *cost *= slower;
+    }
+    for codec in hardware.codecs.values_mut() {
+        codec.compress_mb_per_sec /= slower;
+        codec.decompress_mb_per_sec /= slower;
+    }
+    hardware
 }
 
 /// Runs for real, with measurements of the machine before, between and after them: what else goes on below a virtual machine makes it

@@ -8,6 +8,7 @@ mod parse;
 mod precedence;
 mod quotes;
 pub(crate) mod shape;
+mod strengths;
 mod switches;
 mod symmetric;
 mod types;

@@ -40,6 +40,15 @@ fn jobs_for_several() {
         ask(&mut b, "select id from job j where id < 5 order by id for share of j skip locked"),
         ["4"]
     );
+    // The weaker strengths lock as the strong ones do.
+    run(&mut b, "begin");
+    for strength in ["no key update", "NO\n KEY /* */ UPDATE", "key share", "share", "update"] {
+        let rest = format!("select id from job as \"no\" where id < 5 for {strength} of \"no\" skip locked");
+        assert_eq!(ask(&mut b, &rest), ["4"], "{strength}");
+    }
+    assert_eq!(ask(&mut c, "select id from job where id < 5 order by id for key share skip locked"), [""; 0]);
+    run(&mut b, "rollback");
+    assert_eq!(fails(&mut b, "select id from job for no update"), "42601");
     assert_eq!(fails(&mut b, "select id from job j for update of job"), "42P01");
     assert_eq!(fails(&mut b, "select count(*) from job for update"), "0A000");
     // What changes while one waits is looked at again, and then there are as many as were asked for: the same as for one that comes later.

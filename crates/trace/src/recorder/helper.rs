@@ -13,9 +13,11 @@ use super::ring::WORDS;
 use super::shared::Shared;
 
 /// Between two looks: while much comes, while anything comes, and while nothing has come for a while.
-const NAP_SHORT: Duration = Duration::from_micros(250);
+const NAP_SHORT: Duration = Duration::from_micros(500);
 const NAP_USUAL: Duration = Duration::from_millis(8);
 const NAP_LONG: Duration = Duration::from_millis(128);
+/// Short naps after much has come, until they become longer: programs come back to their work within milliseconds.
+const BUSY_NAPS: u32 = 64;
 /// Usual naps without anything, until they become long.
 const QUIET_NAPS: u32 = 128;
 
@@ -82,12 +84,13 @@ pub(super) fn start(shared: &Arc<Shared>) -> io::Result<thread::JoinHandle<()>> 
 }
 
 fn run(shared: &Shared) {
-    let (mut nap, mut quiet) = (NAP_USUAL, 0);
+    let (mut nap, mut quiet, mut busy) = (NAP_USUAL, 0, 0_u32);
     while shared.bell.sleep(nap) && shared.on.load(Ordering::Relaxed) {
         let most = shared.tend(shared.now_ns());
         quiet = if most == 0 { quiet + 1 } else { 0 };
-        nap = match most {
-            _ if most > WORDS as u64 / 8 => NAP_SHORT,
+        busy = if most > WORDS as u64 / 4 { BUSY_NAPS } else { busy.saturating_sub(1) };
+        nap = match quiet {
+            _ if busy > 0 => NAP_SHORT,
             _ if quiet > QUIET_NAPS => NAP_LONG,
             _ => (nap * 2).min(NAP_USUAL),
         };

@@ -24,10 +24,14 @@ const RINGS: usize = 64;
 const SHARED: usize = 16;
 /// A block that is older is written, though it is not full.
 const AGE_NS: u64 = 1_000_000_000;
-/// Operations from one look at the clock to the next, where they are frequent.
-const CLOCK_EVERY: u32 = 16;
-/// They are, where that many take less than this.
-const FREQUENT_NS: u64 = 1_000_000;
+/// Most operations from one look at the clock to the next.
+const CLOCK_EVERY: u32 = 128;
+/// Looks that are nearer to each other become rarer, so that they cost less than a hundredth of the time.
+const LOOKS_NEAR_NS: u64 = 16_000;
+/// Looks that are further from each other become more frequent: a time in the trace is late by so much at most while operations come evenly.
+const LOOKS_FAR_NS: u64 = 64_000;
+/// After so long each operation looks.
+const PAUSE_NS: u64 = 1_000_000;
 /// Words that are taken out of a ring at once: its thread may be waiting for room.
 const PIECE_WORDS: u64 = 4096;
 
@@ -144,8 +148,13 @@ impl Shared {
             return false;
         }
         let now_ns = self.now_ns();
-        let is_rare = now_ns.saturating_sub(local.now_ns) >= FREQUENT_NS;
-        local.step = if is_rare { 1 } else { (local.step * 2).clamp(1, CLOCK_EVERY) };
+        let step = match now_ns.saturating_sub(local.now_ns) {
+            ..LOOKS_NEAR_NS => local.step * 2,
+            ..LOOKS_FAR_NS => local.step,
+            ..PAUSE_NS => local.step / 2,
+            _ => 1,
+        };
+        local.step = step.clamp(1, CLOCK_EVERY);
         hot.epoch.set(epoch);
         hot.left.set(local.step);
         let is_new = now_ns != local.now_ns || !local.is_told;
