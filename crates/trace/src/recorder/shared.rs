@@ -149,10 +149,10 @@ impl Shared {
         }
         let now_ns = self.now_ns();
         let step = match now_ns.saturating_sub(local.now_ns) {
-            ..LOOKS_NEAR_NS => local.step * 2,
-            ..LOOKS_FAR_NS => local.step,
-            ..PAUSE_NS => local.step / 2,
-            _ => 1,
+            0..LOOKS_NEAR_NS => local.step * 2,
+            LOOKS_NEAR_NS..LOOKS_FAR_NS => local.step,
+            LOOKS_FAR_NS..PAUSE_NS => local.step / 2,
+            PAUSE_NS.. => 1,
         };
         local.step = step.clamp(1, CLOCK_EVERY);
         hot.epoch.set(epoch);
