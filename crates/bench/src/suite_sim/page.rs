@@ -110,9 +110,9 @@ pub fn to_page(report: &Report) -> String {
              depend on the machine. Limits: write amplification 3 % (sequential 5 %), space 2 %, levels of at least 100 MB 5 %, \
              filters and blocks a lookup 3 %, cache hit rate 3 points, timed throughput 20 %, stalls 5 points. Rows without a \
              mark have no limit and are told as they are. Timed cases are predicted from what operations of the store, sleeps \
-             and the disk of this machine cost before, between and after the runs, each alone; from how long a write, and what \
-             processor time flushes and merges, take when everything is at work, which pilot runs of five seconds tell, leveled \
-             whatever the case and with other writes; and from what the host of a virtual machine gave to others meanwhile. No \
+             and the disk of this machine cost before, between and after the runs, each alone; from how long a write takes in all and \
+             without its waits, and what processor time flushes and merges take, when everything is at work, which pilot runs of \
+             five seconds tell, leveled whatever the case and with other writes; and from what the host of a virtual machine gave to others meanwhile. No \
              other figure of a run goes into its prediction.\n\n";
     if let Some(note) = held_out(report) {
         let _ = writeln!(page, "{note}\n");

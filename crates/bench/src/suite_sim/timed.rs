@@ -19,8 +19,14 @@ use crate::procfs::{cpu_secs, own_cpu_secs, stolen_secs};
 /// Seconds of a pilot run.
 const PILOT_SECS: f64 = 5.0;
 
-/// Steps until the costs of writes and of what goes on behind them fit each other.
-const PILOT_STEPS: usize = 6;
+/// Steps until the costs of writes, of what goes on behind them, and of the disk fit each other.
+const PILOT_STEPS: usize = 16;
+
+/// Of them, the last ones, whose mean counts: a run of seconds has few merges, so the model's figures jump when one more fits in.
+const PILOT_STEPS_MEANT: usize = 6;
+
+/// Of how many runs of the model a step takes the mean.
+const PILOT_SEEDS: u64 = 3;
 
 /// This machine, with the costs that operations of this store have on it, as far as it has its cores for itself. No figure of the run that
 /// is predicted goes into it.
@@ -36,10 +42,11 @@ fn machine(config: &Config, data: &Data, opener: &Opener, dir: &Path, stop: &Sto
     Ok(hardware)
 }
 
-/// What operations take when threads of one store work side by side: they hand memtables from core to core, take each other's caches, and
-/// take turns on a core. Costs are measured one after another. So a pilot run, leveled whatever the case is, tells how long a write takes the
-/// thread that writes while it waits for nobody, and what processor time flushes and merges take a write, when everything is at work. Both are
-/// brought to what the model says of the same run: the cost of a write, and a factor on the costs of flushes and merges.
+/// What operations take when threads of one store work side by side: they hand memtables from core to core, take each other's caches, take
+/// turns on a core, and wait for a disk that also has the other's writes. Costs are measured one after another. So a pilot run, leveled
+/// whatever the case is, tells three things of a store where everything is at work: how long a write takes the thread that writes while it
+/// waits for nobody, what processor time flushes and merges take a write, and how long a write takes in all. They are brought to what the
+/// model says of the same run by the cost of a write, a factor on the costs of flushes and merges, and one on what the disk lets wait.
 fn work_side_by_side(
     config: &Config,
     hardware: &mut Hardware,
@@ -56,24 +63,60 @@ fn work_side_by_side(
     pilot.seed = config.seed.wrapping_add(1);
     let ran = write_for_its_time(&mut pilot, data, opener, dir, stop)?;
     let writes = ran.writes as f64;
-    let write_secs = (ran.secs - ran.stall_secs).max(0.0) / writes;
-    let background_secs = (ran.cpu_secs - ran.own_cpu_secs).max(0.0) / writes;
+    let measured = AWrite {
+        free_secs: (ran.secs - ran.stall_secs).max(0.0) / writes,
+        background_secs: (ran.cpu_secs - ran.own_cpu_secs).max(0.0) / writes,
+        secs: ran.secs / writes,
+    };
     hardware.cores = thread::available_parallelism() as f64;
-    hardware.cpu.put_us = write_secs * 1e6;
-    let alone = hardware.clone();
-    let mut slower = 1.0;
-    for _ in 0..PILOT_STEPS {
-        pilot.hardware = hardware.clone();
-        let predicted = super::predict(&pilot)?;
-        let per_sec = predicted.user_mb_per_sec * 1e6 / config.entry_bytes() as f64;
-        let free_secs = (1.0 - predicted.stopped - predicted.delayed) / per_sec;
-        let expected = predicted.cpu * hardware.cores / per_sec - hardware.cpu.put_us * 1e-6;
-        let put_us = hardware.cpu.put_us * ratio(write_secs, free_secs);
-        slower *= ratio(background_secs, expected);
-        *hardware = slowed(&alone, slower);
-        hardware.cpu.put_us = put_us;
+    let mut factors = Factors { put_us: measured.free_secs * 1e6, slower: 1.0, waits: 1.0 };
+    let mut meant = Factors { put_us: 0.0, slower: 0.0, waits: 0.0 };
+    for step in 0..PILOT_STEPS {
+        pilot.hardware = factors.applied(hardware);
+        let said = AWrite::in_the_model(&pilot)?;
+        factors.put_us *= ratio(measured.free_secs, said.free_secs);
+        factors.slower *= ratio(measured.background_secs, said.background_secs);
+        // Where the disk is not what writes wait for, this would go on for ever.
+        factors.waits = (factors.waits * ratio(measured.secs, said.secs)).clamp(0.25, 4.0);
+        if step >= PILOT_STEPS - PILOT_STEPS_MEANT {
+            // Of factors, the geometric mean.
+            meant.put_us += factors.put_us.ln() / PILOT_STEPS_MEANT as f64;
+            meant.slower += factors.slower.ln() / PILOT_STEPS_MEANT as f64;
+            meant.waits += factors.waits.ln() / PILOT_STEPS_MEANT as f64;
+        }
     }
+    let meant = Factors { put_us: meant.put_us.exp(), slower: meant.slower.exp(), waits: meant.waits.exp() };
+    *hardware = meant.applied(hardware);
     Ok(())
+}
+
+/// What a write takes in a run.
+struct AWrite {
+    /// The thread that writes, while it waits for nobody.
+    free_secs: f64,
+    /// Processor time of other threads.
+    background_secs: f64,
+    /// All in all, by the clock.
+    secs: f64,
+}
+
+impl AWrite {
+    /// The model's, as the mean over some seeds.
+    fn in_the_model(config: &Config) -> Result<AWrite> {
+        let mut config = config.clone();
+        let mut mean = AWrite { free_secs: 0.0, background_secs: 0.0, secs: 0.0 };
+        let share = 1.0 / PILOT_SEEDS as f64;
+        for _ in 0..PILOT_SEEDS {
+            let predicted = super::predict(&config)?;
+            let secs = config.entry_bytes() as f64 / (predicted.user_mb_per_sec * 1e6);
+            mean.free_secs += (1.0 - predicted.stopped - predicted.delayed) * secs * share;
+            mean.background_secs +=
+                (predicted.cpu * config.hardware.cores * secs - config.hardware.cpu.put_us * 1e-6) * share;
+            mean.secs += secs * share;
+            config.seed = config.seed.wrapping_add(1);
+        }
+        Ok(mean)
+    }
 }
 
 /// By how much a cost is to be corrected: what was measured over what the model said. Where one of them is nothing, it tells nothing.
@@ -82,20 +125,46 @@ fn ratio(measured: f64, said: f64) -> f64 {
     if ratio.is_finite() && ratio > 0.0 { ratio.clamp(0.2, 5.0) } else { 1.0 }
 }
 
-/// A machine whose flushes and merges take so many times the processor time.
-fn slowed(alone: &Hardware, slower: f64) -> Hardware {
-    let mut hardware = alone.clone();
-    let cpu = &mut hardware.cpu;
-    for cost in
-        [&mut cpu.flush_entry_us, &mut cpu.flush_byte_ns, &mut cpu.compact_entry_us, &mut cpu.compact_byte_ns]
-    {
-        *cost *= slower;
+/// What work side by side makes of costs that were measured one after another.
+struct Factors {
+    /// Of a write, microseconds.
+    put_us: f64,
+    /// How many times the processor time flushes and merges take.
+    slower: f64,
+    /// How many times as long the disk lets wait.
+    waits: f64,
+}
+
+impl Factors {
+    /// A machine with these costs.
+    fn applied(&self, alone: &Hardware) -> Hardware {
+        let mut hardware = alone.clone();
+        let Hardware { cpu, disk, codecs, .. } = &mut hardware;
+        cpu.put_us = self.put_us;
+        for cost in [
+            &mut cpu.flush_entry_us,
+            &mut cpu.flush_byte_ns,
+            &mut cpu.compact_entry_us,
+            &mut cpu.compact_byte_ns,
+        ] {
+            *cost *= self.slower;
+        }
+        for codec in codecs.values_mut() {
+            codec.compress_mb_per_sec /= self.slower;
+            codec.decompress_mb_per_sec /= self.slower;
+        }
+        for wait in [
+            &mut disk.sync_latency_us,
+            &mut disk.remove_latency_us,
+            &mut disk.busy_sync_us,
+            &mut disk.busy_remove_us,
+            &mut disk.among_files_sync_us,
+            &mut disk.among_files_remove_us,
+        ] {
+            *wait *= self.waits;
+        }
+        hardware
     }
-    for codec in hardware.codecs.values_mut() {
-        codec.compress_mb_per_sec /= slower;
-        codec.decompress_mb_per_sec /= slower;
-    }
-    hardware
 }
 
 /// Runs for real, with measurements of the machine before, between and after them: what else goes on below a virtual machine makes it
