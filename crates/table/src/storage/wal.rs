@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use cairn_pool::{Lsn, WriteAhead};
 use cairn_vfs::sync::atomic::{AtomicU64, Ordering};
-use cairn_vfs::sync::{Mutex, OnceLock, lock};
+use cairn_vfs::sync::{Line, Mutex, OnceLock, lock};
 use cairn_wal::{Appender, Log as Segments};
 
 use super::log::Log;
@@ -26,6 +26,8 @@ struct Open {
     appender: Mutex<Appender>,
     /// Where the first of its records begins.
     begun: Lsn,
+    /// Where the last of them ends. Every snapshot asks for it, so that is a look at a line of its own, and no turn at a lock.
+    end: Line<AtomicU64>,
     /// Of all records.
     bytes: AtomicU64,
 }
@@ -38,8 +40,8 @@ impl WalLog {
 
     pub(crate) fn begin(&self, segments: Segments, appender: Appender) {
         let begun = Lsn(appender.position().get());
-        let (appender, bytes) = (Mutex::new(appender), AtomicU64::new(0));
-        let _ = self.open.set(Open { segments, appender, begun, bytes });
+        let (appender, end, bytes) = (Mutex::new(appender), Line(AtomicU64::new(begun.0)), AtomicU64::new(0));
+        let _ = self.open.set(Open { segments, appender, begun, end, bytes });
     }
 
     fn open(&self) -> Result<&Open> {
@@ -65,11 +67,10 @@ impl WalLog {
     /// again. Errors: the log's.
     pub(crate) fn release_before(&self, lsn: Lsn) -> Result<()> {
         let open = self.open()?;
-        let rotate = || lock(&open.appender).rotate();
-        let begun = match rotate() {
+        let begun = match open.rotate() {
             Err(error) if error.is_full() => {
                 open.release(lsn, open.segments.reserved())?;
-                rotate()
+                open.rotate()
             }
             begun => begun,
         };
@@ -83,6 +84,14 @@ impl WalLog {
 }
 
 impl Open {
+    /// Begins a new segment, which is where the log ends then: with nothing more appended, the last segment can go at the next time.
+    fn rotate(&self) -> cairn_wal::Result<cairn_wal::Lsn> {
+        let mut appender = lock(&self.appender);
+        let begun = appender.rotate()?;
+        self.end.store(begun.get(), Ordering::Release);
+        Ok(begun)
+    }
+
     /// Releases what is before `lsn`. `newest` is in the segment that is being written.
     fn release(&self, lsn: Lsn, newest: cairn_wal::Lsn) -> Result<()> {
         // ORDER: everything is durable first, the header of the newest segment included. A crash may bring some of the released segments back and not others, and
@@ -95,7 +104,7 @@ impl Open {
 
 impl Log for WalLog {
     fn end(&self) -> Lsn {
-        self.open.get().map_or(Lsn::NONE, |open| Lsn(open.segments.reserved().get()))
+        self.open.get().map_or(Lsn::NONE, |open| Lsn(open.end.load(Ordering::Acquire)))
     }
 
     fn append(&self, record: &[u8]) -> Result<Lsn> {
@@ -103,6 +112,8 @@ impl Log for WalLog {
         let open = self.open()?;
         let mut appender = lock(&open.appender);
         let lsn = appender.append(&[record]).map_err(log)?;
+        // ORDER: under the lock, so it only grows, and no record is appended later with a number that is not above it.
+        open.end.store(lsn.get(), Ordering::Release);
         // Under the lock, so a plain addition.
         open.bytes.store(open.bytes.load(Ordering::Relaxed) + record.len() as u64 + 16, Ordering::Relaxed);
         drop(appender);
