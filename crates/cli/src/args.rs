@@ -32,7 +32,7 @@ use cairn_bench::workload::{DEFAULT_SEED, Distribution};
 use clap::{Arg, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use all::BenchAllArgs;
-use bytes::{bytes_between, parse_bytes, size_between};
+use bytes::{bytes_between, size_between, some_bytes};
 use hash::HashCommand;
 use history::{CompareArgs, CountsArgs, HistoryArgs, RecordRunArgs};
 use index::BenchIndexArgs;
@@ -354,10 +354,10 @@ pub struct BenchKvArgs {
     #[arg(long, value_enum, default_value = "buffered")]
     pub durability: Promise,
     /// Data that overwrite-long begins with [default: 1GiB]
-    #[arg(long, value_parser = parse_bytes, value_name = "SIZE")]
+    #[arg(long, value_parser = some_bytes, value_name = "SIZE")]
     pub data_size: Option<u64>,
     /// Data that it then overwrites [default: 5GiB]
-    #[arg(long, value_parser = parse_bytes, value_name = "SIZE")]
+    #[arg(long, value_parser = some_bytes, value_name = "SIZE")]
     pub overwrite_size: Option<u64>,
     /// Turns of every store in every mode
     #[arg(long, value_name = "COUNT", default_value_t = 3, value_parser = number::from::<u32>(1))]

@@ -6,7 +6,7 @@ use std::time::Duration;
 use cairn_bench::workload::Distribution;
 use clap::{Args, ValueEnum};
 
-use super::bytes::{parse_bytes, parse_size};
+use super::bytes::{parse_bytes, parse_size, some_bytes};
 use super::{Promise, WORK_DIR, names, number, time};
 
 /// `cairn advise`.
@@ -77,10 +77,10 @@ pub struct AdviseArgs {
     #[arg(long, value_enum)]
     pub durability: Option<Promise>,
     /// Most memory that the store may take
-    #[arg(long, value_parser = parse_bytes, value_name = "SIZE", help_heading = "Constraints")]
+    #[arg(long, value_parser = some_bytes, value_name = "SIZE", help_heading = "Constraints")]
     pub memory: Option<u64>,
     /// Most disk that its files may take
-    #[arg(long, value_parser = parse_bytes, value_name = "SIZE", help_heading = "Constraints")]
+    #[arg(long, value_parser = some_bytes, value_name = "SIZE", help_heading = "Constraints")]
     pub disk: Option<u64>,
     /// Time that 99 of 100 operations may take, such as 500us or 2ms; a bare number is microseconds
     #[arg(long, value_name = "TIME", help_heading = "Constraints", value_parser = time::some_micros)]

@@ -21,6 +21,14 @@ pub fn parse_bytes(text: &str) -> Result<u64, String> {
     number.checked_mul(1 << shift).ok_or_else(refuse)
 }
 
+/// The same, of something: one byte or more.
+pub fn some_bytes(text: &str) -> Result<u64, String> {
+    match parse_bytes(text)? {
+        0 => Err("expected more than 0".to_owned()),
+        bytes => Ok(bytes),
+    }
+}
+
 /// The same, for what is held in memory.
 pub fn parse_size(text: &str) -> Result<usize, String> {
     usize::try_from(parse_bytes(text)?).map_err(|_| format!("{text:?}: too large for this machine"))
@@ -73,6 +81,7 @@ mod tests {
         for wrong in ["0", "5", "2KiB", "5000", "128KiB", "x"] {
             assert!(page_size(wrong).is_err(), "{wrong}");
         }
+        assert_eq!((some_bytes("1"), some_bytes("0KiB")), (Ok(1), Err("expected more than 0".to_owned())));
         let some = bytes_between(16, 1 << 30);
         assert_eq!((some("16"), some("1GiB")), (Ok(16), Ok(1 << 30)));
         for wrong in ["15", "1073741825", "4GiB"] {

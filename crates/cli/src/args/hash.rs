@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand, ValueEnum};
 
 use super::BenchHashArgs;
-use super::bytes::{bytes_between, parse_bytes};
+use super::bytes::{bytes_between, some_bytes};
 use super::{file, number};
 
 /// Commands on constant stores. A STORE is a `.cairn` file with its deltas, or a Sparkey pair by either name.
@@ -128,7 +128,7 @@ pub struct WriteArgs {
     #[arg(long, value_parser = bytes_between(16, 1 << 30), value_name = "SIZE")]
     pub block_bytes: Option<u64>,
     /// Memory for records waiting to be sorted; what is over goes to a temporary file
-    #[arg(long, value_parser = parse_bytes, value_name = "SIZE", default_value = "1GiB")]
+    #[arg(long, value_parser = some_bytes, value_name = "SIZE", default_value = "1GiB")]
     pub memory: u64,
     /// Threads that sort and compress [default: all processors]
     #[arg(long, value_name = "COUNT", value_parser = number::between::<u16>(1, 1024))]

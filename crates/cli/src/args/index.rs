@@ -3,7 +3,7 @@
 use cairn_bench::workload::DEFAULT_SEED;
 use clap::Args;
 
-use super::bytes::parse_bytes;
+use super::bytes::bytes_between;
 use super::run::RunArgs;
 use super::{names, number};
 
@@ -44,7 +44,7 @@ pub struct BenchIndexArgs {
     #[arg(long)]
     pub warm_only: bool,
     /// PostgreSQL's shared_buffers
-    #[arg(long, value_parser = parse_bytes, value_name = "SIZE", default_value = "64MiB")]
+    #[arg(long, value_parser = bytes_between(128 << 10, 1 << 40), value_name = "SIZE", default_value = "64MiB")]
     pub shared_buffers: u64,
     /// Seed of data and orders
     #[arg(long, value_name = "NUMBER", default_value_t = DEFAULT_SEED, value_parser = number::whole::<u64>)]

@@ -63,8 +63,10 @@ pub fn purge(fs: &Arc<dyn Fs>, args: &BackupPurgeArgs) -> Result<Outcome> {
     let backups = open(fs, &args.backups)?;
     let removed = backups.purge(args.keep)?;
     let mut out = Output::new();
-    if !args.json {
-        for id in removed {
+    for id in removed {
+        if args.json {
+            out.json(&json!({ "id": id, "removed": true }))?;
+        } else {
             out.line(format!("removed backup {id}"))?;
         }
     }

@@ -385,6 +385,11 @@ fn copies_are_stores_as_they_were() {
     scratch.run("kv restore b r-monday").failed(&["r-monday"]);
     scratch.run("kv checkpoint s c-monday").failed(&["c-monday"]);
     assert!(scratch.run("kv backup verify b").ended(0).text().contains("2 backups, sound"));
+    let purged = scratch.run("kv backup purge b --keep 1 --json").ended(0).json();
+    assert_eq!(
+        (&purged[0]["id"], &purged[0]["removed"], &purged[1]["id"]),
+        (&2.into(), &true.into(), &3.into())
+    );
     let shared = files(&scratch, "b", ".table");
     let path = format!("b/{}", shared[0]);
     let mut bytes = scratch.read(&path);
