@@ -144,3 +144,43 @@ impl WriteAhead for WalLog {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use cairn_vfs::{Fs, MemFs, SeededRng};
+    use cairn_wal::{Recovery, RecoveryOptions};
+
+    use super::*;
+
+    /// Goal: the end that snapshots read is the log's own: none of what was appended is behind it, and what comes is. It goes on where a segment begins, so an
+    /// idle log is given back whole. Method: records over several segments, with segments begun between them, and both ends after each.
+    #[test]
+    fn ends_where_the_log_does() {
+        let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
+        let from = cairn_wal::Lsn::ZERO;
+        let mut recovery = Recovery::open(&fs, Path::new("/log"), from, &RecoveryOptions::default()).unwrap();
+        assert!(recovery.next().unwrap().is_none());
+        let settings =
+            cairn_wal::Options::default().segment_bytes(8 << 10).window_bytes(4 << 10).background(false);
+        let (segments, appender) =
+            cairn_wal::Log::open(&fs, &settings, recovery.finish().unwrap(), &mut SeededRng::new(1)).unwrap();
+        let log = WalLog::recovered(Lsn::NONE);
+        assert_eq!(log.end(), Lsn::NONE);
+        log.begin(segments, appender);
+        let reserved = || log.open.get().unwrap().segments.reserved().get();
+        assert_eq!(log.end().0, reserved());
+        for turn in 0..40 {
+            let before = log.end();
+            let lsn = log.append(&[7; 700]).unwrap();
+            assert!(before < lsn && lsn <= log.end(), "{turn}");
+            assert_eq!(log.end().0, reserved(), "{turn}");
+            if turn % 7 == 0 {
+                log.release_before(log.end()).unwrap();
+                assert!(log.end() > lsn, "{turn}");
+                assert_eq!(log.end().0, reserved(), "{turn}");
+            }
+        }
+    }
+}
