@@ -126,7 +126,7 @@ fn wrong_stores_are_caught() {
 fn single_benchmarks_check() {
     for (fault, benchmark) in [
         (Fault::FindsTheAbsent, Benchmark::ReadRandom),
-        (Fault::FindsTheAbsent, Benchmark::ReadWhileWriting),
+        // Not the absent: the writer may have filled all of them in before the first read.
         (Fault::MixesUpKeys, Benchmark::ReadWhileWriting),
         (Fault::ScansWithGaps, Benchmark::ReadSeq),
         (Fault::ShiftsMultiGets, Benchmark::MultiReadRandom),
