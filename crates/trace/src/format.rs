@@ -210,7 +210,7 @@ fn checksum(head: &[u8; CHECKED_BYTES], records: &[u8], file_id: u64) -> u64 {
 }
 
 /// A key as it is about to be written.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum StoredKey<'a> {
     Hash(u64, u32),
     Raw(&'a [u8]),

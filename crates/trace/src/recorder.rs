@@ -1,8 +1,8 @@
 //! Recording while a program runs: rings, a clock that is read as seldom as it can be, and errors that stay here.
 //!
 //! ```text
-//!   operation ─► ring of its thread, keys as they are ─(a helper thread, or whoever finds it full)─► lane ─(64 KiB, or a second)─► file
-//!                a look at the clock each 16                 hashes, encoding
+//!   operation ─► ring of its thread ─(a helper thread, or whoever finds it full)─► lane ─(64 KiB, or a second)─► file
+//!       key hashed, sampled; a look at the clock now and then                       encoding
 //! ```
 
 use std::env;
@@ -76,7 +76,7 @@ pub struct Summary {
 /// Writes a trace of what it is told, from any number of threads. Cheap to clone; the trace ends with
 /// [`Recorder::finish`] or with the last clone.
 ///
-/// An operation costs a copy of its key into memory of its thread's own; a thread of the recorder's does the rest. Nothing
+/// An operation costs the hash of its key, in memory of its thread's own; a thread of the recorder's does the rest. Nothing
 /// that goes wrong is shown to the operation: recording stops, what is not recorded is counted, and [`Recorder::finish`] tells.
 #[derive(Debug, Clone)]
 pub struct Recorder {
@@ -170,6 +170,7 @@ impl Recorder {
                 return false;
             }
             hot.left.set(left - 1);
+            let Some(key) = shared.stored(key) else { return true };
             let operation = ring::operation(keyspace, key, detail, false);
             operation
                 .zip(hot.ring.get())
@@ -320,8 +321,9 @@ impl Batch<'_> {
             self.shared.dropped.fetch_add(1, Ordering::Relaxed);
             return;
         };
-        self.shared.put_in(hot, local, self.end.as_deref_mut(), (self.joined, keyspace), key, detail);
-        self.joined = true;
+        // What is not in the sample is not what others are joined to.
+        self.joined |=
+            self.shared.put_in(hot, local, self.end.as_deref_mut(), (self.joined, keyspace), key, detail);
     }
 }
 

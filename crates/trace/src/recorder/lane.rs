@@ -23,15 +23,13 @@ pub(super) struct LaneEnd {
     pub pending: Pending,
     /// When the operations are that are taken out next.
     pub now_ns: u64,
-    /// Of the batch that is being taken out, something is recorded already.
-    pub has_of_batch: bool,
 }
 
 impl Lane {
     pub fn new(number: u32, has_ring: bool) -> Lane {
         Lane {
             ring: has_ring.then(Ring::take),
-            end: Mutex::new(LaneEnd { pending: Pending::new(number), now_ns: 0, has_of_batch: false }),
+            end: Mutex::new(LaneEnd { pending: Pending::new(number), now_ns: 0 }),
             is_taken: AtomicBool::new(false),
         }
     }

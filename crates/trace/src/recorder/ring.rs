@@ -4,13 +4,13 @@
 //!            head: written up to here             tail: recorded up to here
 //!   words  ─────┴──[operation│key│key][time][operation│key]──┴─────  round and round
 //!
-//!   operation   kind 4 bits · joined 1 · backwards 1 · state 2 · key bytes 12 · keyspace 12 · number 32, then the key in words
+//!   operation   kind 4 bits · joined 1 · backwards 1 · state 2 · key bytes 12 · keyspace 12 · number 32, then the key: its hash, or in words
 //!   time        kind 15 in 4 bits · nanoseconds since the start 60
 //! ```
 //!
 //! One thread puts in, one at a time takes out (under the lane's lock). Words are relaxed atomics, which are plain moves on the processors
-//! that matter; the tail is stored with release and loaded with acquire, and so is the head. Keys stand here as they are: their hashes
-//! are made by whoever takes them out, away from the program's own path.
+//! that matter; the tail is stored with release and loaded with acquire, and so is the head. Keys are hashed before they come
+//! here, unless the trace keeps them as they are: what costs is how many lines of memory go from the thread's core to the other one and back.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,12 +18,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use cairn_vfs::sync::{Line, Mutex, lock};
 
 use crate::event::Detail;
+use crate::format::{KeyForm, StoredKey};
 
-/// Words of a ring, 256 KiB: some 10,900 operations on keys of 16 bytes, three milliseconds of lookups in memory. With less the helper comes too late
+/// Words of a ring, 256 KiB: some 16,000 operations, five milliseconds of lookups in memory. With less the helper comes too late
 /// where its core has other work, and a thread that empties its own ring, or calls for help, pays more than for the caches that this takes.
 pub(super) const WORDS: usize = 1 << 15;
-/// Longer keys do not go through a ring.
+/// Longer keys do not go through a ring as they are.
 pub(super) const KEY_BYTES: usize = 1024;
+/// Nor the hashes of longer ones.
+const HASHED_BYTES: usize = (1 << 12) - 1;
 
 const KIND_BITS: u64 = 0x0f;
 const TIME: u64 = 0x0f;
@@ -34,11 +37,11 @@ const KEY_SHIFT: u32 = 8;
 const KEYSPACE_SHIFT: u32 = 20;
 const NUMBER_SHIFT: u32 = 32;
 
-const _: () = assert!(KEY_BYTES < 1 << 12 && (KEY_BYTES / 8 + 2) * 4 < WORDS);
+const _: () = assert!(KEY_BYTES <= HASHED_BYTES && (KEY_BYTES / 8 + 2) * 4 < WORDS);
 
 /// The first word of an operation. `None` for one that is rare or large, and does not go through a ring.
 #[inline(always)]
-pub(super) fn operation(keyspace: u32, key: &[u8], detail: Detail<'_>, joined: bool) -> Option<u64> {
+pub(super) fn operation(keyspace: u32, key: StoredKey<'_>, detail: Detail<'_>, joined: bool) -> Option<u64> {
     let (kind, state, number) = match detail {
         Detail::Get(Some(None)) => (0, 0, 0),
         Detail::Get(None) => (0, 1, 0),
@@ -50,13 +53,17 @@ pub(super) fn operation(keyspace: u32, key: &[u8], detail: Detail<'_>, joined: b
         Detail::Block { bytes, hit } => (7, hit.map_or(0, |hit| if hit { 1 } else { 2 }), bytes),
         Detail::DeleteRange { .. } | Detail::Statement(_) => return None,
     };
-    if key.len() > KEY_BYTES || keyspace >= 1 << 12 || number > u64::from(u32::MAX) {
+    let (key_bytes, longest) = match key {
+        StoredKey::Hash(_, bytes) => (bytes as usize, HASHED_BYTES),
+        StoredKey::Raw(key) => (key.len(), KEY_BYTES),
+    };
+    if key_bytes > longest || keyspace >= 1 << 12 || number > u64::from(u32::MAX) {
         return None;
     }
     Some(
         kind | if joined { JOINED } else { 0 }
             | state << STATE_SHIFT
-            | (key.len() as u64) << KEY_SHIFT
+            | (key_bytes as u64) << KEY_SHIFT
             | u64::from(keyspace) << KEYSPACE_SHIFT
             | number << NUMBER_SHIFT,
     )
@@ -68,7 +75,7 @@ pub(super) enum Item<'a> {
     /// What follows is at this time.
     Time(u64),
     /// An operation.
-    Operation { joined: bool, keyspace: u32, key: &'a [u8], detail: Detail<'static> },
+    Operation { joined: bool, keyspace: u32, key: StoredKey<'a>, detail: Detail<'static> },
 }
 
 /// Where the thread that puts in stands.
@@ -127,33 +134,44 @@ impl Ring {
 
     /// Puts an operation in. False where there is no room.
     #[inline(always)]
-    pub fn push(&self, place: &Place, operation: u64, key: &[u8]) -> bool {
+    pub fn push(&self, place: &Place, operation: u64, key: StoredKey<'_>) -> bool {
         let tail = place.tail.get();
-        let end = tail + 1 + key.len().div_ceil(8) as u64;
+        let words = match key {
+            StoredKey::Hash(..) => 1,
+            StoredKey::Raw(key) => key.len().div_ceil(8),
+        };
+        let end = tail + 1 + words as u64;
         if !self.has_room(place, end) {
             return false;
         }
         self.word(tail).store(operation, Ordering::Relaxed);
+        match key {
+            StoredKey::Hash(hash, _) => self.word(tail + 1).store(hash, Ordering::Relaxed),
+            StoredKey::Raw(key) => self.put_key(tail + 1, key),
+        }
+        self.show(place, end);
+        true
+    }
+
+    #[inline(always)]
+    fn put_key(&self, at: u64, key: &[u8]) {
         let (words, rest) = key.as_chunks::<8>();
         let put = |at: u64, word: &[u8; 8]| self.word(at).store(u64::from_le_bytes(*word), Ordering::Relaxed);
-        let at = tail + 1 + words.len() as u64;
         match words {
             // The usual lengths without a loop, which the compiler would make one for long keys.
             [] => {}
-            [one] => put(tail + 1, one),
+            [one] => put(at, one),
             [one, two] => {
-                put(tail + 1, one);
-                put(tail + 2, two);
+                put(at, one);
+                put(at + 1, two);
             }
-            more => (tail + 1..).zip(more).for_each(|(at, word)| put(at, word)),
+            more => (at..).zip(more).for_each(|(at, word)| put(at, word)),
         }
         if !rest.is_empty() {
             let mut word = [0; 8];
             word.iter_mut().zip(rest).for_each(|(slot, byte)| *slot = *byte);
-            self.word(at).store(u64::from_le_bytes(word), Ordering::Relaxed);
+            put(at + words.len() as u64, &word);
         }
-        self.show(place, end);
-        true
     }
 
     /// Puts the time of the operations that follow in. False where there is no room.
@@ -200,8 +218,9 @@ impl Ring {
         self.tail.0.load(Ordering::Acquire) - self.head.0.load(Ordering::Relaxed)
     }
 
-    /// Takes out what is there, `words_max` of it and the rest of an operation at most, and tells `take` of each. One at a time may.
-    pub fn drain(&self, words_max: u64, mut take: impl FnMut(Item<'_>)) {
+    /// Takes out what is there, `words_max` of it and the rest of an operation at most, and tells `take` of each. `keys` is what all were put in
+    /// as. One at a time may.
+    pub fn drain(&self, keys: KeyForm, words_max: u64, mut take: impl FnMut(Item<'_>)) {
         let tail = self.tail.0.load(Ordering::Acquire);
         let mut at = self.head.0.load(Ordering::Relaxed);
         let stop = tail.min(at.saturating_add(words_max));
@@ -213,13 +232,19 @@ impl Ring {
                 take(Item::Time(first >> 4));
                 continue;
             }
-            let key_bytes = (first >> KEY_SHIFT) as usize & 0xfff;
+            let key_bytes = (first >> KEY_SHIFT) as usize & HASHED_BYTES;
+            if keys == KeyForm::Hashed {
+                let hash = self.word(at).load(Ordering::Relaxed);
+                at += 1;
+                take(of_words(first, StoredKey::Hash(hash, key_bytes as u32)));
+                continue;
+            }
             for slot in bytes.iter_mut().take(key_bytes.div_ceil(8)) {
                 *slot = self.word(at).load(Ordering::Relaxed).to_le_bytes();
                 at += 1;
             }
             let key = bytes.as_flattened().get(..key_bytes).unwrap_or_default();
-            take(of_words(first, key));
+            take(of_words(first, StoredKey::Raw(key)));
         }
         self.head.0.store(at, Ordering::Release);
     }
@@ -227,7 +252,7 @@ impl Ring {
 
 /// The operation whose first word this is.
 #[inline]
-fn of_words(first: u64, key: &[u8]) -> Item<'_> {
+fn of_words(first: u64, key: StoredKey<'_>) -> Item<'_> {
     let (state, number) = (first >> STATE_SHIFT & 3, first >> NUMBER_SHIFT);
     let detail = match first & KIND_BITS {
         0 => Detail::Get(match state {
@@ -280,10 +305,14 @@ mod tests {
             let joined = number % 2 == 1;
             let keyspace = number as u32 * 372;
             assert!(ring.push_time(&place, number as u64 * 1_000));
+            let (key, form) = match number % 3 {
+                0 => (StoredKey::Hash(u64::MAX - number as u64, key.len() as u32 * 3), KeyForm::Hashed),
+                _ => (StoredKey::Raw(key), KeyForm::Raw),
+            };
             let first = operation(keyspace, key, *detail, joined).unwrap();
             assert!(ring.push(&place, first, key));
             let mut items = 0;
-            ring.drain(u64::MAX, |item| {
+            ring.drain(form, u64::MAX, |item| {
                 match items {
                     0 => assert_eq!(item, Item::Time(number as u64 * 1_000)),
                     _ => assert_eq!(item, Item::Operation { joined, keyspace, key, detail: *detail }),
@@ -292,10 +321,12 @@ mod tests {
             });
             assert_eq!((items, ring.used()), (2, 0));
         }
-        assert_eq!(operation(0, &long, Detail::Delete, false), None);
-        assert_eq!(operation(1 << 12, b"key", Detail::Delete, false), None);
-        assert_eq!(operation(0, b"key", Detail::Put(1 << 32), false), None);
-        assert_eq!(operation(0, b"key", Detail::Statement(1), false), None);
+        let key = StoredKey::Raw(b"key");
+        assert_eq!(operation(0, StoredKey::Raw(&long), Detail::Delete, false), None);
+        assert_eq!(operation(0, StoredKey::Hash(1, 1 << 12), Detail::Delete, false), None);
+        assert_eq!(operation(1 << 12, key, Detail::Delete, false), None);
+        assert_eq!(operation(0, key, Detail::Put(1 << 32), false), None);
+        assert_eq!(operation(0, key, Detail::Statement(1), false), None);
     }
 
     /// Goal: a full ring refuses, and has room again when something was taken out; nothing is lost or mixed on the way round. Method: keys
@@ -309,17 +340,19 @@ mod tests {
         for _ in 0..500 {
             loop {
                 let key = key_of(put);
-                let first = operation(0, &key, Detail::Put(put & 0xffff), false).unwrap();
-                if !ring.push(&place, first, &key) {
+                let key = StoredKey::Raw(&key);
+                let first = operation(0, key, Detail::Put(put & 0xffff), false).unwrap();
+                if !ring.push(&place, first, key) {
                     assert!(ring.is_filling(&place) && ring.used() > WORDS as u64 - 8);
                     break;
                 }
                 put += 1;
             }
-            ring.drain(rng.below(WORDS as u64) + 1, |item| {
+            ring.drain(KeyForm::Raw, rng.below(WORDS as u64) + 1, |item| {
                 let key = key_of(taken);
+                let key = StoredKey::Raw(&key);
                 let detail = Detail::Put(taken & 0xffff);
-                assert_eq!(item, Item::Operation { joined: false, keyspace: 0, key: &key, detail });
+                assert_eq!(item, Item::Operation { joined: false, keyspace: 0, key, detail });
                 taken += 1;
             });
         }
@@ -336,19 +369,19 @@ mod tests {
                 let place = Place::new();
                 ring.enter(&place);
                 for number in 0..COUNT {
-                    let key = number.to_le_bytes();
-                    let first = operation(0, &key, Detail::Put(number), false).unwrap();
-                    while !ring.push(&place, first, &key) {
+                    let key = StoredKey::Hash(!number, 8);
+                    let first = operation(0, key, Detail::Put(number), false).unwrap();
+                    while !ring.push(&place, first, key) {
                         thread::yield_now();
                     }
                 }
             });
             let mut expected = 0;
             while expected < COUNT {
-                ring.drain(100, |item| {
-                    let key = expected.to_le_bytes();
+                ring.drain(KeyForm::Hashed, 100, |item| {
+                    let key = StoredKey::Hash(!expected, 8);
                     let detail = Detail::Put(expected);
-                    assert_eq!(item, Item::Operation { joined: false, keyspace: 0, key: &key, detail });
+                    assert_eq!(item, Item::Operation { joined: false, keyspace: 0, key, detail });
                     expected += 1;
                 });
                 thread::yield_now();

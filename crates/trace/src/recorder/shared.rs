@@ -179,7 +179,8 @@ impl Shared {
         true
     }
 
-    /// Records an operation of the thread whose place this is. `end` is its lane's where that is held already.
+    /// Records an operation of the thread whose place this is, unless its key is not in the sample: then false. `end` is its lane's where that
+    /// is held already.
     pub fn put_in(
         &self,
         hot: &Hot,
@@ -188,7 +189,8 @@ impl Shared {
         (joined, keyspace): (bool, u32),
         key: &[u8],
         detail: Detail<'_>,
-    ) {
+    ) -> bool {
+        let Some(key) = self.stored(key) else { return false };
         let operation = ring::operation(keyspace, key, detail, joined);
         let is_in = operation
             .zip(hot.ring.get())
@@ -196,6 +198,7 @@ impl Shared {
         if !is_in {
             self.put_past_ring(local, end, (joined, keyspace), key, detail);
         }
+        true
     }
 
     /// Of what is rare or large, where the ring is full, and where there is none.
@@ -205,7 +208,7 @@ impl Shared {
         local: &Local,
         end: Option<&mut LaneEnd>,
         frame: (bool, u32),
-        key: &[u8],
+        key: StoredKey<'_>,
         detail: Detail<'_>,
     ) {
         let Some(lane) = &local.lane else { return };
@@ -219,7 +222,7 @@ impl Shared {
     /// Takes what is in a lane's ring out of it, so many words at once, and writes what makes a block.
     pub fn drain(&self, lane: &Lane, end: &mut LaneEnd, words_max: u64) {
         let Some(ring) = lane.ring else { return };
-        ring.drain(words_max, |item| match item {
+        ring.drain(self.keys, words_max, |item| match item {
             Item::Time(now_ns) => end.now_ns = now_ns,
             Item::Operation { joined, keyspace, key, detail } => {
                 self.encode(end, (joined, keyspace), key, detail);
@@ -228,23 +231,20 @@ impl Shared {
     }
 
     #[inline]
-    fn encode(&self, end: &mut LaneEnd, (joined, keyspace): (bool, u32), key: &[u8], detail: Detail<'_>) {
-        end.has_of_batch &= joined;
-        let Some(stored) = self.stored(key) else { return };
+    fn encode(&self, end: &mut LaneEnd, frame: (bool, u32), key: StoredKey<'_>, detail: Detail<'_>) {
         let range_end = match detail {
             Detail::DeleteRange { end, .. } => Some(self.stored_end(end)),
             _ => None,
         };
-        end.pending.push(end.now_ns, (end.has_of_batch, keyspace), stored, detail, range_end);
-        end.has_of_batch = true;
+        end.pending.push(end.now_ns, frame, key, detail, range_end);
         if end.pending.is_full() {
             self.write(&mut end.pending);
         }
     }
 
     /// The key as it is kept; `None` for one that is not in the sample.
-    #[inline]
-    fn stored<'a>(&self, key: &'a [u8]) -> Option<StoredKey<'a>> {
+    #[inline(always)]
+    pub fn stored<'a>(&self, key: &'a [u8]) -> Option<StoredKey<'a>> {
         let key = key.get(..key.len().min(KEY_BYTES_MAX))?;
         if self.keys == KeyForm::Raw && self.threshold == u64::MAX {
             return Some(StoredKey::Raw(key));
