@@ -62,6 +62,7 @@ fn accounts() -> TableDef {
         kind: kind.into(),
         nullable: false,
         default: None,
+        identity: None,
     };
     let by = |column| vec![KeyColumn { column, order: Order::default() }];
     TableDef {

@@ -33,7 +33,7 @@ pub use database::{Builder, Database, Durability};
 pub use datum::{Datum, DatumRef, FromDatum};
 pub use error::{Error, Result, Subject};
 pub use outcome::{Column, CommandTag, CopyIn, CopyOut, Outcome, RowView, Rows};
-pub use sequence::Sequence;
+pub use sequence::{Sequence, identity_sequence};
 pub use session::{Notice, TransactionStatus};
 pub use statement::{Statement, StatementKind};
 pub use syntax::{RESERVED_WORDS, quote_ident, split};

@@ -9,7 +9,7 @@ use std::collections::{HashMap, HashSet};
 
 use cairn_table::row::{Order, Type, Value};
 use cairn_table::schema::{ColumnDef, ColumnType, KeyColumn, TableDef};
-use cairn_table::{Durability, Isolation, RowBuf, RowRef, Table, Transaction, View};
+use cairn_table::{Catalog, Durability, Isolation, RowBuf, RowRef, Table, Transaction, View};
 use cairn_vfs::sync::{Arc, Mutex, lock};
 
 use crate::database::Shared;
@@ -131,6 +131,27 @@ pub(crate) fn parse_name(text: &str, schema: &str) -> Name {
     let mut parts = name_parts(text);
     let name = parts.pop().unwrap_or_default();
     (parts.pop().unwrap_or_else(|| schema.to_owned()), name)
+}
+
+/// The sequence that an identity column counts with: its namespace and its own name. `None` for other columns.
+pub fn identity_sequence(def: &TableDef, column: &ColumnDef) -> Option<(String, String)> {
+    column.identity?;
+    let text = column.default.as_deref()?.strip_prefix("nextval('")?.strip_suffix("')")?;
+    Some(parse_name(&text.replace("''", "'"), &def.schema))
+}
+
+/// The identity column that counts with a sequence.
+pub(crate) fn identity_column<'c>(
+    catalog: &'c Catalog,
+    name: &Name,
+) -> Option<(&'c Arc<Table>, &'c ColumnDef)> {
+    let own = |table: &'c Arc<Table>| {
+        let def = table.def();
+        let column =
+            def.columns.iter().find(|column| identity_sequence(def, column).as_ref() == Some(name))?;
+        Some((table, column))
+    };
+    catalog.tables().find_map(own)
 }
 
 impl SessionSequences {
@@ -491,6 +512,7 @@ fn table(transaction: &mut Transaction) -> Result<Arc<Table>> {
         kind: ColumnType::new(kind),
         nullable,
         default: None,
+        identity: None,
     };
     let columns = vec![
         column("schema_name", Type::Text, false),

@@ -59,6 +59,7 @@ fn def() -> TableDef {
         kind: kind.into(),
         nullable: false,
         default: None,
+        identity: None,
     };
     TableDef {
         schema: "public".into(),

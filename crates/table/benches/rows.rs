@@ -18,6 +18,7 @@ fn def(name: &str, indexed: bool) -> TableDef {
         kind: kind.into(),
         nullable: true,
         default: None,
+        identity: None,
     };
     let on = |column| vec![KeyColumn { column, order: Order::default() }];
     let index = IndexDef {

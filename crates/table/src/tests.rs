@@ -38,6 +38,7 @@ fn def(name: &str) -> TableDef {
         kind: Type::Int.into(),
         nullable: true,
         default: None,
+        identity: None,
     };
     TableDef {
         schema: "public".to_owned(),

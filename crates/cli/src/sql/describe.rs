@@ -93,7 +93,10 @@ pub fn describe(out: &mut Sink, connection: &mut Connection, name: &str) -> Resu
     out.line(format_args!("Table \"{}.{}\"", def.schema, def.name))?;
     let rows = def.columns.iter().map(|column| {
         let nullable = if column.nullable { "" } else { "not null" };
-        let default = column.default.clone().unwrap_or_default();
+        let default = match column.identity {
+            Some(identity) => format!("generated {identity} as identity").to_lowercase(),
+            None => column.default.clone().unwrap_or_default(),
+        };
         vec![column.name.clone(), column.kind.to_string(), nullable.to_owned(), default]
     });
     Grid::print(out, &["Column", "Type", "Nullable", "Default"], rows.collect())?;
@@ -150,9 +153,10 @@ fn referenced_by(catalog: &Catalog, id: u32) -> Vec<String> {
 /// Statements that make the tables, indexes and views whose names fit a pattern.
 pub fn schema(out: &mut Sink, connection: &mut Connection, pattern: Option<&str>) -> Result<()> {
     let catalog = catalog(connection)?;
+    let sequences = connection.sequences()?;
     for table in tables_of(&catalog).filter(|table| fits(&table.def().name, pattern)) {
         let def = table.def();
-        out.line(schema::create_table(&catalog, def, true))?;
+        out.line(schema::create_table(&catalog, def, true, &sequences))?;
         for index in def.indexes.iter().filter(|index| !index.is_constraint) {
             out.line(schema::create_index(def, index))?;
         }

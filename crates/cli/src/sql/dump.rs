@@ -1,8 +1,10 @@
 //! A database as statements that make it again.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
-use cairn_sql::{Connection, Sequence, quote_ident};
+use cairn_sql::{Connection, Sequence, identity_sequence, quote_ident};
+use cairn_table::schema::Identity;
 use cairn_table::{Catalog, Table};
 
 use crate::error::Result;
@@ -32,20 +34,24 @@ fn write(out: &mut Sink, connection: &mut Connection, pattern: Option<&str>) -> 
     let catalog = catalog(connection)?;
     let tables: Vec<&Arc<Table>> =
         tables_of(&catalog).filter(|table| fits(&table.def().name, pattern)).collect();
-    let sequences = connection.sequences()?;
-    let sequences: Vec<_> = sequences.iter().filter(|(_, sequence)| belongs(sequence, pattern)).collect();
+    let all = connection.sequences()?;
+    let identities: HashSet<(String, String)> = tables_of(&catalog)
+        .map(|table| table.def())
+        .flat_map(|def| def.columns.iter().filter_map(|column| identity_sequence(def, column)))
+        .collect();
+    let sequences: Vec<_> = all.iter().filter(|(_, sequence)| belongs(sequence, pattern)).collect();
     out.line("BEGIN;")?;
     if pattern.is_none() {
         for schema in catalog.schemas().filter(|schema| *schema != "public" && is_users(schema)) {
             out.line(format_args!("CREATE SCHEMA {};", quote_ident(schema)))?;
         }
     }
-    // Before the tables, whose defaults count with them.
-    for (place, sequence) in &sequences {
+    // Before the tables, whose defaults count with them. Identity columns bring theirs.
+    for (place, sequence) in sequences.iter().filter(|(place, _)| !identities.contains(place)) {
         out.line(schema::create_sequence(place, sequence))?;
     }
     for table in &tables {
-        out.line(schema::create_table(&catalog, table.def(), false))?;
+        out.line(schema::create_table(&catalog, table.def(), false, &all))?;
     }
     let mut count = 0;
     for table in &tables {
@@ -58,7 +64,7 @@ fn write(out: &mut Sink, connection: &mut Connection, pattern: Option<&str>) -> 
         out.line(schema::create_view(view))?;
     }
     for (place, sequence) in &sequences {
-        out.line(schema::set_sequence(place, sequence))?;
+        out.line(schema::set_sequence(place, sequence, identities.contains(place)))?;
     }
     out.line("COMMIT;")?;
     Ok(count)
@@ -75,12 +81,14 @@ fn belongs(sequence: &Sequence, pattern: Option<&str>) -> bool {
 fn rows(out: &mut Sink, connection: &mut Connection, table: &Table) -> Result<u64> {
     let def = table.def();
     let table = qualified(&def.schema, &def.name);
+    let is_always = def.columns.iter().any(|column| column.identity == Some(Identity::Always));
+    let values = if is_always { "OVERRIDING SYSTEM VALUE VALUES" } else { "VALUES" };
     let mut rows = connection.query(&format!("SELECT * FROM {table}"), &[])?;
     let mut count = 0;
     while let Some(row) = rows.next()? {
         out.text(&match count % ROWS_PER_INSERT {
-            0 if count > 0 => format!(";\nINSERT INTO {table} VALUES\n"),
-            0 => format!("INSERT INTO {table} VALUES\n"),
+            0 if count > 0 => format!(";\nINSERT INTO {table} {values}\n"),
+            0 => format!("INSERT INTO {table} {values}\n"),
             _ => ",\n".to_owned(),
         })?;
         let values: Vec<String> = (0..row.len()).map(|at| literal::value(row.get(at))).collect();

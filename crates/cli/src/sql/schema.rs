@@ -1,8 +1,8 @@
 //! Tables, indexes and views as the statements that make them.
 
-use cairn_sql::{Sequence, quote_ident};
+use cairn_sql::{Sequence, identity_sequence, quote_ident};
 use cairn_table::Catalog;
-use cairn_table::schema::{ForeignKeyDef, IndexDef, KeyColumn, Referential, TableDef, ViewDef};
+use cairn_table::schema::{ColumnDef, ForeignKeyDef, IndexDef, KeyColumn, Referential, TableDef, ViewDef};
 
 use super::literal::{qualified, text};
 
@@ -27,13 +27,29 @@ pub fn key(def: &TableDef, key: &[KeyColumn]) -> String {
     key.iter().map(column).collect::<Vec<_>>().join(", ")
 }
 
-/// CREATE TABLE, without references to other tables unless `has_references`.
-pub fn create_table(catalog: &Catalog, def: &TableDef, has_references: bool) -> String {
+/// A sequence with its namespace and its own name.
+pub type Named = ((String, String), Sequence);
+
+/// What a column has by itself: an identity with its sequence, or a default.
+fn default(def: &TableDef, column: &ColumnDef, sequences: &[Named]) -> String {
+    let own = identity_sequence(def, column);
+    if let (Some(identity), Some(own)) = (column.identity, own) {
+        let found = sequences.iter().find(|(place, _)| *place == own);
+        let options = found.map_or_else(String::new, |((schema, name), is)| {
+            format!(" (SEQUENCE NAME {} {})", qualified(schema, name), options(is))
+        });
+        return format!(" GENERATED {identity} AS IDENTITY{options}");
+    }
+    column.default.as_ref().map(|text| format!(" DEFAULT {text}")).unwrap_or_default()
+}
+
+/// CREATE TABLE, without references to other tables unless `has_references`. Those of the sequences that are identity columns' are made with their tables.
+pub fn create_table(catalog: &Catalog, def: &TableDef, has_references: bool, sequences: &[Named]) -> String {
     let mut parts: Vec<String> = def
         .columns
         .iter()
         .map(|column| {
-            let default = column.default.as_ref().map(|text| format!(" DEFAULT {text}")).unwrap_or_default();
+            let default = default(def, column, sequences);
             let not_null = if column.nullable { "" } else { " NOT NULL" };
             format!("{} {}{default}{not_null}", quote_ident(&column.name), column.kind)
         })
@@ -106,23 +122,25 @@ pub fn create_view(view: &ViewDef) -> String {
     format!("CREATE VIEW {}{columns} AS {};", qualified(&view.schema, &view.name), view.query)
 }
 
-/// CREATE SEQUENCE.
-pub fn create_sequence((schema, sequence): &(String, String), is: &Sequence) -> String {
+/// How a sequence counts.
+fn options(is: &Sequence) -> String {
     let cycle = if is.cycles { " CYCLE" } else { "" };
     format!(
-        "CREATE SEQUENCE {} INCREMENT BY {} MINVALUE {} MAXVALUE {} START WITH {}{cycle};",
-        qualified(schema, sequence),
-        is.increment,
-        is.minimum,
-        is.maximum,
-        is.start
+        "INCREMENT BY {} MINVALUE {} MAXVALUE {} START WITH {}{cycle}",
+        is.increment, is.minimum, is.maximum, is.start
     )
 }
 
-/// Where a sequence goes on, and the column that it goes with.
-pub fn set_sequence((schema, sequence): &(String, String), is: &Sequence) -> String {
+/// CREATE SEQUENCE.
+pub fn create_sequence((schema, sequence): &(String, String), is: &Sequence) -> String {
+    format!("CREATE SEQUENCE {} {};", qualified(schema, sequence), options(is))
+}
+
+/// Where a sequence goes on, and the column that it goes with unless that has made it.
+pub fn set_sequence((schema, sequence): &(String, String), is: &Sequence, is_identity: bool) -> String {
     let place = qualified(schema, sequence);
-    let owner = match is.owner.as_deref().and_then(|owner| owner.split_once('.')) {
+    let owner = is.owner.as_deref().filter(|_| !is_identity);
+    let owner = match owner.and_then(|owner| owner.split_once('.')) {
         Some((table, column)) => {
             format!("ALTER SEQUENCE {place} OWNED BY {}.{};\n", qualified(schema, table), quote_ident(column))
         }

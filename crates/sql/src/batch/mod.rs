@@ -8,7 +8,7 @@ mod schema;
 pub(crate) use blocks::array_of;
 pub(crate) use builder::Columns;
 pub(crate) use reader::{BatchReader, conform};
-pub(crate) use schema::{data_type, element_of, field, kind_of, schema_of};
+pub(crate) use schema::{as_json, data_type, element_of, field, kind_of, schema_of};
 
 use arrow::error::ArrowError;
 

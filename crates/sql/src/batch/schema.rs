@@ -53,6 +53,11 @@ pub(crate) fn field(name: &str, kind: &ColumnType, nullable: bool) -> Field {
     field.with_metadata(HashMap::from([(KIND.to_owned(), more)]))
 }
 
+/// A field of texts that are JSON.
+pub(crate) fn as_json(field: Field) -> Field {
+    field.with_metadata(HashMap::from([(KIND.to_owned(), "json".to_owned())]))
+}
+
 /// The schema of result columns.
 pub(crate) fn schema_of(columns: &[Column]) -> SchemaRef {
     let fields: Vec<Field> = columns.iter().map(|column| field(&column.name, &column.kind, true)).collect();

@@ -13,17 +13,19 @@ use datafusion::sql::sqlparser::ast::{
 
 use super::constraints::{Constraints, column_of};
 use super::dependents::Relation;
+use super::identity::check_identity;
 use crate::datum::{Datum, DatumRef};
 use crate::direct::{Checks, default_of};
 use crate::error::{Error, Result, Subject};
 use crate::expr::{Cells, Compiler, Env, Node, Scope, assign};
 use crate::outcome::CommandTag;
+use crate::sequence::identity_sequence;
 use crate::session::Session;
 use crate::sqlstate::{
     CHECK_VIOLATION, DEPENDENT_OBJECTS_STILL_EXIST, DUPLICATE_COLUMN, FOREIGN_KEY_VIOLATION,
     INVALID_TABLE_DEFINITION, UNDEFINED_COLUMN, UNDEFINED_OBJECT,
 };
-use crate::syntax::{expression, ident, qualified};
+use crate::syntax::{IdentityChange, column_type, expression, ident, qualified};
 
 impl Session {
     pub(super) fn alter_table(&mut self, alter: &ast::AlterTable) -> Result<CommandTag> {
@@ -68,6 +70,7 @@ impl Session {
                 self.is_taken(&table.def().schema, &name, false)?;
                 let mut def = table.def().clone();
                 def.name = name;
+                self.move_sequences(table.def(), &def)?;
                 self.keeping_views(|session| session.redefine(table, def))
             }
             A::AlterColumn { column_name, op } => self.alter_column(table, column_name, op),
@@ -120,11 +123,7 @@ impl Session {
             id: Some(table.id()),
         };
         constraints.add_column(column, &mut sequences)?;
-        let shared = Arc::clone(&self.shared);
-        for (name, sequence) in sequences {
-            let (transaction, context) = self.parts()?;
-            context.sequences.create(&shared, transaction, &name, sequence)?;
-        }
+        self.make_sequences(sequences)?;
         let Some(added) = def.columns.last() else { return Ok(Arc::clone(table)) };
         let node = default_of(added)?;
         if node.is_volatile() && self.has_rows(table)? {
@@ -291,6 +290,7 @@ impl Session {
         if let Some(column) = def.columns.get_mut(at) {
             column.name = new_name;
         }
+        self.move_sequences(table.def(), &def)?;
         self.redefine(table, def)
     }
 
@@ -302,7 +302,12 @@ impl Session {
     ) -> Result<Arc<Table>> {
         let mut def = table.def().clone();
         let at = column_of(&def, name)?;
+        if let Some(change) = IdentityChange::of(op)? {
+            return self.alter_identity(table, at, change);
+        }
+        let relation = def.name.clone();
         let Some(column) = def.columns.get_mut(at) else { return Ok(Arc::clone(table)) };
+        check_identity(&relation, column, op)?;
         match op {
             AlterColumnOperation::SetNotNull => column.nullable = false,
             AlterColumnOperation::DropNotNull => {
@@ -318,12 +323,14 @@ impl Session {
             }
             AlterColumnOperation::DropDefault => column.default = None,
             AlterColumnOperation::SetDataType { data_type, using, .. } => {
-                let kind = crate::syntax::column_type(data_type)?;
-                return self.keeping_views(|session| session.retype(table, at, kind, using.as_ref()));
+                let (old, new) = (column.kind.kind, column_type(data_type)?);
+                let (kind, own) = (new.kind, identity_sequence(table.def(), column));
+                let table = self.keeping_views(|session| session.retype(table, at, new, using.as_ref()))?;
+                own.map_or(Ok(()), |name| self.retype_sequence(&name, old, kind))?;
+                return Ok(table);
             }
-            AlterColumnOperation::AddGenerated { .. } => {
-                return Err(Error::unsupported("ALTER COLUMN ADD GENERATED"));
-            }
+            // Has been seen to.
+            AlterColumnOperation::AddGenerated { .. } => {}
         }
         self.redefine(table, def)
     }

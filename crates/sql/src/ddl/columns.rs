@@ -1,17 +1,18 @@
 //! Columns of tables.
 
 use cairn_table::row::Order;
-use cairn_table::schema::{ColumnDef, KeyColumn};
-use datafusion::sql::sqlparser::ast::{
-    self, ColumnOption, Expr, GeneratedAs, SequenceOptions, UnaryOperator, Value,
-};
+use cairn_table::schema::{ColumnDef, ColumnType, Identity, KeyColumn};
+use datafusion::sql::sqlparser::ast::{self, ColumnOption, Expr, SequenceOptions, UnaryOperator, Value};
 
 use super::constraints::{Constraints, check_characteristics};
 use crate::direct::default_of;
 use crate::error::{Error, Result};
-use crate::sequence::{Name, Sequence};
-use crate::sqlstate::{DUPLICATE_COLUMN, SYNTAX_ERROR};
-use crate::syntax::{column_type, ident, is_serial};
+use crate::sequence::{Name, Sequence, parse_name};
+use crate::sqlstate::{
+    DUPLICATE_COLUMN, DUPLICATE_TABLE, INVALID_PARAMETER_VALUE, OBJECT_NOT_IN_PREREQUISITE_STATE,
+    SYNTAX_ERROR,
+};
+use crate::syntax::{column_type, ident, is_serial, kind_of, sequence_name};
 
 /// A sequence that a column brings with it.
 pub(super) type OwnSequence = (Name, Sequence);
@@ -27,24 +28,25 @@ impl Constraints<'_> {
         }
         let kind = column_type(&column.data_type)?;
         let at = self.def.columns.len();
-        let mut def = ColumnDef { name: name.clone(), kind, nullable: true, default: None };
+        let mut def = ColumnDef { name: name.clone(), kind, nullable: true, default: None, identity: None };
         if is_serial(&column.data_type) {
-            self.counts(&mut def, None, sequences)?;
+            self.counts(&mut def, &[], sequences)?;
         }
         for option in &column.options {
             match &option.option {
                 ColumnOption::NotNull => def.nullable = false,
+                ColumnOption::Default(_) if def.identity.is_some() => {
+                    return Err(self.twice("both default and identity specified", &def));
+                }
                 ColumnOption::Default(expr) => def.default = Some(expr.to_string()),
-                ColumnOption::Generated {
-                    generated_as: GeneratedAs::Always | GeneratedAs::ByDefault,
-                    sequence_options,
-                    generation_expr: None,
-                    ..
-                } => {
-                    self.counts(&mut def, sequence_options.as_deref(), sequences)?;
+                ColumnOption::Generated { generated_as, sequence_options, generation_expr: None, .. } => {
+                    let identity =
+                        kind_of(generated_as).ok_or_else(|| Error::unsupported("a generated column"))?;
+                    let options = sequence_options.as_deref().unwrap_or_default();
+                    self.identity(&mut def, identity, options, sequences)?;
                 }
                 ColumnOption::Identity(_) | ColumnOption::DialectSpecific(_) => {
-                    self.counts(&mut def, None, sequences)?
+                    self.counts(&mut def, &[], sequences)?
                 }
                 ColumnOption::Generated { .. } | ColumnOption::Materialized(_) => {
                     return Err(Error::unsupported("a generated column"));
@@ -85,28 +87,81 @@ impl Constraints<'_> {
         }
     }
 
+    /// What is wrong with a column that has two things of which it may have one.
+    fn twice(&self, what: &str, column: &ColumnDef) -> Error {
+        let what = format!("{what} for column \"{}\" of table \"{}\"", column.name, self.def.name);
+        Error::new(SYNTAX_ERROR, what)
+    }
+
+    /// Makes a column an identity column.
+    ///
+    /// Errors: 42601 where it is one, or has a default; 22023 for one of no whole numbers; those of its sequence.
+    pub fn identity(
+        &mut self,
+        column: &mut ColumnDef,
+        identity: Identity,
+        options: &[SequenceOptions],
+        sequences: &mut Vec<OwnSequence>,
+    ) -> Result<()> {
+        if column.identity.is_some() {
+            return Err(self.twice("multiple identity specifications", column));
+        }
+        if column.default.is_some() {
+            return Err(self.twice("both default and identity specified", column));
+        }
+        check_identity_type(&column.kind)?;
+        self.counts(column, options, sequences)?;
+        column.identity = Some(identity);
+        Ok(())
+    }
+
     /// Makes a column one that counts.
     fn counts(
         &mut self,
         column: &mut ColumnDef,
-        options: Option<&[SequenceOptions]>,
+        options: &[SequenceOptions],
         sequences: &mut Vec<OwnSequence>,
     ) -> Result<()> {
-        let base = format!("{}_{}_seq", self.def.name, column.name);
         let taken = |name: &str| {
             sequences.iter().any(|((_, other), _)| other == name)
                 // That of a table which has another name by now still has its own.
                 || self.sequences.iter().any(|(schema, other)| *schema == self.def.schema && other == name)
                 || self.catalog.has_name(&self.def.schema, name)
         };
-        let name = super::free_name(base, taken);
+        let name = match sequence_name(options) {
+            None => super::free_name(format!("{}_{}_seq", self.def.name, column.name), taken),
+            Some(text) => {
+                let (schema, name) = parse_name(text, &self.def.schema);
+                if schema != self.def.schema {
+                    let what = "sequence must be in same schema as table it is linked to";
+                    return Err(Error::new(OBJECT_NOT_IN_PREREQUISITE_STATE, what));
+                }
+                if taken(&name) {
+                    return Err(Error::new(DUPLICATE_TABLE, format!("relation \"{name}\" already exists")));
+                }
+                name
+            }
+        };
         let owner = format!("{}.{}", self.def.name, column.name);
         let mut sequence = Sequence::of(column.kind.kind, Some(owner));
-        apply(&mut sequence, options.unwrap_or_default())?;
+        apply(&mut sequence, options)?;
         column.nullable = false;
         column.default = Some(default_text(&self.def.schema, &name));
         sequences.push(((self.def.schema.clone(), name), sequence));
         Ok(())
+    }
+}
+
+/// Sees that a column of this type may be an identity column.
+///
+/// Errors: 22023.
+pub(super) fn check_identity_type(kind: &ColumnType) -> Result<()> {
+    match kind.kind.is_integer() {
+        true => Ok(()),
+        false => {
+            let what = "identity column type must be smallint, integer, or bigint";
+            Err(Error::new(INVALID_PARAMETER_VALUE, what))
+        }
     }
 }
 
@@ -142,7 +197,7 @@ pub(super) fn apply(sequence: &mut Sequence, options: &[SequenceOptions]) -> Res
         }
     }
     if sequence.increment == 0 {
-        return Err(Error::new(crate::sqlstate::INVALID_PARAMETER_VALUE, "INCREMENT must not be zero"));
+        return Err(Error::new(INVALID_PARAMETER_VALUE, "INCREMENT must not be zero"));
     }
     if sequence.increment < 0 {
         (sequence.minimum, sequence.maximum) = (i64::MIN, -1);
@@ -155,7 +210,7 @@ pub(super) fn apply(sequence: &mut Sequence, options: &[SequenceOptions]) -> Res
         || !(sequence.minimum..=sequence.maximum).contains(&sequence.start)
     {
         let what = format!("START value ({}) cannot be outside MINVALUE and MAXVALUE", sequence.start);
-        return Err(Error::new(crate::sqlstate::INVALID_PARAMETER_VALUE, what));
+        return Err(Error::new(INVALID_PARAMETER_VALUE, what));
     }
     sequence.next = Some(sequence.start);
     Ok(())

@@ -83,7 +83,9 @@ impl Session {
             let with_defaults = matches!(like.defaults, Some(ast::CreateTableLikeDefaults::Including));
             let columns = self.table_named(&like.name)?.def().columns.clone();
             def.columns.extend(columns.into_iter().map(|mut column| {
-                column.default = column.default.filter(|_| with_defaults);
+                // A sequence of its own is not copied, nor shared.
+                let is_identity = column.identity.take().is_some();
+                column.default = column.default.filter(|_| with_defaults && !is_identity);
                 column
             }));
         }
@@ -112,13 +114,19 @@ impl Session {
 
     fn make(&mut self, def: TableDef, sequences: Vec<OwnSequence>) -> Result<Arc<Table>> {
         Checks::new(&def)?;
+        let table = self.transaction()?.create_table(def)?;
+        self.make_sequences(sequences)?;
+        Ok(table)
+    }
+
+    /// Makes the sequences that columns bring with them.
+    pub(super) fn make_sequences(&mut self, sequences: Vec<OwnSequence>) -> Result<()> {
         let shared = Arc::clone(&self.shared);
         let (transaction, context) = self.parts()?;
-        let table = transaction.create_table(def)?;
         for (name, sequence) in sequences {
             context.sequences.create(&shared, transaction, &name, sequence)?;
         }
-        Ok(table)
+        Ok(())
     }
 
     fn create_table_as(
@@ -141,7 +149,13 @@ impl Session {
                 let what = format!("column \"{name}\" specified more than once");
                 return Err(Error::new(crate::sqlstate::DUPLICATE_COLUMN, what));
             }
-            def.columns.push(ColumnDef { name, kind: column.kind.clone(), nullable: true, default: None });
+            def.columns.push(ColumnDef {
+                name,
+                kind: column.kind.clone(),
+                nullable: true,
+                default: None,
+                identity: None,
+            });
         }
         if def.columns.is_empty() {
             return Err(Error::new(INVALID_TABLE_DEFINITION, "a table needs a column"));
@@ -255,6 +269,9 @@ impl Session {
         owner: Option<Option<&ObjectName>>,
     ) -> Result<CommandTag> {
         let name = self.place_of(name)?;
+        if owner.is_some() {
+            self.check_is_free(&name)?;
+        }
         let owner = match owner {
             Some(Some(column)) => Some(Some(self.owner_of(&name.0, column)?)),
             Some(None) => Some(None),

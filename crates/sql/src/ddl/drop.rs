@@ -200,6 +200,7 @@ impl Session {
         let name = (schema, given.name.clone());
         let found = all_sequences(self.transaction()?.view())?.into_iter().find(|(other, _)| *other == name);
         let Some((_, sequence)) = found else { return self.missing("sequence", &given, may_miss) };
+        self.check_is_unused(&name)?;
         if let Some(owner) = sequence.owner.filter(|_| !cascade) {
             let what = format!("cannot drop sequence {given} because other objects depend on it");
             let detail = format!("default value for column {owner} depends on sequence {given}");

@@ -7,6 +7,7 @@ mod constraints;
 mod create;
 mod dependents;
 mod drop;
+mod identity;
 mod index;
 mod retype;
 mod statements;

@@ -6,6 +6,7 @@ use datafusion::sql::sqlparser::ast::{
 };
 
 use super::Binder;
+use super::identity::may_update;
 use super::row::default_of;
 use super::source::column_of;
 use crate::error::Error;
@@ -118,7 +119,10 @@ pub(crate) fn sets(
         }
         let node = match value {
             Expr::Identifier(name) if is_default(name) => default_of(column)?,
-            value => binder.compiler(scope).assignment(value, &column.name, &column.kind)?,
+            value => {
+                may_update(column)?;
+                binder.compiler(scope).assignment(value, &column.name, &column.kind)?
+            }
         };
         sets.push((at, node));
         Ok(())

@@ -1,12 +1,13 @@
 //! INSERT.
 
 use cairn_table::row::Value;
-use cairn_table::schema::ColumnDef;
+use cairn_table::schema::{ColumnDef, TableDef};
 use cairn_table::{BulkLoad, RowBuf, Table, Transaction};
 use cairn_vfs::sync::Arc;
 use datafusion::sql::sqlparser::ast::{self, Expr, OnInsert, SetExpr, TableObject};
 
 use super::arbiter::{Conflict, ConflictUpdate, is_default};
+use super::identity::{is_ignored, may_insert};
 use super::row::default_of;
 use super::source::column_of;
 use super::{Assigned, Binder, Checks, Returning};
@@ -15,7 +16,7 @@ use crate::error::{Error, Result};
 use crate::expr::{Cells, Context, Env, Failure, Node, Scope, Val};
 use crate::outcome::Column;
 use crate::sqlstate::{CARDINALITY_VIOLATION, DUPLICATE_COLUMN, SYNTAX_ERROR};
-use crate::syntax::ident;
+use crate::syntax::{Overriding, ident};
 
 /// A compiled INSERT.
 #[derive(Debug)]
@@ -23,6 +24,10 @@ pub(crate) struct Insert {
     pub table: Arc<Table>,
     /// The columns that values are given for.
     pub columns: Vec<usize>,
+    /// Of all columns: which of the values that are given each takes, `None` for its default.
+    takes: Vec<Option<usize>>,
+    /// What is said of values for identity columns.
+    pub overriding: Overriding,
     /// Of all columns: what those become that no values are given for.
     defaults: Vec<Node>,
     /// VALUES, each row with a value for all of the table's columns. `None` when the rows come from a query.
@@ -51,6 +56,7 @@ impl Insert {
         let table = binder.target(name)?;
         let alias = insert.table_alias.as_ref().map(|alias| ident(&alias.alias));
         let columns = columns(insert, &table)?;
+        let overriding = Overriding::of(insert);
         let def = table.def();
         let defaults = def.columns.iter().map(default_of).collect::<Result<Vec<_>>>()?;
         let rows = match insert.source.as_deref() {
@@ -59,7 +65,8 @@ impl Insert {
                 SetExpr::Values(values)
                     if query.with.is_none() && query.order_by.is_none() && query.limit_clause.is_none() =>
                 {
-                    rows(values, &table, &columns, &defaults, insert.columns.is_empty(), binder)?
+                    let into = Target { table: &table, columns: &columns, overriding };
+                    rows(values, into, &defaults, insert.columns.is_empty(), binder)?
                 }
                 _ => None,
             },
@@ -72,7 +79,27 @@ impl Insert {
         let scope = Scope::of_table(&table, alias.as_deref());
         let (returning, results) = Returning::plan(insert.returning.as_deref(), &scope, &table, binder)?;
         let checks = Checks::new(def)?;
-        Ok((Insert { columns, defaults, rows, checks, conflict, returning, table }, results))
+        let takes = taken(def, &columns);
+        let plan = Insert { columns, takes, overriding, defaults, rows, checks, conflict, returning, table };
+        Ok((plan, results))
+    }
+
+    /// Makes it one whose rows come from a query of so many columns. In VALUES it has been seen which values identity columns are given.
+    ///
+    /// Errors: 428C9.
+    pub fn fed(&mut self, given: usize, is_values: bool) -> Result<()> {
+        self.columns.truncate(given);
+        let def = self.table.def();
+        self.takes = taken(def, &self.columns);
+        for (column, takes) in def.columns.iter().zip(&mut self.takes).filter(|(_, takes)| takes.is_some()) {
+            if !is_values {
+                may_insert(column, self.overriding)?;
+            }
+            if is_ignored(column, self.overriding) {
+                *takes = None;
+            }
+        }
+        Ok(())
     }
 
     /// The table as the transaction has it: who has emptied it within the transaction has given it other trees.
@@ -80,6 +107,11 @@ impl Insert {
         let now = transaction.view().catalog().table_by_id(self.table.id()).cloned();
         now.unwrap_or_else(|| Arc::clone(&self.table))
     }
+}
+
+/// Of all columns: the place among those that are given.
+fn taken(def: &TableDef, columns: &[usize]) -> Vec<Option<usize>> {
+    (0..def.columns.len()).map(|at| columns.iter().position(|&column| column == at)).collect()
 }
 
 fn columns(insert: &ast::Insert, table: &Table) -> Result<Vec<usize>> {
@@ -101,11 +133,18 @@ fn columns(insert: &ast::Insert, table: &Table) -> Result<Vec<usize>> {
     Ok(columns)
 }
 
+/// What rows of VALUES go into.
+#[derive(Clone, Copy)]
+struct Target<'a> {
+    table: &'a Table,
+    columns: &'a [usize],
+    overriding: Overriding,
+}
+
 /// The rows of VALUES; `None` when one has an expression that only queries can compute.
 fn rows(
     values: &ast::Values,
-    table: &Table,
-    columns: &[usize],
+    Target { table, columns, overriding }: Target<'_>,
     defaults: &[Node],
     fewer_allowed: bool,
     binder: &mut Binder<'_>,
@@ -124,13 +163,15 @@ fn rows(
             let (Some(column), Some(place)) = (table.def().columns.get(at), row.get_mut(at)) else {
                 continue;
             };
-            match expr {
-                Expr::Identifier(name) if is_default(name) => {}
-                expr => match binder.compiler(&scope).assignment(expr, &column.name, &column.kind) {
-                    Ok(node) => *place = node,
-                    Err(Failure::Unknown) => return Ok(None),
-                    Err(error) => return Err(error),
-                },
+            if matches!(expr, Expr::Identifier(name) if is_default(name)) {
+                continue;
+            }
+            may_insert(column, overriding)?;
+            match binder.compiler(&scope).assignment(expr, &column.name, &column.kind) {
+                Ok(_) if is_ignored(column, overriding) => {}
+                Ok(node) => *place = node,
+                Err(Failure::Unknown) => return Ok(None),
+                Err(error) => return Err(error),
             }
         }
         rows.push(row);
@@ -227,14 +268,9 @@ impl<'a> InsertRun<'a> {
         let env = Env::new(Cells::None, self.params, self.context);
         let def = insert.table.def();
         let mut row = Assigned(Vec::with_capacity(def.columns.len()));
-        for (at, (column, default)) in def.columns.iter().zip(&insert.defaults).enumerate() {
-            // Most of the time all columns are named, in their order.
-            let place = match insert.columns.get(at) {
-                Some(&column) if column == at => Some(at),
-                _ => insert.columns.iter().position(|&column| column == at),
-            };
-            let value = match place {
-                Some(place) => Val::Ref(given(place)),
+        for ((column, default), takes) in def.columns.iter().zip(&insert.defaults).zip(&insert.takes) {
+            let value = match takes {
+                Some(place) => Val::Ref(given(*place)),
                 None => default.eval(&env)?,
             };
             row.push(value, column)?;

@@ -6,6 +6,7 @@ mod arbiter;
 mod columnar;
 mod cursor;
 mod grouped;
+mod identity;
 mod insert;
 mod join;
 mod leaf_rows;
@@ -25,6 +26,7 @@ pub(crate) use columnar::{
 };
 pub(crate) use cursor::Cursor;
 pub(crate) use grouped::{Grouped, cells};
+pub(crate) use identity::{is_ignored, may_insert, may_update};
 pub(crate) use insert::{Insert, InsertRun};
 pub(crate) use join::{JoinCursor, Level};
 pub(crate) use leaf_rows::LeafRows;

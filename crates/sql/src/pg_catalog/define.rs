@@ -1,7 +1,7 @@
 //! Definitions of things as SQL, in PostgreSQL's words.
 
 use cairn_table::row::Type;
-use cairn_table::schema::{ColumnType, IndexDef, KeyColumn, Referential, TableDef};
+use cairn_table::schema::{ColumnDef, ColumnType, IndexDef, KeyColumn, Referential, TableDef};
 use cairn_table::{Catalog, Table};
 
 use super::oids;
@@ -73,12 +73,13 @@ pub(super) fn format_type(oid: i64, modifier: Option<i64>) -> String {
     format!("{name}{limits}{after}")
 }
 
-/// A column's default. PostgreSQL prints which sequence one counts with as a `regclass`, and clients look for that.
-pub(super) fn default(text: &str) -> String {
-    match text.strip_prefix("nextval('").and_then(|rest| rest.strip_suffix("')")) {
+/// A column's default; identity columns have none. PostgreSQL prints which sequence one counts with as a `regclass`, and clients look for that.
+pub(super) fn default_of(column: &ColumnDef) -> Option<String> {
+    let text = column.default.as_deref().filter(|_| column.identity.is_none())?;
+    Some(match text.strip_prefix("nextval('").and_then(|rest| rest.strip_suffix("')")) {
         Some(sequence) => format!("nextval('{sequence}'::regclass)"),
         None => text.to_owned(),
-    }
+    })
 }
 
 /// A table's name, with its namespace if it is not found without.

@@ -3,11 +3,12 @@
 use std::hash::{Hash, Hasher};
 
 use arrow::array::ArrayRef;
-use arrow::datatypes::DataType;
+use arrow::datatypes::{DataType, Field, FieldRef};
 use cairn_vfs::sync::Arc;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::{
-    ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, TypeSignature, Volatility,
+    ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, TypeSignature,
+    Volatility,
 };
 
 use super::cell::{Cell, Shape, array, cells};
@@ -15,10 +16,14 @@ use super::facts::SettingChange;
 use super::lookup::{class, class_name, class_oid, type_oid};
 use super::relations::{data_type, type_by_oid};
 use super::{World, define, oids, sequences};
+use crate::batch::as_json;
 use crate::error::Error;
 use crate::query::external;
 use crate::sqlstate::{UNDEFINED_COLUMN, UNDEFINED_OBJECT, UNDEFINED_TABLE};
 use crate::syntax::quote_ident;
+
+/// A text that is JSON, for who asks of which type a column is.
+pub(super) const JSON: &str = "cairn_json";
 
 type Body = fn(&World, &[Cell]) -> Result<Cell>;
 
@@ -57,6 +62,11 @@ impl ScalarUDFImpl for Function {
 
     fn return_type(&self, _: &[DataType]) -> Result<DataType> {
         Ok(data_type(self.result))
+    }
+
+    fn return_field_from_args(&self, _: ReturnFieldArgs<'_>) -> Result<FieldRef> {
+        let field = Field::new(self.name, data_type(self.result), true);
+        Ok(Arc::new(if self.name == JSON { as_json(field) } else { field }))
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
@@ -155,6 +165,13 @@ const FUNCTIONS: &[(&str, Shape, Body)] = &[
     ("pg_get_statisticsobjdef", Shape::Text, nothing),
     ("pg_get_statisticsobjdef_columns", Shape::Text, nothing),
     ("pg_get_serial_sequence", Shape::Text, serial_sequence),
+    ("cairn_sequence_number", Shape::Big, |world, args| {
+        let column = text(args, 1).unwrap_or_default();
+        Ok(int(args, 0).and_then(|oid| sequences::number(&world.facts, oid, &column)).into())
+    }),
+    ("cairn_sequence_cycles", Shape::Bool, |world, args| {
+        Ok(int(args, 0).and_then(|oid| sequences::cycles(&world.facts, oid)).into())
+    }),
     ("pg_tablespace_location", Shape::Text, |_, _| Ok("".into())),
     ("pg_relation_is_publishable", Shape::Bool, |_, _| Ok(true.into())),
     ("obj_description", Shape::Text, nothing),
@@ -243,6 +260,7 @@ const FUNCTIONS: &[(&str, Shape, Body)] = &[
     ("array_upper", Shape::Int, |_, args| Ok(length(args).filter(|count| *count > 0).into())),
     ("array_lower", Shape::Int, |_, args| Ok(length(args).filter(|count| *count > 0).map(|_| 1_i64).into())),
     ("json_build_object", Shape::Text, |_, args| Ok(object(args).into())),
+    (JSON, Shape::Text, |_, args| Ok(text(args, 0).into())),
     ("pg_my_temp_schema", Shape::Big, |_, _| Ok(0.into())),
     ("pg_is_other_temp_schema", Shape::Bool, |_, _| Ok(false.into())),
 ];

@@ -51,7 +51,7 @@ pub(super) fn rows(name: &str, catalog: &Catalog, facts: &SessionFacts) -> Vec<R
         }),
         "character_sets" => vec![row! { "character_set_name": "UTF8", "character_repertoire": "UCS", "form_of_use": "UTF8", "default_collate_catalog": db, "default_collate_schema": "pg_catalog", "default_collate_name": "C" }],
         "enabled_roles" => vec![row! { "role_name": &facts.user }],
-        "sequences" => sequences::information(facts),
+        "sequences" => sequences::information(catalog, facts),
         "table_privileges" | "role_table_grants" => each(catalog, |table, to| {
             let privileges = ["INSERT", "SELECT", "UPDATE", "DELETE", "TRUNCATE", "REFERENCES", "TRIGGER"];
             to.extend(privileges.into_iter().map(|privilege| row! {
@@ -96,9 +96,11 @@ fn columns(catalog: &Catalog, facts: &SessionFacts) -> Vec<Row> {
     let db = &facts.database;
     let mut all = each(catalog, |table, to| {
         let def = table.def();
-        to.extend(
-            def.columns.iter().enumerate().map(|(at, of)| column(db, (&def.schema, &def.name), at, of)),
-        );
+        to.extend(def.columns.iter().enumerate().map(|(at, of)| {
+            let mut row = column(db, (&def.schema, &def.name), at, of);
+            row.extend(sequences::identity(facts, def, of));
+            row
+        }));
     });
     for (id, view) in catalog.views() {
         all.extend(rows::view_columns(facts, id, view).into_iter().enumerate().map(|(at, (name, kind))| {
@@ -106,7 +108,7 @@ fn columns(catalog: &Catalog, facts: &SessionFacts) -> Vec<Row> {
                 db,
                 (&view.schema, &view.name),
                 at,
-                &ColumnDef { name, kind, nullable: true, default: None },
+                &ColumnDef { name, kind, nullable: true, default: None, identity: None },
             );
             row.extend(row! { "is_updatable": "NO" });
             row
@@ -137,12 +139,12 @@ fn column(db: &str, (schema, table): (&str, &str), at: usize, column: &ColumnDef
         _ => None,
     };
     row! {
-        "table_catalog": db, "table_schema": schema, "table_name": table, "column_name": &column.name, "ordinal_position": at + 1, "column_default": column.default.as_deref().map(define::default),
+        "table_catalog": db, "table_schema": schema, "table_name": table, "column_name": &column.name, "ordinal_position": at + 1, "column_default": define::default_of(column),
         "is_nullable": if column.nullable { "YES" } else { "NO" }, "data_type": define::format_type(oid, None), "character_maximum_length": column.kind.length.map(i64::from),
         "character_octet_length": octets, "numeric_precision": numbers.map(|(precision, ..)| precision), "numeric_precision_radix": numbers.map(|(.., radix)| radix),
         "numeric_scale": numbers.and_then(|(_, scale, _)| scale), "datetime_precision": match oid { 1082 => Some(0_i64), 1083 | 1114 | 1186 => Some(6), _ => None },
         "udt_catalog": db, "udt_schema": "pg_catalog", "udt_name": type_by_oid(oid).map(|kind| kind.name), "dtd_identifier": (at + 1).to_string(), "is_self_referencing": "NO",
-        "is_identity": "NO", "identity_cycle": "NO", "is_generated": "NEVER", "is_updatable": "YES",
+        "is_identity": if column.identity.is_some() { "YES" } else { "NO" }, "identity_generation": column.identity.map(|identity| identity.to_string()), "identity_cycle": "NO", "is_generated": "NEVER", "is_updatable": "YES",
     }
 }
 

@@ -11,6 +11,8 @@
 //! | `generate_subscripts(a, 1)`               | `unnest(cairn_positions(a))`                            |
 //! | `ARRAY(SELECT x ...)`                     | `(SELECT array_agg(x) ...)`                             |
 //! | `(SELECT x ...)` of one row               | `(SELECT max(x) ...)`, which may depend on outer rows   |
+//! | `(SELECT x FROM pg_sequence WHERE ...)`   | functions that look the sequence up, in `x`             |
+//! | `json_build_object(...)` in a result      | `cairn_json(json_build_object(...))`                    |
 //!
 //! What happens to subqueries happens to those only that ask for nothing but relations of the system: of these it is known how many rows they give.
 
@@ -24,6 +26,7 @@ use datafusion::sql::sqlparser::ast::{
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::Parser;
 
+use super::functions::JSON;
 use super::relations::find;
 use super::{World, subquery};
 use crate::syntax::build::{call, null, number, string, take, text};
@@ -411,12 +414,40 @@ fn vector(item: &mut SelectItem) {
     *item = SelectItem::ExprWithAlias { expr, alias };
 }
 
+/// Whether an expression gives JSON: what `json_build_object` makes, in a subquery or under a condition.
+fn is_json(expr: &Expr) -> bool {
+    match inner(expr) {
+        Expr::Function(function) => {
+            parts(&function.name).last().is_some_and(|name| name == "json_build_object")
+        }
+        Expr::Subquery(query) => match &*query.body {
+            SetExpr::Select(select) => match select.projection.as_slice() {
+                [SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. }] => is_json(expr),
+                _ => false,
+            },
+            _ => false,
+        },
+        Expr::Case { conditions, .. } => conditions.iter().any(|when| is_json(&when.result)),
+        _ => false,
+    }
+}
+
+/// Clients take JSON apart, if they are told that it is: functions give texts. What has no name of its own keeps the one that it gets from its function.
+fn json(item: &mut SelectItem) {
+    if let SelectItem::ExprWithAlias { expr, .. } = item
+        && is_json(expr)
+    {
+        *expr = call(JSON, vec![take(expr)]);
+    }
+}
+
 /// Turns what PostgreSQL's clients write into what the general path plans, with the same meaning.
 pub(crate) fn rewrite(statement: &mut Statement, world: &World) {
     if let Statement::Query(query) = statement
         && let Some(select) = select_mut(query)
     {
         select.projection.iter_mut().for_each(vector);
+        select.projection.iter_mut().for_each(json);
     }
     let _ = statement.visit(&mut Rewriter { world });
 }

@@ -1,7 +1,7 @@
 //! The rows of the relations of `pg_catalog`. Relations that are not here are empty.
 
 use cairn_table::row::Type;
-use cairn_table::schema::{ColumnDef, ColumnType, IndexDef, Referential, ViewDef};
+use cairn_table::schema::{ColumnDef, ColumnType, Identity, IndexDef, Referential, ViewDef};
 use cairn_table::{Catalog, Table};
 use cairn_vfs::sync::Arc;
 
@@ -180,7 +180,12 @@ pub(super) fn attribute(relation: i64, at: usize, name: &str, oid: i64, modifier
 fn column(relation: i64, at: usize, column: &ColumnDef) -> Row {
     let (oid, modifier) = define::type_of(&column.kind);
     let mut row = attribute(relation, at, &column.name, oid, modifier);
-    row.extend(row! { "attnotnull": !column.nullable, "atthasdef": column.default.is_some() });
+    let identity = match column.identity {
+        None => "",
+        Some(Identity::Always) => "a",
+        Some(Identity::ByDefault) => "d",
+    };
+    row.extend(row! { "attnotnull": !column.nullable, "atthasdef": define::default_of(column).is_some(), "attidentity": identity });
     row
 }
 
@@ -356,8 +361,9 @@ fn action(action: Referential) -> &'static str {
 
 fn defaults(catalog: &Catalog) -> Vec<Row> {
     let of = |table: &Table| -> Vec<Row> {
-        let columns = table.def().columns.iter().enumerate().filter(|(_, column)| column.default.is_some());
-        columns.map(|(at, column)| row! { "oid": oids::default(table, at), "adrelid": oids::relation(table.id()), "adnum": at + 1, "adbin": column.default.as_deref().map(define::default) }).collect()
+        let columns = table.def().columns.iter().enumerate();
+        let shown = columns.filter_map(|(at, column)| Some((at, define::default_of(column)?)));
+        shown.map(|(at, default)| row! { "oid": oids::default(table, at), "adrelid": oids::relation(table.id()), "adnum": at + 1, "adbin": default }).collect()
     };
     tables(catalog).flat_map(|table| of(table)).collect()
 }

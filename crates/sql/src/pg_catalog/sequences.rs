@@ -1,10 +1,11 @@
 //! Sequences, as PostgreSQL's catalogs have them.
 
 use cairn_table::Catalog;
+use cairn_table::schema::{ColumnDef, TableDef};
 
 use super::rows::{Row, row};
 use super::{define, facts::SessionFacts, oids};
-use crate::sequence::{Name, Sequence};
+use crate::sequence::{Name, Sequence, identity_column, identity_sequence};
 use crate::syntax::quote_ident;
 
 /// The columns that a sequence has as a relation, and their types.
@@ -56,15 +57,28 @@ pub(super) fn attributes(facts: &SessionFacts) -> Vec<Row> {
     each(facts).flat_map(|(oid, ..)| columns(oid)).collect()
 }
 
+/// The row of a sequence in `pg_sequence`.
+fn sequence_row(oid: i64, sequence: &Sequence) -> Row {
+    row! {
+        "seqrelid": oid, "seqtypid": kind(sequence), "seqstart": sequence.start, "seqincrement": sequence.increment, "seqmax": sequence.maximum, "seqmin": sequence.minimum,
+        "seqcache": 1_i64, "seqcycle": sequence.cycles,
+    }
+}
+
 /// Rows of `pg_sequence`.
 pub(super) fn sequences(facts: &SessionFacts) -> Vec<Row> {
-    let row = |(oid, _, sequence): (i64, &Name, &Sequence)| {
-        row! {
-            "seqrelid": oid, "seqtypid": kind(sequence), "seqstart": sequence.start, "seqincrement": sequence.increment, "seqmax": sequence.maximum, "seqmin": sequence.minimum,
-            "seqcache": 1_i64, "seqcycle": sequence.cycles,
-        }
-    };
-    each(facts).map(row).collect()
+    each(facts).map(|(oid, _, sequence)| sequence_row(oid, sequence)).collect()
+}
+
+/// A column of a row of `pg_sequence` that is a number; `None` where there is no such row.
+pub(super) fn number(facts: &SessionFacts, oid: i64, column: &str) -> Option<i64> {
+    let (_, _, sequence) = each(facts).find(|(other, ..)| *other == oid)?;
+    sequence_row(oid, sequence).into_iter().find(|(name, _)| *name == column)?.1.int()
+}
+
+/// Whether a sequence begins again after its last value.
+pub(super) fn cycles(facts: &SessionFacts, oid: i64) -> Option<bool> {
+    each(facts).find(|(other, ..)| *other == oid).map(|(_, _, sequence)| sequence.cycles)
 }
 
 /// Rows of `pg_sequences`.
@@ -78,8 +92,21 @@ pub(super) fn shown(facts: &SessionFacts) -> Vec<Row> {
     each(facts).map(row).collect()
 }
 
-/// Rows of `information_schema.sequences`.
-pub(super) fn information(facts: &SessionFacts) -> Vec<Row> {
+/// What `information_schema.columns` says of the sequence that an identity column counts with.
+pub(super) fn identity(facts: &SessionFacts, def: &TableDef, column: &ColumnDef) -> Row {
+    let own = identity_sequence(def, column);
+    let Some((_, sequence)) = own.and_then(|own| facts.sequences.iter().find(|(name, _)| *name == own))
+    else {
+        return Vec::new();
+    };
+    row! {
+        "identity_start": sequence.start.to_string(), "identity_increment": sequence.increment.to_string(), "identity_maximum": sequence.maximum.to_string(),
+        "identity_minimum": sequence.minimum.to_string(), "identity_cycle": if sequence.cycles { "YES" } else { "NO" },
+    }
+}
+
+/// Rows of `information_schema.sequences`: those that are no identity column's.
+pub(super) fn information(catalog: &Catalog, facts: &SessionFacts) -> Vec<Row> {
     let row = |(_, (schema, name), sequence): (i64, &Name, &Sequence)| {
         let bits: i64 = match kind(sequence) {
             21 => 16,
@@ -92,7 +119,7 @@ pub(super) fn information(facts: &SessionFacts) -> Vec<Row> {
             "maximum_value": sequence.maximum.to_string(), "increment": sequence.increment.to_string(), "cycle_option": if sequence.cycles { "YES" } else { "NO" },
         }
     };
-    each(facts).map(row).collect()
+    each(facts).filter(|(_, name, _)| identity_column(catalog, name).is_none()).map(row).collect()
 }
 
 /// The table and the place of the column that a sequence counts for.
@@ -111,8 +138,10 @@ fn owner(catalog: &Catalog, name: &Name, sequence: &Sequence) -> Option<(i64, us
 pub(super) fn depends(catalog: &Catalog, facts: &SessionFacts) -> Vec<Row> {
     let row = |(oid, name, sequence): (i64, &Name, &Sequence)| {
         let (table, column) = owner(catalog, name, sequence)?;
+        // An identity's sequence is a part of the column, and not to be dropped alone.
+        let kind = if identity_column(catalog, name).is_some() { "i" } else { "a" };
         Some(
-            row! { "classid": 1259_i64, "objid": oid, "refclassid": 1259_i64, "refobjid": table, "refobjsubid": column + 1, "deptype": "a" },
+            row! { "classid": 1259_i64, "objid": oid, "refclassid": 1259_i64, "refobjid": table, "refobjsubid": column + 1, "deptype": kind },
         )
     };
     each(facts).filter_map(row).collect()

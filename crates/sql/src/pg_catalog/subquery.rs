@@ -3,12 +3,12 @@
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, CaseWhen, Expr, Query, Select, SelectItem, SetExpr, TableFactor, Value,
+    BinaryOperator, CaseWhen, Expr, Query, Select, SelectItem, SetExpr, TableFactor, TableWithJoins, Value,
     helpers::attached_token::AttachedToken, visit_expressions, visit_expressions_mut,
 };
 
 use super::rewrite::{orders_by, parts, select_mut};
-use crate::syntax::build::{call, null};
+use crate::syntax::build::{call, null, text};
 use crate::syntax::ident;
 use crate::syntax::shape::{groups, is_aggregate};
 
@@ -47,9 +47,8 @@ fn tables(select: &Select) -> Vec<String> {
         .collect()
 }
 
-/// Columns of such relations, those that are always NULL, whose arrays subqueries take apart, and one that subqueries look at for identity columns only, of which
-/// there are none.
-const NEVER: &[&str] = &["polroles", "prattrs", "reloptions", "attidentity"];
+/// Columns of such relations, and those that are always NULL, whose arrays subqueries take apart.
+const NEVER: &[&str] = &["polroles", "prattrs", "reloptions"];
 
 /// Whether rows could only come from a relation that has none, or are only wanted for such.
 fn is_empty(select: &Select) -> bool {
@@ -182,16 +181,68 @@ fn single(select: &mut Select) -> Option<&mut Expr> {
     }
 }
 
-/// Puts a subquery under the conditions that were taken out of it.
-fn under(condition: Option<Expr>, query: &Query) -> Expr {
-    let subquery = Expr::Subquery(Box::new(query.clone()));
-    let Some(condition) = condition else { return subquery };
+/// A value under a condition, NULL otherwise.
+fn when(condition: Option<Expr>, result: Expr) -> Expr {
+    let Some(condition) = condition else { return result };
     Expr::Case {
         case_token: AttachedToken::empty(),
         end_token: AttachedToken::empty(),
         operand: None,
-        conditions: vec![CaseWhen { condition, result: subquery }],
+        conditions: vec![CaseWhen { condition, result }],
         else_result: None,
+    }
+}
+
+/// Puts a subquery under the conditions that were taken out of it.
+fn under(condition: Option<Expr>, query: &Query) -> Expr {
+    when(condition, Expr::Subquery(Box::new(query.clone())))
+}
+
+/// A subquery for the row of `pg_sequence` with a number that outer rows have. It is no query any more: functions look its columns up, so that what it gives may have columns of outer
+/// rows in it. `None` for other subqueries.
+fn of_sequence(select: &mut Select) -> Option<Expr> {
+    let [TableWithJoins { relation: TableFactor::Table { name, args: None, .. }, joins }] =
+        select.from.as_slice()
+    else {
+        return None;
+    };
+    if parts(name).last().is_none_or(|name| name != "pg_sequence") || !joins.is_empty() || groups(select) {
+        return None;
+    }
+    let local = tables(select);
+    let mut all = Vec::new();
+    conjuncts(select.selection.clone()?, &mut all);
+    let is_number = |expr: &Expr| column_of(expr, &local).is_some_and(|column| column == "seqrelid");
+    let number = |condition: &Expr| match condition {
+        Expr::BinaryOp { left, op: BinaryOperator::Eq, right } if is_number(left) => Some((**right).clone()),
+        Expr::BinaryOp { left, op: BinaryOperator::Eq, right } if is_number(right) => Some((**left).clone()),
+        _ => None,
+    };
+    let (mut outer, inner): (Vec<Expr>, Vec<Expr>) =
+        all.into_iter().partition(|condition| is_outer(condition, &local));
+    let [only] = inner.as_slice() else { return None };
+    let number = number(only).filter(|number| is_outer(number, &local))?;
+    let mut value = single(select).filter(|value| !is_aggregate(value))?.clone();
+    let _ = visit_expressions_mut(&mut value, |expr| {
+        if let Some(column) = column_of(expr, &local) {
+            let function =
+                if column == "seqcycle" { "cairn_sequence_cycles" } else { "cairn_sequence_number" };
+            *expr = call(function, vec![number.clone(), text(&column)]);
+        }
+        ControlFlow::<()>::Continue(())
+    });
+    let there = call("cairn_sequence_number", vec![number, text("seqrelid")]);
+    outer.push(Expr::IsNotNull(Box::new(there)));
+    Some(when(conjunction(outer), value))
+}
+
+/// The column of one of these tables that an expression is.
+fn column_of(expr: &Expr, tables: &[String]) -> Option<String> {
+    match expr {
+        Expr::CompoundIdentifier(names) if table_of(expr).is_some_and(|table| tables.contains(&table)) => {
+            names.last().map(ident)
+        }
+        _ => None,
     }
 }
 
@@ -200,6 +251,9 @@ pub(super) fn scalar(query: &mut Query) -> Option<Expr> {
     let select = select_mut(query)?;
     if is_empty(select) {
         return Some(null());
+    }
+    if let Some(value) = of_sequence(select) {
+        return Some(value);
     }
     if select.from.is_empty() || groups(select) || is_aggregate(single(select)?) {
         return None;

@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 use crate::outcome::{CommandTag, Outcome};
 use crate::sqlstate::{ACTIVE_SQL_TRANSACTION, DUPLICATE_OBJECT};
 use crate::statement::Statement;
-use crate::syntax::{Plain, fold, ident, last_name};
+use crate::syntax::{Plain, fold, ident, last_name, sql_of};
 
 impl Session {
     /// Runs a statement from its tree.
@@ -109,7 +109,7 @@ impl Session {
                     .map(|kind| crate::syntax::parameter_type(kind).map(Some))
                     .collect::<Result<Vec<_>>>()?;
                 // From its text: a statement keeps that to be planned anew.
-                let prepared = self.prepare(&statement.to_string(), &types)?;
+                let prepared = self.prepare(&sql_of(statement), &types)?;
                 self.named.insert(name, prepared);
                 CommandTag::new("PREPARE")
             }

@@ -2,8 +2,10 @@
 
 pub(crate) mod build;
 mod change;
+mod identity;
 mod limits;
 mod names;
+mod overriding;
 mod parse;
 mod precedence;
 mod quotes;
@@ -11,12 +13,15 @@ pub(crate) mod shape;
 mod strengths;
 mod switches;
 mod symmetric;
+mod tokens;
 mod types;
 mod words;
 
 pub(crate) use change::change_of;
+pub(crate) use identity::{IdentityChange, kind_of, sequence_name};
 pub(crate) use limits::{DEEP, deep};
 pub(crate) use names::{TableName, fold, ident, last_name, name_parts, qualified};
+pub(crate) use overriding::{Overriding, sql_of};
 pub use parse::split;
 pub(crate) use parse::{Parsed, Plain, Tree, expression, one, parse};
 pub(crate) use types::{column_type, is_serial, parameter_type};

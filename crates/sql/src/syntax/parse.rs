@@ -131,6 +131,8 @@ fn tokenize(sql: &str) -> Result<Vec<TokenWithSpan>> {
     super::quotes::join(&mut tokens);
     super::switches::spell_out(&mut tokens);
     super::strengths::spell_out(&mut tokens);
+    super::overriding::spell_out(&mut tokens);
+    super::identity::spell_out(&mut tokens);
     symmetric::spell_out(&mut tokens);
     Ok(tokens)
 }

@@ -1,15 +1,14 @@
 //! Strengths of row locks, of which the parser knows two.
 
-use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Whitespace};
+use datafusion::sql::sqlparser::tokenizer::TokenWithSpan;
+
+use super::tokens::{BLANK, is_word, solid};
 
 /// Makes of the weaker strengths those that the parser knows: `FOR NO KEY UPDATE` becomes `FOR UPDATE`, `FOR KEY SHARE` becomes `FOR SHARE`.
 ///
 /// Rows are locked as for an update anyway. Who asks for less waits where PostgreSQL would not, and sees nothing else.
 pub(super) fn spell_out(tokens: &mut [TokenWithSpan]) {
-    const SPACE: Token = Token::Whitespace(Whitespace::Space);
-    let words: Vec<usize> = (0..tokens.len())
-        .filter(|at| tokens.get(*at).is_some_and(|token| !matches!(token.token, Token::Whitespace(_))))
-        .collect();
+    let words = solid(tokens);
     for first in 0..words.len() {
         for (phrase, dropped) in
             [(&["for", "no", "key", "update"][..], 1..3), (&["for", "key", "share"], 1..2)]
@@ -19,16 +18,9 @@ pub(super) fn spell_out(tokens: &mut [TokenWithSpan]) {
             });
             for place in words.get(first..).unwrap_or_default().get(dropped).unwrap_or_default() {
                 if let Some(token) = tokens.get_mut(*place).filter(|_| is_phrase) {
-                    token.token = SPACE;
+                    token.token = BLANK;
                 }
             }
         }
     }
-}
-
-fn is_word(token: Option<&TokenWithSpan>, expected: &str) -> bool {
-    token.is_some_and(|token| match &token.token {
-        Token::Word(word) => word.quote_style.is_none() && word.value.eq_ignore_ascii_case(expected),
-        _ => false,
-    })
 }

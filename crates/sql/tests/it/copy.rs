@@ -4,7 +4,7 @@ use cairn_sql::{Connection, Outcome};
 
 use crate::support::{ask, database, fails, run};
 
-fn copy_in(c: &mut Connection, sql: &str, pieces: &[&str]) -> Result<String, cairn_sql::Error> {
+pub fn copy_in(c: &mut Connection, sql: &str, pieces: &[&str]) -> Result<String, cairn_sql::Error> {
     let statement = c.prepare(sql)?;
     let Outcome::CopyIn(mut copy) = c.run(&statement, &[])? else { panic!("{sql}") };
     for piece in pieces {

@@ -18,6 +18,7 @@ mod dependents;
 mod direct;
 mod general;
 mod groups;
+mod identity;
 mod joins;
 mod large;
 mod late_columns;

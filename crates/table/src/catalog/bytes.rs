@@ -12,7 +12,8 @@
 
 use crate::row::{Order, Type};
 use crate::schema::{
-    CheckDef, ColumnDef, ColumnType, ForeignKeyDef, IndexDef, KeyColumn, Referential, TableDef, ViewDef,
+    CheckDef, ColumnDef, ColumnType, ForeignKeyDef, Identity, IndexDef, KeyColumn, Referential, TableDef,
+    ViewDef,
 };
 
 /// Writes.
@@ -111,6 +112,9 @@ impl<'a> Reader<'a> {
 
 const LAYOUT: u8 = 1;
 
+/// The layout of tables that have identity columns: each column has a byte more. Versions that do not know it refuse such a table, whose rows they would take with any value.
+const WITH_IDENTITY: u8 = 2;
+
 const TYPES: [Type; 14] = [
     Type::Boolean,
     Type::SmallInt,
@@ -184,10 +188,28 @@ fn get_action(from: &mut Reader<'_>) -> Option<Referential> {
     ACTIONS.get(usize::from(from.u8()?)).copied()
 }
 
+fn put_identity(to: &mut Writer, identity: Option<Identity>) {
+    to.u8(match identity {
+        None => 0,
+        Some(Identity::ByDefault) => 1,
+        Some(Identity::Always) => 2,
+    });
+}
+
+fn get_identity(from: &mut Reader<'_>) -> Option<Option<Identity>> {
+    match from.u8()? {
+        0 => Some(None),
+        1 => Some(Some(Identity::ByDefault)),
+        2 => Some(Some(Identity::Always)),
+        _ => None,
+    }
+}
+
 /// A table: its definition and its trees, the rows' first and then those of the indexes.
 pub(super) fn put_table(def: &TableDef, roots: &[u32]) -> Vec<u8> {
     let mut to = Writer::default();
-    to.u8(LAYOUT);
+    let has_identity = def.columns.iter().any(|column| column.identity.is_some());
+    to.u8(if has_identity { WITH_IDENTITY } else { LAYOUT });
     to.text(&def.schema);
     to.text(&def.name);
     to.list(roots, |to, root| to.u32(*root));
@@ -196,6 +218,9 @@ pub(super) fn put_table(def: &TableDef, roots: &[u32]) -> Vec<u8> {
         put_type(to, &column.kind);
         to.u8(column.nullable.into());
         to.option(column.default.as_deref(), Writer::text);
+        if has_identity {
+            put_identity(to, column.identity);
+        }
     });
     to.list(&def.primary_key, put_key);
     to.option(def.primary_key_name.as_deref(), Writer::text);
@@ -223,12 +248,18 @@ pub(super) fn put_table(def: &TableDef, roots: &[u32]) -> Vec<u8> {
 pub(super) fn get_table(bytes: &[u8]) -> Option<(TableDef, Vec<u32>)> {
     let mut from = Reader(bytes);
     let from = &mut from;
-    from.u8().filter(|layout| *layout == LAYOUT)?;
+    let has_identity = match from.u8()? {
+        LAYOUT => false,
+        WITH_IDENTITY => true,
+        _ => return None,
+    };
     let (schema, name) = (from.text()?, from.text()?);
     let roots = from.list(Reader::u32)?;
     let columns = from.list(|from| {
         let (name, kind, nullable) = (from.text()?, get_type(from)?, from.bool()?);
-        Some(ColumnDef { name, kind, nullable, default: from.option(Reader::text)? })
+        let default = from.option(Reader::text)?;
+        let identity = if has_identity { get_identity(from)? } else { None };
+        Some(ColumnDef { name, kind, nullable, default, identity })
     })?;
     let primary_key = from.list(get_key)?;
     let primary_key_name = from.option(Reader::text)?;
@@ -282,3 +313,6 @@ pub(super) fn get_view(bytes: &[u8]) -> Option<ViewDef> {
     let query = from.text()?;
     from.0.is_empty().then_some(ViewDef { schema, name, columns, query })
 }
+
+#[cfg(test)]
+mod tests;

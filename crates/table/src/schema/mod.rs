@@ -111,6 +111,25 @@ impl fmt::Display for ColumnType {
     }
 }
 
+/// Who says what an identity column has in a row that is inserted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Identity {
+    /// Whoever inserts the row, and its sequence where they say nothing.
+    ByDefault,
+    /// Its sequence, unless a statement says that it overrides that.
+    Always,
+}
+
+impl fmt::Display for Identity {
+    /// As SQL has it behind GENERATED.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Identity::ByDefault => "BY DEFAULT",
+            Identity::Always => "ALWAYS",
+        })
+    }
+}
+
 /// A column.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ColumnDef {
@@ -122,6 +141,8 @@ pub struct ColumnDef {
     pub nullable: bool,
     /// The expression for rows that are inserted without it.
     pub default: Option<String>,
+    /// Whether it is an identity column: `default` counts with a sequence of its own then. Whoever is above this crate keeps to it.
+    pub identity: Option<Identity>,
 }
 
 /// A column of a key: its place among the table's columns, and how it is ordered.

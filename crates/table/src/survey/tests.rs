@@ -34,6 +34,7 @@ fn def(name: &str) -> TableDef {
         kind: kind.into(),
         nullable: true,
         default: None,
+        identity: None,
     };
     TableDef {
         schema: "public".to_owned(),

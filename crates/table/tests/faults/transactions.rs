@@ -42,7 +42,7 @@ fn open_at(fs: &Arc<dyn Fs>, path: &Path, salt: u64) -> Result<Database> {
 }
 
 pub(super) fn column(name: &str, kind: Type) -> ColumnDef {
-    ColumnDef { name: name.to_owned(), kind: kind.into(), nullable: true, default: None }
+    ColumnDef { name: name.to_owned(), kind: kind.into(), nullable: true, default: None, identity: None }
 }
 
 pub(super) fn on(column: usize) -> Vec<KeyColumn> {

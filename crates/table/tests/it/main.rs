@@ -112,7 +112,7 @@ impl Fixture {
 }
 
 pub fn column(name: &str, kind: impl Into<ColumnType>) -> ColumnDef {
-    ColumnDef { name: name.to_owned(), kind: kind.into(), nullable: true, default: None }
+    ColumnDef { name: name.to_owned(), kind: kind.into(), nullable: true, default: None, identity: None }
 }
 
 pub fn on(columns: &[usize]) -> Vec<KeyColumn> {

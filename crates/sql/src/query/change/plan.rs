@@ -14,7 +14,7 @@ use super::rows::Rows;
 use super::star::leave_out_key;
 use super::with::leaves_name;
 use super::{Change, Kind};
-use crate::direct::{Binder, Checks, Insert, Returning, is_default};
+use crate::direct::{Binder, Checks, Insert, Returning, is_default, is_ignored, may_insert, may_update};
 use crate::error::{Error, Result};
 use crate::expr::{Failure, Scope};
 use crate::outcome::Column;
@@ -41,6 +41,7 @@ pub(super) fn insert(
     let Some(source) = &insert.source else { return Err(Error::unsupported("this form of INSERT")) };
     let mut source = source.clone();
     put_defaults(&mut source, &plan)?;
+    let is_values = matches!(&*source.body, ast::SetExpr::Values(_));
     let mut open = Open::of(&source.body);
     let wildcards = open.iter().filter(|item| matches!(item, Open::Columns)).count();
     if wildcards > 0 && open.iter().any(|item| matches!(item, Open::Literal | Open::Parameter(_))) {
@@ -57,23 +58,28 @@ pub(super) fn insert(
         return Err(Error::new(SYNTAX_ERROR, "INSERT has more target columns than expressions"));
     }
     let mut plan = plan;
-    plan.columns.truncate(given.len());
+    plan.fed(given.len(), is_values)?;
     check_types(&plan.table, &plan.columns, &given, &open)?;
     Ok((Change { query, kind: Kind::Insert(plan) }, params, columns))
 }
 
 /// Puts what columns have by themselves where VALUES says DEFAULT.
+///
+/// Errors: 428C9.
 fn put_defaults(source: &mut ast::Query, plan: &Insert) -> Result<()> {
     let ast::SetExpr::Values(values) = &mut *source.body else { return Ok(()) };
     for row in &mut values.rows {
         for (expr, &at) in row.iter_mut().zip(&plan.columns) {
             let Some(column) = plan.table.def().columns.get(at) else { continue };
-            if matches!(expr, Expr::Identifier(name) if is_default(name)) {
-                *expr = match &column.default {
-                    Some(default) => nested(expression(default)?),
-                    None => null(),
-                };
+            if !matches!(expr, Expr::Identifier(name) if is_default(name)) {
+                may_insert(column, plan.overriding)?;
+                continue;
             }
+            *expr = match &column.default {
+                // Who takes none of these values counts by itself.
+                Some(default) if !is_ignored(column, plan.overriding) => nested(expression(default)?),
+                _ => null(),
+            };
         }
     }
     Ok(())
@@ -199,7 +205,10 @@ pub(super) fn update(
             {
                 crate::syntax::expression(column.default.as_deref().unwrap_or("NULL"))?
             }
-            (value, _) => value.clone(),
+            (value, column) => {
+                column.map_or(Ok(()), may_update)?;
+                value.clone()
+            }
         };
         columns.push(at);
         open.push(Open::of_value(&value));

@@ -1,0 +1,175 @@
+//! Identity columns and their sequences, when either is altered.
+
+use cairn_table::Table;
+use cairn_table::row::Type;
+use cairn_table::schema::{ColumnDef, TableDef};
+use cairn_vfs::sync::Arc;
+use datafusion::sql::sqlparser::ast::AlterColumnOperation;
+
+use super::columns::check_identity_type;
+use super::constraints::Constraints;
+use crate::error::{Error, Result};
+use crate::sequence::{Name, Sequence, all as all_sequences, identity_column, identity_sequence};
+use crate::session::Session;
+use crate::sqlstate::{
+    DEPENDENT_OBJECTS_STILL_EXIST, INVALID_PARAMETER_VALUE, OBJECT_NOT_IN_PREREQUISITE_STATE, SYNTAX_ERROR,
+};
+use crate::syntax::{IdentityChange, column_type};
+
+/// Sees that an operation leaves an identity column one.
+///
+/// Errors: 42601 for its default and NULL, 22023 for a type of no whole numbers.
+pub(super) fn check_identity(relation: &str, column: &ColumnDef, op: &AlterColumnOperation) -> Result<()> {
+    if column.identity.is_none() {
+        return Ok(());
+    }
+    let is_one = || {
+        let what = format!("column \"{}\" of relation \"{relation}\" is an identity column", column.name);
+        Error::new(SYNTAX_ERROR, what)
+    };
+    match op {
+        AlterColumnOperation::SetDefault { .. } | AlterColumnOperation::DropNotNull => Err(is_one()),
+        AlterColumnOperation::DropDefault => {
+            Err(is_one().with_hint("Use ALTER TABLE ... ALTER COLUMN ... DROP IDENTITY instead."))
+        }
+        AlterColumnOperation::SetDataType { data_type, .. } => check_identity_type(&column_type(data_type)?),
+        AlterColumnOperation::SetNotNull | AlterColumnOperation::AddGenerated { .. } => Ok(()),
+    }
+}
+
+impl Session {
+    /// ADD GENERATED, SET GENERATED and DROP IDENTITY.
+    ///
+    /// Errors: 55000 for a column that is none or is one already; those of [`Constraints::identity`].
+    pub(super) fn alter_identity(
+        &mut self,
+        table: &Arc<Table>,
+        at: usize,
+        change: IdentityChange<'_>,
+    ) -> Result<Arc<Table>> {
+        let mut def = table.def().clone();
+        let Some(mut column) = def.columns.get(at).cloned() else { return Ok(Arc::clone(table)) };
+        let state = |what: &str| {
+            let what = format!("column \"{}\" of relation \"{}\" {what}", column.name, table.def().name);
+            Error::new(OBJECT_NOT_IN_PREREQUISITE_STATE, what)
+        };
+        let (mut made, mut gone) = (Vec::new(), None);
+        match change {
+            IdentityChange::Add(..) if column.nullable => {
+                return Err(state("must be declared NOT NULL before identity can be added"));
+            }
+            IdentityChange::Add(..) if column.identity.is_some() => {
+                return Err(state("is already an identity column"));
+            }
+            IdentityChange::Add(..) if column.default.is_some() => {
+                return Err(state("already has a default value"));
+            }
+            IdentityChange::Add(identity, options) => {
+                let catalog = Arc::clone(self.transaction()?.view().catalog());
+                let search_path = self.context.settings.search_path.clone();
+                let there = self.sequence_names()?;
+                let mut constraints = Constraints {
+                    catalog: &catalog,
+                    search_path: &search_path,
+                    def: &mut def,
+                    sequences: &there,
+                    id: Some(table.id()),
+                };
+                constraints.identity(&mut column, identity, options, &mut made)?;
+            }
+            IdentityChange::Drop { may_miss: true } if column.identity.is_none() => {
+                let error = state("is not an identity column");
+                self.notice("00000", format!("{error}, skipping"));
+                return Ok(Arc::clone(table));
+            }
+            _ if column.identity.is_none() => return Err(state("is not an identity column")),
+            IdentityChange::Set(identity) => column.identity = Some(identity),
+            IdentityChange::Drop { .. } => {
+                gone = identity_sequence(&def, &column);
+                column.identity = None;
+                column.default = None;
+            }
+        }
+        if let Some(place) = def.columns.get_mut(at) {
+            *place = column;
+        }
+        let new = self.redefine(table, def)?;
+        self.make_sequences(made)?;
+        if let Some(name) = gone {
+            let shared = Arc::clone(&self.shared);
+            let (transaction, context) = self.parts()?;
+            context.sequences.remove(&shared, transaction, &name)?;
+        }
+        Ok(new)
+    }
+
+    /// The column of an identity's sequence has got another type: it counts as far as that goes, unless somebody has said how far.
+    ///
+    /// Errors: 22023 where it is past that already.
+    pub(super) fn retype_sequence(&mut self, name: &Name, old: Type, new: Type) -> Result<()> {
+        let (old, new) = (Sequence::of(old, None).maximum, Sequence::of(new, None).maximum);
+        let shared = Arc::clone(&self.shared);
+        let (transaction, context) = self.parts()?;
+        context.sequences.alter(&shared, transaction, name, |sequence| {
+            if sequence.maximum == old {
+                sequence.maximum = new;
+            }
+            match sequence.next.filter(|next| *next > sequence.maximum) {
+                None => Ok(()),
+                Some(next) => {
+                    let what = format!(
+                        "RESTART value ({next}) cannot be greater than MAXVALUE ({})",
+                        sequence.maximum
+                    );
+                    Err(Error::new(INVALID_PARAMETER_VALUE, what))
+                }
+            }
+        })
+    }
+
+    /// Sees that no identity column counts with a sequence that is to go.
+    ///
+    /// Errors: 2BP01.
+    pub(super) fn check_is_unused(&mut self, name: &Name) -> Result<()> {
+        let catalog = Arc::clone(self.transaction()?.view().catalog());
+        let Some((table, column)) = identity_column(&catalog, name) else { return Ok(()) };
+        let column = format!("column {} of table {}", column.name, table.def().name);
+        let what = format!("cannot drop sequence {} because {column} requires it", name.1);
+        let hint = format!("You can drop {column} instead.");
+        Err(Error::new(DEPENDENT_OBJECTS_STILL_EXIST, what).with_hint(hint))
+    }
+
+    /// Sees that a sequence is no identity column's, so that it may go with something else.
+    ///
+    /// Errors: 0A000.
+    pub(super) fn check_is_free(&mut self, name: &Name) -> Result<()> {
+        let catalog = Arc::clone(self.transaction()?.view().catalog());
+        let Some((table, _)) = identity_column(&catalog, name) else { return Ok(()) };
+        let detail = format!("Sequence \"{}\" is linked to table \"{}\".", name.1, table.def().name);
+        Err(Error::unsupported("changing the ownership of an identity sequence").with_detail(detail))
+    }
+
+    /// A table or columns of it have got other names: the sequences that go with columns go with them under these.
+    ///
+    /// Errors: those of the table of sequences.
+    pub(super) fn move_sequences(&mut self, old: &TableDef, new: &TableDef) -> Result<()> {
+        let owner = |def: &TableDef, column: &ColumnDef| format!("{}.{}", def.name, column.name);
+        let mut moves = Vec::new();
+        for (name, sequence) in all_sequences(self.transaction()?.view())? {
+            let columns = old.columns.iter().zip(&new.columns);
+            let Some(of) = sequence.owner.filter(|_| name.0 == old.schema) else { continue };
+            if let Some((_, column)) = columns.into_iter().find(|(column, _)| owner(old, column) == of) {
+                moves.push((name, owner(new, column)));
+            }
+        }
+        let shared = Arc::clone(&self.shared);
+        for (name, owner) in moves {
+            let (transaction, context) = self.parts()?;
+            context.sequences.alter(&shared, transaction, &name, |sequence| {
+                sequence.owner = Some(owner);
+                Ok(())
+            })?;
+        }
+        Ok(())
+    }
+}
