@@ -2,6 +2,7 @@
 
 pub(crate) mod build;
 mod change;
+mod cursors;
 mod limits;
 mod names;
 mod parse;
@@ -15,6 +16,7 @@ mod types;
 mod words;
 
 pub(crate) use change::change_of;
+pub(crate) use cursors::{Declared, Direction, Fetch};
 pub(crate) use limits::{DEEP, deep};
 pub(crate) use names::{TableName, fold, ident, last_name, name_parts, qualified};
 pub use parse::split;
