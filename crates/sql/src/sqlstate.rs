@@ -57,6 +57,7 @@ pub const DUPLICATE_CURSOR: &str = "42P03";
 pub const DUPLICATE_SCHEMA: &str = "42P06";
 pub const DUPLICATE_TABLE: &str = "42P07";
 pub const INVALID_COLUMN_REFERENCE: &str = "42P10";
+pub const INVALID_CURSOR_DEFINITION: &str = "42P11";
 pub const INDETERMINATE_DATATYPE: &str = "42P18";
 pub const OUT_OF_MEMORY: &str = "53200";
 pub const DISK_FULL: &str = "53100";

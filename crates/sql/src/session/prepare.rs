@@ -15,7 +15,7 @@ use crate::error::{Error, Result};
 use crate::expr::Failure;
 use crate::outcome::Column;
 use crate::query::{Change, Query};
-use crate::sqlstate::FEATURE_NOT_SUPPORTED;
+use crate::sqlstate::{FEATURE_NOT_SUPPORTED, INVALID_CURSOR_DEFINITION};
 use crate::statement::{Statement, StatementKind};
 use crate::syntax::{DEEP, Declared, Parsed, Plain, change_of, deep, ident, one};
 
@@ -152,6 +152,10 @@ impl Session {
         query: &str,
         types: &[Option<ColumnType>],
     ) -> Result<Found> {
+        if let Some(words) = declared.contradiction {
+            let what = format!("cannot specify both {words}");
+            return Err(Error::new(INVALID_CURSOR_DEFINITION, what));
+        }
         let parsed = one(query)?;
         if kind_of(&parsed.statement) != StatementKind::Query {
             let what = "DECLARE CURSOR must not contain data-modifying statements in WITH";

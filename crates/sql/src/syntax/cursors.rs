@@ -15,6 +15,8 @@ pub(crate) struct Declared {
     pub scrolls: bool,
     /// WITH HOLD.
     pub is_held: bool,
+    /// Two words that contradict each other.
+    pub contradiction: Option<&'static str>,
 }
 
 /// Where FETCH and MOVE go. Numbers may be negative.
@@ -22,6 +24,8 @@ pub(crate) struct Declared {
 pub(crate) enum Direction {
     /// So many rows on.
     Forward(i64),
+    /// So many rows back.
+    Backward(i64),
     /// All rows that are left.
     ForwardAll,
     /// All rows before the one that it is at, the last one first.
@@ -79,7 +83,7 @@ fn is_word(parser: &Parser<'_>, word: &str) -> bool {
 /// What stands between DECLARE and the query.
 fn declared(parser: &mut Parser<'_>) -> Result<Declared, ParserError> {
     let mut declared = Declared { name: name(parser)?, ..Declared::default() };
-    // In any order, as PostgreSQL has it. All cursors are insensitive, so neither word about that changes anything.
+    // In any order, as PostgreSQL has it.
     const WORDS: [Keyword; 6] = [
         Keyword::BINARY,
         Keyword::INSENSITIVE,
@@ -88,23 +92,26 @@ fn declared(parser: &mut Parser<'_>) -> Result<Declared, ParserError> {
         Keyword::NO,
         Keyword::CURSOR,
     ];
-    let mut stays = false;
+    let (mut stays, mut is_insensitive, mut is_asensitive) = (false, false, false);
     loop {
-        let next = parser.peek_token();
         match parser.parse_one_of_keywords(&WORDS) {
             Some(Keyword::BINARY) => declared.is_binary = true,
+            // All are insensitive, so neither word changes anything.
+            Some(Keyword::INSENSITIVE) => is_insensitive = true,
+            Some(Keyword::ASENSITIVE) => is_asensitive = true,
             Some(Keyword::SCROLL) => declared.scrolls = true,
             Some(Keyword::NO) => {
                 parser.expect_keyword(Keyword::SCROLL)?;
                 stays = true;
             }
-            Some(Keyword::CURSOR) => break,
-            Some(_) => {}
-            None => return parser.expected("CURSOR", next),
+            Some(_) => break,
+            None => return parser.expected("CURSOR", parser.peek_token()),
         }
-        if stays && declared.scrolls {
-            return parser.expected("SCROLL or NO SCROLL", next);
-        }
+    }
+    if stays && declared.scrolls {
+        declared.contradiction = Some("SCROLL and NO SCROLL");
+    } else if is_insensitive && is_asensitive {
+        declared.contradiction = Some("INSENSITIVE and ASENSITIVE");
     }
     if parser.parse_keyword(Keyword::WITH) {
         parser.expect_keyword(Keyword::HOLD)?;
@@ -138,7 +145,7 @@ fn direction(parser: &mut Parser<'_>) -> Result<Direction, ParserError> {
     Ok(match word {
         None | Some(Keyword::NEXT) => Direction::Forward(1),
         Some(Keyword::ALL) => Direction::ForwardAll,
-        Some(Keyword::PRIOR) => Direction::Forward(-1),
+        Some(Keyword::PRIOR) => Direction::Backward(1),
         Some(Keyword::FIRST) => Direction::Absolute(1),
         Some(Keyword::LAST) => Direction::Absolute(-1),
         Some(Keyword::ABSOLUTE) => match count(parser)? {
@@ -155,7 +162,7 @@ fn direction(parser: &mut Parser<'_>) -> Result<Direction, ParserError> {
                 if is_backward { Direction::BackwardAll } else { Direction::ForwardAll }
             } else {
                 let count = count(parser)?.unwrap_or(1);
-                Direction::Forward(if is_backward { count.saturating_neg() } else { count })
+                if is_backward { Direction::Backward(count) } else { Direction::Forward(count) }
             }
         }
     })

@@ -112,7 +112,6 @@ fn words() {
     for broken in [
         "declare c cursor for insert into t values (1)",
         "declare c cursor with for select 1",
-        "declare c scroll no scroll cursor for select 1",
         "declare c cursor select 1",
         "declare cursor for select 1",
         "fetch 99999999999 from c",
@@ -124,6 +123,8 @@ fn words() {
     ] {
         assert_eq!(fails(&mut c, broken), "42601", "{broken}");
     }
+    let both = plain("42P11", "cannot specify both SCROLL and NO SCROLL");
+    assert_eq!(told(&mut c, "declare c scroll binary no scroll cursor for select 1"), both);
     let place = c.execute("declare c cursor for\n  selec 1", &[]).unwrap_err().position();
     assert_eq!(place, Some(24));
     run(&mut c, "begin");
@@ -132,6 +133,7 @@ fn words() {
     assert_eq!(told(&mut c, "declare c cursor for select 1"), plain("42P03", "cursor \"c\" already exists"));
     assert_eq!(told(&mut c, "fetch c").0, "25P02");
     run(&mut c, "rollback to s");
+    assert_eq!(tag(&mut c, "move backward all from c"), "MOVE 0");
     assert_eq!(tag(&mut c, "fetch 3 from c"), "FETCH 3");
     assert_eq!(tag(&mut c, "move 2 in c"), "MOVE 2");
     assert_eq!(ask(&mut c, "fetch relative 2 from c"), [row(7)]);
@@ -140,6 +142,7 @@ fn words() {
     for back in [
         "prior",
         "backward 1",
+        "backward 0",
         "backward all",
         "first",
         "last",
@@ -150,10 +153,15 @@ fn words() {
         "0",
         "-3",
     ] {
-        let back = format!("fetch {back} from c");
+        run(&mut c, "declare d cursor for select id, v from t order by id");
+        run(&mut c, "savepoint d");
+        run(&mut c, "move 9 d");
+        let back = format!("fetch {back} from d");
         let (state, message, hint) = told(&mut c, &back);
         assert_eq!((state, &*message), ("55000", "cursor can only scan forward"), "{back}");
         assert_eq!(hint, "Declare it with SCROLL option to enable backward scan.", "{back}");
+        run(&mut c, "rollback to d");
+        assert_eq!(told(&mut c, "fetch d"), plain("55000", "portal \"d\" cannot be run"));
         run(&mut c, "rollback to s");
     }
     assert_eq!(ask(&mut c, "fetch backward -1 from c"), [row(10)]);
@@ -349,6 +357,7 @@ fn held() {
         assert_eq!(ask(&mut c, "fetch absolute 20000 a"), [row(20_000)]);
         assert_eq!(ask(&mut c, "fetch prior b"), [row(1)]);
         assert_eq!(fails(&mut c, "fetch prior a"), "55000");
+        assert_eq!(fails(&mut c, "fetch a"), "55000");
         // A later transaction does not take them with it.
         run(&mut c, "begin");
         assert_eq!(ask(&mut c, "fetch last b"), [row(20_000)]);
@@ -438,4 +447,19 @@ fn serializable() {
     assert_eq!(ask(&mut c, "fetch all c").len(), 9);
     run(&mut c, "insert into t values (501, 'y')");
     assert_eq!(fails(&mut c, "commit"), "40001");
+}
+
+/// Goal: the rows of a cursor FOR UPDATE are locked. Method: somebody else wants one of them before and after the commit; one was changed by the cursor's own transaction.
+#[test]
+fn rows_that_are_locked() {
+    let (database, mut c) = filled(10);
+    run(&mut c, "begin");
+    run(&mut c, "update t set v = 'own' where id = 2");
+    run(&mut c, "declare c cursor for select id, v from t where id < 4 order by id for update");
+    assert_eq!(ask(&mut c, "fetch all c"), [row(1), "2|own".to_owned(), row(3)]);
+    let mut other = database.connect();
+    run(&mut other, "set lock_timeout = '20ms'");
+    assert_eq!(fails(&mut other, "update t set v = 'x' where id = 3"), "55P03");
+    run(&mut c, "commit");
+    assert_eq!(run(&mut other, "update t set v = 'x' where id = 3"), 1);
 }

@@ -93,9 +93,11 @@ impl Cursors {
     /// Errors: 34000 where there is none; 55000 where it goes no further, or not there.
     fn walk(&mut self, name: &str, direction: Direction) -> Result<Walk> {
         let cursor = self.0.get_mut(name).ok_or_else(|| unknown(name))?;
-        Walk::begin(name, &mut cursor.rows, direction)?.ok_or_else(|| {
+        // As in PostgreSQL, whatever fails from here on is the end of it.
+        let rows = cursor.rows.take().ok_or_else(|| {
             Error::new(OBJECT_NOT_IN_PREREQUISITE_STATE, format!("portal \"{name}\" cannot be run"))
-        })
+        })?;
+        Walk::new(name, rows, direction)
     }
 
     /// Takes back what was given out for fetching, with its place.

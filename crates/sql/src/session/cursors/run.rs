@@ -83,10 +83,9 @@ impl Session {
     }
 
     fn pass(&mut self, name: &str, direction: Direction) -> Result<u64> {
-        if let (Direction::Forward(0) | Direction::Relative(0), Some(cursor)) =
-            (direction, self.cursors.get(name))
-        {
-            return Ok(cursor.rows.as_ref().is_some_and(CursorRows::is_on_row).into());
+        let rows = self.cursors.get(name).and_then(|cursor| cursor.rows.as_ref());
+        if let Some(passed) = rows.and_then(|rows| rows.standing(direction)) {
+            return Ok(passed);
         }
         let mut walk = self.cursors.walk(name, direction)?;
         let rows = walk.pass(&self.context)?;

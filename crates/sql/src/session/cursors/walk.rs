@@ -43,8 +43,19 @@ impl CursorRows {
     }
 
     /// Whether there is a row that it is at.
-    pub fn is_on_row(&self) -> bool {
+    fn is_on_row(&self) -> bool {
         self.at > 0 && !self.is_past
+    }
+
+    /// How many rows a MOVE passes that goes nowhere; `None` for one that goes. PostgreSQL does not mind where a cursor can go for these.
+    pub fn standing(&self, direction: Direction) -> Option<u64> {
+        match direction {
+            Direction::Forward(0) | Direction::Backward(0) | Direction::Relative(0) => {
+                Some(self.is_on_row().into())
+            }
+            Direction::BackwardAll if self.at == 0 && !self.is_past => Some(0),
+            _ => None,
+        }
     }
 
     /// Goes to the next row; false behind the last one.
@@ -80,6 +91,7 @@ impl CursorRows {
         match direction {
             Direction::ForwardAll => on(0, u64::MAX),
             Direction::Forward(count) if count > 0 => on(0, count.unsigned_abs()),
+            Direction::Backward(count) if count < 0 => on(0, count.unsigned_abs()),
             Direction::Relative(count) if count > 0 => on(count.unsigned_abs() - 1, 1),
             Direction::Absolute(row) if row > 0 && row.unsigned_abs() > here => {
                 on(row.unsigned_abs() - self.at - 1, 1)
@@ -116,6 +128,7 @@ fn among(rows: i64, here: i64, direction: Direction) -> Steps {
         Direction::Forward(0) => only(here),
         Direction::Forward(count) if count > 0 => walk(count, 1),
         Direction::Forward(count) => walk(count.saturating_neg(), -1),
+        Direction::Backward(count) => among(rows, here, Direction::Forward(count.saturating_neg())),
         Direction::Absolute(row) if row < 0 => only(past.saturating_add(row)),
         Direction::Absolute(row) => only(row),
         Direction::Relative(count) => only(here.saturating_add(count)),
@@ -123,13 +136,12 @@ fn among(rows: i64, here: i64, direction: Direction) -> Steps {
 }
 
 impl Walk {
-    /// Takes the rows of a cursor from their place; `None` where there are none.
+    /// Goes in a direction from where a cursor is.
     ///
-    /// Errors: 55000 for ways back where there are none; the rows stay.
-    pub fn begin(name: &str, place: &mut Option<CursorRows>, direction: Direction) -> Result<Option<Walk>> {
-        let Some(rows) = place else { return Ok(None) };
+    /// Errors: 55000 for ways back where there are none.
+    pub fn new(name: &str, rows: CursorRows, direction: Direction) -> Result<Walk> {
         let steps = rows.steps(direction)?;
-        Ok(place.take().map(|rows| Walk { name: name.to_owned(), rows, steps }))
+        Ok(Walk { name: name.to_owned(), rows, steps })
     }
 
     /// Goes to the next row that it gives; false after the last one.
@@ -201,7 +213,8 @@ mod tests {
                         (places.into_iter().filter(is_row).collect::<Vec<_>>(), end)
                     };
                     for (direction, places) in [
-                        (Direction::Forward(count), onwards),
+                        (Direction::Forward(count), onwards.clone()),
+                        (Direction::Backward(-count), onwards),
                         (Direction::Relative(count), vec![here + count]),
                         (Direction::Absolute(count), vec![if count < 0 { rows + 1 + count } else { count }]),
                         (Direction::ForwardAll, (here + 1..=rows + 1).chain([rows + 1]).collect()),
