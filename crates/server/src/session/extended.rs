@@ -60,7 +60,7 @@ impl<S: Read + Write> Session<S> {
             None => prepared,
         };
         if !bind.portal.is_empty() {
-            if self.portals.contains_key(bind.portal) || self.connection.cursor(bind.portal).is_some() {
+            if self.is_taken(bind.portal) {
                 let message = format!("cursor {:?} already exists", bind.portal);
                 return Err(Failure::new(sqlstate::DUPLICATE_CURSOR, message).into());
             }
@@ -81,7 +81,8 @@ impl<S: Read + Write> Session<S> {
             self.drop_unnamed_portal();
             self.unnamed_portal = Some(portal);
         } else {
-            self.portals.insert(bind.portal.to_owned(), portal);
+            let gone = self.portals.insert(bind.portal.to_owned(), portal);
+            gone.iter().for_each(|portal| portal.give_up(&self.observer));
         }
         backend::bind_complete(&mut self.wire.out);
         Ok(())
@@ -140,6 +141,12 @@ impl<S: Read + Write> Session<S> {
         }
         backend::close_complete(&mut self.wire.out);
         Ok(())
+    }
+
+    /// Whether there is a portal or a cursor of this name. One that has begun is gone with its cursor: by CLOSE, or a savepoint that was gone back to.
+    fn is_taken(&self, name: &str) -> bool {
+        let has_portal = self.portals.get(name).is_some_and(|portal| portal.progress != Progress::Begun);
+        has_portal || self.connection.cursor(name).is_some()
     }
 
     fn find_statement(&self, name: &str) -> Result<Arc<Prepared>, Failure> {
