@@ -14,8 +14,6 @@ pub struct Limits {
     pub statement_bytes_max: usize,
     /// Prepared statements and portals of a session, each; 10 000 (54000).
     pub prepared_max: usize,
-    /// Bytes of rows that a suspended portal keeps when the client turns to another statement before it has fetched them all; 256 MiB.
-    pub portal_bytes_max: usize,
     /// Time to log in; a minute, as PostgreSQL has it.
     pub authentication_timeout: Duration,
     /// Time that a statement may take, unless its session says otherwise; none.
@@ -35,7 +33,6 @@ impl Default for Limits {
             message_bytes_max: 64 << 20,
             statement_bytes_max: 16 << 20,
             prepared_max: 10_000,
-            portal_bytes_max: 256 << 20,
             authentication_timeout: Duration::from_secs(60),
             statement_timeout: None,
             idle_in_transaction_timeout: None,

@@ -189,7 +189,10 @@ impl Registry {
         let entry = self.lock().by_process.get(&process).cloned();
         match entry {
             Some(entry) if is_same(&entry.secret.to_be_bytes(), &secret.to_be_bytes()) => {
-                entry.cancel();
+                // Who waits for its client does nothing but read ahead for its cursors: PostgreSQL cancels nothing then, either.
+                if entry.state() == State::Busy {
+                    entry.cancel();
+                }
                 true
             }
             _ => false,

@@ -5,7 +5,7 @@ use cairn_table::schema::ColumnType;
 use crate::database::Database;
 use crate::datum::Datum;
 use crate::error::{Error, Result};
-use crate::outcome::{Outcome, Rows};
+use crate::outcome::{Column, Outcome, Rows};
 use crate::sequence::Sequence;
 use crate::session::{Notice, Session, TransactionStatus};
 use crate::sqlstate::{FEATURE_NOT_SUPPORTED, SYNTAX_ERROR};
@@ -190,6 +190,38 @@ impl Connection {
     /// Errors: as [`Connection::execute`].
     pub fn run(&mut self, statement: &Statement, params: &[Datum]) -> Result<Outcome<'_>> {
         self.session.run(statement, params, true)
+    }
+
+    /// As [`Connection::run`], but of rows only the first few are given: a cursor of this name has the others, for [`Connection::fetch`], as long as the transaction lasts. The name is one that no cursor has,
+    /// which [`Connection::cursor`] tells; one that has it is gone. Other statements run between.
+    ///
+    /// Errors: as [`Connection::run`].
+    pub fn run_in_parts(
+        &mut self,
+        statement: &Statement,
+        params: &[Datum],
+        name: &str,
+        most: u64,
+    ) -> Result<Outcome<'_>> {
+        self.session.run_in_parts(statement, params, name, most)
+    }
+
+    /// Some more rows of a cursor, which DECLARE or [`Connection::run_in_parts`] made; 0 for all. [`Rows::tag`] is the query's.
+    ///
+    /// Errors: 34000 where there is none; those of computing the rows. A cursor that has failed gives 55000 from then on.
+    pub fn fetch(&mut self, name: &str, most: u64) -> Result<Rows<'_>> {
+        self.session.fetch_more(name, most)
+    }
+
+    /// The columns of the rows of a cursor; `None` where there is none of this name.
+    pub fn cursor(&self, name: &str) -> Option<&[Column]> {
+        self.session.cursors.get(name).map(|cursor| &*cursor.columns)
+    }
+
+    /// Closes a cursor, in a transaction that has failed too. Without effect where there is none.
+    pub fn close_cursor(&mut self, name: &str) {
+        // Who wants it gone does not mind that it is.
+        let _ = self.session.cursors.close(name);
     }
 
     /// Begins a transaction that the statements up to [`Connection::end_implicit`] are in together, unless one is open. BEGIN among them makes it an

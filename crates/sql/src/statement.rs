@@ -21,7 +21,9 @@ pub enum StatementKind {
     Copy,
     /// BEGIN, COMMIT, ROLLBACK, SAVEPOINT, RELEASE.
     Transaction,
-    /// CREATE, ALTER, DROP, SET and the like.
+    /// FETCH: rows of a cursor. What its columns are depends on which cursor has that name when it runs.
+    Fetch,
+    /// CREATE, ALTER, DROP, SET, DECLARE, CLOSE and the like.
     Utility,
 }
 

@@ -105,7 +105,8 @@ impl Transaction {
         let snapshot = db.snapshot(&canceller, lock_timeout)?;
         let reads = Transaction::reads_of(isolation);
         let catalog = db.catalog();
-        let view = View { db: Arc::clone(db), catalog, snapshot, own: None, reads, canceller };
+        let view =
+            View { db: Arc::clone(db), catalog, snapshot, own: None, own_until: u32::MAX, reads, canceller };
         Ok(Transaction::new(view, isolation, lock_timeout))
     }
 
@@ -166,6 +167,19 @@ impl Transaction {
     /// What it sees now, its own changes included. A clone goes on seeing what this statement sees.
     pub fn view(&self) -> &View {
         &self.view
+    }
+
+    /// Until [`Transaction::unfix_view`], clones of its view go on seeing what is there now, and nothing of what it changes afterwards: for rows that are read while it
+    /// changes others, or the same. Cost: as [`Transaction::savepoint`].
+    pub fn fix_view(&mut self) {
+        // Changes are told apart by the savepoint that they are behind.
+        self.view.own_until = self.epoch;
+        self.epoch += 1;
+    }
+
+    /// Clones of its view see its own later changes again. Those that are fixed stay so.
+    pub fn unfix_view(&mut self) {
+        self.view.own_until = u32::MAX;
     }
 
     /// What stops it.

@@ -24,6 +24,8 @@ pub struct View {
     pub(crate) snapshot: Arc<Snapshot>,
     /// The transaction whose changes are seen before they are committed.
     pub(crate) own: Option<Arc<State>>,
+    /// The last of its savepoints whose changes are seen; `u32::MAX` for all that it makes.
+    pub(crate) own_until: u32,
     /// What was read, if somebody wants to know.
     pub(crate) reads: Option<Arc<Mutex<ReadSet>>>,
     pub(crate) canceller: Canceller,
@@ -118,7 +120,8 @@ impl View {
     /// Puts what is seen of a record into the place of what was read. Nothing becomes no bytes.
     pub(crate) fn look_back(&self, tree: u32, key: &[u8], bytes: &mut Vec<u8>) {
         let mut before = Vec::new();
-        match self.db.rows.see(tree, key, self.snapshot.csn, self.own.as_ref(), &mut before) {
+        let own = self.own.as_ref().map(|own| (own, self.own_until));
+        match self.db.rows.see(tree, key, self.snapshot.csn, own, &mut before) {
             Seen::InPlace => {}
             Seen::Before => *bytes = before,
             Seen::Absent => bytes.clear(),

@@ -64,3 +64,18 @@ SELECT 1 AS a \; SELECT 2 AS b;
 SHOW server_version;
 SELECT current_user, current_database(), version() LIKE 'PostgreSQL 15%';
 \conninfo
+\set FETCH_COUNT 2
+SELECT i, i * i AS square FROM generate_series(1, 5) AS s(i) ORDER BY i;
+\unset FETCH_COUNT
+BEGIN;
+DECLARE c SCROLL CURSOR FOR SELECT i FROM generate_series(1, 5) AS s(i) ORDER BY i;
+FETCH 2 FROM c;
+FETCH BACKWARD 1 FROM c;
+MOVE LAST IN c;
+FETCH RELATIVE 0 c;
+CLOSE c;
+DECLARE c CURSOR FOR SELECT i FROM generate_series(1, 5) AS s(i) ORDER BY i;
+FETCH PRIOR FROM c;
+COMMIT;
+DECLARE c CURSOR FOR SELECT 1;
+FETCH c;

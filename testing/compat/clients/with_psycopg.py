@@ -73,3 +73,46 @@ with psycopg.connect() as c:
     c.isolation_level = psycopg.IsolationLevel.SERIALIZABLE
     print(c.execute("SHOW transaction_isolation").fetchone())
     c.rollback()
+    # Named cursors: DECLARE, FETCH and CLOSE, and pg_cursors for those that nobody has opened.
+    c.execute("CREATE TABLE many AS SELECT i, 'row ' || i AS name FROM generate_series(1, 10000) AS s(i)")
+    c.execute("UPDATE many SET name = name WHERE i < 10")
+    for binary in (False, True):
+        with c.cursor("named", binary=binary) as named:
+            named.itersize = 300
+            named.execute("SELECT i, name FROM many WHERE i > %s ORDER BY i", (5,))
+            print([(column.name, column.type_code) for column in named.description], named.fetchone(), named.fetchmany(2))
+            for i, name in named:
+                if i == 700:
+                    # What is still to come stays as it was.
+                    c.execute("UPDATE many SET name = 'changed' WHERE i > %s", (700,))
+                elif name == "changed":
+                    print("seen", i)
+            print(i, named.fetchone(), c.info.transaction_status.name)
+        c.execute("UPDATE many SET name = 'row ' || i")
+    with c.cursor("scrolls", scrollable=True) as named:
+        named.execute("SELECT i FROM many ORDER BY i")
+        named.scroll(9_998)
+        print(named.fetchmany(5))
+        named.scroll(-3)
+        print(named.fetchone())
+        named.scroll(0, mode="absolute")
+        print(named.fetchone())
+    with c.cursor("never opened"):
+        pass
+    held = c.cursor("held", withhold=True)
+    held.execute("SELECT i FROM many ORDER BY i")
+    print(held.fetchone())
+    c.commit()
+    print(held.fetchmany(2), c.execute("SELECT name, is_holdable FROM pg_cursors").fetchall())
+    stolen = psycopg.ServerCursor(c, "held")
+    print(stolen.fetchone())
+    stolen.close()
+    print(c.execute("SELECT count(*) FROM pg_cursors").fetchone())
+    with c.cursor("gone") as named:
+        named.execute("SELECT i FROM many")
+        c.commit()
+        try:
+            named.fetchone()
+        except psycopg.Error as error:
+            print(type(error).__name__, error.sqlstate, error)
+        c.rollback()

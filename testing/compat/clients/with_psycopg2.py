@@ -37,4 +37,21 @@ connection.commit()
 with connection.cursor(cursor_factory=psycopg2.extras.RealDictCursor) as named:
     named.execute("SELECT id, name FROM t ORDER BY id LIMIT 1")
     print(dict(named.fetchone()))
+# Named cursors, whose rows come some at a time.
+with connection.cursor("named") as named:
+    named.itersize = 2
+    named.execute("SELECT id, name FROM t ORDER BY id")
+    print(named.fetchone(), named.fetchmany(2), [id for id, _ in named])
+with connection.cursor("scrolls", scrollable=True) as named:
+    named.execute("SELECT id FROM t ORDER BY id")
+    named.scroll(3)
+    print(named.fetchone())
+    named.scroll(-2)
+    print(named.fetchone())
+    named.scroll(1, mode="absolute")
+    print(named.fetchone())
+with connection.cursor("held", withhold=True) as named:
+    named.execute("SELECT id FROM t ORDER BY id")
+    connection.commit()
+    print(named.fetchmany(2))
 connection.close()

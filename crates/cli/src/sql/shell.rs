@@ -336,7 +336,7 @@ impl Shell {
 
 /// Whether a statement is asked for its rows: what it does besides needs no word then.
 fn is_query(statement: &Statement) -> bool {
-    statement.kind() == StatementKind::Query
+    matches!(statement.kind(), StatementKind::Query | StatementKind::Fetch)
 }
 
 /// Tells a person what went wrong, without ending.

@@ -109,11 +109,6 @@ impl<S: Read + Write> Wire<S> {
         frontend::decode(self.tag, self.body())
     }
 
-    /// Gives the message being handled back: the next [`Wire::receive`] returns it again.
-    pub fn put_back(&mut self) {
-        self.length = 0;
-    }
-
     /// Reads the first message of a connection, which has no tag. Its length counts itself.
     ///
     /// Errors: a length under 8 or above `bytes_max`.

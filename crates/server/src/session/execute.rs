@@ -1,24 +1,20 @@
 //! Execute: runs a portal, all of it or some rows at a time.
 //!
-//! The rows of a suspended portal come out of the running statement as long as the client asks for nothing else. When it turns to
-//! another statement first, the rows that are left are computed and kept, within a limit, as the connection can do one thing at a time.
+//! Rows that the client has not asked for yet stay with the connection, in a cursor that has the portal's name: other statements run between, and FETCH finds it too. The other way round, Execute
+//! takes the name of a cursor that DECLARE has made.
 
-use std::borrow::Cow;
 use std::io::{Read, Write};
 
-use cairn_sql::{Column, Outcome, Rows, StatementKind, TransactionStatus};
+use cairn_sql::{Column, Outcome, Rows, StatementKind};
 
-use crate::codec::HEADER_BYTES;
-use crate::codec::backend::{self, Ready};
-use crate::codec::frontend::{self, Message, Target};
+use crate::codec::backend;
+use crate::codec::frontend::{self, Message};
 use crate::error::Failure;
-use crate::limits::Limits;
-use crate::net::wire::{Lost, Wire};
-use crate::registry::{Entry, State};
+use crate::net::wire::Wire;
 use crate::sqlstate;
 
 use super::extended::no_portal;
-use super::portal::{Kept, Portal, Progress, ResultFormats};
+use super::portal::{Portal, Progress, ResultFormats};
 use super::{Session, Trouble, copy, rows};
 
 impl<S: Read + Write> Session<S> {
@@ -29,26 +25,31 @@ impl<S: Read + Write> Session<S> {
         // It is out of the session while it runs, as the session is at work for it.
         if name.is_empty() {
             let mut portal = self.unnamed_portal.take().ok_or_else(|| no_portal(""))?;
-            self.advance(&mut portal, "", most)?;
+            self.advance_or_close(&mut portal, "", most)?;
             self.unnamed_portal = Some(portal);
-        } else {
-            let (name, mut portal) = self.portals.remove_entry(name).ok_or_else(|| no_portal(name))?;
-            self.advance(&mut portal, &name, most)?;
+        } else if let Some((name, mut portal)) = self.portals.remove_entry(name) {
+            self.advance_or_close(&mut portal, &name, most)?;
             self.portals.insert(name, portal);
+        } else {
+            let name = name.to_owned();
+            self.connection.cursor(&name).ok_or_else(|| no_portal(&name))?;
+            let rows = self.connection.fetch(&name, most.into())?;
+            let columns = rows.columns().to_vec();
+            send(&mut self.wire, rows, &columns, &ResultFormats::TEXT, most)?;
         }
         Ok(())
     }
 
+    /// A part of a portal that has failed leaves nothing to go on with.
+    fn advance_or_close(&mut self, portal: &mut Portal, name: &str, most: u32) -> Result<(), Trouble> {
+        self.advance(portal, name, most).inspect_err(|_| self.connection.close_cursor(name))
+    }
+
     fn advance(&mut self, portal: &mut Portal, name: &str, most: u32) -> Result<(), Trouble> {
         let kind = portal.prepared.statement.kind();
-        match &mut portal.progress {
+        match portal.progress {
             Progress::Ready => {}
-            Progress::Kept(kept) => {
-                if send_kept(&mut self.wire, kept, most)? {
-                    portal.progress = Progress::Done;
-                }
-                return Ok(());
-            }
+            Progress::Begun => return self.go_on(portal, name, most),
             Progress::Done if kind == StatementKind::Query => {
                 backend::command_complete(&mut self.wire.out, "SELECT 0");
                 return Ok(());
@@ -70,151 +71,74 @@ impl<S: Read + Write> Session<S> {
         if self.wire.peek_tag() != Some(b'S') {
             self.begin_implicit(kind)?;
         }
-        portal.progress = self.run_portal(portal, name, most)?;
+        self.run_portal(portal, name, most)?;
         self.after(kind);
         Ok(())
     }
 
-    fn run_portal(&mut self, portal: &Portal, name: &str, most: u32) -> Result<Progress, Trouble> {
-        let is_open = !self.is_implicit && self.connection.status() == TransactionStatus::Open;
-        let Session { wire, connection, limits, entry, observer, .. } = self;
-        let sql = portal.prepared.statement.sql();
-        let tag = match connection.run(&portal.prepared.statement, &portal.parameters)? {
+    fn run_portal(&mut self, portal: &mut Portal, name: &str, most: u32) -> Result<(), Trouble> {
+        let Session { wire, connection, limits, observer, .. } = self;
+        let statement = &portal.prepared.statement;
+        let outcome = match most {
+            0 => connection.run(statement, &portal.parameters)?,
+            most => connection.run_in_parts(statement, &portal.parameters, name, most.into())?,
+        };
+        portal.progress = Progress::Done;
+        let tag = match outcome {
             Outcome::Done(tag) => tag,
             Outcome::Rows(rows) => {
-                let columns = rows::columns_of(&portal.prepared.statement, &rows);
-                let formats = &portal.formats;
-                let mut running = Running { wire, rows, columns, formats, limits, entry, name, is_open };
-                let progress = running.go(most)?;
-                observer.tell(sql, running.rows.tag().rows.unwrap_or(0));
-                return Ok(progress);
+                let columns = rows::columns_of(statement, &rows);
+                let sent = send(wire, rows, &columns, &portal.formats, most)?;
+                portal.note(&sent, observer);
+                return Ok(());
             }
             Outcome::CopyIn(copy) => copy::copy_in(wire, copy, limits.message_bytes_max)?,
             Outcome::CopyOut(copy) => copy::copy_out(wire, copy)?,
         };
-        observer.tell(sql, tag.rows.unwrap_or(0));
+        observer.tell(statement.sql(), tag.rows.unwrap_or(0));
         backend::command_complete(&mut wire.out, tag);
-        Ok(Progress::Done)
+        Ok(())
+    }
+
+    /// Rows behind those that a part of the portal gave.
+    fn go_on(&mut self, portal: &mut Portal, name: &str, most: u32) -> Result<(), Trouble> {
+        let Session { wire, connection, observer, .. } = self;
+        // CLOSE, or a savepoint that was gone back to, may have taken it.
+        connection.cursor(name).ok_or_else(|| no_portal(name))?;
+        let rows = connection.fetch(name, most.into())?;
+        let columns = rows::columns_of(&portal.prepared.statement, &rows);
+        let sent = send(wire, rows, &columns, &portal.formats, most)?;
+        portal.note(&sent, observer);
+        Ok(())
     }
 }
 
-/// A statement that gives rows, and what it gives them to.
-struct Running<'a, 'c, S: Read + Write> {
-    wire: &'a mut Wire<S>,
-    rows: Rows<'c>,
-    columns: Cow<'a, [Column]>,
-    formats: &'a ResultFormats,
-    limits: &'a Limits,
-    entry: &'a Entry,
-    name: &'a str,
-    /// Whether the client has begun a transaction, so that Sync does not end the portal.
-    is_open: bool,
+/// What came of sending rows.
+pub(super) struct Sent {
+    pub rows: u64,
+    /// As many as were asked for: there may be more.
+    pub is_suspended: bool,
 }
 
-/// What a client wants after it got as many rows as it had asked for.
-enum Next {
-    /// So many more; 0 for all.
-    More(u32),
-    /// No more.
-    Enough,
-    /// Something else first.
-    Else,
-}
-
-impl<S: Read + Write> Running<'_, '_, S> {
-    /// Sends rows, some at a time when `most` is not 0, until there are no more or the client wants something else.
-    fn go(&mut self, mut most: u32) -> Result<Progress, Trouble> {
-        let mut sent_before = 0;
-        loop {
-            let mut left = if most == 0 { u64::MAX } else { most.into() };
-            while left > 0 {
-                let Some(row) = self.rows.next()? else {
-                    let mut tag = self.rows.tag();
-                    // PostgreSQL counts the rows of the last Execute only.
-                    tag.rows = tag.rows.map(|rows| rows - sent_before);
-                    backend::command_complete(&mut self.wire.out, tag);
-                    return Ok(Progress::Done);
-                };
-                rows::data_row(&mut self.wire.out, &self.columns, self.formats, &row);
-                self.wire.flush_if_full()?;
-                left -= 1;
-            }
-            sent_before += u64::from(most);
-            backend::portal_suspended(&mut self.wire.out);
-            match self.next()? {
-                Next::More(count) => most = count,
-                Next::Enough => return Ok(Progress::Done),
-                Next::Else => return self.keep(),
-            }
-        }
-    }
-
-    /// Handles messages as long as they need nothing but this portal.
-    fn next(&mut self) -> Result<Next, Trouble> {
-        loop {
-            if self.entry.doomed().is_some() {
-                return Err(Lost::Gone.into());
-            }
-            self.entry.set_state(State::IdleInTransaction);
-            self.wire.receive(self.limits.message_bytes_max)?;
-            self.entry.set_state(State::Busy);
-            match self.wire.message() {
-                Ok(Message::Execute(name, most)) if name == self.name => return Ok(Next::More(most)),
-                Ok(Message::Flush) => self.wire.flush()?,
-                Ok(Message::Sync) if self.is_open => {
-                    backend::ready_for_query(&mut self.wire.out, Ready::Transaction);
-                }
-                Ok(Message::Sync | Message::Terminate) => {
-                    self.wire.put_back();
-                    return Ok(Next::Enough);
-                }
-                Ok(Message::Close(Target::Portal, name)) if name == self.name => {
-                    self.wire.put_back();
-                    return Ok(Next::Enough);
-                }
-                _ => {
-                    self.wire.put_back();
-                    return Ok(Next::Else);
-                }
-            }
-        }
-    }
-
-    /// Computes the rows that are left and keeps them.
-    fn keep(&mut self) -> Result<Progress, Trouble> {
-        let mut kept = Kept::default();
-        while let Some(row) = self.rows.next()? {
-            rows::data_row(&mut kept.messages, &self.columns, self.formats, &row);
-            if kept.messages.len() > self.limits.portal_bytes_max {
-                let message = format!(
-                    "portal {:?} has more rows left than the {} bytes that are kept while another statement runs",
-                    self.name, self.limits.portal_bytes_max
-                );
-                let hint = "Fetch all its rows first, or run the other statement in a session of its own.";
-                return Err(Failure::new(sqlstate::PROGRAM_LIMIT_EXCEEDED, message).with_hint(hint).into());
-            }
-        }
-        kept.verb = self.rows.tag().verb.into_owned();
-        Ok(Progress::Kept(kept))
-    }
-}
-
-/// Sends rows that were kept. Whether these were the last.
-fn send_kept<S: Read + Write>(wire: &mut Wire<S>, kept: &mut Kept, most: u32) -> Result<bool, Trouble> {
-    let mut count = 0_u64;
-    while most == 0 || count < u64::from(most) {
-        let rest = kept.messages.get(kept.sent..).unwrap_or_default();
-        // What was written by us is whole.
-        let Ok(Some((_, body))) = frontend::header(rest, usize::MAX) else {
-            let Kept { verb, .. } = kept;
-            backend::command_complete(&mut wire.out, format_args!("{verb} {count}"));
-            return Ok(true);
-        };
-        wire.out.extend_from_slice(rest.get(..HEADER_BYTES + body).unwrap_or_default());
-        kept.sent += HEADER_BYTES + body;
-        count += 1;
+/// Sends rows, of which `most` were asked for, 0 for all; and what comes behind them.
+fn send<S: Read + Write>(
+    wire: &mut Wire<S>,
+    mut rows: Rows<'_>,
+    columns: &[Column],
+    formats: &ResultFormats,
+    most: u32,
+) -> Result<Sent, Trouble> {
+    while let Some(row) = rows.next()? {
+        rows::data_row(&mut wire.out, columns, formats, &row);
         wire.flush_if_full()?;
     }
-    backend::portal_suspended(&mut wire.out);
-    Ok(false)
+    let tag = rows.tag();
+    let count = tag.rows.unwrap_or(0);
+    let is_suspended = most != 0 && count >= most.into();
+    match is_suspended {
+        true => backend::portal_suspended(&mut wire.out),
+        // PostgreSQL counts the rows of the last Execute only, and so does each part.
+        false => backend::command_complete(&mut wire.out, tag),
+    }
+    Ok(Sent { rows: count, is_suspended })
 }

@@ -52,10 +52,15 @@ impl<S: Read + Write> Session<S> {
         let prepared = self.find_statement(bind.statement)?;
         let prepared = match with_scales(&mut self.connection, &bind, &prepared)? {
             Some(exact) => Arc::new(exact),
+            // Another cursor may have that name by now.
+            None if prepared.statement.kind() == StatementKind::Fetch => {
+                let statement = self.connection.prepare(prepared.statement.sql())?;
+                Arc::new(Prepared::new(statement, &prepared.types, None))
+            }
             None => prepared,
         };
         if !bind.portal.is_empty() {
-            if self.portals.contains_key(bind.portal) {
+            if self.is_taken(bind.portal) {
                 let message = format!("cursor {:?} already exists", bind.portal);
                 return Err(Failure::new(sqlstate::DUPLICATE_CURSOR, message).into());
             }
@@ -71,11 +76,13 @@ impl<S: Read + Write> Session<S> {
             return Err(Failure::new(sqlstate::PROTOCOL_VIOLATION, message).into());
         }
         let parameters = parameters(&bind, &prepared)?;
-        let portal = Portal { prepared, parameters, formats, progress: Progress::Ready };
+        let portal = Portal { prepared, parameters, formats, progress: Progress::Ready, given: 0 };
         if bind.portal.is_empty() {
+            self.drop_unnamed_portal();
             self.unnamed_portal = Some(portal);
         } else {
-            self.portals.insert(bind.portal.to_owned(), portal);
+            let gone = self.portals.insert(bind.portal.to_owned(), portal);
+            gone.iter().for_each(|portal| portal.give_up(&self.observer));
         }
         backend::bind_complete(&mut self.wire.out);
         Ok(())
@@ -85,14 +92,21 @@ impl<S: Read + Write> Session<S> {
         let Message::Describe(target, name) = frontend::decode(b'D', self.wire.body())? else {
             return Err(OTHER.into());
         };
-        let text = ResultFormats::All { is_binary: false };
         let (prepared, formats) = match target {
-            Target::Statement => (self.find_statement(name)?, text),
+            Target::Statement => (self.find_statement(name)?, ResultFormats::TEXT),
             Target::Portal => {
                 let portal =
                     if name.is_empty() { self.unnamed_portal.as_ref() } else { self.portals.get(name) };
-                let portal = portal.ok_or_else(|| no_portal(name))?;
-                (Arc::clone(&portal.prepared), portal.formats.clone())
+                match (portal, self.connection.cursor(name)) {
+                    (Some(portal), _) => (Arc::clone(&portal.prepared), portal.formats.clone()),
+                    // One of DECLARE.
+                    (None, Some(columns)) => {
+                        let fields = columns.iter().map(|column| field_of(column, false));
+                        backend::row_description(&mut self.wire.out, fields);
+                        return Ok(());
+                    }
+                    (None, None) => return Err(no_portal(name).into()),
+                }
             }
         };
         let out = &mut self.wire.out;
@@ -117,11 +131,22 @@ impl<S: Read + Write> Session<S> {
         match (target, name.is_empty()) {
             (Target::Statement, true) => self.unnamed = None,
             (Target::Statement, false) => _ = self.statements.remove(name),
-            (Target::Portal, true) => self.unnamed_portal = None,
-            (Target::Portal, false) => _ = self.portals.remove(name),
+            (Target::Portal, true) => self.drop_unnamed_portal(),
+            (Target::Portal, false) => {
+                if let Some(portal) = self.portals.remove(name) {
+                    portal.give_up(&self.observer);
+                }
+                self.connection.close_cursor(name);
+            }
         }
         backend::close_complete(&mut self.wire.out);
         Ok(())
+    }
+
+    /// Whether there is a portal or a cursor of this name. One that has begun is gone with its cursor: by CLOSE, or a savepoint that was gone back to.
+    fn is_taken(&self, name: &str) -> bool {
+        let has_portal = self.portals.get(name).is_some_and(|portal| portal.progress != Progress::Begun);
+        has_portal || self.connection.cursor(name).is_some()
     }
 
     fn find_statement(&self, name: &str) -> Result<Arc<Prepared>, Failure> {

@@ -136,7 +136,10 @@ impl<S: Read + Write> Session<S> {
 
     /// Serves the client until it goes, or has to.
     pub fn serve(mut self) -> End {
-        let end = match self.exchange() {
+        let ended = self.exchange();
+        let portals = self.unnamed_portal.iter().chain(self.portals.values());
+        portals.for_each(|portal| portal.give_up(&self.observer));
+        let end = match ended {
             Err(Trouble::Lost(Lost::Protocol(error))) => End::Told(error.into()),
             Err(Trouble::Failure(failure)) => End::Told(failure),
             Ok(()) | Err(Trouble::Lost(Lost::Gone)) => match self.entry.doomed() {
@@ -256,8 +259,15 @@ impl<S: Read + Write> Session<S> {
     /// Portals do not outlive their transaction.
     fn drop_portals(&mut self) {
         if self.connection.status() == TransactionStatus::Idle && !self.is_implicit {
-            self.unnamed_portal = None;
-            self.portals.clear();
+            self.drop_unnamed_portal();
+            self.portals.drain().for_each(|(_, portal)| portal.give_up(&self.observer));
+        }
+    }
+
+    fn drop_unnamed_portal(&mut self) {
+        if let Some(portal) = self.unnamed_portal.take() {
+            portal.give_up(&self.observer);
+            self.connection.close_cursor("");
         }
     }
 

@@ -3,7 +3,10 @@
 use cairn_sql::{ColumnType, Datum, Statement, Type};
 
 use crate::codec::frontend::Formats;
+use crate::observer::Observer;
 use crate::types;
+
+use super::execute::Sent;
 
 /// A prepared statement, with the types that the client was told.
 #[derive(Debug)]
@@ -88,6 +91,9 @@ pub enum ResultFormats {
 }
 
 impl ResultFormats {
+    /// What a client gets that says nothing else.
+    pub const TEXT: ResultFormats = ResultFormats::All { is_binary: false };
+
     /// As a Bind has them.
     pub fn new(formats: Formats<'_>) -> Self {
         match formats.len() {
@@ -125,26 +131,35 @@ pub struct Portal {
     pub formats: ResultFormats,
     /// How far it is.
     pub progress: Progress,
+    /// Rows that the client got.
+    pub given: u64,
 }
 
 /// How far a portal is.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Progress {
     /// It has not run.
     Ready,
-    /// It has run in part; the rows that are left are kept as messages.
-    Kept(Kept),
+    /// It has run in part: a cursor of its name has the rows that are left.
+    Begun,
     /// It has run to its end.
     Done,
 }
 
-/// Rows that nobody has fetched yet.
-#[derive(Debug, Default)]
-pub struct Kept {
-    /// DataRow messages, one after the other.
-    pub messages: Vec<u8>,
-    /// How many of their bytes are sent.
-    pub sent: usize,
-    /// What ends them.
-    pub verb: String,
+impl Portal {
+    /// Notes that some of its rows were sent. Whoever observes statements is told when these were the last.
+    pub(super) fn note(&mut self, sent: &Sent, observer: &Observer) {
+        self.given += sent.rows;
+        self.progress = if sent.is_suspended { Progress::Begun } else { Progress::Done };
+        if self.progress == Progress::Done {
+            observer.tell(self.prepared.statement.sql(), self.given);
+        }
+    }
+
+    /// Whoever observes statements is told of one whose client wants no more of its rows.
+    pub(super) fn give_up(&self, observer: &Observer) {
+        if self.progress == Progress::Begun {
+            observer.tell(self.prepared.statement.sql(), self.given);
+        }
+    }
 }

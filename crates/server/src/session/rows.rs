@@ -6,17 +6,18 @@
 
 use std::borrow::Cow;
 
-use cairn_sql::{Column, DatumRef, RowView, Rows, Statement};
+use cairn_sql::{Column, DatumRef, RowView, Rows, Statement, StatementKind};
 
 use crate::codec::backend::{begin, end};
 use crate::types::{binary, list, text};
 
 use super::portal::ResultFormats;
 
-/// Columns of a result: those that the statement was described with, or where it did not know them, as EXECUTE does not, its own.
+/// Columns of a result: those that the statement was described with, or where it did not know them, as EXECUTE does not, and FETCH not for sure, its own.
 pub fn columns_of<'a>(statement: &'a Statement, rows: &Rows<'_>) -> Cow<'a, [Column]> {
     let (described, own) = (statement.columns(), rows.columns());
-    if described.len() == own.len() { Cow::Borrowed(described) } else { Cow::Owned(own.to_vec()) }
+    let is_known = statement.kind() != StatementKind::Fetch && described.len() == own.len();
+    if is_known { Cow::Borrowed(described) } else { Cow::Owned(own.to_vec()) }
 }
 
 /// Appends a row.

@@ -12,8 +12,6 @@ use crate::types::field_of;
 use super::portal::ResultFormats;
 use super::{Session, Trouble, copy, rows};
 
-const TEXT: ResultFormats = ResultFormats::All { is_binary: false };
-
 impl<S: Read + Write> Session<S> {
     /// Runs the statements of a Query. Several are one transaction, unless they say otherwise.
     pub(super) fn query(&mut self) -> Result<(), Trouble> {
@@ -36,7 +34,7 @@ impl<S: Read + Write> Session<S> {
     fn run_text(&mut self, text: &str) -> Result<(), Trouble> {
         self.check_statement_length(text.len())?;
         // As PostgreSQL has it, a Query ends what has no name.
-        self.unnamed_portal = None;
+        self.drop_unnamed_portal();
         let mut has_run = false;
         let alone = text.trim_end_matches([';', ' ', '\n', '\r', '\t']);
         if !alone.contains(';') {
@@ -84,9 +82,13 @@ impl<S: Read + Write> Session<S> {
             Outcome::Done(tag) => tag,
             Outcome::Rows(mut rows) => {
                 let columns = rows::columns_of(statement, &rows);
-                backend::row_description(&mut wire.out, columns.iter().map(|column| field_of(column, false)));
+                // A cursor may have been declared BINARY, and nothing else says so here.
+                let is_binary = rows.is_binary();
+                let fields = columns.iter().map(|column| field_of(column, is_binary));
+                backend::row_description(&mut wire.out, fields);
+                let formats = ResultFormats::All { is_binary };
                 while let Some(row) = rows.next()? {
-                    rows::data_row(&mut wire.out, &columns, &TEXT, &row);
+                    rows::data_row(&mut wire.out, &columns, &formats, &row);
                     wire.flush_if_full()?;
                 }
                 rows.tag()

@@ -9,6 +9,7 @@
 
 mod client;
 mod copy;
+mod cursors;
 mod ending;
 mod extended;
 mod killing;

@@ -3,12 +3,14 @@
 mod column;
 mod copy;
 mod rows;
+mod source;
 mod tag;
 
 pub use column::Column;
 pub use copy::{CopyIn, CopyOut};
-pub(crate) use rows::Source;
-pub use rows::{RowView, Rows};
+pub use rows::Rows;
+pub use source::RowView;
+pub(crate) use source::Source;
 pub use tag::CommandTag;
 
 /// What a statement gave, or what it waits for.

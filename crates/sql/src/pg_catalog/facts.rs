@@ -10,7 +10,8 @@ use cairn_vfs::sync::{Arc, Mutex, lock};
 use super::lookup;
 use crate::error::Result;
 use crate::sequence::{Name, Sequence, all_now};
-use crate::session::Session;
+use crate::session::{Cursor, Session};
+use crate::syntax::Declared;
 
 /// The columns of views by the views' numbers.
 pub(crate) type ViewColumns = BTreeMap<u32, Vec<(String, ColumnType)>>;
@@ -47,6 +48,21 @@ pub(crate) struct SessionFacts {
     pub transaction: u64,
     /// What `set_config` was called with.
     pub changes: Changes,
+    pub cursors: Vec<CursorFacts>,
+}
+
+/// A cursor of the session.
+#[derive(Debug)]
+pub(crate) struct CursorFacts {
+    pub declared: Declared,
+    /// The text of its statement.
+    pub sql: String,
+    /// Microseconds since 1970.
+    pub created: i64,
+}
+
+fn cursor_facts(cursor: &Cursor) -> CursorFacts {
+    CursorFacts { declared: cursor.declared.clone(), sql: cursor.sql.clone(), created: cursor.created }
 }
 
 /// A setting that a query changed.
@@ -117,6 +133,7 @@ impl World {
             started: session.shared.started,
             transaction: number,
             changes: session.changes.clone(),
+            cursors: session.cursors.all().into_iter().map(cursor_facts).collect(),
         };
         Ok(World { catalog, facts })
     }

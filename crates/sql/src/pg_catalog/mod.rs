@@ -29,7 +29,7 @@ mod subquery;
 use cairn_vfs::sync::Arc;
 use datafusion::catalog::TableProvider;
 
-pub(crate) use about::is_about;
+pub(crate) use about::{is_about, is_about_cursors};
 pub(crate) use facts::{Changes, ViewColumns, World};
 pub(crate) use functions::function;
 pub(crate) use rewrite::rewrite;

@@ -1,68 +1,110 @@
 //! Rows of a query that wait until all of them are there: in as much memory as there is for queries, and in a file from then on.
 
+use std::fmt;
+
 use arrow::array::{RecordBatch, RecordBatchOptions};
 use arrow::datatypes::{Schema, SchemaRef};
 use cairn_vfs::sync::Arc;
 use datafusion::error::Result;
-use datafusion::execution::memory_pool::MemoryConsumer;
+use datafusion::execution::SpillFile;
+use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::physical_plan::metrics::{ExecutionPlanMetricsSet, SpillMetrics};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{SendableRecordBatchStream, SpillManager};
-use futures_util::{StreamExt, TryStreamExt, stream};
+use futures_util::{Stream, StreamExt, TryStreamExt, stream};
 
-/// What the file is asked for.
-const WHAT: &str = "the rows of a statement that changes the table it reads";
+/// What the memory and the file are asked for.
+const WHAT: &str = "rows that are put aside";
+
+/// Batches that were put aside.
+pub(super) enum Pile {
+    /// The memory is theirs as long as they are there.
+    InMemory {
+        batches: Vec<RecordBatch>,
+        memory: MemoryReservation,
+    },
+    InFile {
+        file: Arc<dyn SpillFile>,
+        spills: SpillManager,
+    },
+}
+
+impl fmt::Debug for Pile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Pile::InMemory { .. } => "InMemory",
+            Pile::InFile { .. } => "InFile",
+        })
+    }
+}
 
 /// The same batches, of which the first one comes when the last one is there.
 pub(super) fn aside(rows: SendableRecordBatchStream, runtime: Arc<RuntimeEnv>) -> SendableRecordBatchStream {
-    // What operators say of NULLs need not be what their batches say.
-    let given = rows.schema();
-    let fields = given.fields().iter().map(|field| field.as_ref().clone().with_nullable(true));
-    let schema: SchemaRef = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
+    let schema = schema_aside(&rows.schema());
     let all = stream::once(gather(rows, Arc::clone(&schema), runtime)).try_flatten();
     Box::pin(RecordBatchStreamAdapter::new(schema, all))
 }
 
+/// What operators say of NULLs need not be what their batches say.
+pub(super) fn schema_aside(given: &Schema) -> SchemaRef {
+    let fields = given.fields().iter().map(|field| field.as_ref().clone().with_nullable(true));
+    Arc::new(Schema::new(fields.collect::<Vec<_>>()))
+}
+
 async fn gather(
-    mut rows: SendableRecordBatchStream,
+    rows: SendableRecordBatchStream,
     schema: SchemaRef,
     runtime: Arc<RuntimeEnv>,
 ) -> Result<SendableRecordBatchStream> {
-    let memory = MemoryConsumer::new(WHAT).with_can_spill(true).register(&runtime.memory_pool);
-    let metrics = SpillMetrics::new(&ExecutionPlanMetricsSet::new(), 0);
-    let spills = SpillManager::new(runtime, metrics, Arc::clone(&schema));
-    let mut kept: Vec<RecordBatch> = Vec::new();
-    let mut file = None;
-    while let Some(batch) = rows.next().await.transpose()? {
-        let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
-        let batch =
-            RecordBatch::try_new_with_options(Arc::clone(&schema), batch.columns().to_vec(), &options)?;
-        if file.is_none() && memory.try_grow(batch.get_array_memory_size()).is_err() {
-            let new = file.insert(spills.create_in_progress_file(WHAT)?);
-            for batch in kept.drain(..) {
-                new.append_batch(&batch)?;
-            }
-            memory.free();
-        }
-        match &mut file {
-            Some(file) => _ = file.append_batch(&batch)?,
-            None => kept.push(batch),
-        }
-    }
-    drop(rows);
-    let written = file.as_mut().map(|file| file.finish()).transpose()?.flatten();
-    match written {
-        Some(file) => spills.read_spill_as_stream(file, None),
-        None => {
+    match pile_up(rows, &schema, runtime).await? {
+        Pile::InFile { file, spills } => spills.read_spill_as_stream(file, None),
+        Pile::InMemory { batches, memory } => {
             // The memory is theirs until the last one has been taken.
-            let batches = kept.into_iter().map(move |batch| {
+            let batches = batches.into_iter().map(move |batch| {
                 let _ = &memory;
                 Ok(batch)
             });
             Ok(Box::pin(RecordBatchStreamAdapter::new(schema, stream::iter(batches))))
         }
     }
+}
+
+/// Puts batches aside until the last one is there. It waits for nothing but them.
+///
+/// Errors: theirs; those of the file.
+pub(super) async fn pile_up(
+    mut rows: impl Stream<Item = Result<RecordBatch>> + Unpin,
+    schema: &SchemaRef,
+    runtime: Arc<RuntimeEnv>,
+) -> Result<Pile> {
+    let memory = MemoryConsumer::new(WHAT).with_can_spill(true).register(&runtime.memory_pool);
+    let metrics = SpillMetrics::new(&ExecutionPlanMetricsSet::new(), 0);
+    let spills = SpillManager::new(runtime, metrics, Arc::clone(schema));
+    let mut batches: Vec<RecordBatch> = Vec::new();
+    let mut file = None;
+    while let Some(batch) = rows.next().await.transpose()? {
+        let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+        let batch =
+            RecordBatch::try_new_with_options(Arc::clone(schema), batch.columns().to_vec(), &options)?;
+        if file.is_none() && memory.try_grow(batch.get_array_memory_size()).is_err() {
+            let new = file.insert(spills.create_in_progress_file(WHAT)?);
+            for batch in batches.drain(..) {
+                new.append_batch(&batch)?;
+            }
+            memory.free();
+        }
+        match &mut file {
+            Some(file) => _ = file.append_batch(&batch)?,
+            None => batches.push(batch),
+        }
+    }
+    drop(rows);
+    let written = file.as_mut().map(|file| file.finish()).transpose()?.flatten();
+    Ok(match written {
+        Some(file) => Pile::InFile { file, spills },
+        None => Pile::InMemory { batches, memory },
+    })
 }
 
 #[cfg(test)]

@@ -55,6 +55,8 @@ pub(crate) struct Query {
     optimized: bool,
     /// Nothing in it is different from run to run but what is in the tables.
     is_fixed: bool,
+    /// It has a picture of what the session was like when it was planned, and is to be planned for each run.
+    pub is_of_now: bool,
     /// What it ran as before.
     kept: Mutex<Option<Kept>>,
     parameters: Vec<ColumnType>,
@@ -112,6 +114,7 @@ impl Query {
         let result_names = result_names(&tree);
         let catalog = Arc::clone(session.transaction()?.view().catalog());
         let search_path = session.context.settings.search_path.clone();
+        let is_of_now = pg_catalog::is_about_cursors(&tree);
         let world = if pg_catalog::is_about(&tree) {
             let views = session.view_columns(&catalog)?;
             let world = World::new(session, views)?;
@@ -160,7 +163,8 @@ impl Query {
         let kinds = columns.iter().map(|column| column.kind.clone()).collect();
         let open = parameters.iter().cloned().map(Some).collect();
         let (is_fixed, kept) = (optimized && !waits, Mutex::new(None));
-        Ok((Query { plan, lists, optimized, is_fixed, kept, parameters, kinds, verb }, open, columns))
+        let query = Query { plan, lists, optimized, is_fixed, is_of_now, kept, parameters, kinds, verb };
+        Ok((query, open, columns))
     }
 
     /// Runs it.

@@ -1,6 +1,7 @@
 //! What a connection is in the middle of: its transaction, settings, statements.
 
 mod context;
+mod cursors;
 mod first_rows;
 mod notice;
 mod plan;
@@ -18,6 +19,7 @@ use cairn_table::{Canceller, RowBuf, Spare};
 use cairn_vfs::sync::Arc;
 
 pub(crate) use context::SessionContext;
+pub(crate) use cursors::{Cursor, Cursors, Walk};
 pub use notice::Notice;
 pub(crate) use plan::{Plan, Planned};
 pub(crate) use settings::Settings;
@@ -48,6 +50,7 @@ pub(crate) struct Session {
     cache: HashMap<String, Statement>,
     /// Those of PREPARE.
     named: HashMap<String, Statement>,
+    pub cursors: Cursors,
     /// The general path's, once it was needed.
     pub engine: Option<Engine>,
     /// Spare buffers of point reads.
@@ -73,6 +76,7 @@ impl Session {
             notices: Vec::new(),
             cache: HashMap::new(),
             named: HashMap::new(),
+            cursors: Cursors::default(),
             engine: None,
             key: Vec::new(),
             row: RowBuf::default(),

@@ -3,6 +3,7 @@
 use cairn_table::schema::ColumnType;
 use cairn_vfs::sync::Arc;
 
+use super::cursors::Declare;
 use super::staged::Staged;
 use crate::copy::Copy;
 use crate::direct;
@@ -38,6 +39,7 @@ pub(crate) enum Plan {
     /// One whose subqueries lock rows.
     Staged(Staged),
     Copy(Copy),
+    Declare(Declare),
     Show(String),
     /// All others, which are short work from their trees.
     Utility(Tree),

@@ -6,6 +6,7 @@ use cairn_table::row::Type;
 use cairn_table::schema::ColumnType;
 use datafusion::sql::sqlparser::ast::{self, Statement as Tree};
 
+use super::cursors::Declare;
 use super::staged::Staged;
 use super::{Plan, Planned, Session};
 use crate::copy::Copy;
@@ -14,8 +15,9 @@ use crate::error::{Error, Result};
 use crate::expr::Failure;
 use crate::outcome::Column;
 use crate::query::{Change, Query};
+use crate::sqlstate::{FEATURE_NOT_SUPPORTED, INVALID_CURSOR_DEFINITION};
 use crate::statement::{Statement, StatementKind};
-use crate::syntax::{DEEP, Parsed, Plain, change_of, deep, ident, one};
+use crate::syntax::{DEEP, Declared, Parsed, Plain, change_of, deep, ident, one};
 
 /// What planning found out.
 pub(super) type Found = (Plan, Vec<Option<ColumnType>>, Vec<Column>);
@@ -34,7 +36,12 @@ impl Session {
         let text = parsed.text.to_owned();
         let planned = match kind_of(&parsed.statement) {
             // These need no catalog, and have to work where nothing else does.
-            kind @ (StatementKind::Transaction | StatementKind::Empty | StatementKind::Utility) => {
+            kind @ (StatementKind::Transaction
+            | StatementKind::Empty
+            | StatementKind::Utility
+            | StatementKind::Fetch)
+                if !matches!(&*parsed.statement, Plain::Declare { .. }) =>
+            {
                 self.utility_plan(parsed, kind)
             }
             _ => {
@@ -81,6 +88,12 @@ impl Session {
     }
 
     fn utility_plan(&self, parsed: Parsed<'_>, kind: StatementKind) -> Planned {
+        // Those of the cursor as it is now: another one may have its name when the statement runs.
+        let columns = match &*parsed.statement {
+            Plain::Fetch(fetch) if !fetch.is_move => self.cursors.get(&fetch.name),
+            _ => None,
+        };
+        let columns = columns.map(|cursor| StdArc::clone(&cursor.columns)).unwrap_or_default();
         let plan = match &*parsed.statement {
             Plain::Empty => Plan::Empty,
             _ => Plan::Utility(parsed.statement),
@@ -90,7 +103,7 @@ impl Session {
             settings: self.context.settings.version,
             plan,
             parameters: Vec::new(),
-            columns: [].into(),
+            columns,
             kind,
         }
     }
@@ -100,6 +113,9 @@ impl Session {
         let catalog = self.transaction()?.view().catalog().version();
         let depth = parsed.depth;
         let (plan, params, columns) = deep(depth, || self.plan_tree(&parsed, types))?;
+        // No catalog is the one that it was planned for.
+        let is_of_now = matches!(&plan, Plan::Query(query) if query.is_of_now);
+        let catalog = if is_of_now { u64::MAX } else { catalog };
         let parameters = params.into_iter().map(|kind| kind.unwrap_or_else(|| Type::Text.into())).collect();
         Ok(Planned {
             catalog,
@@ -112,6 +128,9 @@ impl Session {
     }
 
     fn plan_tree(&mut self, parsed: &Parsed<'_>, types: &[Option<ColumnType>]) -> Result<Found> {
+        if let Plain::Declare { declared, query } = &*parsed.statement {
+            return self.plan_declare(declared, query, types);
+        }
         let Plain::Tree(tree) = &*parsed.statement else { return Err(Error::unsupported("preparing this")) };
         if parsed.depth <= DEEP
             && let Some(found) = self.plan_direct(tree, types)?
@@ -124,6 +143,28 @@ impl Session {
             return Ok(found);
         }
         self.plan_general(tree, types)
+    }
+
+    /// The query of a cursor is a statement of its own, from its own text: so it can be planned anew while it runs.
+    fn plan_declare(
+        &mut self,
+        declared: &Declared,
+        query: &str,
+        types: &[Option<ColumnType>],
+    ) -> Result<Found> {
+        if let Some(words) = declared.contradiction {
+            let what = format!("cannot specify both {words}");
+            return Err(Error::new(INVALID_CURSOR_DEFINITION, what));
+        }
+        let parsed = one(query)?;
+        if kind_of(&parsed.statement) != StatementKind::Query {
+            let what = "DECLARE CURSOR must not contain data-modifying statements in WITH";
+            return Err(Error::new(FEATURE_NOT_SUPPORTED, what));
+        }
+        let planned = self.plan(parsed, types)?;
+        let parameters = planned.parameters.iter().cloned().map(Some).collect();
+        let query = Statement::new(query.to_owned(), types.to_vec(), planned);
+        Ok((Plan::Declare(Declare { declared: declared.clone(), query }), parameters, Vec::new()))
     }
 
     /// A plan of a tree from which [`Staged`] has taken its subqueries.
@@ -227,6 +268,7 @@ pub(super) fn kind_of(statement: &Plain) -> StatementKind {
             | Tree::ReleaseSavepoint { .. } => StatementKind::Transaction,
             _ => StatementKind::Utility,
         },
+        Plain::Fetch(fetch) if !fetch.is_move => StatementKind::Fetch,
         _ => StatementKind::Utility,
     }
 }

@@ -55,7 +55,7 @@ impl Session {
         }
     }
 
-    fn outcome(&mut self, started: Started, planned: &Planned) -> Result<Outcome<'_>> {
+    pub(super) fn outcome(&mut self, started: Started, planned: &Planned) -> Result<Outcome<'_>> {
         let columns = StdArc::clone(&planned.columns);
         match started {
             Started::Rows(source, verb, goes_on) => {
@@ -77,7 +77,7 @@ impl Session {
         }
     }
 
-    fn start(
+    pub(super) fn start(
         &mut self,
         statement: &Statement,
         planned: &mut StdArc<Planned>,
@@ -160,6 +160,10 @@ impl Session {
                     self.check_writable("COPY FROM")?;
                 }
                 copy.start(self).map(Started::Copy)
+            }
+            Plan::Declare(declare) => {
+                self.declare(declare, statement.sql(), params)?;
+                Ok(Started::Done(CommandTag::new("DECLARE CURSOR")))
             }
             Plan::Show(name) => self.show(name),
             Plan::Utility(_) | Plan::Empty => Err(Error::new(INTERNAL_ERROR, "a plan has changed its kind")),

@@ -192,9 +192,24 @@ impl Session {
                     self.rollback()
                 }
             }
-            Some(open) if !succeeded => open.fail(),
+            Some(_) if !succeeded => self.fail_open(),
             Some(_) | None => Ok(()),
         }
+    }
+
+    /// What is open can only be taken back.
+    fn fail_open(&mut self) -> Result<()> {
+        let Some(open) = &mut self.open else { return Ok(()) };
+        if open.savepoints.is_empty() {
+            // What they see is let go of with the rest.
+            self.cursors.end(false);
+        }
+        open.fail()
+    }
+
+    /// How many savepoints there are to go back to.
+    pub fn savepoint_depth(&self) -> usize {
+        self.open.as_ref().map_or(0, |open| open.savepoints.len())
     }
 
     /// Whether COMMIT is still to come.
@@ -212,9 +227,9 @@ impl Session {
 
     /// A part of what is open, and of more than a statement, has failed: it can only be taken back.
     pub fn fail_block(&mut self) {
-        if let Some(open) = self.open.as_mut().filter(|open| open.span != Span::Statement) {
+        if self.in_block() {
             // Of an error the next call hears: it marks the database.
-            let _ = open.fail();
+            let _ = self.fail_open();
         }
     }
 
@@ -244,6 +259,10 @@ impl Session {
     ///
     /// Errors: 40001 where it cannot be put in a line with others; the disk's.
     pub fn commit(&mut self) -> Result<()> {
+        if let Err(error) = self.hold_cursors() {
+            self.rollback()?;
+            return Err(error);
+        }
         let Some(mut open) = self.open.take() else { return Ok(()) };
         let written = self.context.sequences.write_back(&self.shared, &mut open.transaction);
         if let Err(error) = written {
@@ -253,6 +272,7 @@ impl Session {
         }
         let result =
             open.transaction.commit_sparing(self.context.settings.durability).map(|spare| self.spare = spare);
+        self.cursors.end(result.is_ok());
         self.keep_settings(open.settings, result.is_ok());
         if open.has_defined && result.is_err() {
             self.schema_changed();
@@ -266,6 +286,7 @@ impl Session {
     /// Takes back what is open.
     pub fn rollback(&mut self) -> Result<()> {
         let Some(open) = self.open.take() else { return Ok(()) };
+        self.cursors.end(false);
         self.keep_settings(open.settings, false);
         if open.has_defined {
             // What was planned since is about tables that there are not.
@@ -376,6 +397,8 @@ impl Session {
 
     /// COMMIT. Says whether it was one: a transaction that failed is rolled back.
     pub fn commit_block(&mut self) -> Result<bool> {
+        // It may have rows to put aside, which can be stopped.
+        self.canceller.reset();
         match &self.open {
             None | Some(Open { span: Span::Statement | Span::Together, .. }) => {
                 self.warn(NO_ACTIVE_SQL_TRANSACTION, "there is no transaction in progress");
@@ -413,6 +436,7 @@ impl Session {
         let open = self.block("RELEASE SAVEPOINT")?;
         let at = find(&open.savepoints, name)?;
         open.savepoints.truncate(at);
+        self.cursors.release(at);
         Ok(())
     }
 
@@ -420,6 +444,9 @@ impl Session {
     pub fn rollback_to(&mut self, name: &str) -> Result<()> {
         let open = self.block("ROLLBACK TO SAVEPOINT")?;
         let at = find(&open.savepoints, name)?;
+        // What they read is taken back.
+        self.cursors.roll_back_to(at);
+        let open = self.block("ROLLBACK TO SAVEPOINT")?;
         open.savepoints.truncate(at + 1);
         let mut then = None;
         if let Some(named) = open.savepoints.last() {

@@ -12,7 +12,7 @@ use super::transaction::Modes;
 use crate::datum::Datum;
 use crate::error::{Error, Result};
 use crate::outcome::{CommandTag, Outcome};
-use crate::sqlstate::{ACTIVE_SQL_TRANSACTION, DUPLICATE_OBJECT};
+use crate::sqlstate::{ACTIVE_SQL_TRANSACTION, DUPLICATE_OBJECT, INTERNAL_ERROR};
 use crate::statement::Statement;
 use crate::syntax::{Plain, fold, ident, last_name, sql_of};
 
@@ -21,12 +21,16 @@ impl Session {
     ///
     /// Errors: all there are.
     pub fn utility(&mut self, plain: &Plain) -> Result<Outcome<'_>> {
-        if let Plain::Tree(Tree::Execute { name, parameters, .. }) = plain {
-            let (statement, params) =
-                self.named_statement(name.as_ref(), parameters).inspect_err(|_| self.fail_block())?;
+        if let Some((statement, params)) = self.executed(plain)? {
             return self.run(&statement, &params, true);
         }
+        if let Plain::Fetch(fetch) = plain {
+            return self.fetch(fetch);
+        }
         let of_session = match plain {
+            Plain::Close { name } => {
+                Some(self.close_cursors(name.as_deref()).inspect_err(|_| self.fail_block())?)
+            }
             Plain::Tree(tree) => self.of_session(tree).inspect_err(|_| self.fail_block())?,
             _ => None,
         };
@@ -34,6 +38,14 @@ impl Session {
             Some(tag) => Ok(Outcome::Done(tag)),
             None => self.in_transaction(plain).map(Outcome::Done),
         }
+    }
+
+    /// The statement that an EXECUTE runs, with its parameters; `None` for whatever else.
+    ///
+    /// Errors: 26000; those of computing the parameters.
+    pub(super) fn executed(&mut self, plain: &Plain) -> Result<Option<(Statement, Vec<Datum>)>> {
+        let Plain::Tree(Tree::Execute { name, parameters, .. }) = plain else { return Ok(None) };
+        self.named_statement(name.as_ref(), parameters).map(Some).inspect_err(|_| self.fail_block())
     }
 
     /// Statements that need no transaction, or end one.
@@ -93,6 +105,7 @@ impl Session {
                     ));
                 }
                 self.named.clear();
+                self.cursors.clear();
                 self.reset_settings();
                 CommandTag::new("DISCARD ALL")
             }
@@ -145,6 +158,9 @@ impl Session {
                 self.shared.tables.checkpoint().map(|()| CommandTag::new("CHECKPOINT")).map_err(Error::from)
             }
             Plain::Empty => Ok(CommandTag::new("")),
+            Plain::Declare { .. } | Plain::Fetch(_) | Plain::Close { .. } => {
+                Err(Error::new(INTERNAL_ERROR, "a plan has changed its kind"))
+            }
         };
         match done {
             Ok(tag) => self.end_statement(true).map(|()| tag),

@@ -2,6 +2,7 @@
 
 pub(crate) mod build;
 mod change;
+mod cursors;
 mod identity;
 mod limits;
 mod names;
@@ -18,6 +19,7 @@ mod types;
 mod words;
 
 pub(crate) use change::change_of;
+pub(crate) use cursors::{Declared, Direction, Fetch};
 pub(crate) use identity::{IdentityChange, kind_of, sequence_name};
 pub(crate) use limits::{DEEP, deep};
 pub(crate) use names::{TableName, fold, ident, last_name, name_parts, qualified};

@@ -8,6 +8,7 @@ use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
 use datafusion::sql::sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer};
 
+use super::cursors::{self, Declared, Fetch};
 use super::limits::{self, MOST_BRACKETS, deep};
 use super::{precedence, symmetric};
 use crate::error::{Error, Result};
@@ -74,6 +75,17 @@ pub(crate) enum Plain {
         restart: Option<Option<i64>>,
         /// The column that it is to go with, or none.
         owner: Option<Option<ObjectName>>,
+    },
+    /// DECLARE: a cursor, and the text of its query.
+    Declare {
+        declared: Declared,
+        query: String,
+    },
+    /// FETCH, or MOVE.
+    Fetch(Fetch),
+    /// CLOSE of one cursor, or of all.
+    Close {
+        name: Option<String>,
     },
 }
 
@@ -169,28 +181,54 @@ fn parse_one<'a>(sql: &str, text: &'a str, tokens: &[TokenWithSpan]) -> Result<P
     if let Some(statement) = without_tree(tokens) {
         return Ok(Parsed { text, statement: Tree::new(statement, depth), depth });
     }
-    let statement = deep(depth, || {
+    let plain = deep(depth, || {
         let parser = Parser::new(&DIALECT).with_recursion_limit(2 * MOST_BRACKETS);
         let mut parser = parser.with_tokens_with_locations(tokens.to_vec());
-        let mut statement = parser.parse_statement()?;
-        let binds = |token: &TokenWithSpan| match &token.token {
-            Token::Word(word) => word.keyword == Keyword::DISTINCT,
-            token => *token == Token::Caret,
+        let plain = match cursors::parse(&mut parser, |parser| query_text(parser, sql, text))? {
+            Some(plain) => plain,
+            None => Plain::Tree(tree(&mut parser, tokens)?),
         };
-        if tokens.iter().any(binds) {
-            precedence::correct(&mut statement);
-        }
-        if symmetric::is_in(tokens) {
-            symmetric::correct(&mut statement);
-        }
         match parser.peek_token().token {
-            Token::EOF => Ok(statement),
+            Token::EOF => Ok(plain),
             _ => parser.expected("end of statement", parser.peek_token()),
         }
     });
-    let statement = statement.map_err(|error| syntax_error(sql, tokens, &error))?;
-    let depth = depth.max(deep(depth, || limits::relations(&statement))?);
-    Ok(Parsed { text, statement: Tree::new(Plain::Tree(statement), depth), depth })
+    let plain = plain.map_err(|error| syntax_error(sql, tokens, &error))?;
+    let depth = match &plain {
+        Plain::Tree(statement) => depth.max(deep(depth, || limits::relations(statement))?),
+        _ => depth,
+    };
+    Ok(Parsed { text, statement: Tree::new(plain, depth), depth })
+}
+
+/// A statement that the parser has a tree for.
+fn tree(parser: &mut Parser<'_>, tokens: &[TokenWithSpan]) -> Result<Statement, ParserError> {
+    let mut statement = parser.parse_statement()?;
+    let binds = |token: &TokenWithSpan| match &token.token {
+        Token::Word(word) => word.keyword == Keyword::DISTINCT,
+        token => *token == Token::Caret,
+    };
+    if tokens.iter().any(binds) {
+        precedence::correct(&mut statement);
+    }
+    if symmetric::is_in(tokens) {
+        symmetric::correct(&mut statement);
+    }
+    Ok(statement)
+}
+
+/// The text of the query at the end of a statement: of the tree only its being one counts, as it is planned from the text.
+fn query_text(parser: &mut Parser<'_>, sql: &str, text: &str) -> Result<String, ParserError> {
+    let first = parser.peek_token();
+    let start = offset(sql, first.span.start);
+    match parser.parse_statement()? {
+        Statement::Query(_) => {
+            // Both are parts of the same text.
+            let before = start.saturating_sub((text.as_ptr() as usize).saturating_sub(sql.as_ptr() as usize));
+            Ok(text.get(before..).unwrap_or_default().to_owned())
+        }
+        _ => parser.expected("a query", first),
+    }
 }
 
 fn syntax_error(sql: &str, tokens: &[TokenWithSpan], error: &ParserError) -> Error {

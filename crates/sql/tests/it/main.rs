@@ -14,6 +14,7 @@ mod answers;
 mod catalog;
 mod conditions;
 mod copy;
+mod cursors;
 mod dependents;
 mod direct;
 mod general;

@@ -311,14 +311,14 @@ impl Rows {
         Kept { oldest: oldest.unwrap_or_else(|| Arc::clone(&write)), new: Some(write) }
     }
 
-    /// What those see of a row who see so many commits, and what `own` has done. Call it after the tree was read.
+    /// What those see of a row who see so many commits, and what `own` has done up to a savepoint. Call it after the tree was read.
     #[inline]
     pub(crate) fn see(
         &self,
         tree: u32,
         key: &[u8],
         csn: u64,
-        own: Option<&Arc<State>>,
+        own: Option<(&Arc<State>, u32)>,
         to: &mut Vec<u8>,
     ) -> Seen {
         let (shard, hash) = self.place(tree, key);
@@ -330,7 +330,8 @@ impl Rows {
             return Seen::InPlace;
         };
         let is_seen = |version: &&Arc<Write>| {
-            version.writer.is_visible_at(csn) || own.is_some_and(|own| Arc::ptr_eq(own, &version.writer))
+            version.writer.is_visible_at(csn)
+                || own.is_some_and(|(own, last)| version.epoch <= last && Arc::ptr_eq(own, &version.writer))
         };
         let unseen = entry.versions.iter().rev().take_while(|version| !is_seen(version)).last();
         match unseen {

@@ -23,7 +23,15 @@ impl Transaction {
         // Whoever changes the schema waits for this one, and so lets the other one in.
         let snapshot = db.another_snapshot()?;
         let (catalog, canceller) = (db.catalog(), self.view.canceller.clone());
-        let view = View { db: Arc::clone(&db), catalog, snapshot, own: None, reads: None, canceller };
+        let view = View {
+            db: Arc::clone(&db),
+            catalog,
+            snapshot,
+            own: None,
+            own_until: u32::MAX,
+            reads: None,
+            canceller,
+        };
         let mut other = Transaction::new(view, Isolation::ReadCommitted, self.lock_timeout);
         let (me, its) = (self.known(), other.known());
         // Circles through both are found.

@@ -202,7 +202,8 @@ impl Transaction {
             before.clear();
             let seen = match lsn {
                 Some(lsn) if lsn > snapshot.all_visible => {
-                    db.rows.see(tree.root(), key, snapshot.csn, self.state.as_ref(), &mut before)
+                    let own = self.state.as_ref().map(|own| (own, u32::MAX));
+                    db.rows.see(tree.root(), key, snapshot.csn, own, &mut before)
                 }
                 _ => Seen::InPlace,
             };

@@ -92,6 +92,7 @@ impl Transaction {
             is_over: _,
         } = self;
         (view.own, view.reads, *state, *writer) = (None, None, None, None);
+        view.own_until = u32::MAX;
         undo.clear();
         undone.clear();
         claims.clear();

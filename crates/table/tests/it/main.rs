@@ -16,6 +16,7 @@ mod basics;
 mod blocks;
 mod conflicts;
 mod constraints;
+mod fixed;
 mod history;
 mod leftovers;
 mod references;

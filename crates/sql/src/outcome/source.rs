@@ -1,0 +1,266 @@
+//! Where rows come from, and single ones of them.
+
+use arrow::array::RecordBatch;
+use cairn_table::row::Value;
+use cairn_table::{RowBuf, RowRef};
+use cairn_vfs::sync::Arc;
+
+use super::Column;
+use crate::batch::{BATCH_ROWS, BatchReader, Columns, schema_of};
+use crate::datum::{Datum, DatumRef, FromDatum, rescale};
+use crate::direct::{Cursor, LeafRows, Output, Select};
+use crate::error::{Error, Result};
+use crate::expr::{Cells, Env};
+use crate::query::{Batches, Shelf};
+use crate::session::{Plan, Planned, SessionContext, Walk};
+use crate::sqlstate::{INTERNAL_ERROR, NUMERIC_VALUE_OUT_OF_RANGE, UNDEFINED_COLUMN};
+
+/// Where rows come from.
+#[derive(Debug)]
+#[allow(
+    clippy::large_enum_variant,
+    reason = "there is one at a time, and a pointer would be one more allocation for each read"
+)]
+pub(crate) enum Source {
+    /// All of them, as they were made.
+    Datums { rest: std::vec::IntoIter<Vec<Datum>>, current: Vec<Datum> },
+    /// One row of a table, or none.
+    Point { planned: Arc<Planned>, row: RowBuf, found: bool, current: Vec<Datum>, params: Vec<Datum> },
+    /// Rows of a table, as they are asked for.
+    Scan {
+        planned: Arc<Planned>,
+        cursor: Cursor,
+        params: Vec<Datum>,
+        skip: u64,
+        left: u64,
+        current: Vec<Datum>,
+    },
+    /// Columns of a table's rows, a leaf at a time.
+    Leaves { planned: Arc<Planned>, rows: Box<LeafRows>, skip: u64, left: u64 },
+    /// Of the general path.
+    Batches { batches: Batches, reader: Option<BatchReader>, row: usize },
+    /// Rows that were put aside.
+    Shelf(Box<Shelf>),
+    /// Rows of a cursor, which goes back to its session.
+    Cursor(Box<Walk>),
+}
+
+impl Source {
+    pub fn datums(rows: Vec<Vec<Datum>>) -> Self {
+        Source::Datums { rest: rows.into_iter(), current: Vec::new() }
+    }
+
+    /// Goes to the next row; false after the last one.
+    ///
+    /// Errors: whatever computing it met.
+    #[inline]
+    pub fn advance(&mut self, context: &SessionContext) -> Result<bool> {
+        match self {
+            Source::Datums { rest, current } => {
+                let Some(row) = rest.next() else { return Ok(false) };
+                *current = row;
+            }
+            Source::Point { planned, row, found, current, params } => {
+                if !std::mem::take(found) {
+                    return Ok(false);
+                }
+                let select = select(planned)?;
+                if let (Output::Nodes(nodes), Some(access)) = (&select.output, &select.access) {
+                    let env = Env::new(Cells::Row(row.row(&access.table)), params, context);
+                    current.clear();
+                    for node in nodes {
+                        current.push(node.eval(&env)?.into_datum());
+                    }
+                }
+            }
+            Source::Scan { planned, cursor, params, skip, left, current } => {
+                let select = select(planned)?;
+                let Some(access) = &select.access else { return Ok(false) };
+                let env = Env::new(Cells::None, params, context);
+                loop {
+                    if *left == 0 || !cursor.advance(access, &env)? {
+                        return Ok(false);
+                    }
+                    if *skip == 0 {
+                        break;
+                    }
+                    *skip -= 1;
+                }
+                *left -= 1;
+                if let Output::Nodes(nodes) = &select.output {
+                    let env = Env { row: Cells::Row(cursor.row(access)?), ..env };
+                    current.clear();
+                    for node in nodes {
+                        current.push(node.eval(&env)?.into_datum());
+                    }
+                }
+            }
+            Source::Leaves { planned, rows, skip, left } => {
+                let Some(access) = &select(planned)?.access else { return Ok(false) };
+                loop {
+                    if *left == 0 || !rows.advance(access)? {
+                        return Ok(false);
+                    }
+                    if *skip == 0 {
+                        break;
+                    }
+                    *skip -= 1;
+                }
+                *left -= 1;
+            }
+            // The row is that of the reader that comes next; past the last one, another batch is needed.
+            Source::Batches { batches, reader, row } => loop {
+                if let Some(reader) = reader
+                    && *row + 1 < reader.rows()
+                {
+                    *row += 1;
+                    break;
+                }
+                let Some(batch) = batches.next()? else { return Ok(false) };
+                let next = batches.reader(&batch)?;
+                let has_rows = next.rows() > 0;
+                (*reader, *row) = (Some(next), 0);
+                if has_rows {
+                    break;
+                }
+            },
+            Source::Shelf(shelf) => return shelf.advance(),
+            Source::Cursor(walk) => return walk.advance(context),
+        }
+        Ok(true)
+    }
+
+    /// The row that it went to.
+    ///
+    /// Errors: rows that are not what the catalog says.
+    #[inline]
+    pub fn view(&self) -> Result<RowView<'_>> {
+        let kind = match self {
+            Source::Datums { current, .. } => Kind::Datums(current),
+            Source::Point { planned, row, current, .. } => {
+                let select = select(planned)?;
+                match (&select.output, &select.access) {
+                    (Output::Columns(columns), Some(access)) => Kind::Row(row.row(&access.table), columns),
+                    _ => Kind::Datums(current),
+                }
+            }
+            Source::Scan { planned, cursor, current, .. } => {
+                let select = select(planned)?;
+                match (&select.output, &select.access) {
+                    (Output::Columns(columns), Some(access)) => Kind::Row(cursor.row(access)?, columns),
+                    _ => Kind::Datums(current),
+                }
+            }
+            Source::Leaves { rows, .. } => Kind::Leaves(rows),
+            Source::Batches { reader: Some(reader), row, .. } => Kind::Batch(reader, *row),
+            Source::Batches { .. } => Kind::Datums(&[]),
+            Source::Shelf(shelf) => match shelf.at() {
+                Some((reader, row)) => Kind::Batch(reader, row),
+                None => Kind::Datums(&[]),
+            },
+            Source::Cursor(walk) => return walk.view(),
+        };
+        Ok(RowView { kind })
+    }
+
+    /// Up to 8192 rows at once, by column; `None` after the last one.
+    ///
+    /// Errors: as [`Source::advance`].
+    pub fn next_batch(
+        &mut self,
+        context: &SessionContext,
+        columns: &[Column],
+    ) -> Result<Option<RecordBatch>> {
+        if let Source::Batches { batches, reader: None, .. } = self {
+            return batches.next();
+        }
+        let kinds: Vec<_> = columns.iter().map(|column| column.kind.clone()).collect();
+        let mut gathered = Columns::new(schema_of(columns), &kinds, BATCH_ROWS);
+        while gathered.rows() < BATCH_ROWS && self.advance(context)? {
+            let row = self.view()?;
+            let mut fits = true;
+            gathered.push(|column| {
+                let value = row.get(column);
+                match (value, kinds.get(column).and_then(|kind| kind.decimal)) {
+                    // What was computed may have other digits than its column.
+                    (DatumRef::Decimal { unscaled, scale }, Some((_, to))) if scale != to => {
+                        let rescaled = rescale(unscaled, scale, to);
+                        fits &= rescaled.is_some();
+                        rescaled.map_or(Value::Null, Value::Decimal)
+                    }
+                    _ => value.to_value(),
+                }
+            });
+            if !fits {
+                return Err(Error::new(NUMERIC_VALUE_OUT_OF_RANGE, "numeric field overflow"));
+            }
+        }
+        if gathered.rows() == 0 {
+            return Ok(None);
+        }
+        gathered.finish().map(Some).map_err(|error| Error::new(INTERNAL_ERROR, error.to_string()))
+    }
+}
+
+/// The SELECT of a plan that is one.
+fn select(planned: &Planned) -> Result<&Select> {
+    match &planned.plan {
+        Plan::Select(select) => Ok(select),
+        _ => Err(Error::new(INTERNAL_ERROR, "a plan has changed its kind")),
+    }
+}
+
+/// A row.
+#[derive(Debug, Clone, Copy)]
+pub struct RowView<'r> {
+    kind: Kind<'r>,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Kind<'r> {
+    Datums(&'r [Datum]),
+    Row(RowRef<'r>, &'r [(usize, u8)]),
+    Leaves(&'r LeafRows),
+    Batch(&'r BatchReader, usize),
+}
+
+impl<'r> RowView<'r> {
+    /// The value of a column; NULL where there is no such column.
+    #[inline]
+    pub fn get(&self, column: usize) -> DatumRef<'r> {
+        match self.kind {
+            Kind::Datums(datums) => datums.get(column).map_or(DatumRef::Null, Datum::borrow),
+            Kind::Row(row, columns) => match columns.get(column) {
+                Some(&(column, scale)) => DatumRef::from_value(row.get(column), scale),
+                None => DatumRef::Null,
+            },
+            Kind::Leaves(rows) => rows.get(column),
+            Kind::Batch(batch, row) => batch.get(row, column),
+        }
+    }
+
+    /// The value of a column as a type of Rust.
+    ///
+    /// Errors: 42703 where there is no such column, and those of [`FromDatum`].
+    pub fn get_as<T: FromDatum>(&self, column: usize) -> Result<T> {
+        if column >= self.len() {
+            return Err(Error::new(UNDEFINED_COLUMN, format!("the result has no column {column}")));
+        }
+        T::from_datum(self.get(column))
+    }
+
+    /// How many columns it has.
+    pub fn len(&self) -> usize {
+        match self.kind {
+            Kind::Datums(datums) => datums.len(),
+            Kind::Row(_, columns) => columns.len(),
+            Kind::Leaves(rows) => rows.columns(),
+            Kind::Batch(batch, _) => batch.columns(),
+        }
+    }
+
+    /// True where it has no columns.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}

@@ -1,0 +1,178 @@
+//! Rows of a query that were put aside, to be read in any order: those of cursors that outlive their transaction, or go backwards.
+
+use arrow::array::RecordBatch;
+use cairn_table::Canceller;
+use cairn_table::schema::ColumnType;
+use cairn_vfs::sync::Arc;
+use futures_util::{FutureExt, stream};
+use tokio::runtime::Handle;
+
+use super::aside::{Pile, pile_up, schema_aside};
+use super::errors::{arrow_error, datafusion_error, external};
+use super::give_way::Over;
+use super::stream::Batches;
+use crate::batch::BatchReader;
+use crate::error::{Error, Result};
+use crate::outcome::{Column, Source};
+use crate::session::Session;
+use crate::sqlstate::INTERNAL_ERROR;
+
+/// Rows in as much memory as there is for queries, and in a file from then on. A file is read from its beginning each time that somebody goes back in it by more than a batch.
+#[derive(Debug)]
+pub(crate) struct Shelf {
+    pile: Pile,
+    kinds: Vec<ColumnType>,
+    /// How many there are.
+    rows: u64,
+    /// The row that it is at, counted from 1; 0 before the first one.
+    at: u64,
+    /// The batch that it is in.
+    reader: Option<BatchReader>,
+    /// Rows before that batch.
+    before: u64,
+    /// Which batch of those in memory comes next.
+    taken: usize,
+    /// The file behind that batch.
+    rest: Option<Batches>,
+    threads: Threads,
+}
+
+/// What reads files.
+#[derive(Debug)]
+struct Threads {
+    handle: Handle,
+    timers: Handle,
+    canceller: Canceller,
+}
+
+impl Session {
+    /// Takes all rows that a source has left, and puts them aside.
+    ///
+    /// Errors: those of the rows; the disk's.
+    pub(crate) fn shelve(&mut self, source: &mut Source, columns: &[Column]) -> Result<Shelf> {
+        let runtime = self.engine()?.state.runtime_env().clone();
+        self.leave_engine();
+        let (handle, timers) = (self.shared.runtime()?, self.shared.timers()?);
+        let threads = Threads { handle, timers, canceller: self.canceller.clone() };
+        let context = &self.context;
+        let mut rows = 0;
+        let mut next = || {
+            let batch = source.next_batch(context, columns).map_err(external).transpose();
+            if let Some(Ok(batch)) = &batch {
+                rows += batch.num_rows() as u64;
+            }
+            batch
+        };
+        let first = next().transpose().map_err(datafusion_error)?;
+        let schema = match &first {
+            Some(batch) => schema_aside(&batch.schema()),
+            None => crate::batch::schema_of(columns),
+        };
+        let all = stream::iter(first.map(Ok).into_iter().chain(std::iter::from_fn(next)));
+        // Who waits for nothing but a list is through with the first look.
+        let pile = pile_up(all, &schema, runtime).now_or_never().ok_or_else(gone)?;
+        Ok(Shelf {
+            pile: pile.map_err(datafusion_error)?,
+            kinds: columns.iter().map(|column| column.kind.clone()).collect(),
+            rows,
+            at: 0,
+            reader: None,
+            before: 0,
+            taken: 0,
+            rest: None,
+            threads,
+        })
+    }
+}
+
+impl Shelf {
+    /// How many rows there are.
+    pub fn rows(&self) -> u64 {
+        self.rows
+    }
+
+    /// Goes to the next row; false after the last one.
+    ///
+    /// Errors: as [`Shelf::go_to`].
+    pub fn advance(&mut self) -> Result<bool> {
+        self.go_to(self.at + 1)
+    }
+
+    /// Goes to a row, counted from 1; false where there is none.
+    ///
+    /// Errors: the disk's; 57014.
+    pub fn go_to(&mut self, row: u64) -> Result<bool> {
+        let Some(place) = row.checked_sub(1).filter(|place| *place < self.rows) else { return Ok(false) };
+        if place < self.before {
+            self.rewind(place);
+        }
+        while self.within(place).is_none() {
+            self.turn()?;
+        }
+        self.at = row;
+        Ok(true)
+    }
+
+    /// The row that it is at: the batch, and which one in there.
+    pub fn at(&self) -> Option<(&BatchReader, usize)> {
+        let reader = self.reader.as_ref()?;
+        Some((reader, self.within(self.at.checked_sub(1)?)?))
+    }
+
+    /// Which row of the batch a row is; `None` where it is in another one.
+    fn within(&self, place: u64) -> Option<usize> {
+        let rows = self.reader.as_ref()?.rows();
+        let within = usize::try_from(place.checked_sub(self.before)?).ok()?;
+        (within < rows).then_some(within)
+    }
+
+    /// Goes to before the batch that has a row: where all are in memory. A file is read from its beginning.
+    fn rewind(&mut self, place: u64) {
+        (self.reader, self.rest) = (None, None);
+        (self.before, self.taken) = (0, 0);
+        let Pile::InMemory { batches, .. } = &self.pile else { return };
+        for batch in batches {
+            let end = self.before + batch.num_rows() as u64;
+            if end > place {
+                break;
+            }
+            self.before = end;
+            self.taken += 1;
+        }
+    }
+
+    /// Goes to the next batch.
+    ///
+    /// Errors: the disk's; 57014; XX000 where there is none.
+    fn turn(&mut self) -> Result<()> {
+        let batch = match &self.pile {
+            Pile::InMemory { batches, .. } => batches.get(self.taken).cloned(),
+            Pile::InFile { .. } => self.read()?,
+        };
+        let batch = batch.ok_or_else(gone)?;
+        let reader = BatchReader::new(&batch, &self.kinds).map_err(arrow_error)?;
+        self.before += self.reader.replace(reader).map_or(0, |last| last.rows() as u64);
+        self.taken += 1;
+        Ok(())
+    }
+
+    /// The next batch of the file.
+    fn read(&mut self) -> Result<Option<RecordBatch>> {
+        let Pile::InFile { file, spills } = &self.pile else { return Ok(None) };
+        let Threads { handle, timers, canceller } = &self.threads;
+        if self.rest.is_none() {
+            let stream = {
+                let _within = handle.enter();
+                spills.read_spill_as_stream(Arc::clone(file), None).map_err(datafusion_error)?
+            };
+            let over = Arc::new(Over::default());
+            let (kinds, handle) = (self.kinds.clone(), handle.clone());
+            self.rest = Some(Batches::new(stream, kinds, handle, canceller.clone(), over, timers.clone()));
+        }
+        self.rest.as_mut().map_or(Ok(None), Batches::next)
+    }
+}
+
+fn gone() -> Error {
+    Error::new(INTERNAL_ERROR, "rows that were put aside are not there any more")
+}

@@ -1,0 +1,238 @@
+//! DECLARE, FETCH, MOVE and CLOSE.
+
+use std::sync::Arc as StdArc;
+
+use super::super::run::Started;
+use super::super::{Plan, Planned, Session};
+use super::{Cursor, CursorRows, Declare, unknown};
+use crate::datum::Datum;
+use crate::error::{Error, Result};
+use crate::expr::Context;
+use crate::outcome::{Column, CommandTag, Outcome, Rows, Source};
+use crate::sqlstate::{INTERNAL_ERROR, NO_ACTIVE_SQL_TRANSACTION};
+use crate::statement::{Statement, StatementKind};
+use crate::syntax::{Declared, Direction, Fetch, Plain};
+
+impl Session {
+    /// DECLARE, within its statement.
+    ///
+    /// Errors: 25P01 where the cursor would be gone at once; 42P03; those of beginning the query.
+    pub fn declare(&mut self, declare: &Declare, sql: &str, params: &[Datum]) -> Result<()> {
+        let declared = &declare.declared;
+        if !declared.is_held && !self.in_block() {
+            let what = "DECLARE CURSOR can only be used in transaction blocks";
+            return Err(Error::new(NO_ACTIVE_SQL_TRANSACTION, what));
+        }
+        self.cursors.check_free(&declared.name)?;
+        let mut planned = declare.query.planned();
+        let Started::Rows(source, verb, _) = self.start_fixed(&declare.query, &mut planned, params, false)?
+        else {
+            return Err(Error::new(INTERNAL_ERROR, "the query of a cursor gives no rows"));
+        };
+        self.add_cursor(declared.clone(), sql, &planned.columns, source, verb)
+    }
+
+    fn add_cursor(
+        &mut self,
+        declared: Declared,
+        sql: &str,
+        columns: &StdArc<[Column]>,
+        mut source: Source,
+        verb: &'static str,
+    ) -> Result<()> {
+        let columns = StdArc::clone(columns);
+        if declared.scrolls {
+            source = Source::Shelf(Box::new(self.shelve(&mut source, &columns)?));
+        }
+        let rows = Some(CursorRows::new(source, declared.scrolls));
+        let depth = Some(self.savepoint_depth());
+        let created = self.context.clock_time();
+        self.cursors.add(Cursor { declared, sql: sql.to_owned(), columns, verb, created, depth, rows });
+        Ok(())
+    }
+
+    /// Begins a statement. A query goes on seeing what there is now, whatever its transaction does afterwards.
+    fn start_fixed(
+        &mut self,
+        statement: &Statement,
+        planned: &mut StdArc<Planned>,
+        params: &[Datum],
+        strict: bool,
+    ) -> Result<Started> {
+        if statement.kind() != StatementKind::Query {
+            return self.start(statement, planned, params, strict);
+        }
+        self.transaction()?.fix_view();
+        let started = self.start(statement, planned, params, strict);
+        self.transaction()?.unfix_view();
+        started
+    }
+
+    /// FETCH, and MOVE.
+    ///
+    /// Errors: 34000, 55000; those of the rows.
+    pub fn fetch(&mut self, fetch: &Fetch) -> Result<Outcome<'_>> {
+        self.begin_statement()?;
+        if !fetch.is_move {
+            return self.give(&fetch.name, fetch.direction, "FETCH").map(Outcome::Rows);
+        }
+        let moved = self.pass(&fetch.name, fetch.direction);
+        let moved = moved.map_err(|error| self.explain(error));
+        self.end_statement(moved.is_ok())?;
+        moved.map(|rows| Outcome::Done(CommandTag::of_rows("MOVE", rows)))
+    }
+
+    fn pass(&mut self, name: &str, direction: Direction) -> Result<u64> {
+        let rows = self.cursors.get(name).and_then(|cursor| cursor.rows.as_ref());
+        if let Some(passed) = rows.and_then(|rows| rows.standing(direction)) {
+            return Ok(passed);
+        }
+        let mut walk = self.cursors.walk(name, direction)?;
+        let rows = walk.pass(&self.context)?;
+        self.cursors.give_back(walk);
+        Ok(rows)
+    }
+
+    /// Rows of a cursor, in a statement that has begun.
+    fn give(&mut self, name: &str, direction: Direction, verb: &'static str) -> Result<Rows<'_>> {
+        match self.cursors.walk(name, direction) {
+            Ok(walk) => {
+                let columns = self.cursors.get(name).map(|cursor| StdArc::clone(&cursor.columns));
+                let source = Source::Cursor(Box::new(walk));
+                Ok(Rows::new(self, columns.unwrap_or_default(), source, verb, true))
+            }
+            Err(error) => {
+                self.end_statement(false)?;
+                Err(error)
+            }
+        }
+    }
+
+    /// CLOSE of one, or of all.
+    ///
+    /// Errors: 34000; 25P02.
+    pub fn close_cursors(&mut self, name: Option<&str>) -> Result<CommandTag> {
+        self.check_alive()?;
+        match name {
+            Some(name) => self.cursors.close(name).map(|()| CommandTag::new("CLOSE CURSOR")),
+            None => {
+                self.cursors.clear();
+                Ok(CommandTag::new("CLOSE CURSOR ALL"))
+            }
+        }
+    }
+
+    /// Some more rows of a cursor, as its query gives them; 0 for all.
+    ///
+    /// Errors: as [`Session::fetch`].
+    pub fn fetch_more(&mut self, name: &str, most: u64) -> Result<Rows<'_>> {
+        self.begin_statement()?;
+        let verb = self.cursors.get(name).map_or("SELECT", |cursor| cursor.verb);
+        self.give(name, some(most), verb)
+    }
+
+    /// Runs a statement of which a cursor has the rows that are not asked for at once, if it gives any.
+    ///
+    /// Errors: as [`Session::run`].
+    pub fn run_in_parts(
+        &mut self,
+        statement: &Statement,
+        params: &[Datum],
+        name: &str,
+        most: u64,
+    ) -> Result<Outcome<'_>> {
+        let mut planned = statement.planned();
+        let fetch = match &planned.plan {
+            Plan::Utility(tree) => match &**tree {
+                Plain::Fetch(fetch) if !fetch.is_move => Some(fetch.clone()),
+                plain => match self.executed(plain)? {
+                    Some((statement, params)) => return self.run_in_parts(&statement, &params, name, most),
+                    None => return self.run(statement, params, true),
+                },
+            },
+            Plan::Empty => return self.run(statement, params, true),
+            _ => None,
+        };
+        self.begin_statement()?;
+        let mut columns = None;
+        let started = self.cursors.check_free(name).and_then(|()| match fetch {
+            Some(fetch) => {
+                columns = self.cursors.get(&fetch.name).map(|cursor| StdArc::clone(&cursor.columns));
+                self.fetch_aside(&fetch)
+            }
+            None => self.start_fixed(statement, &mut planned, params, true),
+        });
+        let added = started.and_then(|started| match started {
+            Started::Rows(source, verb, _) => {
+                let declared = Declared { name: name.to_owned(), ..Declared::default() };
+                let columns = columns.as_ref().unwrap_or(&planned.columns);
+                self.add_cursor(declared, statement.sql(), columns, source, verb).map(|()| None)
+            }
+            other => Ok(Some(other)),
+        });
+        match added {
+            Ok(None) => {
+                let verb = self.cursors.get(name).map_or("SELECT", |cursor| cursor.verb);
+                self.give(name, some(most), verb).map(Outcome::Rows)
+            }
+            Ok(Some(other)) => self.outcome(other, &planned),
+            Err(error) => {
+                let error = self.explain(error);
+                self.end_statement(false)?;
+                Err(error)
+            }
+        }
+    }
+
+    /// FETCH, all of it: whoever reads its rows in parts may go on with the cursor between.
+    fn fetch_aside(&mut self, fetch: &Fetch) -> Result<Started> {
+        let walk = self.cursors.walk(&fetch.name, fetch.direction)?;
+        let columns = self.cursors.get(&fetch.name).map(|cursor| StdArc::clone(&cursor.columns));
+        let mut source = Source::Cursor(Box::new(walk));
+        let shelf = self.shelve(&mut source, &columns.unwrap_or_default())?;
+        if let Source::Cursor(walk) = source {
+            self.cursors.give_back(*walk);
+        }
+        Ok(Started::Rows(Source::Shelf(Box::new(shelf)), "FETCH", false))
+    }
+
+    /// Puts aside what cursors WITH HOLD have left, before the transaction that they see ends; others go.
+    ///
+    /// Errors: those of their rows.
+    pub fn hold_cursors(&mut self) -> Result<()> {
+        if self.open.is_none() || self.cursors.0.is_empty() {
+            return Ok(());
+        }
+        // One that has failed has nothing to be held.
+        self.cursors
+            .0
+            .retain(|_, cursor| cursor.depth.is_none() || cursor.declared.is_held && cursor.rows.is_some());
+        let held = self.cursors.0.values().filter(|cursor| cursor.depth.is_some());
+        let held: Vec<String> = held.map(|cursor| cursor.declared.name.clone()).collect();
+        for name in held {
+            self.hold(&name)?;
+        }
+        Ok(())
+    }
+
+    fn hold(&mut self, name: &str) -> Result<()> {
+        let cursor = self.cursors.0.get_mut(name).ok_or_else(|| unknown(name))?;
+        let columns = StdArc::clone(&cursor.columns);
+        let Some(mut rows) = cursor.rows.take() else { return Ok(()) };
+        if !matches!(rows.source, Source::Shelf(_)) {
+            rows.source = Source::Shelf(Box::new(self.shelve(&mut rows.source, &columns)?));
+        }
+        if let Some(cursor) = self.cursors.0.get_mut(name) {
+            cursor.rows = Some(rows);
+        }
+        Ok(())
+    }
+}
+
+/// So many rows on; 0 for all.
+fn some(most: u64) -> Direction {
+    match i64::try_from(most) {
+        Ok(0) | Err(_) => Direction::ForwardAll,
+        Ok(most) => Direction::Forward(most),
+    }
+}

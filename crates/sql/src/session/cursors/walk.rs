@@ -1,0 +1,233 @@
+//! Where a cursor is among its rows, and how FETCH and MOVE go on from there.
+
+use super::super::SessionContext;
+use crate::error::{Error, Result};
+use crate::outcome::{RowView, Source};
+use crate::sqlstate::OBJECT_NOT_IN_PREREQUISITE_STATE;
+use crate::syntax::Direction;
+
+/// The rows of a cursor.
+#[derive(Debug)]
+pub(crate) struct CursorRows {
+    pub source: Source,
+    /// The row that it is at, counted from 1; 0 before the first one.
+    at: u64,
+    /// It is behind the last one.
+    is_past: bool,
+    /// It goes backwards as well: all of its rows are on a shelf.
+    scrolls: bool,
+}
+
+/// One FETCH or MOVE.
+#[derive(Debug)]
+pub(crate) struct Walk {
+    /// The cursor that it belongs to.
+    pub name: String,
+    pub rows: CursorRows,
+    steps: Steps,
+}
+
+/// What is left of a walk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Steps {
+    /// Passes over some rows, and gives some.
+    On { skip: u64, give: u64 },
+    /// Gives rows by their numbers, each one before or behind the last, and ends at a place: 0 before the first row, one more than there are behind the last.
+    To { next: i64, give: i64, step: i64, end: i64 },
+}
+
+impl CursorRows {
+    /// Before the first row.
+    pub fn new(source: Source, scrolls: bool) -> Self {
+        CursorRows { source, at: 0, is_past: false, scrolls }
+    }
+
+    /// Whether there is a row that it is at.
+    fn is_on_row(&self) -> bool {
+        self.at > 0 && !self.is_past
+    }
+
+    /// How many rows a MOVE passes that goes nowhere; `None` for one that goes. PostgreSQL does not mind where a cursor can go for these.
+    pub fn standing(&self, direction: Direction) -> Option<u64> {
+        match direction {
+            Direction::Forward(0) | Direction::Backward(0) | Direction::Relative(0) => {
+                Some(self.is_on_row().into())
+            }
+            Direction::BackwardAll if self.at == 0 && !self.is_past => Some(0),
+            _ => None,
+        }
+    }
+
+    /// Goes to the next row; false behind the last one.
+    fn advance(&mut self, context: &SessionContext) -> Result<bool> {
+        if self.is_past {
+            return Ok(false);
+        }
+        let is_there = self.source.advance(context)?;
+        match is_there {
+            true => self.at += 1,
+            false => self.is_past = true,
+        }
+        Ok(is_there)
+    }
+
+    /// Errors: 55000 for ways back where there are none.
+    fn steps(&self, direction: Direction) -> Result<Steps> {
+        match &self.source {
+            Source::Shelf(shelf) if self.scrolls => {
+                let rows = i64::try_from(shelf.rows()).unwrap_or(i64::MAX - 1);
+                let here = if self.is_past { rows + 1 } else { i64::try_from(self.at).unwrap_or(rows) };
+                Ok(among(rows, here, direction))
+            }
+            _ => self.onwards(direction),
+        }
+    }
+
+    /// What can be done by going on.
+    fn onwards(&self, direction: Direction) -> Result<Steps> {
+        let on = |skip: u64, give: u64| Ok(Steps::On { skip, give });
+        // As PostgreSQL counts: behind the last row there is one more place.
+        let here = self.at.saturating_add(self.is_past.into());
+        match direction {
+            Direction::ForwardAll => on(0, u64::MAX),
+            Direction::Forward(count) if count > 0 => on(0, count.unsigned_abs()),
+            Direction::Backward(count) if count < 0 => on(0, count.unsigned_abs()),
+            Direction::Relative(count) if count > 0 => on(count.unsigned_abs() - 1, 1),
+            Direction::Absolute(row) if row > 0 && row.unsigned_abs() > here => {
+                on(row.unsigned_abs() - self.at - 1, 1)
+            }
+            Direction::Absolute(0) if here == 0 => on(0, 0),
+            // The row that it is at cannot be had again.
+            Direction::Forward(0) | Direction::Relative(0) if !self.is_on_row() => on(0, 0),
+            _ => {
+                let what = "cursor can only scan forward";
+                let hint = "Declare it with SCROLL option to enable backward scan.";
+                Err(Error::new(OBJECT_NOT_IN_PREREQUISITE_STATE, what).with_hint(hint))
+            }
+        }
+    }
+}
+
+/// Steps among so many rows, from the place `here`.
+fn among(rows: i64, here: i64, direction: Direction) -> Steps {
+    let past = rows + 1;
+    // Rows from `here` on, or back, and the place that they end at.
+    let walk = |count: i64, step: i64| {
+        let room = if step > 0 { rows - here } else { here - 1 };
+        let end =
+            if step > 0 { here.saturating_add(count).min(past) } else { (here - count.min(here)).max(0) };
+        Steps::To { next: here + step, give: count.min(room).max(0), step, end }
+    };
+    let only = |row: i64| {
+        let end = row.clamp(0, past);
+        Steps::To { next: end, give: i64::from((1..past).contains(&end)), step: 1, end }
+    };
+    match direction {
+        Direction::ForwardAll => walk(i64::MAX, 1),
+        Direction::BackwardAll => walk(i64::MAX, -1),
+        Direction::Forward(0) => only(here),
+        Direction::Forward(count) if count > 0 => walk(count, 1),
+        Direction::Forward(count) => walk(count.saturating_neg(), -1),
+        Direction::Backward(count) => among(rows, here, Direction::Forward(count.saturating_neg())),
+        Direction::Absolute(row) if row < 0 => only(past.saturating_add(row)),
+        Direction::Absolute(row) => only(row),
+        Direction::Relative(count) => only(here.saturating_add(count)),
+    }
+}
+
+impl Walk {
+    /// Goes in a direction from where a cursor is.
+    ///
+    /// Errors: 55000 for ways back where there are none.
+    pub fn new(name: &str, rows: CursorRows, direction: Direction) -> Result<Walk> {
+        let steps = rows.steps(direction)?;
+        Ok(Walk { name: name.to_owned(), rows, steps })
+    }
+
+    /// Goes to the next row that it gives; false after the last one.
+    ///
+    /// Errors: those of the rows. The cursor cannot be read any more.
+    pub fn advance(&mut self, context: &SessionContext) -> Result<bool> {
+        match &mut self.steps {
+            Steps::On { skip, give } => {
+                while *skip > 0 {
+                    *skip -= 1;
+                    if !self.rows.advance(context)? {
+                        return Ok(false);
+                    }
+                }
+                if *give == 0 {
+                    return Ok(false);
+                }
+                *give -= 1;
+                self.rows.advance(context)
+            }
+            Steps::To { next, give, step, end } => {
+                let (row, is_row) = if *give > 0 { (*next, true) } else { (*end, false) };
+                (*next, *give) = (*next + *step, *give - i64::from(is_row));
+                let Source::Shelf(shelf) = &mut self.rows.source else { return Ok(false) };
+                let row = u64::try_from(row).unwrap_or(0);
+                self.rows.is_past = row > shelf.rows();
+                self.rows.at = row.min(shelf.rows());
+                if is_row { shelf.go_to(row) } else { Ok(false) }
+            }
+        }
+    }
+
+    /// Goes to its end, and gives how many rows it passed that it would have given.
+    ///
+    /// Errors: as [`Walk::advance`].
+    pub fn pass(&mut self, context: &SessionContext) -> Result<u64> {
+        let mut rows = 0;
+        while self.advance(context)? {
+            rows += 1;
+        }
+        Ok(rows)
+    }
+
+    /// The row that it went to.
+    ///
+    /// Errors: rows that are not what the catalog says.
+    pub fn view(&self) -> Result<RowView<'_>> {
+        self.rows.source.view()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Goal: a walk among rows gives those that PostgreSQL's FETCH gives, and ends where that ends. Method: all ways from all places of a few rows, beside a plain account of the manual's words.
+    #[test]
+    fn all_ways_among_few_rows() {
+        for rows in 0..4_i64 {
+            for here in 0..=rows + 1 {
+                let is_row = |row: &i64| (1..=rows).contains(row);
+                for count in -6..=6_i64 {
+                    let onwards: Vec<i64> = match count {
+                        0 => vec![here],
+                        _ => (1..=count.abs()).map(|step| here + step * count.signum()).collect(),
+                    };
+                    let expected = |places: Vec<i64>| {
+                        let end = places.last().map_or(here, |last| (*last).clamp(0, rows + 1));
+                        (places.into_iter().filter(is_row).collect::<Vec<_>>(), end)
+                    };
+                    for (direction, places) in [
+                        (Direction::Forward(count), onwards.clone()),
+                        (Direction::Backward(-count), onwards),
+                        (Direction::Relative(count), vec![here + count]),
+                        (Direction::Absolute(count), vec![if count < 0 { rows + 1 + count } else { count }]),
+                        (Direction::ForwardAll, (here + 1..=rows + 1).chain([rows + 1]).collect()),
+                        (Direction::BackwardAll, (0..here).rev().chain([0]).collect()),
+                    ] {
+                        let Steps::To { next, give, step, end } = among(rows, here, direction) else {
+                            panic!()
+                        };
+                        let given: Vec<i64> = (0..give).map(|at| next + at * step).collect();
+                        assert_eq!((given, end), expected(places), "{direction:?} from {here} of {rows}");
+                    }
+                }
+            }
+        }
+    }
+}
