@@ -17,8 +17,9 @@ use crate::error::Result;
 use crate::output::Outcome;
 #[cfg(feature = "ui")]
 pub use info::{of_pair, of_table};
+pub use store::same_file;
 #[cfg(feature = "ui")]
-pub use store::{Store, kind_of, same_file};
+pub use store::{Store, kind_of};
 
 /// Carries out one of them.
 pub fn run(fs: &Arc<dyn Fs>, command: HashCommand) -> Result<Outcome> {

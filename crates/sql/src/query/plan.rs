@@ -129,7 +129,7 @@ impl Query {
         let engine = session.engine()?;
         let names = Names::new(&engine.state, &catalog, &search_path, target, Arc::new(world), counting);
         let plan = names.plan(tree).map_err(datafusion_error)?;
-        let plan = with_time(plan).and_then(with_open_decimals).map_err(datafusion_error)?;
+        let plan = with_time(plan).and_then(with_given_types).map_err(datafusion_error)?;
         let plan = with_counts(plan, &engine.state).map_err(datafusion_error)?;
         let (plan, types) = lists::types(plan, &lists, types).map_err(datafusion_error)?;
         let parameters = parameters(&plan, &types)?;
@@ -374,21 +374,36 @@ fn with_time(plan: LogicalPlan) -> Result<LogicalPlan, DataFusionError> {
     Ok(changed.data)
 }
 
-/// Lets decimals that are parameters have more digits after the point than what they stand beside: a column's type would round them.
-fn with_open_decimals(plan: LogicalPlan) -> Result<LogicalPlan, DataFusionError> {
-    let open = |expr: Expr| match expr {
-        Expr::Placeholder(Placeholder { id, field: Some(field) }) => match field.data_type() {
-            DataType::Decimal128(precision, scale) if *precision < 38 || *scale < OPEN_SCALE => {
-                let kind = DataType::Decimal128(38, OPEN_SCALE.max(*scale));
-                let field = Arc::new(Field::new(field.name(), kind, true));
-                Transformed::yes(Expr::Placeholder(Placeholder { id, field: Some(field) }))
+/// The type that the values of parameters come in which stand beside something of this type. Decimals have more digits after the point than that: a column's type would round
+/// them.
+fn given_type(kind: &DataType) -> DataType {
+    match kind {
+        DataType::Decimal128(precision, scale) if *precision < 38 || *scale < OPEN_SCALE => {
+            DataType::Decimal128(38, OPEN_SCALE.max(*scale))
+        }
+        // Items of lists are spelled out in the type of what they are compared with.
+        kind if kind.is_decimal() || kind.is_nested() || kind.is_null() => kind.clone(),
+        kind => data_type(&parameter_type(kind)),
+    }
+}
+
+/// Gives parameters the types that their values come in, so that the optimizer sees where those are not what they stand beside: texts of catalogs and of functions are
+/// not kept as texts of tables are.
+fn with_given_types(plan: LogicalPlan) -> Result<LogicalPlan, DataFusionError> {
+    let given = |expr: Expr| match expr {
+        Expr::Placeholder(Placeholder { id, field: Some(field) }) => {
+            let kind = given_type(field.data_type());
+            if kind == *field.data_type() {
+                return Transformed::no(Expr::Placeholder(Placeholder { id, field: Some(field) }));
             }
-            _ => Transformed::no(Expr::Placeholder(Placeholder { id, field: Some(field) })),
-        },
+            // Without what the other's metadata says: a parameter that stands beside two numbers of different digits is one parameter.
+            let field = Arc::new(Field::new(field.name(), kind, true));
+            Transformed::yes(Expr::Placeholder(Placeholder { id, field: Some(field) }))
+        }
         other => Transformed::no(other),
     };
     let changed = plan.transform_up_with_subqueries(|plan| {
-        let changed = plan.map_expressions(|expr| expr.transform_up(|expr| Ok(open(expr))))?;
+        let changed = plan.map_expressions(|expr| expr.transform_up(|expr| Ok(given(expr))))?;
         if changed.transformed { changed.map_data(LogicalPlan::recompute_schema) } else { Ok(changed) }
     })?;
     Ok(changed.data)

@@ -27,6 +27,7 @@ mod lists;
 mod locking;
 mod lookups;
 mod notations;
+mod parameters;
 mod ranks;
 mod records;
 mod references;

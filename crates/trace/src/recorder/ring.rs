@@ -215,7 +215,9 @@ impl Ring {
 
     /// Words that are not taken out yet.
     pub fn used(&self) -> u64 {
-        self.tail.0.load(Ordering::Acquire) - self.head.0.load(Ordering::Relaxed)
+        // ORDER: the head first: its thread may put in and take out between the two looks, and the tail is never before a head that was.
+        let head = self.head.0.load(Ordering::Acquire);
+        self.tail.0.load(Ordering::Acquire).saturating_sub(head)
     }
 
     /// Takes out what is there, `words_max` of it and the rest of an operation at most, and tells `take` of each. `keys` is what all were put in
