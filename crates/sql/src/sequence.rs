@@ -48,14 +48,19 @@ pub struct Sequence {
     pub owner: Option<String>,
 }
 
+/// The least and the greatest number of a type.
+pub(crate) fn bounds_of(kind: Type) -> (i64, i64) {
+    match kind {
+        Type::SmallInt => (i16::MIN.into(), i16::MAX.into()),
+        Type::Int => (i32::MIN.into(), i32::MAX.into()),
+        _ => (i64::MIN, i64::MAX),
+    }
+}
+
 impl Sequence {
     /// Counts from 1 to the most that a type holds.
     pub(crate) fn of(kind: Type, owner: Option<String>) -> Self {
-        let maximum = match kind {
-            Type::SmallInt => i16::MAX.into(),
-            Type::Int => i32::MAX.into(),
-            _ => i64::MAX,
-        };
+        let (_, maximum) = bounds_of(kind);
         Sequence { next: Some(1), start: 1, increment: 1, minimum: 1, maximum, cycles: false, owner }
     }
 
@@ -72,6 +77,19 @@ impl Sequence {
         })
     }
 
+    /// Counts within other bounds from now on. One that had come to its end goes on behind the old bound where there is room now.
+    pub(crate) fn set_bounds(&mut self, minimum: i64, maximum: i64) {
+        let behind =
+            if self.increment > 0 { self.maximum.checked_add(1) } else { self.minimum.checked_sub(1) };
+        (self.minimum, self.maximum) = (minimum, maximum);
+        self.next = self.next.or(behind.filter(|next| (minimum..=maximum).contains(next)));
+    }
+
+    /// The value that decides whether it is within its bounds: the next one, or the last one where it has come to its end.
+    pub(crate) fn place(&self) -> i64 {
+        self.next.unwrap_or(if self.increment > 0 { self.maximum } else { self.minimum })
+    }
+
     /// What it would give after so many values more, or gives now where it would begin again or end before.
     fn ahead(&self, count: u32) -> Option<i64> {
         let next = self.next?;
@@ -82,7 +100,7 @@ impl Sequence {
 }
 
 /// The number in memory.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Counter {
     sequence: Sequence,
     /// Values that the row is ahead by.
@@ -101,6 +119,25 @@ impl Counter {
         self.left = 0;
         self.moves += 1;
     }
+
+    /// Is what it was before a change. It still counts on from here, so that no value is given twice, unless the change has set it somewhere else.
+    fn take_back(&mut self, before: Sequence, has_moved: bool) {
+        let bounds = before.minimum..=before.maximum;
+        self.sequence.set_bounds(before.minimum, before.maximum);
+        let now = self.sequence.next;
+        let stays = !has_moved && now.is_none_or(|next| bounds.contains(&next));
+        self.sequence = Sequence { next: if stays { now } else { before.next }, ..before };
+    }
+}
+
+/// What was done to a sequence, to be taken back where it is not committed.
+#[derive(Debug)]
+struct Change {
+    name: Name,
+    /// As it was; `None` where there was none.
+    before: Option<Counter>,
+    /// Whether it was given another place to go on from.
+    has_moved: bool,
 }
 
 /// What all sessions share.
@@ -118,8 +155,40 @@ struct Inner {
     last: Option<Name>,
     /// Those whose rows have to be moved before the commit.
     behind: HashSet<Name>,
-    /// Those that this transaction has made or dropped: others must not know of them if it does not commit.
-    changed: HashSet<Name>,
+    /// What this transaction has done to sequences, the oldest first: others must not know of it if it does not commit.
+    changes: Vec<Change>,
+    /// Those whose rows are this transaction's. They stay so when their changes are taken back.
+    own: HashSet<Name>,
+}
+
+impl Inner {
+    /// Notes a change. The row says what the sequence is now.
+    fn note(&mut self, change: Change) {
+        self.behind.remove(&change.name);
+        self.own.insert(change.name.clone());
+        self.changes.push(change);
+    }
+
+    /// Takes a change back.
+    fn take_back(&mut self, counters: &mut Counters, change: Change) {
+        let Change { name, before, has_moved } = change;
+        let mut counter = match (counters.remove(&name), before) {
+            (_, None) => {
+                self.behind.remove(&name);
+                self.current.remove(&name);
+                return;
+            }
+            (Some(mut counter), Some(before)) => {
+                counter.take_back(before.sequence, has_moved);
+                counter
+            }
+            (None, Some(before)) => before,
+        };
+        // Values may have been given since that the row, as it was, does not know of.
+        counter.fall_behind();
+        counters.insert(name.clone(), counter);
+        self.behind.insert(name);
+    }
 }
 
 fn undefined(name: &str) -> Error {
@@ -239,8 +308,9 @@ impl SessionSequences {
     ) -> Result<()> {
         let table = table(transaction)?;
         insert(transaction, &table, name, &sequence)?;
-        lock(&self.inner).changed.insert(name.clone());
-        lock(&shared.sequences).insert(name.clone(), Counter::new(sequence));
+        let mut counters = lock(&shared.sequences);
+        let before = counters.insert(name.clone(), Counter::new(sequence));
+        lock(&self.inner).note(Change { name: name.clone(), before, has_moved: true });
         Ok(())
     }
 
@@ -256,22 +326,25 @@ impl SessionSequences {
     ) -> Result<()> {
         let table = transaction.view().catalog().table(HIDDEN, TABLE).cloned();
         let table = table.ok_or_else(|| undefined(&name.1))?;
-        let mut row = RowBuf::default();
-        if !transaction.lock(&table, &key_of(&table, name), &mut row)? {
+        let (key, mut row) = (key_of(&table, name), RowBuf::default());
+        if !transaction.lock(&table, &key, &mut row)? {
             return Err(undefined(&name.1));
         }
-        let counted = lock(&shared.sequences).get(name).map(|counter| counter.sequence.clone());
-        let mut sequence = counted.unwrap_or_else(|| of_row(&row.row(&table)));
-        change(&mut sequence)?;
-        put(transaction, &table, name, &sequence)?;
-        let mut counters = lock(&shared.sequences);
-        let counter = counters.entry(name.clone()).or_insert_with(|| Counter::new(sequence.clone()));
-        counter.sequence = sequence;
-        counter.fall_behind();
-        drop(counters);
-        let mut inner = lock(&self.inner);
-        inner.changed.insert(name.clone());
-        inner.behind.remove(name);
+        let sequence = {
+            let mut counters = lock(&shared.sequences);
+            let loaded = || Counter::new(of_row(&row.row(&table)));
+            let counter = counters.entry(name.clone()).or_insert_with(loaded);
+            let mut sequence = counter.sequence.clone();
+            change(&mut sequence)?;
+            let has_moved = sequence.next != counter.sequence.next;
+            let before = Some(counter.clone());
+            counter.sequence = sequence.clone();
+            // ORDER: before the row is written. Whoever takes a value from here on moves the row once this transaction has ended.
+            counter.fall_behind();
+            lock(&self.inner).note(Change { name: name.clone(), before, has_moved });
+            sequence
+        };
+        transaction.update(&table, &key, &values(name, &sequence))?;
         Ok(())
     }
 
@@ -283,10 +356,10 @@ impl SessionSequences {
             return Ok(false);
         };
         let removed = transaction.delete(&table, &key_of(&table, name))?;
-        lock(&shared.sequences).remove(name);
-        let mut inner = lock(&self.inner);
-        inner.changed.insert(name.clone());
-        inner.behind.remove(name);
+        let mut counters = lock(&shared.sequences);
+        if let Some(before) = counters.remove(name) {
+            lock(&self.inner).note(Change { name: name.clone(), before: Some(before), has_moved: false });
+        }
         Ok(removed)
     }
 
@@ -297,7 +370,7 @@ impl SessionSequences {
         let behind: Vec<(bool, Name)> = {
             let mut inner = lock(&self.inner);
             let behind = std::mem::take(&mut inner.behind);
-            let is_own = |name: &Name| inner.changed.contains(name);
+            let is_own = |name: &Name| inner.own.contains(name);
             behind.into_iter().map(|name| (is_own(&name), name)).collect()
         };
         for (is_own, name) in behind {
@@ -311,30 +384,39 @@ impl SessionSequences {
         Ok(())
     }
 
-    /// The transaction has ended. Those that it made or changed are what they were before, if it was not committed.
+    /// How much the transaction has done to sequences, for [`SessionSequences::take_back`].
+    pub fn mark(&self) -> usize {
+        lock(&self.inner).changes.len()
+    }
+
+    /// Sequences are what they were at a mark. Values that were given since are not given again, except those of places that sequences were set to since.
     ///
-    /// Errors: those of the table.
-    pub fn end(&self, shared: &Shared, committed: bool) -> Result<()> {
-        let changed: Vec<Name> = {
+    /// To be called while their rows are still the transaction's: others find either what it had made of them or what they were.
+    pub fn take_back(&self, shared: &Shared, mark: usize) {
+        let changes = {
             let mut inner = lock(&self.inner);
-            inner.behind.clear();
-            inner.changed.drain().collect()
+            let mark = mark.min(inner.changes.len());
+            inner.changes.split_off(mark)
         };
-        if committed || changed.is_empty() {
-            return Ok(());
+        if changes.is_empty() {
+            return;
         }
-        // Waits for changes of the schema, and nobody may wait for the counters meanwhile.
-        let view = shared.tables.begin(Isolation::ReadCommitted)?.view().clone();
         let mut counters = lock(&shared.sequences);
         let mut inner = lock(&self.inner);
-        for name in &changed {
-            inner.current.remove(name);
+        for change in changes.into_iter().rev() {
+            inner.take_back(&mut counters, change);
         }
-        for name in changed {
-            counters.remove(&name);
-            load_into(&mut counters, &view, &name)?;
+    }
+
+    /// The transaction has ended, or is about to be taken back. Sequences are what they were before it, if it was not committed.
+    pub fn end(&self, shared: &Shared, committed: bool) {
+        if !committed {
+            self.take_back(shared, 0);
         }
-        Ok(())
+        let mut inner = lock(&self.inner);
+        inner.changes.clear();
+        inner.behind.clear();
+        inner.own.clear();
     }
 }
 
@@ -368,18 +450,19 @@ fn advance(shared: &Shared, transaction: &mut Transaction, name: &Name, by: u32)
     if !transaction.lock(&table, &key, &mut row)? {
         return Ok(None);
     }
+    // What the sequence is stands in the row: what is in memory may be a change that is not committed.
+    let sequence = of_row(&row.row(&table));
     // ORDER: the lock first. Whoever moves the row after this one counts from a later number.
-    let (sequence, number) = {
+    let (next, number) = {
         let mut counters = lock(&shared.sequences);
         let Some(counter) = counters.get_mut(name).filter(|counter| counter.left == 0) else {
             return Ok(None);
         };
         counter.moves += 1;
-        let next = counter.sequence.ahead(by);
-        (Sequence { next, ..counter.sequence.clone() }, counter.moves)
+        (counter.sequence.ahead(by), counter.moves)
     };
-    transaction.update(&table, &key, &values(name, &sequence))?;
-    Ok(sequence.next.map(|to| Moved { to, number }))
+    transaction.update(&table, &key, &values(name, &Sequence { next, ..sequence }))?;
+    Ok(next.map(|to| Moved { to, number }))
 }
 
 /// Counts on from where the rows say, in a database that was just opened.
@@ -435,15 +518,6 @@ pub(crate) fn all_now(shared: &Shared, view: &View) -> Result<Vec<(Name, Sequenc
         }
     }
     Ok(sequences)
-}
-
-fn load_into(counters: &mut Counters, view: &View, name: &Name) -> Result<()> {
-    let Some(table) = view.catalog().table(HIDDEN, TABLE) else { return Ok(()) };
-    let mut row = RowBuf::default();
-    if view.get(table, &key_of(table, name), &mut row)? {
-        counters.insert(name.clone(), Counter::new(of_row(&row.row(table))));
-    }
-    Ok(())
 }
 
 fn of_row(row: &RowRef<'_>) -> Sequence {

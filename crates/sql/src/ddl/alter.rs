@@ -70,8 +70,9 @@ impl Session {
                 self.is_taken(&table.def().schema, &name, false)?;
                 let mut def = table.def().clone();
                 def.name = name;
-                self.move_sequences(table.def(), &def)?;
-                self.keeping_views(|session| session.redefine(table, def))
+                let new = self.keeping_views(|session| session.redefine(table, def))?;
+                self.move_sequences(table.def(), new.def())?;
+                Ok(new)
             }
             A::AlterColumn { column_name, op } => self.alter_column(table, column_name, op),
             A::AddConstraint { constraint, .. } => self.add_constraint(table, constraint),
@@ -290,8 +291,9 @@ impl Session {
         if let Some(column) = def.columns.get_mut(at) {
             column.name = new_name;
         }
-        self.move_sequences(table.def(), &def)?;
-        self.redefine(table, def)
+        let new = self.redefine(table, def)?;
+        self.move_sequences(table.def(), new.def())?;
+        Ok(new)
     }
 
     fn alter_column(

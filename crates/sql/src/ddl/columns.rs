@@ -2,7 +2,7 @@
 
 use cairn_table::row::Order;
 use cairn_table::schema::{ColumnDef, ColumnType, Identity, KeyColumn};
-use datafusion::sql::sqlparser::ast::{self, ColumnOption, Expr, SequenceOptions, UnaryOperator, Value};
+use datafusion::sql::sqlparser::ast::{self, ColumnOption, Expr, SequenceOptions, UnaryOperator};
 
 use super::constraints::{Constraints, check_characteristics};
 use crate::direct::default_of;
@@ -12,7 +12,7 @@ use crate::sqlstate::{
     DUPLICATE_COLUMN, DUPLICATE_TABLE, INVALID_PARAMETER_VALUE, OBJECT_NOT_IN_PREREQUISITE_STATE,
     SYNTAX_ERROR,
 };
-use crate::syntax::{column_type, ident, is_serial, kind_of, sequence_name};
+use crate::syntax::{column_type, ident, is_serial, kind_of, quote_ident, sequence_name};
 
 /// A sequence that a column brings with it.
 pub(super) type OwnSequence = (Name, Sequence);
@@ -167,16 +167,10 @@ pub(super) fn check_identity_type(kind: &ColumnType) -> Result<()> {
 
 /// `nextval` of a sequence, as an expression.
 fn default_text(schema: &str, name: &str) -> String {
-    let quoted = |name: &str| {
-        let plain =
-            name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_')
-                && !name.starts_with(|c: char| c.is_ascii_digit());
-        if plain { name.to_owned() } else { format!("\"{name}\"") }
-    };
     let name = if schema == cairn_table::PUBLIC {
-        quoted(name)
+        quote_ident(name)
     } else {
-        format!("{}.{}", quoted(schema), quoted(name))
+        format!("{}.{}", quote_ident(schema), quote_ident(name))
     };
     format!("nextval('{}')", name.replace('\'', "''"))
 }
@@ -200,7 +194,8 @@ pub(super) fn apply(sequence: &mut Sequence, options: &[SequenceOptions]) -> Res
         return Err(Error::new(INVALID_PARAMETER_VALUE, "INCREMENT must not be zero"));
     }
     if sequence.increment < 0 {
-        (sequence.minimum, sequence.maximum) = (i64::MIN, -1);
+        // As far as the type goes on the other side of zero.
+        (sequence.minimum, sequence.maximum) = (-sequence.maximum - 1, -1);
     }
     sequence.minimum = minimum.unwrap_or(sequence.minimum);
     sequence.maximum = maximum.unwrap_or(sequence.maximum);
@@ -218,11 +213,8 @@ pub(super) fn apply(sequence: &mut Sequence, options: &[SequenceOptions]) -> Res
 
 fn whole(expr: &Expr) -> Result<i64> {
     let number = match expr {
-        Expr::Value(value) => match &value.value {
-            Value::Number(digits, _) => digits.parse().ok(),
-            _ => None,
-        },
-        Expr::UnaryOp { op: UnaryOperator::Minus, expr } => return whole(expr).map(|value| -value),
+        // With the sign: the least number has no counterpart above zero.
+        Expr::Value(_) | Expr::UnaryOp { op: UnaryOperator::Minus, .. } => expr.to_string().parse().ok(),
         _ => None,
     };
     number.ok_or_else(|| Error::new(SYNTAX_ERROR, format!("{expr} is no whole number")))

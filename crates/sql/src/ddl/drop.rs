@@ -13,7 +13,7 @@ use crate::session::Session;
 use crate::sqlstate::{
     DEPENDENT_OBJECTS_STILL_EXIST, INVALID_SCHEMA_NAME, UNDEFINED_TABLE, WRONG_OBJECT_TYPE,
 };
-use crate::syntax::{TableName, qualified};
+use crate::syntax::{TableName, qualified, quote_ident};
 
 impl Session {
     pub(super) fn drop_objects(
@@ -274,7 +274,8 @@ impl Session {
                 .and_then(|owner| owner.split_once('.'))
                 .is_some_and(|(owner, _)| owner == table.def().name);
             if schema == table.def().schema && own {
-                self.context.set_value(&format!("\"{schema}\".\"{name}\""), sequence.start, false)?;
+                let place = format!("{}.{}", quote_ident(&schema), quote_ident(&name));
+                self.context.set_value(&place, sequence.start, false)?;
             }
         }
         Ok(())

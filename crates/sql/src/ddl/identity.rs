@@ -9,7 +9,7 @@ use datafusion::sql::sqlparser::ast::AlterColumnOperation;
 use super::columns::check_identity_type;
 use super::constraints::Constraints;
 use crate::error::{Error, Result};
-use crate::sequence::{Name, Sequence, all as all_sequences, identity_column, identity_sequence};
+use crate::sequence::{Name, all as all_sequences, bounds_of, identity_column, identity_sequence};
 use crate::session::Session;
 use crate::sqlstate::{
     DEPENDENT_OBJECTS_STILL_EXIST, INVALID_PARAMETER_VALUE, OBJECT_NOT_IN_PREREQUISITE_STATE, SYNTAX_ERROR,
@@ -105,25 +105,26 @@ impl Session {
 
     /// The column of an identity's sequence has got another type: it counts as far as that goes, unless somebody has said how far.
     ///
-    /// Errors: 22023 where it is past that already.
+    /// Errors: 22023 where it begins outside of that, or is past it already.
     pub(super) fn retype_sequence(&mut self, name: &Name, old: Type, new: Type) -> Result<()> {
-        let (old, new) = (Sequence::of(old, None).maximum, Sequence::of(new, None).maximum);
         let shared = Arc::clone(&self.shared);
         let (transaction, context) = self.parts()?;
         context.sequences.alter(&shared, transaction, name, |sequence| {
-            if sequence.maximum == old {
-                sequence.maximum = new;
+            let (old, new) = (bounds_of(old), bounds_of(new));
+            let minimum = if sequence.minimum == old.0 { new.0 } else { sequence.minimum };
+            let maximum = if sequence.maximum == old.1 { new.1 } else { sequence.maximum };
+            for (what, value) in [("START", sequence.start), ("RESTART", sequence.place())] {
+                let what = if value > maximum {
+                    format!("{what} value ({value}) cannot be greater than MAXVALUE ({maximum})")
+                } else if value < minimum {
+                    format!("{what} value ({value}) cannot be less than MINVALUE ({minimum})")
+                } else {
+                    continue;
+                };
+                return Err(Error::new(INVALID_PARAMETER_VALUE, what));
             }
-            match sequence.next.filter(|next| *next > sequence.maximum) {
-                None => Ok(()),
-                Some(next) => {
-                    let what = format!(
-                        "RESTART value ({next}) cannot be greater than MAXVALUE ({})",
-                        sequence.maximum
-                    );
-                    Err(Error::new(INVALID_PARAMETER_VALUE, what))
-                }
-            }
+            sequence.set_bounds(minimum, maximum);
+            Ok(())
         })
     }
 
@@ -149,7 +150,8 @@ impl Session {
         Err(Error::unsupported("changing the ownership of an identity sequence").with_detail(detail))
     }
 
-    /// A table or columns of it have got other names: the sequences that go with columns go with them under these.
+    /// A table or columns of it have got other names: the sequences that go with columns go with them under these. To be called once the schema is this transaction's: nobody
+    /// who counts with them is waited for then.
     ///
     /// Errors: those of the table of sequences.
     pub(super) fn move_sequences(&mut self, old: &TableDef, new: &TableDef) -> Result<()> {
@@ -158,9 +160,9 @@ impl Session {
         for (name, sequence) in all_sequences(self.transaction()?.view())? {
             let columns = old.columns.iter().zip(&new.columns);
             let Some(of) = sequence.owner.filter(|_| name.0 == old.schema) else { continue };
-            if let Some((_, column)) = columns.into_iter().find(|(column, _)| owner(old, column) == of) {
-                moves.push((name, owner(new, column)));
-            }
+            let column = columns.into_iter().find(|(column, _)| owner(old, column) == of);
+            let now = column.map(|(_, column)| owner(new, column));
+            moves.extend(now.filter(|now| *now != of).map(|now| (name, now)));
         }
         let shared = Arc::clone(&self.shared);
         for (name, owner) in moves {

@@ -67,6 +67,8 @@ struct Named {
     savepoint: Savepoint,
     /// The settings at the time, if any had been changed before.
     settings: Option<(Settings, Box<Changed>)>,
+    /// What had been done to sequences by then.
+    sequences: usize,
 }
 
 /// Settings that a transaction has changed.
@@ -203,6 +205,8 @@ impl Session {
         if open.savepoints.is_empty() {
             // What they see is let go of with the rest.
             self.cursors.end(false);
+            // ORDER: before their rows are anybody's.
+            self.context.sequences.end(&self.shared, false);
         }
         open.fail()
     }
@@ -277,10 +281,8 @@ impl Session {
         if open.has_defined && result.is_err() {
             self.schema_changed();
         }
-        // The commit's own error is the one to tell.
-        let ended = self.context.sequences.end(&self.shared, result.is_ok());
-        result.map_err(|error| self.explain(error.into()))?;
-        ended
+        self.context.sequences.end(&self.shared, result.is_ok());
+        result.map_err(|error| self.explain(error.into()))
     }
 
     /// Takes back what is open.
@@ -292,9 +294,9 @@ impl Session {
             // What was planned since is about tables that there are not.
             self.schema_changed();
         }
-        let ended = open.transaction.rollback_sparing();
-        self.context.sequences.end(&self.shared, false)?;
-        self.spare = ended?;
+        // ORDER: before their rows are anybody's.
+        self.context.sequences.end(&self.shared, false);
+        self.spare = open.transaction.rollback_sparing()?;
         Ok(())
     }
 
@@ -428,7 +430,8 @@ impl Session {
         let savepoint = open.transaction.savepoint();
         let changed = open.settings.clone();
         let settings = changed.map(|changed| (self.context.settings.clone(), changed));
-        self.block("SAVEPOINT")?.savepoints.push(Named { name, savepoint, settings });
+        let sequences = self.context.sequences.mark();
+        self.block("SAVEPOINT")?.savepoints.push(Named { name, savepoint, settings, sequences });
         Ok(())
     }
 
@@ -448,10 +451,10 @@ impl Session {
         self.cursors.roll_back_to(at);
         let open = self.block("ROLLBACK TO SAVEPOINT")?;
         open.savepoints.truncate(at + 1);
-        let mut then = None;
+        let (mut then, mut mark) = (None, None);
         if let Some(named) = open.savepoints.last() {
             open.transaction.rollback_to(named.savepoint)?;
-            then = named.settings.clone();
+            (then, mark) = (named.settings.clone(), Some(named.sequences));
         }
         open.failed = false;
         let has_defined = open.has_defined;
@@ -464,6 +467,9 @@ impl Session {
             // None had been changed then.
             (None, Some(changed)) => self.context.settings.restore(changed.before),
             (None, None) => {}
+        }
+        if let Some(mark) = mark {
+            self.context.sequences.take_back(&self.shared, mark);
         }
         if has_defined {
             self.schema_changed();
@@ -490,6 +496,13 @@ impl Session {
             }
             _ => Ok(()),
         }
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        // Of an error everybody hears: it marks the database.
+        let _ = self.rollback();
     }
 }
 

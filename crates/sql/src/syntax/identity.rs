@@ -13,7 +13,7 @@ use cairn_table::schema::Identity;
 use datafusion::sql::sqlparser::ast::{AlterColumnOperation, Expr, GeneratedAs, SequenceOptions, Value};
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
 
-use super::tokens::{Cursor, is_word, solid};
+use super::tokens::{Cursor, is_word, replace, solid};
 use crate::error::{Error, Result};
 use crate::sqlstate::SYNTAX_ERROR;
 
@@ -98,9 +98,7 @@ pub(super) fn spell_out(tokens: &mut Vec<TokenWithSpan>) {
         else {
             continue;
         };
-        let Some(span) = tokens.get(from).map(|token| token.span) else { continue };
-        let instead: Vec<_> = instead.into_iter().map(|token| TokenWithSpan { token, span }).collect();
-        tokens.splice(from..=to, instead);
+        replace(tokens, from..=to, instead);
     }
 }
 

@@ -3,6 +3,7 @@
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Word};
 
+use super::tokens::replace;
 use crate::copy::HEADER_MATCH;
 
 /// Spells options out that the parser does not know. Other statements stay as they are.
@@ -47,11 +48,9 @@ pub(super) fn spell_out(tokens: &mut Vec<TokenWithSpan>) {
                 continue;
             }
             Token::Mul if is_copy && said("force_quote") => {
-                let span = token.span;
                 let all = Word { value: "*".to_owned(), quote_style: Some('"'), keyword: Keyword::NoKeyword };
                 let list = [Token::LParen, Token::Word(all), Token::RParen];
-                let list = list.map(|token| TokenWithSpan { token, span });
-                tokens.splice(place..=place, list);
+                replace(tokens, place..=place, list);
                 at = place + 3;
             }
             _ => is_first = false,

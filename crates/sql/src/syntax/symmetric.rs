@@ -7,6 +7,7 @@ use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Word};
 
 use super::build::{nested, null, take};
+use super::tokens::replace;
 
 /// What stands for the word while it is parsed. No text can have it: that would be a byte that texts have not.
 const MARK: &str = "\0symmetric";
@@ -19,7 +20,7 @@ pub(super) fn spell_out(tokens: &mut Vec<TokenWithSpan>) {
     };
     let mut after_between = false;
     let mut at = 0;
-    while let Some(TokenWithSpan { token, span }) = tokens.get(at) {
+    while let Some(TokenWithSpan { token, .. }) = tokens.get(at) {
         if matches!(token, Token::Whitespace(_)) {
             at += 1;
             continue;
@@ -27,9 +28,8 @@ pub(super) fn spell_out(tokens: &mut Vec<TokenWithSpan>) {
         let (is_mark, is_nothing) = (is(token, "symmetric"), is(token, "asymmetric"));
         if after_between && (is_mark || is_nothing) {
             let mark = Word { value: MARK.to_owned(), quote_style: Some('"'), keyword: Keyword::NoKeyword };
-            let span = *span;
-            let put = [Token::Word(mark), Token::StringConcat].map(|token| TokenWithSpan { token, span });
-            tokens.splice(at..=at, put.into_iter().filter(|_| is_mark));
+            let put = [Token::Word(mark), Token::StringConcat];
+            replace(tokens, at..=at, put.into_iter().filter(|_| is_mark));
             after_between = false;
         } else {
             after_between = is(token, "between");

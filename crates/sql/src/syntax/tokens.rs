@@ -1,6 +1,10 @@
 //! Looking at tokens, before the parser does.
 
+use std::ops::RangeInclusive;
+
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Whitespace};
+
+use super::words::quote_ident;
 
 /// What stands for tokens that the parser is not to see.
 pub(super) const BLANK: Token = Token::Whitespace(Whitespace::Space);
@@ -9,6 +13,21 @@ pub(super) const BLANK: Token = Token::Whitespace(Whitespace::Space);
 pub(super) fn solid(tokens: &[TokenWithSpan]) -> Vec<usize> {
     let is_solid = |token: &TokenWithSpan| !matches!(token.token, Token::Whitespace(_));
     tokens.iter().enumerate().filter(|(_, token)| is_solid(token)).map(|(at, _)| at).collect()
+}
+
+/// Puts other tokens in the place of some. They are where those were; the last one ends where the last of those did, because the text of a statement ends with its last token.
+pub(super) fn replace(
+    tokens: &mut Vec<TokenWithSpan>,
+    places: RangeInclusive<usize>,
+    instead: impl IntoIterator<Item = Token>,
+) {
+    let (Some(first), Some(last)) = (tokens.get(*places.start()), tokens.get(*places.end())) else { return };
+    let (span, end) = (first.span, last.span.end);
+    let mut instead: Vec<_> = instead.into_iter().map(|token| TokenWithSpan { token, span }).collect();
+    if let Some(last) = instead.last_mut() {
+        last.span.end = end;
+    }
+    tokens.splice(places, instead);
 }
 
 /// Whether a token is this word, without quotes.
@@ -59,12 +78,15 @@ impl<'t> Cursor<'t> {
         is_next
     }
 
-    /// Goes past a name with its qualifiers if one comes next, and gives it as it is written.
+    /// Goes past a name with its qualifiers if one comes next, and gives it as it may be written.
     pub fn name(&mut self) -> Option<String> {
         let mut name = String::new();
         loop {
             let Token::Word(word) = &self.peek()?.token else { return None };
-            name.push_str(&word.to_string());
+            match word.quote_style {
+                Some(_) => name.push_str(&quote_ident(&word.value)),
+                None => name.push_str(&word.value),
+            }
             self.at += 1;
             if !self.token(&Token::Period) {
                 return Some(name);

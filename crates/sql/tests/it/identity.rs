@@ -1,12 +1,24 @@
 //! Goal: identity columns are PostgreSQL 15's. Method: each statement that gives one a value, with what PostgreSQL says to it; what its catalogs say; a file that is opened again.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use cairn_sql::{Connection, Database, Datum};
 use cairn_vfs::{Fs, MemFs};
 
 use crate::copy::copy_in;
 use crate::support::{ask, database, fails, rows, run};
+
+/// Time enough for another session to come to where it waits.
+fn wait(ms: u64) {
+    cairn_vfs::Clock::sleep(&cairn_vfs::SystemClock::new(), Duration::from_millis(ms));
+}
+
+/// Opens a file, or opens it again.
+fn opener() -> impl Fn() -> Connection {
+    let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
+    move || Database::builder().fs(Arc::clone(&fs)).cache_bytes(16 << 20).open("i.db").unwrap().connect()
+}
 
 /// A table whose column takes no values, and one whose column does.
 fn tables() -> Connection {
@@ -304,9 +316,7 @@ fn catalogs() {
 /// The mark is in the file, and that of a table which has none means what it meant.
 #[test]
 fn openings() {
-    let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
-    let open =
-        || Database::builder().fs(Arc::clone(&fs)).cache_bytes(16 << 20).open("i.db").unwrap().connect();
+    let open = opener();
     {
         let mut c = open();
         run(&mut c, "create table a (id int generated always as identity primary key, v text)");
@@ -326,4 +336,236 @@ fn openings() {
         ask(&mut c, "select attidentity from pg_attribute where attrelid = 'a'::regclass and attnum = 1"),
         ["d"]
     );
+}
+
+/// Goal: other names wait for sessions that count, and these for them, never in a circle. Method: each change while another session has counted and not committed.
+#[test]
+fn renames_wait_for_who_counts() {
+    let database = database();
+    let (mut a, mut b) = (database.connect(), database.connect());
+    run(&mut a, "create table t (id int generated always as identity, v int)");
+    for (table, change) in [
+        ("t", "alter table t rename v to w"),
+        ("t", "alter table t rename id to number"),
+        ("t", "alter table t rename to u"),
+    ] {
+        run(&mut a, "begin");
+        run(&mut a, &format!("insert into {table} default values"));
+        std::thread::scope(|scope| {
+            let other = scope.spawn(|| b.execute(change, &[]).map(drop).map_err(|error| error.sqlstate()));
+            wait(100);
+            let own = a.execute("commit", &[]).map(drop).map_err(|error| error.sqlstate());
+            assert_eq!((own, other.join().unwrap()), (Ok(()), Ok(())), "{change}");
+        });
+    }
+    run(&mut a, "insert into u default values");
+    assert_eq!(ask(&mut a, "select number from u order by 1"), ["1", "2", "3", "4"]);
+    assert_eq!(ask(&mut a, "select pg_get_serial_sequence('u', 'number')"), ["public.t_id_seq"]);
+}
+
+/// Goal: no value is given twice while a sequence is altered. Method: two sessions count as long as a third one gives it to a column and takes it away.
+#[test]
+fn alterations_lose_no_value() {
+    let database = database();
+    let mut a = database.connect();
+    run(&mut a, "create sequence s");
+    run(&mut a, "create table t (id int)");
+    let mut all = std::thread::scope(|scope| {
+        let count = || {
+            let mut c = database.connect();
+            let mut next = || ask(&mut c, "select nextval('s')").remove(0).parse::<i64>().unwrap();
+            (0..400).map(|_| next()).collect::<Vec<_>>()
+        };
+        let counting = [scope.spawn(count), scope.spawn(count)];
+        while !counting.iter().all(|other| other.is_finished()) {
+            run(&mut a, "alter sequence s owned by t.id");
+            run(&mut a, "alter sequence s owned by none");
+        }
+        counting.map(|other| other.join().unwrap()).concat()
+    });
+    all.sort_unstable();
+    all.dedup();
+    assert_eq!(all.len(), 800);
+}
+
+/// Goal: what was not committed of a sequence is nowhere, and neither are values of before given again. Method: a session waits for the sequence's row while another one takes an owner back; blocks that fail, and
+/// connections that are closed in the middle.
+#[test]
+fn nothing_is_left_of_what_was_taken_back() {
+    let database = database();
+    let (mut a, mut b) = (database.connect(), database.connect());
+    run(&mut a, "create sequence s");
+    run(&mut a, "create table t (id int generated always as identity, v int)");
+    run(&mut a, "create table u (id int)");
+    for round in 1..=40 {
+        run(&mut a, "begin");
+        run(&mut a, "alter sequence s owned by u.id");
+        let given = std::thread::scope(|scope| {
+            let other = scope.spawn(|| ask(&mut b, "select nextval('s')"));
+            wait(2);
+            run(&mut a, "rollback");
+            other.join().unwrap()
+        });
+        assert_eq!(given, [round.to_string()]);
+        assert_eq!(ask(&mut a, "select pg_get_serial_sequence('u', 'id')"), ["NULL"], "{round}");
+    }
+    run(&mut b, "set lock_timeout = 1000");
+    for (round, change) in
+        ["drop table t", "alter table t alter id drop identity", "alter table t rename to r"]
+            .iter()
+            .enumerate()
+    {
+        run(&mut a, "begin");
+        run(&mut a, change);
+        fails(&mut a, "select 1 / 0");
+        let expected = |after: usize| [(2 * round + after).to_string()];
+        assert_eq!(ask(&mut b, "insert into t (v) values (1) returning id"), expected(1), "{change}");
+        run(&mut a, "rollback");
+        let mut c = database.connect();
+        run(&mut c, "begin");
+        run(&mut c, change);
+        drop(c);
+        assert_eq!(ask(&mut b, "insert into t (v) values (1) returning id"), expected(2), "{change}");
+    }
+}
+
+/// Goal: ROLLBACK TO takes sequences back. Method: each change of one behind a savepoint, then inserts in the block and behind it, and a file that is opened again.
+#[test]
+fn savepoints() {
+    let open = opener();
+    let mut c = open();
+    run(&mut c, "create table a (id int generated always as identity primary key, v text)");
+    let mut last = 0;
+    let mut insert = |c: &mut Connection, into: &str| {
+        last += 1;
+        let sql = format!("insert into {into} (v) values ('x') returning id");
+        assert_eq!(ask(c, &sql), [last.to_string()]);
+    };
+    for changes in [
+        &["alter table a rename to b"][..],
+        &["alter table a rename id to number", "alter table a rename to b"],
+        &["alter table a alter id drop identity"],
+        &["alter table a alter id type bigint"],
+        &["alter table a drop column id"],
+        &["drop table a"],
+        &[
+            "drop table a",
+            "create table a (id int generated always as identity (start with 50), v text)",
+            "insert into a (v) values ('x')",
+        ],
+    ] {
+        run(&mut c, "begin");
+        run(&mut c, "savepoint s");
+        for change in changes {
+            run(&mut c, change);
+        }
+        run(&mut c, "rollback to s");
+        insert(&mut c, "a");
+        run(&mut c, "commit");
+        insert(&mut c, "a");
+        assert_eq!(
+            ask(&mut c, "select pg_get_serial_sequence('a', 'id')"),
+            ["public.a_id_seq"],
+            "{changes:?}"
+        );
+    }
+    // One in another, with values between.
+    run(&mut c, "begin");
+    insert(&mut c, "a");
+    run(&mut c, "savepoint s");
+    run(&mut c, "alter table a rename to b");
+    insert(&mut c, "b");
+    run(&mut c, "savepoint r");
+    run(&mut c, "alter table b rename to d");
+    insert(&mut c, "d");
+    run(&mut c, "rollback to r");
+    insert(&mut c, "b");
+    run(&mut c, "rollback to s");
+    insert(&mut c, "a");
+    run(&mut c, "release s");
+    run(&mut c, "commit");
+    insert(&mut c, "a");
+    assert_eq!(ask(&mut c, "select pg_get_serial_sequence('a', 'id')"), ["public.a_id_seq"]);
+    drop(c);
+    insert(&mut open(), "a");
+}
+
+/// Goal: as before, of sequences that are made and set behind the savepoint. Method: as before.
+#[test]
+fn savepoints_and_made_sequences() {
+    let open = opener();
+    let mut c = open();
+    run(&mut c, "create sequence q");
+    assert_eq!(ask(&mut c, "select nextval('q')"), ["1"]);
+    run(&mut c, "begin");
+    run(&mut c, "savepoint s");
+    run(&mut c, "create table n (id serial, v text)");
+    run(&mut c, "insert into n (v) values ('x')");
+    run(&mut c, "alter sequence q restart with 100");
+    assert_eq!(ask(&mut c, "select nextval('q')"), ["100"]);
+    run(&mut c, "rollback to s");
+    assert_eq!(ask(&mut c, "select nextval('q')"), ["2"]);
+    assert_eq!(fails(&mut c, "select nextval('n_id_seq')"), "42P01");
+    run(&mut c, "rollback to s");
+    run(&mut c, "create table n (id serial, v text)");
+    assert_eq!(ask(&mut c, "insert into n (v) values ('x') returning id"), ["1"]);
+    run(&mut c, "commit");
+    assert_eq!(ask(&mut c, "select nextval('q'), nextval('n_id_seq')"), ["3|2"]);
+    drop(c);
+    let mut c = open();
+    assert_eq!(ask(&mut c, "select nextval('q'), nextval('n_id_seq')"), ["4|3"]);
+}
+
+/// Goal: a sequence follows its column's type to both ends. Method: one that had come to its end, up and down; what a narrower type does not hold.
+#[test]
+fn other_types() {
+    let mut c = database().connect();
+    for (name, options, last, next) in
+        [("u", "start with 5", "32767", "32768"), ("d", "increment by -1", "-32768", "-32769")]
+    {
+        run(
+            &mut c,
+            &format!("create table {name} (id smallint generated always as identity ({options}), v int)"),
+        );
+        assert_eq!(ask(&mut c, &format!("select setval('{name}_id_seq', {last})")), [last]);
+        assert_eq!(fails(&mut c, &format!("insert into {name} (v) values (1)")), "2200H");
+        run(&mut c, "begin");
+        run(&mut c, &format!("alter table {name} alter id type int"));
+        let insert = format!("insert into {name} (v) values (1) returning id");
+        assert_eq!(ask(&mut c, &insert), [next]);
+        run(&mut c, "rollback");
+        assert_eq!(fails(&mut c, &insert), "2200H");
+        run(&mut c, &format!("alter table {name} alter id type int"));
+        assert_eq!(ask(&mut c, &insert), [next]);
+        assert_eq!(fails(&mut c, &format!("alter table {name} alter id type smallint using 1")), "22023");
+    }
+    run(&mut c, "create table s (id int generated always as identity (start with 40000), v int)");
+    run(&mut c, "select setval('s_id_seq', 5)");
+    let (code, what, ..) = refused(&mut c, "alter table s alter id type smallint");
+    assert_eq!(
+        (code, what.as_str()),
+        ("22023", "START value (40000) cannot be greater than MAXVALUE (32767)")
+    );
+    // As far as all numbers go, as dumps say it.
+    run(&mut c, "create sequence q increment by -1 minvalue -9223372036854775808 maxvalue -1 start with -1");
+    assert_eq!(ask(&mut c, "select nextval('q')"), ["-1"]);
+}
+
+/// Names with quotes in them, as dumps write them.
+#[test]
+fn quotes_in_names() {
+    let mut c = database().connect();
+    run(&mut c, "create table \"t\"\"x\" (id int generated always as identity, v int)");
+    run(
+        &mut c,
+        "create table o (id int generated always as identity (sequence name public.\"o\"\"s\" start with 7), v int)",
+    );
+    run(&mut c, "insert into \"t\"\"x\" (v) values (1), (2)");
+    assert_eq!(ask(&mut c, "insert into o (v) values (1) returning id"), ["7"]);
+    assert_eq!(
+        ask(&mut c, "select relname from pg_class where relkind = 'S' order by 1"),
+        ["o\"s", "t\"x_id_seq"]
+    );
+    run(&mut c, "truncate \"t\"\"x\" restart identity");
+    assert_eq!(ask(&mut c, "insert into \"t\"\"x\" (v) values (1) returning id"), ["1"]);
 }
