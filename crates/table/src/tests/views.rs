@@ -58,3 +58,35 @@ fn a_strangers_snapshot_is_not_its_own() {
     drop(other);
     one.create_table(def("u")).unwrap();
 }
+
+/// Goal: rows have versions for views that are fixed and still there, and for no others. Method: a row that is changed again and again, with views that were let go of before, with one that stays, and
+/// with one for each change.
+#[test]
+fn versions_are_for_fixed_views() {
+    let db = database();
+    let table = filled(&db);
+    for (stays, each, expected) in [(false, false, 1), (true, false, 2), (false, true, 50), (true, true, 50)]
+    {
+        let mut transaction = begin(&db);
+        set(&mut transaction, &table, 100);
+        let versions = Rc::new(Cell::new(1));
+        let count = Rc::clone(&versions);
+        hook::set(move |place| count.set(count.get() + usize::from(place == "keeps a version")));
+        let mut kept = Vec::new();
+        for round in 1..50 {
+            transaction.fix_view();
+            let view = transaction.view().clone();
+            transaction.unfix_view();
+            if each || stays && round == 1 {
+                kept.push(view);
+            } else {
+                drop(view);
+            }
+            set(&mut transaction, &table, round);
+        }
+        hook::clear();
+        assert_eq!(versions.get(), expected, "{stays} {each}");
+        drop(kept);
+        transaction.rollback().unwrap();
+    }
+}

@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use cairn_vfs::sync::Arc;
+use cairn_vfs::sync::{Arc, Weak};
 
 use super::{CLEAN, Statement, Transaction};
 use crate::Result;
@@ -76,6 +76,7 @@ impl Transaction {
             epoch,
             made,
             dropped,
+            fixed,
             new_chains,
             old_chains,
             left_chains,
@@ -92,7 +93,7 @@ impl Transaction {
             is_over: _,
         } = self;
         (view.own, view.reads, *state, *writer) = (None, None, None, None);
-        view.own_until = u32::MAX;
+        (view.own_until, view.fixed, *fixed) = (u32::MAX, None, Weak::new());
         undo.clear();
         undone.clear();
         claims.clear();
