@@ -11,7 +11,7 @@ use cairn_vfs::sync::{Arc, Weak};
 use super::{CLEAN, Statement, Transaction};
 use crate::Result;
 use crate::database::{Durability, Inner, Isolation};
-use crate::mvcc::Canceller;
+use crate::mvcc::{Canceller, Snapshot};
 
 /// A transaction that is over, for [`Database::begin_from`](crate::Database::begin_from). Holds nobody back. As long as it lives the database stays open.
 #[derive(Debug)]
@@ -42,8 +42,10 @@ impl Transaction {
         self.is_over = true;
         self.abort()?;
         self.forget();
-        if let Some(snapshot) = Arc::get_mut(&mut self.view.snapshot) {
-            snapshot.let_go();
+        match Arc::get_mut(&mut self.view.snapshot) {
+            Some(snapshot) => snapshot.let_go(),
+            // Clones of its view are still in use: it goes with the last of them.
+            None => self.view.snapshot = Arc::new(Snapshot::none(&self.view.db.slots)),
         }
         self.view.db.tidy_up(CLEAN);
         Ok(())
@@ -74,9 +76,9 @@ impl Transaction {
             claims,
             ghosts,
             epoch,
+            fixed,
             made,
             dropped,
-            fixed,
             new_chains,
             old_chains,
             left_chains,
