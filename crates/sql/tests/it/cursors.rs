@@ -408,6 +408,11 @@ fn rows_beyond_the_memory() {
         assert_eq!(tag(&mut c, "move 90000 a"), "MOVE 90000");
         assert_eq!(ask(&mut c, "fetch 2 a"), [90_004, 90_005].map(long));
         assert_eq!(ask(&mut c, "fetch first b"), [long(1)]);
+        run(&mut c, "move absolute 100001 b");
+        let back = ask(&mut c, "fetch backward all b");
+        let expected: Vec<String> = (1..=100_000).rev().map(long).collect();
+        assert!(back == expected, "{} rows", back.len());
+        assert_eq!(ask(&mut c, "fetch 1 b"), [long(1)]);
         run(&mut c, "close all");
     }
 }
