@@ -468,3 +468,26 @@ fn rows_that_are_locked() {
     run(&mut c, "commit");
     assert_eq!(run(&mut other, "update t set v = 'x' where id = 3"), 1);
 }
+
+/// Goal: a statement's time is also the time of the rows that it puts aside. Method: rows that take far longer; COMMIT, a statement that is its own transaction, and statements that came together.
+#[test]
+fn times_of_held_rows() {
+    let (_database, mut c) = filled(10);
+    let endless = "with hold for select count(*) from generate_series(1, 300000) as a(i), generate_series(1, 300000) as b(i) where a.i + b.i < 0";
+    let told = |c: &mut Connection, sql: &str| {
+        let error = c.execute(sql, &[]).unwrap_err();
+        (error.sqlstate(), error.message().to_owned())
+    };
+    let expected = ("57014", "canceling statement due to statement timeout".to_owned());
+    run(&mut c, "set statement_timeout = '1s'");
+    run(&mut c, "begin");
+    run(&mut c, &format!("declare c cursor {endless}"));
+    assert_eq!(told(&mut c, "commit"), expected);
+    assert_eq!(fails(&mut c, "fetch c"), "34000");
+    assert_eq!(told(&mut c, &format!("declare c cursor {endless}")), expected);
+    c.begin_implicit().unwrap();
+    run(&mut c, &format!("declare c cursor {endless}"));
+    let error = c.end_implicit().unwrap_err();
+    assert_eq!((error.sqlstate(), error.message().to_owned()), expected);
+    assert_eq!(ask(&mut c, "select count(*) from t"), ["10"]);
+}
