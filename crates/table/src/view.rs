@@ -76,6 +76,12 @@ impl View {
         &self.catalog
     }
 
+    /// The same, which something else stops.
+    #[must_use]
+    pub fn stopped_by(self, canceller: Canceller) -> View {
+        View { canceller, ..self }
+    }
+
     /// Reads the row with a key, as [`Table::key_format`] makes them; false when there is none. Cost: a walk down the tree without a latch, some hundred
     /// nanoseconds. Errors: [`Error::Corruption`], the pool's.
     pub fn get(&self, table: &Table, key: &[u8], row: &mut RowBuf) -> Result<bool> {

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use arrow::datatypes::{DataType, Field, FieldRef};
+use cairn_table::Canceller;
 use cairn_table::row::Type;
 use cairn_table::schema::ColumnType;
 use cairn_vfs::sync::{Arc, Mutex, lock};
@@ -31,7 +32,7 @@ use super::names::Names;
 use super::provider::Provider;
 use super::rewrite::{Lookup, result_names, rewrite, shown};
 use super::sequences::Counting;
-use super::stream::Batches;
+use super::stream::{Batches, Stops};
 use super::value::{parameter_type, scalar};
 use crate::batch::{data_type, element_of, kind_of};
 use crate::datum::{Datum, DatumRef};
@@ -179,6 +180,11 @@ impl Query {
     /// Errors: as there.
     pub(super) fn run_aside(&self, session: &mut Session, params: &[Datum]) -> Result<Batches> {
         self.run_with(session, params, true)
+        // Each run has its own: it is set when the run is given up, and a statement may have several.
+        let apart = session.apart.as_mut().map(|apart| {
+            *apart = Canceller::new();
+            apart.clone()
+        });
     }
 
     fn run_with(&self, session: &mut Session, params: &[Datum], is_aside: bool) -> Result<Batches> {
@@ -200,7 +206,8 @@ impl Query {
             }
         };
         let timers = session.shared.timers()?;
-        Ok(Batches::new(stream, self.kinds.clone(), handle, session.canceller.clone(), over, timers))
+        let stops = Stops { asked: session.canceller.clone(), apart, over };
+        Ok(Batches::new(stream, self.kinds.clone(), handle, stops, timers))
     }
 
     /// Operators for a run, and what that has to keep.
@@ -210,7 +217,7 @@ impl Query {
         params: &[Datum],
     ) -> Result<(Arc<dyn ExecutionPlan>, Option<Running>)> {
         if let Some(kept) = &*lock(&self.kept) {
-            let view = session.transaction()?.view().clone();
+            let view = session.view_to_read()?;
             if let Some(plan) = kept.awake(&view).map_err(datafusion_error)? {
                 return Ok((plan, kept.running()));
             }

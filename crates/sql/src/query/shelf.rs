@@ -9,8 +9,7 @@ use tokio::runtime::Handle;
 
 use super::aside::{Pile, pile_up, schema_aside};
 use super::errors::{arrow_error, datafusion_error, external};
-use super::give_way::Over;
-use super::stream::Batches;
+use super::stream::{Batches, Stops};
 use crate::batch::BatchReader;
 use crate::error::{Error, Result};
 use crate::outcome::{Column, Source};
@@ -170,9 +169,9 @@ impl Shelf {
         let Threads { handle, timers, canceller } = &self.threads;
         if self.rest.is_none() {
             let stream = files.read_from(self.file);
-            let over = Arc::new(Over::default());
+            let stops = Stops::of(canceller.clone());
             let (kinds, handle) = (self.kinds.clone(), handle.clone());
-            self.rest = Some(Batches::new(stream, kinds, handle, canceller.clone(), over, timers.clone()));
+            self.rest = Some(Batches::new(stream, kinds, handle, stops, timers.clone()));
         }
         self.rest.as_mut().map_or(Ok(None), Batches::next)
     }

@@ -491,3 +491,21 @@ fn times_of_held_rows() {
     assert_eq!((error.sqlstate(), error.message().to_owned()), expected);
     assert_eq!(ask(&mut c, "select count(*) from t"), ["10"]);
 }
+
+/// Goal: what stops a statement does not stop the queries of cursors that are open beside it. Method: a query whose run takes a while; the session is told to stop while no statement of it runs, and
+/// the run has a moment to notice.
+#[test]
+fn a_cursor_is_not_stopped_with_others() {
+    let (_database, mut c) = filled(200_000);
+    run(&mut c, "begin");
+    let query = "select count(*), sum(length(a.v)) from t as a join (values (1)) as b(x) on a.id > b.x";
+    run(&mut c, &format!("declare c cursor for {query}"));
+    c.canceller().cancel();
+    std::thread::sleep(std::time::Duration::from_millis(30));
+    assert_eq!(ask(&mut c, "fetch c"), ["199999|1399993"]);
+    // A FETCH that is stopped is the end of the cursor's run.
+    run(&mut c, "declare d cursor for select count(*) from t as a, t as b where a.id + b.id < 0");
+    run(&mut c, "set statement_timeout = '50ms'");
+    assert_eq!(fails(&mut c, "fetch d"), "57014");
+    run(&mut c, "rollback");
+}

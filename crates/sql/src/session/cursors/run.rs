@@ -2,6 +2,8 @@
 
 use std::sync::Arc as StdArc;
 
+use cairn_table::Canceller;
+
 use super::super::run::Started;
 use super::super::{Plan, Planned, Session};
 use super::{Cursor, CursorRows, Declare, unknown};
@@ -63,7 +65,9 @@ impl Session {
             return self.start(statement, planned, params, strict);
         }
         self.transaction()?.fix_view();
+        self.apart = Some(Canceller::new());
         let started = self.start(statement, planned, params, strict);
+        self.apart = None;
         self.transaction()?.unfix_view();
         started
     }
