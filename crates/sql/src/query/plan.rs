@@ -56,8 +56,6 @@ pub(crate) struct Query {
     optimized: bool,
     /// Nothing in it is different from run to run but what is in the tables.
     is_fixed: bool,
-    /// It has a picture of what the session was like when it was planned, and is to be planned for each run.
-    pub is_of_now: bool,
     /// What it ran as before.
     kept: Mutex<Option<Kept>>,
     parameters: Vec<ColumnType>,
@@ -115,7 +113,6 @@ impl Query {
         let result_names = result_names(&tree);
         let catalog = Arc::clone(session.transaction()?.view().catalog());
         let search_path = session.context.settings.search_path.clone();
-        let is_of_now = pg_catalog::is_about_cursors(&tree);
         let world = if pg_catalog::is_about(&tree) {
             let views = session.view_columns(&catalog)?;
             let world = World::new(session, views)?;
@@ -164,7 +161,7 @@ impl Query {
         let kinds = columns.iter().map(|column| column.kind.clone()).collect();
         let open = parameters.iter().cloned().map(Some).collect();
         let (is_fixed, kept) = (optimized && !waits, Mutex::new(None));
-        let query = Query { plan, lists, optimized, is_fixed, is_of_now, kept, parameters, kinds, verb };
+        let query = Query { plan, lists, optimized, is_fixed, kept, parameters, kinds, verb };
         Ok((query, open, columns))
     }
 
@@ -180,14 +177,14 @@ impl Query {
     /// Errors: as there.
     pub(super) fn run_aside(&self, session: &mut Session, params: &[Datum]) -> Result<Batches> {
         self.run_with(session, params, true)
+    }
+
+    fn run_with(&self, session: &mut Session, params: &[Datum], is_aside: bool) -> Result<Batches> {
         // Each run has its own: it is set when the run is given up, and a statement may have several.
         let apart = session.apart.as_mut().map(|apart| {
             *apart = Canceller::new();
             apart.clone()
         });
-    }
-
-    fn run_with(&self, session: &mut Session, params: &[Datum], is_aside: bool) -> Result<Batches> {
         let (physical, running) = self.physical(session, params)?;
         let handle = session.shared.runtime()?;
         let engine = session.engine()?;

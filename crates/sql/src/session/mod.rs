@@ -19,7 +19,7 @@ use cairn_table::{Canceller, RowBuf, Spare};
 use cairn_vfs::sync::Arc;
 
 pub(crate) use context::SessionContext;
-pub(crate) use cursors::{Cursor, Cursors, Walk};
+pub(crate) use cursors::{CursorFacts, Cursors, Walk};
 pub use notice::Notice;
 pub(crate) use plan::{Plan, Planned};
 pub(crate) use settings::Settings;

@@ -509,3 +509,38 @@ fn a_cursor_is_not_stopped_with_others() {
     assert_eq!(fails(&mut c, "fetch d"), "57014");
     run(&mut c, "rollback");
 }
+
+/// Goal: a session has so many cursors and no more, as each may hold a snapshot of the few that there are.
+#[test]
+fn too_many() {
+    let (_database, mut c) = filled(10);
+    run(&mut c, "begin");
+    run(&mut c, "savepoint s");
+    for number in 0..256 {
+        run(&mut c, &format!("declare c{number} cursor for select id from t order by id"));
+    }
+    run(&mut c, "savepoint full");
+    assert_eq!(fails(&mut c, "declare c cursor for select 1"), "54000");
+    run(&mut c, "rollback to full");
+    let select = c.prepare("select id from t order by id").unwrap();
+    assert_eq!(c.run_in_parts(&select, &[], "p", 1).unwrap_err().sqlstate(), "54000");
+    run(&mut c, "rollback to full");
+    assert_eq!(ask(&mut c, "fetch c255"), ["1"]);
+    run(&mut c, "close c7");
+    run(&mut c, "declare c cursor for select 1");
+    run(&mut c, "rollback");
+}
+
+/// Goal: also changes and COPY see the cursors as they are now. Method: the same text, with a plan that is kept, before and after a cursor was declared.
+#[test]
+fn listed_by_changes() {
+    let (_database, mut c) = filled(10);
+    run(&mut c, "create table log (name text)");
+    let insert = c.prepare("insert into log select name from pg_cursors").unwrap();
+    for (name, expected) in [("a", 1), ("b", 2)] {
+        run(&mut c, &format!("declare {name} cursor with hold for select 1"));
+        let Outcome::Done(tag) = c.run(&insert, &[]).unwrap() else { panic!() };
+        assert_eq!(tag.rows, Some(expected), "{name}");
+    }
+    assert_eq!(ask(&mut c, "select name from log order by name"), ["a", "a", "b"]);
+}
