@@ -46,11 +46,14 @@ impl<S: Read + Write> Session<S> {
     /// Errors: 25P02.
     fn check_alive(&self, name: &str) -> Result<(), Failure> {
         use StatementKind::{Change, Copy, Fetch, Query};
+        if self.connection.status() != TransactionStatus::Failed {
+            return Ok(());
+        }
         let reads_or_writes = match self.portal(name) {
             Some(portal) => matches!(portal.prepared.statement.kind(), Query | Change | Copy | Fetch),
             None => self.connection.cursor(name).is_some(),
         };
-        if !reads_or_writes || self.connection.status() != TransactionStatus::Failed {
+        if !reads_or_writes {
             return Ok(());
         }
         let message = "current transaction is aborted, commands ignored until end of transaction block";
