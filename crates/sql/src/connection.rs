@@ -195,7 +195,7 @@ impl Connection {
     /// As [`Connection::run`], but of rows only the first few are given: a cursor of this name has the others, for [`Connection::fetch`], as long as the transaction lasts. The name is one that no cursor has,
     /// which [`Connection::cursor`] tells; one that has it is gone. Other statements run between.
     ///
-    /// Errors: as [`Connection::run`].
+    /// Errors: as [`Connection::run`]; 54000 for too many cursors.
     pub fn run_in_parts(
         &mut self,
         statement: &Statement,
@@ -216,6 +216,11 @@ impl Connection {
     /// The columns of the rows of a cursor; `None` where there is none of this name.
     pub fn cursor(&self, name: &str) -> Option<&[Column]> {
         self.session.cursors.get(name).map(|cursor| &*cursor.columns)
+    }
+
+    /// The number of a cursor; `None` where there is none of this name. No other cursor of the connection has it: whoever comes back later sees whether this is the same one.
+    pub fn cursor_number(&self, name: &str) -> Option<u64> {
+        self.session.cursors.get(name).map(|cursor| cursor.number)
     }
 
     /// Closes a cursor, in a transaction that has failed too. Without effect where there is none.

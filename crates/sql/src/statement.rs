@@ -5,7 +5,7 @@ use cairn_table::schema::ColumnType;
 use cairn_vfs::sync::Arc;
 
 use crate::outcome::Column;
-use crate::session::Planned;
+use crate::session::{Plan, Planned};
 
 /// What a statement does, as far as its caller may want to know before it runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,6 +75,14 @@ impl Statement {
     /// What it does.
     pub fn kind(&self) -> StatementKind {
         self.0.first.kind
+    }
+
+    /// The name of the cursor that it declares; `None` where it does not.
+    pub fn declares(&self) -> Option<&str> {
+        match &self.0.first.plan {
+            Plan::Declare(declare) => Some(&declare.declared.name),
+            _ => None,
+        }
     }
 
     /// The types of `$1`, `$2` and so on.

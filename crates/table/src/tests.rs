@@ -3,6 +3,7 @@
 mod checkpoints;
 mod publish;
 mod split;
+mod views;
 
 use std::path::Path;
 

@@ -21,7 +21,7 @@ use crate::catalog::{Catalog, Counters, Table};
 use crate::database::{Durability, Inner, Isolation};
 use crate::mvcc::{Canceller, Ended, ReadSet, Snapshot, State, Write, WriterSlot};
 use crate::storage::{Record, Tree, free_chain};
-use crate::view::{View, long_place};
+use crate::view::{Fixed, View, long_place};
 use crate::{Error, Result};
 
 use statement::{Mark, Statement};
@@ -66,6 +66,8 @@ pub struct Transaction {
     ghosts: Vec<(u32, Arc<[u8]>)>,
     /// Counts the savepoints.
     epoch: u32,
+    /// Alive as long as there are views that were fixed with this epoch: what is changed meanwhile is of the next one.
+    fixed: Weak<Fixed>,
     /// Trees that go if it does not commit.
     made: Vec<u32>,
     /// Trees that go if it does.
@@ -105,8 +107,16 @@ impl Transaction {
         let snapshot = db.snapshot(&canceller, lock_timeout)?;
         let reads = Transaction::reads_of(isolation);
         let catalog = db.catalog();
-        let view =
-            View { db: Arc::clone(db), catalog, snapshot, own: None, own_until: u32::MAX, reads, canceller };
+        let view = View {
+            db: Arc::clone(db),
+            catalog,
+            snapshot,
+            own: None,
+            own_until: u32::MAX,
+            fixed: None,
+            reads,
+            canceller,
+        };
         Ok(Transaction::new(view, isolation, lock_timeout))
     }
 
@@ -126,6 +136,7 @@ impl Transaction {
             claims: Vec::new(),
             ghosts: Vec::new(),
             epoch: 0,
+            fixed: Weak::new(),
             made: Vec::new(),
             dropped: Vec::new(),
             new_chains: Vec::new(),
@@ -170,16 +181,24 @@ impl Transaction {
     }
 
     /// Until [`Transaction::unfix_view`], clones of its view go on seeing what is there now, and nothing of what it changes afterwards: for rows that are read while it
-    /// changes others, or the same. Cost: as [`Transaction::savepoint`].
+    /// changes others, or the same. Cost: an allocation; a row that was changed before and is changed again while there are such clones has a version for each.
     pub fn fix_view(&mut self) {
         // Changes are told apart by the savepoint that they are behind.
         self.view.own_until = self.epoch;
-        self.epoch += 1;
+        let fixed = self.fixed.upgrade().unwrap_or_default();
+        self.fixed = Arc::downgrade(&fixed);
+        self.view.fixed = Some(fixed);
     }
 
     /// Clones of its view see its own later changes again. Those that are fixed stay so.
     pub fn unfix_view(&mut self) {
-        self.view.own_until = u32::MAX;
+        (self.view.own_until, self.view.fixed) = (u32::MAX, None);
+    }
+
+    /// What is changed from now on is told apart from what was changed before.
+    fn next_epoch(&mut self) {
+        self.epoch += 1;
+        self.fixed = Weak::new();
     }
 
     /// What stops it.
@@ -207,7 +226,7 @@ impl Transaction {
 
     /// Marks a place that [`Transaction::rollback_to`] goes back to. Cost: nothing; but rows changed before it and again after it have a version for each.
     pub fn savepoint(&mut self) -> Savepoint {
-        self.epoch += 1;
+        self.next_epoch();
         self.counts_since = self.counts.len();
         Savepoint {
             undo: self.undo.len(),
@@ -226,7 +245,7 @@ impl Transaction {
     /// changes of one statement, when that has ended ([`Transaction::end_changes`]); the pool's and the log's, and then the database has to be opened again.
     pub fn rollback_to(&mut self, savepoint: Savepoint) -> Result<()> {
         self.statement.go_back(savepoint.statement)?;
-        self.epoch += 1;
+        self.next_epoch();
         let undone = self.undo_since(savepoint.undo).inspect_err(|error| self.view.db.fail(error));
         undone?;
         self.ghosts.truncate(savepoint.ghosts);

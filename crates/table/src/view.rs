@@ -15,6 +15,10 @@ use crate::{Error, Result};
 /// A range of keys that owns its ends.
 pub type KeyRange = (Bound<Vec<u8>>, Bound<Vec<u8>>);
 
+/// Says that there is a view which is not to see what its transaction does from now on.
+#[derive(Debug, Default)]
+pub(crate) struct Fixed;
+
 /// The database at one moment: what was committed before it, and what its transaction has done since. Can be cloned, sent to other threads and kept; as long as it
 /// lives old versions are kept for it, and changes of the schema wait.
 #[derive(Clone)]
@@ -26,6 +30,8 @@ pub struct View {
     pub(crate) own: Option<Arc<State>>,
     /// The last of its savepoints whose changes are seen; `u32::MAX` for all that it makes.
     pub(crate) own_until: u32,
+    /// That it is fixed at `own_until`, as its transaction may go on.
+    pub(crate) fixed: Option<Arc<Fixed>>,
     /// What was read, if somebody wants to know.
     pub(crate) reads: Option<Arc<Mutex<ReadSet>>>,
     pub(crate) canceller: Canceller,
@@ -68,6 +74,12 @@ impl View {
     /// The tables that there are.
     pub fn catalog(&self) -> &Arc<Catalog> {
         &self.catalog
+    }
+
+    /// The same, which something else stops.
+    #[must_use]
+    pub fn stopped_by(self, canceller: Canceller) -> View {
+        View { canceller, ..self }
     }
 
     /// Reads the row with a key, as [`Table::key_format`] makes them; false when there is none. Cost: a walk down the tree without a latch, some hundred

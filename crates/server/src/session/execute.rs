@@ -5,7 +5,7 @@
 
 use std::io::{Read, Write};
 
-use cairn_sql::{Column, Outcome, Rows, StatementKind};
+use cairn_sql::{Column, Outcome, Rows, StatementKind, TransactionStatus};
 
 use crate::codec::backend;
 use crate::codec::frontend::{self, Message};
@@ -22,6 +22,7 @@ impl<S: Read + Write> Session<S> {
         let Message::Execute(name, most) = frontend::decode(b'E', self.wire.body())? else {
             return Err(Failure::new(sqlstate::PROTOCOL_VIOLATION, "Execute is expected").into());
         };
+        self.check_alive(name)?;
         // It is out of the session while it runs, as the session is at work for it.
         if name.is_empty() {
             let mut portal = self.unnamed_portal.take().ok_or_else(|| no_portal(""))?;
@@ -40,16 +41,41 @@ impl<S: Read + Write> Session<S> {
         Ok(())
     }
 
-    /// A part of a portal that has failed leaves nothing to go on with.
+    /// A transaction that has failed runs nothing, and what is suspended in it may still go on: when it has gone back to a savepoint.
+    ///
+    /// Errors: 25P02.
+    fn check_alive(&self, name: &str) -> Result<(), Failure> {
+        use StatementKind::{Change, Copy, Fetch, Query};
+        if self.connection.status() != TransactionStatus::Failed {
+            return Ok(());
+        }
+        let reads_or_writes = match self.portal(name) {
+            Some(portal) => matches!(portal.prepared.statement.kind(), Query | Change | Copy | Fetch),
+            None => self.connection.cursor(name).is_some(),
+        };
+        if !reads_or_writes {
+            return Ok(());
+        }
+        let message = "current transaction is aborted, commands ignored until end of transaction block";
+        Err(Failure::new(sqlstate::IN_FAILED_SQL_TRANSACTION, message))
+    }
+
+    /// A part of a portal that has failed leaves nothing to go on with. A cursor of its name that is not its own stays.
     fn advance_or_close(&mut self, portal: &mut Portal, name: &str, most: u32) -> Result<(), Trouble> {
-        self.advance(portal, name, most).inspect_err(|_| self.connection.close_cursor(name))
+        let before = self.connection.cursor_number(name);
+        self.advance(portal, name, most).inspect_err(|_| {
+            let cursor = self.connection.cursor_number(name);
+            if cursor != before || portal.progress == Progress::Begun(cursor) {
+                self.connection.close_cursor(name);
+            }
+        })
     }
 
     fn advance(&mut self, portal: &mut Portal, name: &str, most: u32) -> Result<(), Trouble> {
         let kind = portal.prepared.statement.kind();
         match portal.progress {
             Progress::Ready => {}
-            Progress::Begun => return self.go_on(portal, name, most),
+            Progress::Begun(cursor) => return self.go_on(portal, name, cursor, most),
             Progress::Done if kind == StatementKind::Query => {
                 backend::command_complete(&mut self.wire.out, "SELECT 0");
                 return Ok(());
@@ -67,11 +93,15 @@ impl<S: Read + Write> Session<S> {
             backend::command_complete(&mut self.wire.out, tag);
             return Ok(());
         }
+        self.check_declared(&portal.prepared.statement)?;
         // A statement before Sync is alone: it commits by itself. What comes before others is one transaction with them.
         if self.wire.peek_tag() != Some(b'S') {
             self.begin_implicit(kind)?;
         }
         self.run_portal(portal, name, most)?;
+        if let Progress::Begun(cursor) = &mut portal.progress {
+            *cursor = self.connection.cursor_number(name);
+        }
         self.after(kind);
         Ok(())
     }
@@ -89,7 +119,7 @@ impl<S: Read + Write> Session<S> {
             Outcome::Rows(rows) => {
                 let columns = rows::columns_of(statement, &rows);
                 let sent = send(wire, rows, &columns, &portal.formats, most)?;
-                portal.note(&sent, observer);
+                portal.note(&sent, None, observer);
                 return Ok(());
             }
             Outcome::CopyIn(copy) => copy::copy_in(wire, copy, limits.message_bytes_max)?,
@@ -101,14 +131,22 @@ impl<S: Read + Write> Session<S> {
     }
 
     /// Rows behind those that a part of the portal gave.
-    fn go_on(&mut self, portal: &mut Portal, name: &str, most: u32) -> Result<(), Trouble> {
+    fn go_on(
+        &mut self,
+        portal: &mut Portal,
+        name: &str,
+        cursor: Option<u64>,
+        most: u32,
+    ) -> Result<(), Trouble> {
         let Session { wire, connection, observer, .. } = self;
-        // CLOSE, or a savepoint that was gone back to, may have taken it.
-        connection.cursor(name).ok_or_else(|| no_portal(name))?;
+        // CLOSE, or a savepoint that was gone back to, may have taken it, and DECLARE its name.
+        if cursor.is_none() || connection.cursor_number(name) != cursor {
+            return Err(no_portal(name).into());
+        }
         let rows = connection.fetch(name, most.into())?;
         let columns = rows::columns_of(&portal.prepared.statement, &rows);
         let sent = send(wire, rows, &columns, &portal.formats, most)?;
-        portal.note(&sent, observer);
+        portal.note(&sent, cursor, observer);
         Ok(())
     }
 }

@@ -3,7 +3,7 @@
 use std::io::{Read, Write};
 use std::sync::Arc;
 
-use cairn_sql::{Connection, Datum, StatementKind};
+use cairn_sql::{Connection, Datum, Statement, StatementKind, TransactionStatus};
 
 use crate::codec::backend;
 use crate::codec::frontend::{self, Bind, Message, Target};
@@ -61,8 +61,7 @@ impl<S: Read + Write> Session<S> {
         };
         if !bind.portal.is_empty() {
             if self.is_taken(bind.portal) {
-                let message = format!("cursor {:?} already exists", bind.portal);
-                return Err(Failure::new(sqlstate::DUPLICATE_CURSOR, message).into());
+                return Err(taken(bind.portal).into());
             }
             self.check_count(self.portals.len(), "portals")?;
         }
@@ -95,9 +94,7 @@ impl<S: Read + Write> Session<S> {
         let (prepared, formats) = match target {
             Target::Statement => (self.find_statement(name)?, ResultFormats::TEXT),
             Target::Portal => {
-                let portal =
-                    if name.is_empty() { self.unnamed_portal.as_ref() } else { self.portals.get(name) };
-                match (portal, self.connection.cursor(name)) {
+                match (self.portal(name), self.connection.cursor(name)) {
                     (Some(portal), _) => (Arc::clone(&portal.prepared), portal.formats.clone()),
                     // One of DECLARE.
                     (None, Some(columns)) => {
@@ -145,8 +142,27 @@ impl<S: Read + Write> Session<S> {
 
     /// Whether there is a portal or a cursor of this name. One that has begun is gone with its cursor: by CLOSE, or a savepoint that was gone back to.
     fn is_taken(&self, name: &str) -> bool {
-        let has_portal = self.portals.get(name).is_some_and(|portal| portal.progress != Progress::Begun);
+        let is_begun = |portal: &Portal| matches!(portal.progress, Progress::Begun(_));
+        let has_portal = self.portals.get(name).is_some_and(|portal| !is_begun(portal));
         has_portal || self.connection.cursor(name).is_some()
+    }
+
+    /// A portal that there is.
+    pub(super) fn portal(&self, name: &str) -> Option<&Portal> {
+        if name.is_empty() { self.unnamed_portal.as_ref() } else { self.portals.get(name) }
+    }
+
+    /// Looks at the name of a cursor that is to be declared: SQL knows nothing of portals that have not begun.
+    ///
+    /// Errors: 42P03.
+    pub(super) fn check_declared(&self, statement: &Statement) -> Result<(), Failure> {
+        // A transaction that has failed says so first.
+        match statement.declares() {
+            Some(name) if self.connection.status() != TransactionStatus::Failed && self.is_taken(name) => {
+                Err(taken(name))
+            }
+            _ => Ok(()),
+        }
     }
 
     fn find_statement(&self, name: &str) -> Result<Arc<Prepared>, Failure> {
@@ -191,6 +207,10 @@ impl<S: Read + Write> Session<S> {
         let folded = bare.map_or_else(|| name.to_lowercase(), |name| name.replace("\"\"", "\""));
         Ok(self.statements.remove(&folded).map(|_| "DEALLOCATE"))
     }
+}
+
+fn taken(name: &str) -> Failure {
+    Failure::new(sqlstate::DUPLICATE_CURSOR, format!("cursor {name:?} already exists"))
 }
 
 /// The portal that a message names does not exist.

@@ -140,17 +140,17 @@ pub struct Portal {
 pub enum Progress {
     /// It has not run.
     Ready,
-    /// It has run in part: a cursor of its name has the rows that are left.
-    Begun,
+    /// It has run in part: a cursor of its name and of this number has the rows that are left. Another one may have the name by now.
+    Begun(Option<u64>),
     /// It has run to its end.
     Done,
 }
 
 impl Portal {
-    /// Notes that some of its rows were sent. Whoever observes statements is told when these were the last.
-    pub(super) fn note(&mut self, sent: &Sent, observer: &Observer) {
+    /// Notes that some of its rows were sent, and which cursor has the others. Whoever observes statements is told when these were the last.
+    pub(super) fn note(&mut self, sent: &Sent, cursor: Option<u64>, observer: &Observer) {
         self.given += sent.rows;
-        self.progress = if sent.is_suspended { Progress::Begun } else { Progress::Done };
+        self.progress = if sent.is_suspended { Progress::Begun(cursor) } else { Progress::Done };
         if self.progress == Progress::Done {
             observer.tell(self.prepared.statement.sql(), self.given);
         }
@@ -158,7 +158,7 @@ impl Portal {
 
     /// Whoever observes statements is told of one whose client wants no more of its rows.
     pub(super) fn give_up(&self, observer: &Observer) {
-        if self.progress == Progress::Begun {
+        if matches!(self.progress, Progress::Begun(_)) {
             observer.tell(self.prepared.statement.sql(), self.given);
         }
     }

@@ -67,6 +67,7 @@ impl<S: Read + Write> Session<S> {
         if kind == StatementKind::Empty {
             return Ok(false);
         }
+        self.check_declared(&statement)?;
         if is_among_several {
             self.begin_implicit(kind)?;
         }

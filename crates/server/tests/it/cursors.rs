@@ -147,3 +147,60 @@ fn rows_are_made_as_they_are_fetched() {
     assert_eq!((rest.lines().count(), rest.contains("changed")), (19_997 + 2, false));
     assert_eq!(client.ask(&[query("COMMIT")]), "C COMMIT\nZ I\n");
 }
+
+/// Goal: a portal goes on with its own cursor and with no other one, and touches no other one. Method: a cursor of DECLARE that has the name of a portal which was begun, closed by SQL and not by the protocol, with other
+/// columns and formats.
+#[test]
+fn a_portal_has_its_own_cursor() {
+    let host = filled(9);
+    let mut client = host.session();
+    client.query("BEGIN");
+    let open =
+        [parse("s", "SELECT a FROM t ORDER BY a", &[]), bind("p", "s", true, &[]), execute("p", 1), sync()];
+    assert_eq!(client.ask(&open), "1\n2\nD 00000001\ns\nZ T\n");
+    client.query("CLOSE p");
+    client.query("DECLARE p CURSOR FOR SELECT b, a, 'x' FROM t ORDER BY a");
+    client.query("SAVEPOINT s");
+    assert_eq!(client.ask(&[execute("p", 1), sync()]), "E ERROR 34000\nZ E\n");
+    client.query("ROLLBACK TO s");
+    assert_eq!(client.query("FETCH p"), "T b:25 a:23 ?column?:25\nD b1|1|x\nC FETCH 1\nZ T\n");
+    // Names of portals that have not begun, and that are done, are taken.
+    client.query("SAVEPOINT s");
+    client.ask(&[bind("q", "s", false, &[]), sync()]);
+    for most in [None, Some(0)] {
+        if let Some(most) = most {
+            client.ask(&[execute("q", most), sync()]);
+        }
+        assert_eq!(client.query("DECLARE q CURSOR FOR SELECT 1"), "E ERROR 42P03\nZ E\n");
+        client.query("ROLLBACK TO s");
+        let declare = [parse("", "DECLARE q CURSOR FOR SELECT 1", &[]), bind("", "", false, &[])];
+        assert_eq!(client.ask(&[declare.concat(), execute("", 0), sync()]), "1\n2\nE ERROR 42P03\nZ E\n");
+        assert_eq!(client.query("DECLARE q CURSOR FOR SELECT 1"), "E ERROR 25P02\nZ E\n");
+        client.query("ROLLBACK TO s");
+    }
+    client.ask(&[close(b'P', "q"), sync()]);
+    assert_eq!(client.query("DECLARE q CURSOR FOR SELECT 1"), "C DECLARE CURSOR\nZ T\n");
+}
+
+/// Goal: what is suspended in a transaction that has failed says that it has, and goes on after ROLLBACK TO. Method: portals and a cursor, with a savepoint and without.
+#[test]
+fn failed_transactions() {
+    let host = filled(9);
+    let mut client = host.session();
+    client.query("BEGIN; DECLARE c CURSOR FOR SELECT a FROM t ORDER BY a");
+    let open =
+        [parse("s", "SELECT a FROM t ORDER BY a", &[]), bind("p", "s", false, &[]), execute("p", 1), sync()];
+    assert_eq!(client.ask(&open), "1\n2\nD 1\ns\nZ T\n");
+    client.query("SAVEPOINT s");
+    assert_eq!(client.query("SELECT 1 / 0"), "E ERROR 22012\nZ E\n");
+    for name in ["p", "c", "p"] {
+        assert_eq!(client.ask(&[execute(name, 1), sync()]), "E ERROR 25P02\nZ E\n", "{name}");
+    }
+    client.query("ROLLBACK TO s");
+    assert_eq!(client.ask(&[execute("p", 1), execute("c", 2), sync()]), "D 2\ns\nD 1\nD 2\ns\nZ T\n");
+    client.query("RELEASE s");
+    assert_eq!(client.query("SELECT 1 / 0"), "E ERROR 22012\nZ E\n");
+    assert_eq!(client.ask(&[execute("p", 1), sync()]), "E ERROR 25P02\nZ E\n");
+    client.query("ROLLBACK");
+    assert_eq!(client.ask(&[execute("p", 1), sync()]), "E ERROR 34000\nZ I\n");
+}

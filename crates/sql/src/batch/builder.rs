@@ -2,8 +2,9 @@
 
 use arrow::array::{
     ArrayRef, BinaryViewBuilder, BooleanBuilder, Date32Builder, Decimal128Builder, Float32Builder,
-    Float64Builder, Int16Builder, Int32Builder, Int64Builder, IntervalMonthDayNanoBuilder, RecordBatch,
-    RecordBatchOptions, StringViewBuilder, Time64MicrosecondBuilder, TimestampMicrosecondBuilder,
+    Float64Builder, Int16Builder, Int32Builder, Int64Builder, IntervalMonthDayNanoBuilder, NullArray,
+    RecordBatch, RecordBatchOptions, StringViewBuilder, Time64MicrosecondBuilder,
+    TimestampMicrosecondBuilder,
 };
 use arrow::datatypes::{IntervalMonthDayNano, SchemaRef};
 use arrow::error::ArrowError;
@@ -41,6 +42,8 @@ enum Builder {
         too_long: bool,
     },
     Uuid(StringViewBuilder),
+    /// A value of another type came.
+    Misfit,
 }
 
 impl Columns {
@@ -64,13 +67,18 @@ impl Columns {
 
     /// The batch, and begins another.
     ///
-    /// Errors: NULL where a column has none; intervals beyond what Arrow's nanoseconds hold.
+    /// Errors: NULL where a column has none; values of other types than their column's; intervals beyond what Arrow's nanoseconds hold.
     pub fn finish(&mut self) -> Result<RecordBatch, ArrowError> {
-        for column in &mut self.columns {
-            if let Builder::Interval { too_long, .. } = column
-                && std::mem::take(too_long)
-            {
-                return Err(super::too_long_span());
+        for column in &self.columns {
+            match column {
+                Builder::Interval { too_long: true, .. } => {
+                    return Err(super::too_long_span());
+                }
+                Builder::Misfit => {
+                    let what = "a value of another type than its column's".to_owned();
+                    return Err(ArrowError::InvalidArgumentError(what));
+                }
+                _ => {}
             }
         }
         let arrays = self.columns.iter_mut().map(Builder::finish).collect();
@@ -125,7 +133,8 @@ impl Builder {
                 to.append_value(IntervalMonthDayNano { months: value.months, days: value.days, nanoseconds });
             }
             (Builder::Uuid(to), Value::Uuid(value)) => to.append_value(DatumRef::Uuid(*value).to_string()),
-            (builder, _) => builder.push_null(),
+            (builder, Value::Null) => builder.push_null(),
+            (builder, _) => *builder = Builder::Misfit,
         }
     }
 
@@ -144,6 +153,7 @@ impl Builder {
             Builder::Time(to) => to.append_null(),
             Builder::Timestamp(to) => to.append_null(),
             Builder::Interval { to, .. } => to.append_null(),
+            Builder::Misfit => {}
         }
     }
 
@@ -162,6 +172,7 @@ impl Builder {
             Builder::Time(from) => Arc::new(from.finish()),
             Builder::Timestamp(from) => Arc::new(from.finish()),
             Builder::Interval { to, .. } => Arc::new(to.finish()),
+            Builder::Misfit => Arc::new(NullArray::new(0)),
         }
     }
 }

@@ -39,7 +39,7 @@ impl<'c> Rows<'c> {
     pub fn is_binary(&self) -> bool {
         match &self.source {
             Source::Cursor(walk) => {
-                self.session.cursors.get(&walk.name).is_some_and(|cursor| cursor.declared.is_binary)
+                self.session.cursors.get(&walk.name).is_some_and(|cursor| cursor.facts.declared.is_binary)
             }
             _ => false,
         }

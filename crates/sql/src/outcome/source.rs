@@ -11,7 +11,7 @@ use crate::datum::{Datum, DatumRef, FromDatum, rescale};
 use crate::direct::{Cursor, LeafRows, Output, Select};
 use crate::error::{Error, Result};
 use crate::expr::{Cells, Env};
-use crate::query::{Batches, Shelf};
+use crate::query::{Batches, Shelf, arrow_error};
 use crate::session::{Plan, Planned, SessionContext, Walk};
 use crate::sqlstate::{INTERNAL_ERROR, NUMERIC_VALUE_OUT_OF_RANGE, UNDEFINED_COLUMN};
 
@@ -198,7 +198,7 @@ impl Source {
         if gathered.rows() == 0 {
             return Ok(None);
         }
-        gathered.finish().map(Some).map_err(|error| Error::new(INTERNAL_ERROR, error.to_string()))
+        gathered.finish().map(Some).map_err(arrow_error)
     }
 }
 

@@ -45,7 +45,7 @@ impl Visitor for Finder {
     }
 }
 
-/// Whether a statement asks for the session's cursors, which may be others each time that it runs.
+/// Whether a statement asks for the session's cursors, which may be others each time that it runs: its plan has a picture of them.
 pub(crate) fn is_about_cursors(statement: &Statement) -> bool {
     let named = visit_relations(statement, |relation| {
         let is_it = parts(relation).last().is_some_and(|name| name == "pg_cursors");

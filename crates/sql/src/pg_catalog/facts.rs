@@ -10,8 +10,7 @@ use cairn_vfs::sync::{Arc, Mutex, lock};
 use super::lookup;
 use crate::error::Result;
 use crate::sequence::{Name, Sequence, all_now};
-use crate::session::{Cursor, Session};
-use crate::syntax::Declared;
+use crate::session::{CursorFacts, Session};
 
 /// The columns of views by the views' numbers.
 pub(crate) type ViewColumns = BTreeMap<u32, Vec<(String, ColumnType)>>;
@@ -48,21 +47,8 @@ pub(crate) struct SessionFacts {
     pub transaction: u64,
     /// What `set_config` was called with.
     pub changes: Changes,
-    pub cursors: Vec<CursorFacts>,
-}
-
-/// A cursor of the session.
-#[derive(Debug)]
-pub(crate) struct CursorFacts {
-    pub declared: Declared,
-    /// The text of its statement.
-    pub sql: String,
-    /// Microseconds since 1970.
-    pub created: i64,
-}
-
-fn cursor_facts(cursor: &Cursor) -> CursorFacts {
-    CursorFacts { declared: cursor.declared.clone(), sql: cursor.sql.clone(), created: cursor.created }
+    /// By name.
+    pub cursors: Vec<Arc<CursorFacts>>,
 }
 
 /// A setting that a query changed.
@@ -133,7 +119,7 @@ impl World {
             started: session.shared.started,
             transaction: number,
             changes: session.changes.clone(),
-            cursors: session.cursors.all().into_iter().map(cursor_facts).collect(),
+            cursors: session.cursors.all(),
         };
         Ok(World { catalog, facts })
     }

@@ -6,7 +6,7 @@ use cairn_table::{Catalog, Table};
 use cairn_vfs::sync::Arc;
 
 use super::cell::Cell;
-use super::facts::{CursorFacts, SessionFacts};
+use super::facts::SessionFacts;
 use super::relations::{relations, shape, type_by_name, types};
 use super::{define, information, oids, sequences};
 use crate::sequence::HIDDEN;
@@ -47,8 +47,8 @@ pub(super) fn rows(schema: &str, name: &str, catalog: &Catalog, facts: &SessionF
         "pg_views" => views(catalog, facts),
         "pg_indexes" => index_views(catalog),
         "pg_settings" => facts.settings.iter().map(|(name, value)| row! { "name": name, "setting": value, "context": "user", "vartype": "string", "source": "default", "boot_val": value, "reset_val": value, "pending_restart": false }).collect(),
-        "pg_cursors" => facts.cursors.iter().map(|CursorFacts { declared, sql, created }| row! {
-            "name": &declared.name, "statement": sql, "is_holdable": declared.is_held, "is_binary": declared.is_binary, "is_scrollable": declared.scrolls, "creation_time": *created,
+        "pg_cursors" => facts.cursors.iter().map(|cursor| (&cursor.declared, &cursor.sql, cursor.created)).map(|(declared, sql, created)| row! {
+            "name": &declared.name, "statement": sql, "is_holdable": declared.is_held, "is_binary": declared.is_binary, "is_scrollable": declared.scrolls, "creation_time": created,
         }).collect(),
         "pg_stat_user_tables" | "pg_stat_all_tables" => statistics(catalog),
         "pg_sequence" => sequences::sequences(facts),

@@ -1,4 +1,4 @@
-//! Rows of a query that wait until all of them are there: in as much memory as there is for queries, and in a file from then on.
+//! Rows of a query that wait until all of them are there: in as much memory as there is for queries, and in files from then on.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use arrow::datatypes::{Schema, SchemaRef};
 use cairn_vfs::sync::Arc;
 use datafusion::error::Result;
 use datafusion::execution::SpillFile;
-use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
+use datafusion::execution::memory_pool::{MemoryConsumer, MemoryLimit, MemoryReservation};
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::physical_plan::metrics::{ExecutionPlanMetricsSet, SpillMetrics};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
@@ -17,6 +17,12 @@ use futures_util::{Stream, StreamExt, TryStreamExt, stream};
 /// What the memory and the file are asked for.
 const WHAT: &str = "rows that are put aside";
 
+/// The part of the memory for queries that may be taken where batches stay in it for as long as somebody likes: one of so many.
+const RESTING: usize = 2;
+
+/// As much of batches goes to a file, and then to the next one: whoever goes back reads no more than this again for a batch.
+const FILE_BYTES: usize = 4 << 20;
+
 /// Batches that were put aside.
 pub(super) enum Pile {
     /// The memory is theirs as long as they are there.
@@ -24,18 +30,76 @@ pub(super) enum Pile {
         batches: Vec<RecordBatch>,
         memory: MemoryReservation,
     },
-    InFile {
-        file: Arc<dyn SpillFile>,
-        spills: SpillManager,
-    },
+    InFiles(Files),
 }
 
 impl fmt::Debug for Pile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Pile::InMemory { .. } => "InMemory",
-            Pile::InFile { .. } => "InFile",
+            Pile::InFiles(_) => "InFiles",
         })
+    }
+}
+
+/// Batches in files, one after the other.
+pub(super) struct Files {
+    spills: SpillManager,
+    schema: SchemaRef,
+    /// Each with the number of its rows.
+    written: Vec<(Arc<dyn SpillFile>, u64)>,
+    /// What the next one is made of.
+    waiting: Vec<RecordBatch>,
+    waiting_bytes: usize,
+}
+
+impl Files {
+    fn new(runtime: Arc<RuntimeEnv>, schema: &SchemaRef) -> Self {
+        let metrics = SpillMetrics::new(&ExecutionPlanMetricsSet::new(), 0);
+        let spills = SpillManager::new(runtime, metrics, Arc::clone(schema));
+        let schema = Arc::clone(schema);
+        Files { spills, schema, written: Vec::new(), waiting: Vec::new(), waiting_bytes: 0 }
+    }
+
+    fn add(&mut self, batch: RecordBatch) -> Result<()> {
+        self.waiting_bytes += batch.get_array_memory_size();
+        self.waiting.push(batch);
+        if self.waiting_bytes >= FILE_BYTES { self.write() } else { Ok(()) }
+    }
+
+    /// Writes what waits.
+    fn write(&mut self) -> Result<()> {
+        let batches = std::mem::take(&mut self.waiting);
+        self.waiting_bytes = 0;
+        let rows = batches.iter().map(|batch| batch.num_rows() as u64).sum();
+        let file = self.spills.spill_record_batch_and_finish(&batches, WHAT)?;
+        self.written.extend(file.map(|file| (file, rows)));
+        Ok(())
+    }
+
+    fn finish(mut self) -> Result<Files> {
+        self.write()?;
+        Ok(self)
+    }
+
+    /// The file that has a row, by its number from 0, and how many rows are before that file.
+    pub(super) fn with_row(&self, row: u64) -> (usize, u64) {
+        let mut before = 0;
+        for (at, (_, rows)) in self.written.iter().enumerate() {
+            if before + rows > row {
+                return (at, before);
+            }
+            before += rows;
+        }
+        (self.written.len(), before)
+    }
+
+    /// The batches of the files from one on.
+    pub(super) fn read_from(&self, first: usize) -> SendableRecordBatchStream {
+        let files: Vec<_> = self.written.iter().skip(first).map(|(file, _)| Arc::clone(file)).collect();
+        let spills = self.spills.clone();
+        let each = stream::iter(files).map(move |file| spills.read_spill_as_stream(file, None));
+        Box::pin(RecordBatchStreamAdapter::new(Arc::clone(&self.schema), each.try_flatten()))
     }
 }
 
@@ -58,7 +122,7 @@ async fn gather(
     runtime: Arc<RuntimeEnv>,
 ) -> Result<SendableRecordBatchStream> {
     match pile_up(rows, &schema, runtime).await? {
-        Pile::InFile { file, spills } => spills.read_spill_as_stream(file, None),
+        Pile::InFiles(files) => Ok(files.read_from(0)),
         Pile::InMemory { batches, memory } => {
             // The memory is theirs until the last one has been taken.
             let batches = batches.into_iter().map(move |batch| {
@@ -79,32 +143,55 @@ pub(super) async fn pile_up(
     runtime: Arc<RuntimeEnv>,
 ) -> Result<Pile> {
     let memory = MemoryConsumer::new(WHAT).with_can_spill(true).register(&runtime.memory_pool);
-    let metrics = SpillMetrics::new(&ExecutionPlanMetricsSet::new(), 0);
-    let spills = SpillManager::new(runtime, metrics, Arc::clone(schema));
     let mut batches: Vec<RecordBatch> = Vec::new();
-    let mut file = None;
+    let mut files = None;
     while let Some(batch) = rows.next().await.transpose()? {
         let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
         let batch =
             RecordBatch::try_new_with_options(Arc::clone(schema), batch.columns().to_vec(), &options)?;
-        if file.is_none() && memory.try_grow(batch.get_array_memory_size()).is_err() {
-            let new = file.insert(spills.create_in_progress_file(WHAT)?);
+        if files.is_none() && memory.try_grow(batch.get_array_memory_size()).is_err() {
+            let new = files.insert(Files::new(Arc::clone(&runtime), schema));
             for batch in batches.drain(..) {
-                new.append_batch(&batch)?;
+                new.add(batch)?;
             }
             memory.free();
         }
-        match &mut file {
-            Some(file) => _ = file.append_batch(&batch)?,
+        match &mut files {
+            Some(files) => files.add(batch)?,
             None => batches.push(batch),
         }
     }
     drop(rows);
-    let written = file.as_mut().map(|file| file.finish()).transpose()?.flatten();
-    Ok(match written {
-        Some(file) => Pile::InFile { file, spills },
-        None => Pile::InMemory { batches, memory },
-    })
+    match files {
+        Some(files) => files.finish().map(Pile::InFiles),
+        None => Ok(Pile::InMemory { batches, memory }),
+    }
+}
+
+impl Pile {
+    /// The same batches, to be kept for as long as somebody likes. Memory that is shared among those who may go to a file is shared among so many as there are of them, and these batches
+    /// will not go: they take what they take and have no share; and where little memory would be left, they go to a file now.
+    ///
+    /// Errors: those of the file.
+    pub(super) fn at_rest(self, schema: &SchemaRef, runtime: Arc<RuntimeEnv>) -> Result<Pile> {
+        let Pile::InMemory { batches, memory } = self else { return Ok(self) };
+        let bytes = memory.free();
+        drop(memory);
+        let pool = &runtime.memory_pool;
+        let most = match pool.memory_limit() {
+            MemoryLimit::Finite(most) => most / RESTING,
+            _ => usize::MAX,
+        };
+        let memory = MemoryConsumer::new(WHAT).register(pool);
+        if pool.reserved().saturating_add(bytes) <= most && memory.try_grow(bytes).is_ok() {
+            return Ok(Pile::InMemory { batches, memory });
+        }
+        let mut files = Files::new(runtime, schema);
+        for batch in batches {
+            files.add(batch)?;
+        }
+        files.finish().map(Pile::InFiles)
+    }
 }
 
 #[cfg(test)]
@@ -113,10 +200,11 @@ mod tests {
     use arrow::datatypes::{DataType, Field, Schema};
     use datafusion::execution::memory_pool::FairSpillPool;
     use datafusion::execution::runtime_env::RuntimeEnvBuilder;
+    use futures_util::FutureExt;
 
     use super::*;
 
-    /// Goal: rows come back as they were, in their order, from memory and from a file, and not before the last one is there. Method: batches of long texts and no texts, more than
+    /// Goal: rows come back as they were, in their order, from memory and from files, and not before the last one is there. Method: batches of long texts and no texts, more than
     /// there is memory for and fewer; the source notes when it is at its end.
     #[test]
     fn all_rows_come_back() {
@@ -154,5 +242,35 @@ mod tests {
             drop(rows);
             assert_eq!((runtime.disk_manager.used_disk_space(), runtime.memory_pool.reserved()), (0, 0));
         }
+    }
+
+    /// Goal: batches that stay leave the memory to others: they have no share of it, and there are not too many of them there. Method: small and large piles, and another consumer that wants most of the
+    /// memory beside the small ones.
+    #[test]
+    fn at_rest_they_leave_memory() {
+        const MEMORY: usize = 1 << 20;
+        let runtime =
+            RuntimeEnvBuilder::new().with_memory_pool(std::sync::Arc::new(FairSpillPool::new(MEMORY)));
+        let runtime = runtime.build_arc().unwrap();
+        let schema = Arc::new(Schema::new(vec![Field::new("v", DataType::Utf8View, true)]));
+        let pile = |bytes: usize| {
+            let texts: StringViewArray = [Some("x".repeat(bytes))].into_iter().collect();
+            let batch = RecordBatch::try_new(Arc::clone(&schema), vec![Arc::new(texts)]).map_err(Into::into);
+            let batches = stream::iter([batch]);
+            let pile = pile_up(batches, &schema, Arc::clone(&runtime)).now_or_never().unwrap().unwrap();
+            pile.at_rest(&schema, Arc::clone(&runtime)).unwrap()
+        };
+        let small: Vec<_> = (0..8).map(|_| pile(4 << 10)).collect();
+        assert!(small.iter().all(|pile| matches!(pile, Pile::InMemory { .. })));
+        let reserved = runtime.memory_pool.reserved();
+        assert!(reserved > 8 * (4 << 10), "{reserved}");
+        let other = MemoryConsumer::new("other").with_can_spill(true).register(&runtime.memory_pool);
+        other.try_grow(MEMORY - reserved).unwrap();
+        drop(other);
+        let large = pile(MEMORY * 3 / 4);
+        assert!(matches!(large, Pile::InFiles(_)));
+        assert_eq!(runtime.memory_pool.reserved(), reserved);
+        drop((small, large));
+        assert_eq!((runtime.disk_manager.used_disk_space(), runtime.memory_pool.reserved()), (0, 0));
     }
 }

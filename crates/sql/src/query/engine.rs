@@ -143,7 +143,7 @@ impl Session {
             state.config_mut().set_extension(Arc::clone(&current));
             self.engine = Some(Engine { state, current });
         }
-        let view = self.transaction()?.view().clone();
+        let view = self.view_to_read()?;
         match &self.engine {
             Some(engine) => {
                 *lock(&engine.current.view) = Some(view);
@@ -151,6 +151,18 @@ impl Session {
             }
             None => Err(Error::new(INTERNAL_ERROR, "the general path is not set up")),
         }
+    }
+
+    /// What the queries of the open statement read.
+    ///
+    /// Errors: there is no transaction.
+    pub(super) fn view_to_read(&mut self) -> Result<View> {
+        let apart = self.apart.clone();
+        let view = self.transaction()?.view().clone();
+        Ok(match apart {
+            Some(canceller) => view.stopped_by(canceller),
+            None => view,
+        })
     }
 
     /// Lets go of what the last statement saw: changes of the schema wait for that.

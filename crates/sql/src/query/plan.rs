@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use arrow::datatypes::{DataType, Field, FieldRef};
+use cairn_table::Canceller;
 use cairn_table::row::Type;
 use cairn_table::schema::ColumnType;
 use cairn_vfs::sync::{Arc, Mutex, lock};
@@ -31,7 +32,7 @@ use super::names::Names;
 use super::provider::Provider;
 use super::rewrite::{Lookup, result_names, rewrite, shown};
 use super::sequences::Counting;
-use super::stream::Batches;
+use super::stream::{Batches, Stops};
 use super::value::{parameter_type, scalar};
 use crate::batch::{data_type, element_of, kind_of};
 use crate::datum::{Datum, DatumRef};
@@ -55,8 +56,6 @@ pub(crate) struct Query {
     optimized: bool,
     /// Nothing in it is different from run to run but what is in the tables.
     is_fixed: bool,
-    /// It has a picture of what the session was like when it was planned, and is to be planned for each run.
-    pub is_of_now: bool,
     /// What it ran as before.
     kept: Mutex<Option<Kept>>,
     parameters: Vec<ColumnType>,
@@ -114,7 +113,6 @@ impl Query {
         let result_names = result_names(&tree);
         let catalog = Arc::clone(session.transaction()?.view().catalog());
         let search_path = session.context.settings.search_path.clone();
-        let is_of_now = pg_catalog::is_about_cursors(&tree);
         let world = if pg_catalog::is_about(&tree) {
             let views = session.view_columns(&catalog)?;
             let world = World::new(session, views)?;
@@ -163,7 +161,7 @@ impl Query {
         let kinds = columns.iter().map(|column| column.kind.clone()).collect();
         let open = parameters.iter().cloned().map(Some).collect();
         let (is_fixed, kept) = (optimized && !waits, Mutex::new(None));
-        let query = Query { plan, lists, optimized, is_fixed, is_of_now, kept, parameters, kinds, verb };
+        let query = Query { plan, lists, optimized, is_fixed, kept, parameters, kinds, verb };
         Ok((query, open, columns))
     }
 
@@ -182,6 +180,11 @@ impl Query {
     }
 
     fn run_with(&self, session: &mut Session, params: &[Datum], is_aside: bool) -> Result<Batches> {
+        // Each run has its own: it is set when the run is given up, and a statement may have several.
+        let apart = session.apart.as_mut().map(|apart| {
+            *apart = Canceller::new();
+            apart.clone()
+        });
         let (physical, running) = self.physical(session, params)?;
         let handle = session.shared.runtime()?;
         let engine = session.engine()?;
@@ -200,7 +203,8 @@ impl Query {
             }
         };
         let timers = session.shared.timers()?;
-        Ok(Batches::new(stream, self.kinds.clone(), handle, session.canceller.clone(), over, timers))
+        let stops = Stops { asked: session.canceller.clone(), apart, over };
+        Ok(Batches::new(stream, self.kinds.clone(), handle, stops, timers))
     }
 
     /// Operators for a run, and what that has to keep.
@@ -210,7 +214,7 @@ impl Query {
         params: &[Datum],
     ) -> Result<(Arc<dyn ExecutionPlan>, Option<Running>)> {
         if let Some(kept) = &*lock(&self.kept) {
-            let view = session.transaction()?.view().clone();
+            let view = session.view_to_read()?;
             if let Some(plan) = kept.awake(&view).map_err(datafusion_error)? {
                 return Ok((plan, kept.running()));
             }

@@ -9,15 +9,14 @@ use tokio::runtime::Handle;
 
 use super::aside::{Pile, pile_up, schema_aside};
 use super::errors::{arrow_error, datafusion_error, external};
-use super::give_way::Over;
-use super::stream::Batches;
+use super::stream::{Batches, Stops};
 use crate::batch::BatchReader;
 use crate::error::{Error, Result};
 use crate::outcome::{Column, Source};
 use crate::session::Session;
 use crate::sqlstate::INTERNAL_ERROR;
 
-/// Rows in as much memory as there is for queries, and in a file from then on. A file is read from its beginning each time that somebody goes back in it by more than a batch.
+/// Rows in memory, as far as that leaves half of what there is for queries, and in files otherwise. A file is read from its beginning each time that somebody goes back in it by more than a batch; it has some.
 #[derive(Debug)]
 pub(crate) struct Shelf {
     pile: Pile,
@@ -32,7 +31,9 @@ pub(crate) struct Shelf {
     before: u64,
     /// Which batch of those in memory comes next.
     taken: usize,
-    /// The file behind that batch.
+    /// Which file comes next, while none is read.
+    file: usize,
+    /// The files behind that batch.
     rest: Option<Batches>,
     threads: Threads,
 }
@@ -70,15 +71,17 @@ impl Session {
         };
         let all = stream::iter(first.map(Ok).into_iter().chain(std::iter::from_fn(next)));
         // Who waits for nothing but a list is through with the first look.
-        let pile = pile_up(all, &schema, runtime).now_or_never().ok_or_else(gone)?;
+        let pile = pile_up(all, &schema, Arc::clone(&runtime)).now_or_never().ok_or_else(gone)?;
+        let pile = pile.and_then(|pile| pile.at_rest(&schema, runtime)).map_err(datafusion_error)?;
         Ok(Shelf {
-            pile: pile.map_err(datafusion_error)?,
+            pile,
             kinds: columns.iter().map(|column| column.kind.clone()).collect(),
             rows,
             at: 0,
             reader: None,
             before: 0,
             taken: 0,
+            file: 0,
             rest: None,
             threads,
         })
@@ -126,18 +129,22 @@ impl Shelf {
         (within < rows).then_some(within)
     }
 
-    /// Goes to before the batch that has a row: where all are in memory. A file is read from its beginning.
+    /// Goes to before the batch that has a row, or the file.
     fn rewind(&mut self, place: u64) {
         (self.reader, self.rest) = (None, None);
         (self.before, self.taken) = (0, 0);
-        let Pile::InMemory { batches, .. } = &self.pile else { return };
-        for batch in batches {
-            let end = self.before + batch.num_rows() as u64;
-            if end > place {
-                break;
+        match &self.pile {
+            Pile::InMemory { batches, .. } => {
+                for batch in batches {
+                    let end = self.before + batch.num_rows() as u64;
+                    if end > place {
+                        break;
+                    }
+                    self.before = end;
+                    self.taken += 1;
+                }
             }
-            self.before = end;
-            self.taken += 1;
+            Pile::InFiles(files) => (self.file, self.before) = files.with_row(place),
         }
     }
 
@@ -147,7 +154,7 @@ impl Shelf {
     fn turn(&mut self) -> Result<()> {
         let batch = match &self.pile {
             Pile::InMemory { batches, .. } => batches.get(self.taken).cloned(),
-            Pile::InFile { .. } => self.read()?,
+            Pile::InFiles(_) => self.read()?,
         };
         let batch = batch.ok_or_else(gone)?;
         let reader = BatchReader::new(&batch, &self.kinds).map_err(arrow_error)?;
@@ -156,18 +163,15 @@ impl Shelf {
         Ok(())
     }
 
-    /// The next batch of the file.
+    /// The next batch of the files.
     fn read(&mut self) -> Result<Option<RecordBatch>> {
-        let Pile::InFile { file, spills } = &self.pile else { return Ok(None) };
+        let Pile::InFiles(files) = &self.pile else { return Ok(None) };
         let Threads { handle, timers, canceller } = &self.threads;
         if self.rest.is_none() {
-            let stream = {
-                let _within = handle.enter();
-                spills.read_spill_as_stream(Arc::clone(file), None).map_err(datafusion_error)?
-            };
-            let over = Arc::new(Over::default());
+            let stream = files.read_from(self.file);
+            let stops = Stops::of(canceller.clone());
             let (kinds, handle) = (self.kinds.clone(), handle.clone());
-            self.rest = Some(Batches::new(stream, kinds, handle, canceller.clone(), over, timers.clone()));
+            self.rest = Some(Batches::new(stream, kinds, handle, stops, timers.clone()));
         }
         self.rest.as_mut().map_or(Ok(None), Batches::next)
     }

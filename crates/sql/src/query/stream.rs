@@ -25,15 +25,31 @@ const LOOK: Duration = Duration::from_millis(20);
 /// Batches that are made before anybody asks.
 const AHEAD: usize = 2;
 
+/// What stops a run.
+#[derive(Debug)]
+pub(super) struct Stops {
+    /// Whoever waits for batches looks at it.
+    pub asked: Canceller,
+    /// What scans look at, if not at the same.
+    pub apart: Option<Canceller>,
+    /// For operators that do not wait for anything.
+    pub over: Arc<Over>,
+}
+
+impl Stops {
+    /// Of a run that has nothing but what it is asked by.
+    pub fn of(asked: Canceller) -> Self {
+        Stops { asked, apart: None, over: Arc::default() }
+    }
+}
+
 /// Batches of a query that runs.
 #[derive(Debug)]
 pub(crate) struct Batches {
     batches: Receiver<Result<RecordBatch, DataFusionError>>,
     kinds: Vec<ColumnType>,
     timers: Handle,
-    canceller: Canceller,
-    /// For operators that do not wait for anything.
-    over: Arc<Over>,
+    stops: Stops,
     /// What makes the batches; `None` once it has come to its end.
     task: Option<JoinHandle<()>>,
 }
@@ -44,8 +60,7 @@ impl Batches {
         stream: SendableRecordBatchStream,
         kinds: Vec<ColumnType>,
         handle: Handle,
-        canceller: Canceller,
-        over: Arc<Over>,
+        stops: Stops,
         timers: Handle,
     ) -> Self {
         let (sender, batches) = channel(AHEAD);
@@ -58,7 +73,7 @@ impl Batches {
                 }
             }
         });
-        Batches { batches, kinds, timers, canceller, over, task: Some(task) }
+        Batches { batches, kinds, timers, stops, task: Some(task) }
     }
 
     /// The next batch; `None` after the last one.
@@ -73,11 +88,11 @@ impl Batches {
             match next {
                 Ok(Some(Ok(batch))) => return Ok(Some(batch)),
                 Ok(Some(Err(error))) => return Err(datafusion_error(error)),
-                Ok(None) if self.canceller.is_cancelled() => {
+                Ok(None) if self.stops.asked.is_cancelled() => {
                     return Err(Error::from(cairn_table::Error::Cancelled));
                 }
                 Ok(None) => return self.end().map(|()| None),
-                Err(_) if self.canceller.is_cancelled() => {
+                Err(_) if self.stops.asked.is_cancelled() => {
                     self.abort();
                     return Err(Error::from(cairn_table::Error::Cancelled));
                 }
@@ -97,7 +112,10 @@ impl Batches {
     }
 
     fn abort(&self) {
-        self.over.set();
+        self.stops.over.set();
+        if let Some(apart) = &self.stops.apart {
+            apart.cancel();
+        }
         if let Some(task) = &self.task {
             task.abort();
         }
@@ -140,14 +158,8 @@ mod tests {
             let stream: SendableRecordBatchStream =
                 Box::pin(RecordBatchStreamAdapter::new(schema, Box::pin(all)));
             let handle = runtime.handle();
-            let mut batches = Batches::new(
-                stream,
-                Vec::new(),
-                handle.clone(),
-                Canceller::new(),
-                Arc::default(),
-                handle.clone(),
-            );
+            let mut batches =
+                Batches::new(stream, Vec::new(), handle.clone(), Stops::of(Canceller::new()), handle.clone());
             assert!(batches.next().unwrap().is_some());
             match (breaks_off, batches.next()) {
                 (false, end) => assert!(end.unwrap().is_none()),

@@ -19,7 +19,7 @@ use cairn_table::{Canceller, RowBuf, Spare};
 use cairn_vfs::sync::Arc;
 
 pub(crate) use context::SessionContext;
-pub(crate) use cursors::{Cursor, Cursors, Walk};
+pub(crate) use cursors::{CursorFacts, Cursors, Walk};
 pub use notice::Notice;
 pub(crate) use plan::{Plan, Planned};
 pub(crate) use settings::Settings;
@@ -44,6 +44,8 @@ pub(crate) struct Session {
     /// What expressions may ask for.
     pub context: SessionContext,
     pub canceller: Canceller,
+    /// While a cursor's query begins: what stops its run, which is to go on when another statement is stopped.
+    pub apart: Option<Canceller>,
     pub timer: Option<crate::database::Timer>,
     pub notices: Vec<Notice>,
     /// Statements by text, for calls that give only that.
@@ -72,6 +74,7 @@ impl Session {
             spare: None,
             context: SessionContext::new(Arc::clone(&shared), backend),
             canceller: Canceller::new(),
+            apart: None,
             timer: None,
             notices: Vec::new(),
             cache: HashMap::new(),

@@ -14,6 +14,7 @@ use crate::direct::{Binder, Delete, Insert, Select, Update};
 use crate::error::{Error, Result};
 use crate::expr::Failure;
 use crate::outcome::Column;
+use crate::pg_catalog::is_about_cursors;
 use crate::query::{Change, Query};
 use crate::sqlstate::{FEATURE_NOT_SUPPORTED, INVALID_CURSOR_DEFINITION};
 use crate::statement::{Statement, StatementKind};
@@ -114,7 +115,12 @@ impl Session {
         let depth = parsed.depth;
         let (plan, params, columns) = deep(depth, || self.plan_tree(&parsed, types))?;
         // No catalog is the one that it was planned for.
-        let is_of_now = matches!(&plan, Plan::Query(query) if query.is_of_now);
+        let is_of_now = match (&plan, &*parsed.statement) {
+            (Plan::Query(_) | Plan::Change(_) | Plan::Staged(_) | Plan::Copy(_), Plain::Tree(tree)) => {
+                is_about_cursors(tree)
+            }
+            _ => false,
+        };
         let catalog = if is_of_now { u64::MAX } else { catalog };
         let parameters = params.into_iter().map(|kind| kind.unwrap_or_else(|| Type::Text.into())).collect();
         Ok(Planned {

@@ -167,7 +167,6 @@ impl Session {
         // What follows from its changes can be stopped as these could.
         let settled = if succeeded { self.end_changes() } else { Ok(()) };
         let succeeded = succeeded && settled.is_ok();
-        self.stop_timer();
         self.leave_engine();
         let changed = if succeeded {
             self.take_changes()
@@ -175,7 +174,9 @@ impl Session {
             self.changes.take();
             Ok(())
         };
+        // Rows that cursors hold are still to be computed there.
         let ended = self.end_transaction(succeeded && changed.is_ok());
+        self.stop_timer();
         settled.and(changed).and(ended)
     }
 
@@ -264,6 +265,7 @@ impl Session {
     /// Errors: 40001 where it cannot be put in a line with others; the disk's.
     pub fn commit(&mut self) -> Result<()> {
         if let Err(error) = self.hold_cursors() {
+            let error = self.explain(error);
             self.rollback()?;
             return Err(error);
         }
@@ -397,17 +399,24 @@ impl Session {
         Ok(())
     }
 
+    /// Commits what is open, as a statement of its own: it may have rows to put aside, which can be stopped.
+    fn commit_in_time(&mut self) -> Result<()> {
+        self.canceller.reset();
+        self.start_timer();
+        let committed = self.commit();
+        self.stop_timer();
+        committed
+    }
+
     /// COMMIT. Says whether it was one: a transaction that failed is rolled back.
     pub fn commit_block(&mut self) -> Result<bool> {
-        // It may have rows to put aside, which can be stopped.
-        self.canceller.reset();
         match &self.open {
             None | Some(Open { span: Span::Statement | Span::Together, .. }) => {
                 self.warn(NO_ACTIVE_SQL_TRANSACTION, "there is no transaction in progress");
-                self.commit().map(|()| true)
+                self.commit_in_time().map(|()| true)
             }
             Some(open) if open.failed => self.rollback().map(|()| false),
-            Some(_) => self.commit().map(|()| true),
+            Some(_) => self.commit_in_time().map(|()| true),
         }
     }
 
@@ -491,7 +500,7 @@ impl Session {
                 if open.failed {
                     self.rollback()
                 } else {
-                    self.commit()
+                    self.commit_in_time()
                 }
             }
             _ => Ok(()),

@@ -408,6 +408,11 @@ fn rows_beyond_the_memory() {
         assert_eq!(tag(&mut c, "move 90000 a"), "MOVE 90000");
         assert_eq!(ask(&mut c, "fetch 2 a"), [90_004, 90_005].map(long));
         assert_eq!(ask(&mut c, "fetch first b"), [long(1)]);
+        run(&mut c, "move absolute 100001 b");
+        let back = ask(&mut c, "fetch backward all b");
+        let expected: Vec<String> = (1..=100_000).rev().map(long).collect();
+        assert!(back == expected, "{} rows", back.len());
+        assert_eq!(ask(&mut c, "fetch 1 b"), [long(1)]);
         run(&mut c, "close all");
     }
 }
@@ -462,4 +467,80 @@ fn rows_that_are_locked() {
     assert_eq!(fails(&mut other, "update t set v = 'x' where id = 3"), "55P03");
     run(&mut c, "commit");
     assert_eq!(run(&mut other, "update t set v = 'x' where id = 3"), 1);
+}
+
+/// Goal: a statement's time is also the time of the rows that it puts aside. Method: rows that take far longer; COMMIT, a statement that is its own transaction, and statements that came together.
+#[test]
+fn times_of_held_rows() {
+    let (_database, mut c) = filled(10);
+    let endless = "with hold for select count(*) from generate_series(1, 300000) as a(i), generate_series(1, 300000) as b(i) where a.i + b.i < 0";
+    let told = |c: &mut Connection, sql: &str| {
+        let error = c.execute(sql, &[]).unwrap_err();
+        (error.sqlstate(), error.message().to_owned())
+    };
+    let expected = ("57014", "canceling statement due to statement timeout".to_owned());
+    run(&mut c, "set statement_timeout = '1s'");
+    run(&mut c, "begin");
+    run(&mut c, &format!("declare c cursor {endless}"));
+    assert_eq!(told(&mut c, "commit"), expected);
+    assert_eq!(fails(&mut c, "fetch c"), "34000");
+    assert_eq!(told(&mut c, &format!("declare c cursor {endless}")), expected);
+    c.begin_implicit().unwrap();
+    run(&mut c, &format!("declare c cursor {endless}"));
+    let error = c.end_implicit().unwrap_err();
+    assert_eq!((error.sqlstate(), error.message().to_owned()), expected);
+    assert_eq!(ask(&mut c, "select count(*) from t"), ["10"]);
+}
+
+/// Goal: what stops a statement does not stop the queries of cursors that are open beside it. Method: a query whose run takes a while; the session is told to stop while no statement of it runs, and
+/// the run has a moment to notice.
+#[test]
+fn a_cursor_is_not_stopped_with_others() {
+    let (_database, mut c) = filled(200_000);
+    run(&mut c, "begin");
+    let query = "select count(*), sum(length(a.v)) from t as a join (values (1)) as b(x) on a.id > b.x";
+    run(&mut c, &format!("declare c cursor for {query}"));
+    c.canceller().cancel();
+    std::thread::sleep(std::time::Duration::from_millis(30));
+    assert_eq!(ask(&mut c, "fetch c"), ["199999|1399993"]);
+    // A FETCH that is stopped is the end of the cursor's run.
+    run(&mut c, "declare d cursor for select count(*) from t as a, t as b where a.id + b.id < 0");
+    run(&mut c, "set statement_timeout = '50ms'");
+    assert_eq!(fails(&mut c, "fetch d"), "57014");
+    run(&mut c, "rollback");
+}
+
+/// Goal: a session has so many cursors and no more, as each may hold a snapshot of the few that there are.
+#[test]
+fn too_many() {
+    let (_database, mut c) = filled(10);
+    run(&mut c, "begin");
+    run(&mut c, "savepoint s");
+    for number in 0..256 {
+        run(&mut c, &format!("declare c{number} cursor for select id from t order by id"));
+    }
+    run(&mut c, "savepoint full");
+    assert_eq!(fails(&mut c, "declare c cursor for select 1"), "54000");
+    run(&mut c, "rollback to full");
+    let select = c.prepare("select id from t order by id").unwrap();
+    assert_eq!(c.run_in_parts(&select, &[], "p", 1).unwrap_err().sqlstate(), "54000");
+    run(&mut c, "rollback to full");
+    assert_eq!(ask(&mut c, "fetch c255"), ["1"]);
+    run(&mut c, "close c7");
+    run(&mut c, "declare c cursor for select 1");
+    run(&mut c, "rollback");
+}
+
+/// Goal: also changes and COPY see the cursors as they are now. Method: the same text, with a plan that is kept, before and after a cursor was declared.
+#[test]
+fn listed_by_changes() {
+    let (_database, mut c) = filled(10);
+    run(&mut c, "create table log (name text)");
+    let insert = c.prepare("insert into log select name from pg_cursors").unwrap();
+    for (name, expected) in [("a", 1), ("b", 2)] {
+        run(&mut c, &format!("declare {name} cursor with hold for select 1"));
+        let Outcome::Done(tag) = c.run(&insert, &[]).unwrap() else { panic!() };
+        assert_eq!(tag.rows, Some(expected), "{name}");
+    }
+    assert_eq!(ask(&mut c, "select name from log order by name"), ["a", "a", "b"]);
 }

@@ -29,6 +29,7 @@ impl Transaction {
             snapshot,
             own: None,
             own_until: u32::MAX,
+            fixed: None,
             reads: None,
             canceller,
         };

@@ -5,6 +5,7 @@ use cairn_vfs::sync::Arc;
 use super::Transaction;
 use crate::Result;
 use crate::catalog::GHOST;
+use crate::hook;
 use crate::mvcc::{Kept, State, Write};
 use crate::storage::{Before, Edit, Record, Tree};
 
@@ -40,6 +41,9 @@ impl Transaction {
 
     /// Keeps what a record is before this transaction changes it, and begins the log's record of the change. What it gives learns when that is in the log.
     fn keep(&mut self, state: &Arc<State>, root: u32, key: &Arc<[u8]>, before: Option<&[u8]>) -> Arc<Write> {
+        if self.fixed.strong_count() > 0 {
+            self.next_epoch();
+        }
         let Kept { oldest, new } = self.view.db.rows.keep(state, self.epoch, root, key, before);
         // What failed on its way to the log has said nothing there, and was perhaps taken back since: then this record has to say it.
         let before = match (oldest.is_logged(), &oldest.before) {
@@ -50,6 +54,7 @@ impl Transaction {
         self.header.clear();
         Record::Row { transaction: state.id, tree: root, key, before }.encode(&mut self.header);
         if let Some(write) = new {
+            hook::at("keeps a version");
             // The write remembers the key from now on.
             if self.claims.last().is_some_and(|(_, last)| Arc::ptr_eq(last, key)) {
                 self.claims.pop();

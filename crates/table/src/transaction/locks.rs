@@ -8,6 +8,7 @@ use cairn_vfs::sync::{Arc, PoisonError, lock};
 use super::{LOOK, Transaction};
 use crate::catalog::{GHOST, Table};
 use crate::database::{Inner, Isolation};
+use crate::hook;
 use crate::mvcc::{Canceller, Claim, Mode, State, Waits};
 use crate::storage::Tree;
 use crate::view::RowBuf;
@@ -188,8 +189,7 @@ impl Transaction {
     }
 
     fn wait_for_everybody(&self, state: &Arc<State>) -> Result<()> {
-        let own = self.own_snapshots();
-        if self.view.db.slots.snapshots() <= own {
+        if self.is_alone() {
             return Ok(());
         }
         let circle = |_| Error::Deadlock {
@@ -199,7 +199,8 @@ impl Transaction {
         let clock = &self.view.db.options.clock;
         let end = self.lock_timeout.map(|time| clock.now() + time);
         let waited = loop {
-            if self.view.db.slots.snapshots() <= own {
+            hook::at("waits for everybody");
+            if self.is_alone() {
                 break Ok(());
             }
             if self.view.canceller.is_cancelled() {
@@ -219,6 +220,14 @@ impl Transaction {
         };
         self.view.db.waits.end(state.id);
         waited
+    }
+
+    /// Whether all snapshots are its own.
+    fn is_alone(&self) -> bool {
+        // ORDER: first all of them, and then its own, which only become fewer here. A view that goes meanwhile may then be missing among its own, and is waited for once more; the other way round a
+        // stranger's snapshot would pass for it.
+        let all = self.view.db.slots.snapshots();
+        all <= self.own_snapshots()
     }
 
     /// How many snapshots its own views hold: scans of earlier statements may still have theirs.

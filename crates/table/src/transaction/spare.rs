@@ -6,12 +6,12 @@
 
 use std::time::Duration;
 
-use cairn_vfs::sync::Arc;
+use cairn_vfs::sync::{Arc, Weak};
 
 use super::{CLEAN, Statement, Transaction};
 use crate::Result;
 use crate::database::{Durability, Inner, Isolation};
-use crate::mvcc::Canceller;
+use crate::mvcc::{Canceller, Snapshot};
 
 /// A transaction that is over, for [`Database::begin_from`](crate::Database::begin_from). Holds nobody back. As long as it lives the database stays open.
 #[derive(Debug)]
@@ -42,8 +42,10 @@ impl Transaction {
         self.is_over = true;
         self.abort()?;
         self.forget();
-        if let Some(snapshot) = Arc::get_mut(&mut self.view.snapshot) {
-            snapshot.let_go();
+        match Arc::get_mut(&mut self.view.snapshot) {
+            Some(snapshot) => snapshot.let_go(),
+            // Clones of its view are still in use: it goes with the last of them.
+            None => self.view.snapshot = Arc::new(Snapshot::none(&self.view.db.slots)),
         }
         self.view.db.tidy_up(CLEAN);
         Ok(())
@@ -74,6 +76,7 @@ impl Transaction {
             claims,
             ghosts,
             epoch,
+            fixed,
             made,
             dropped,
             new_chains,
@@ -92,7 +95,7 @@ impl Transaction {
             is_over: _,
         } = self;
         (view.own, view.reads, *state, *writer) = (None, None, None, None);
-        view.own_until = u32::MAX;
+        (view.own_until, view.fixed, *fixed) = (u32::MAX, None, Weak::new());
         undo.clear();
         undone.clear();
         claims.clear();

@@ -133,3 +133,22 @@ fn another_canceller_and_database() {
     assert_eq!(get(&begun, &there, 1), Some(70));
     assert_eq!(fixture.db.stats().snapshots, 0);
 }
+
+/// Goal: one that can only be rolled back holds nobody back as soon as nobody reads with its views any more. Method: a view that outlives what it was for, as a task of a query does that was stopped.
+#[test]
+fn abandoned_with_views() {
+    let fixture = Fixture::new();
+    let table = fixture.pairs(&[(1, 10)]);
+    let mut transaction = begin(&fixture, None, Isolation::ReadCommitted);
+    assert!(set(&mut transaction, &table, 1, 11).unwrap());
+    let view = transaction.view().clone();
+    transaction.abandon().unwrap();
+    assert_eq!(fixture.db.stats().snapshots, 1);
+    drop(view);
+    assert_eq!(fixture.db.stats().snapshots, 0);
+    // It has not ended, and what it leaves is of use.
+    let spare = transaction.rollback_sparing().unwrap();
+    let next = begin(&fixture, spare, Isolation::ReadCommitted);
+    assert_eq!(get(&next, &table, 1), Some(10));
+    assert_eq!(fixture.db.stats().snapshots, 1);
+}

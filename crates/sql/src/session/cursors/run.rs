@@ -2,9 +2,11 @@
 
 use std::sync::Arc as StdArc;
 
+use cairn_table::Canceller;
+
 use super::super::run::Started;
 use super::super::{Plan, Planned, Session};
-use super::{Cursor, CursorRows, Declare, unknown};
+use super::{Cursor, CursorFacts, CursorRows, Declare, unknown};
 use crate::datum::Datum;
 use crate::error::{Error, Result};
 use crate::expr::Context;
@@ -46,8 +48,8 @@ impl Session {
         }
         let rows = Some(CursorRows::new(source, declared.scrolls));
         let depth = Some(self.savepoint_depth());
-        let created = self.context.clock_time();
-        self.cursors.add(Cursor { declared, sql: sql.to_owned(), columns, verb, created, depth, rows });
+        let facts = CursorFacts { declared, sql: sql.to_owned(), created: self.context.clock_time() };
+        self.cursors.add(Cursor { facts: StdArc::new(facts), number: 0, columns, verb, depth, rows });
         Ok(())
     }
 
@@ -63,7 +65,9 @@ impl Session {
             return self.start(statement, planned, params, strict);
         }
         self.transaction()?.fix_view();
+        self.apart = Some(Canceller::new());
         let started = self.start(statement, planned, params, strict);
+        self.apart = None;
         self.transaction()?.unfix_view();
         started
     }
@@ -200,15 +204,15 @@ impl Session {
     ///
     /// Errors: those of their rows.
     pub fn hold_cursors(&mut self) -> Result<()> {
-        if self.open.is_none() || self.cursors.0.is_empty() {
+        if self.open.is_none() || self.cursors.by_name.is_empty() {
             return Ok(());
         }
         // One that has failed has nothing to be held.
-        self.cursors
-            .0
-            .retain(|_, cursor| cursor.depth.is_none() || cursor.declared.is_held && cursor.rows.is_some());
-        let held = self.cursors.0.values().filter(|cursor| cursor.depth.is_some());
-        let held: Vec<String> = held.map(|cursor| cursor.declared.name.clone()).collect();
+        self.cursors.by_name.retain(|_, cursor| {
+            cursor.depth.is_none() || cursor.facts.declared.is_held && cursor.rows.is_some()
+        });
+        let held = self.cursors.by_name.values().filter(|cursor| cursor.depth.is_some());
+        let held: Vec<String> = held.map(|cursor| cursor.facts.declared.name.clone()).collect();
         for name in held {
             self.hold(&name)?;
         }
@@ -216,13 +220,13 @@ impl Session {
     }
 
     fn hold(&mut self, name: &str) -> Result<()> {
-        let cursor = self.cursors.0.get_mut(name).ok_or_else(|| unknown(name))?;
+        let cursor = self.cursors.by_name.get_mut(name).ok_or_else(|| unknown(name))?;
         let columns = StdArc::clone(&cursor.columns);
         let Some(mut rows) = cursor.rows.take() else { return Ok(()) };
         if !matches!(rows.source, Source::Shelf(_)) {
             rows.source = Source::Shelf(Box::new(self.shelve(&mut rows.source, &columns)?));
         }
-        if let Some(cursor) = self.cursors.0.get_mut(name) {
+        if let Some(cursor) = self.cursors.by_name.get_mut(name) {
             cursor.rows = Some(rows);
         }
         Ok(())

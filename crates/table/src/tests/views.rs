@@ -1,0 +1,92 @@
+use std::cell::Cell;
+use std::rc::Rc;
+use std::time::Duration;
+
+use cairn_vfs::sync::Arc;
+
+use super::{database, def};
+use crate::row::Value;
+use crate::{Database, Durability, Error, Isolation, Table, Transaction, hook};
+
+fn begin(db: &Database) -> Transaction {
+    db.begin(Isolation::ReadCommitted).unwrap()
+}
+
+/// A table with one row.
+fn filled(db: &Database) -> Arc<Table> {
+    let mut transaction = begin(db);
+    let table = transaction.create_table(def("t")).unwrap();
+    transaction.insert(&table, &[Value::Int(1), Value::Int(0)]).unwrap();
+    transaction.commit(Durability::Buffered).unwrap();
+    table
+}
+
+fn set(transaction: &mut Transaction, table: &Arc<Table>, v: i32) {
+    let mut key = Vec::new();
+    assert!(table.key_format().encode(&[Value::Int(1)], &mut key));
+    assert!(transaction.update(table, &key, &[Value::Int(1), Value::Int(v)]).unwrap());
+}
+
+/// Goal: whoever changes the schema waits for all others, also when a view of its own goes meanwhile. Method: a view of an earlier statement goes when the wait has begun, and a stranger
+/// stays: the wait must come to its time's end.
+#[test]
+fn a_strangers_snapshot_is_not_its_own() {
+    let db = database();
+    let table = filled(&db);
+    let mut one = begin(&db);
+    let mut earlier = vec![one.view().clone()];
+    let mut third = begin(&db);
+    set(&mut third, &table, 1);
+    third.commit(Durability::Buffered).unwrap();
+    one.begin_statement().unwrap();
+    let other = begin(&db);
+    assert_eq!(db.stats().snapshots, 3);
+    one.set_lock_timeout(Some(Duration::from_millis(50)));
+    let came = Rc::new(Cell::new(false));
+    let by = Rc::clone(&came);
+    hook::set(move |place| {
+        if place == "waits for everybody" {
+            earlier.clear();
+            by.set(true);
+        }
+    });
+    let made = one.create_table(def("u"));
+    hook::clear();
+    assert!(matches!(made, Err(Error::LockTimeout)), "{made:?}");
+    assert!(came.get());
+    // With nobody else there is nothing to wait for.
+    drop(other);
+    one.create_table(def("u")).unwrap();
+}
+
+/// Goal: rows have versions for views that are fixed and still there, and for no others. Method: a row that is changed again and again, with views that were let go of before, with one that stays, and
+/// with one for each change.
+#[test]
+fn versions_are_for_fixed_views() {
+    let db = database();
+    let table = filled(&db);
+    for (stays, each, expected) in [(false, false, 1), (true, false, 2), (false, true, 50), (true, true, 50)]
+    {
+        let mut transaction = begin(&db);
+        set(&mut transaction, &table, 100);
+        let versions = Rc::new(Cell::new(1));
+        let count = Rc::clone(&versions);
+        hook::set(move |place| count.set(count.get() + usize::from(place == "keeps a version")));
+        let mut kept = Vec::new();
+        for round in 1..50 {
+            transaction.fix_view();
+            let view = transaction.view().clone();
+            transaction.unfix_view();
+            if each || stays && round == 1 {
+                kept.push(view);
+            } else {
+                drop(view);
+            }
+            set(&mut transaction, &table, round);
+        }
+        hook::clear();
+        assert_eq!(versions.get(), expected, "{stays} {each}");
+        drop(kept);
+        transaction.rollback().unwrap();
+    }
+}
