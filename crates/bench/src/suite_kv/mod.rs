@@ -24,6 +24,8 @@ pub(crate) mod meters;
 mod options;
 mod overwrite;
 mod plan;
+#[cfg(feature = "peers")]
+pub(crate) mod quiet;
 pub mod replay;
 mod store;
 mod threads;

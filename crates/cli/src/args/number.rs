@@ -1,6 +1,9 @@
 //! Numbers and addresses as people type them. What is none is told with what was expected, not with what a parser found.
 
-use std::net::{IpAddr, SocketAddr};
+#[cfg(feature = "ui")]
+use std::net::IpAddr;
+#[cfg(feature = "sql")]
+use std::net::SocketAddr;
 use std::num::IntErrorKind;
 
 /// A whole number that is not negative.
@@ -87,11 +90,13 @@ pub fn real_over(
 }
 
 /// Reads an address of this machine.
+#[cfg(feature = "ui")]
 pub fn address(text: &str) -> Result<IpAddr, String> {
     text.parse().map_err(|_| "expected an address in numbers, such as 127.0.0.1 or ::1".to_owned())
 }
 
 /// Reads an address with a port.
+#[cfg(feature = "sql")]
 pub fn address_and_port(text: &str) -> Result<SocketAddr, String> {
     let expected = "expected an address in numbers with a port, such as 127.0.0.1:5432 or [::1]:5432";
     text.parse().map_err(|_| expected.to_owned())
@@ -132,7 +137,9 @@ mod tests {
             assert_eq!(seconds(wrong), Err("expected a number from 0.001 to 600".to_owned()), "{wrong}");
             assert_eq!(scale(wrong), Err("expected a number over 0, at most 100".to_owned()), "{wrong}");
         }
+        #[cfg(feature = "ui")]
         assert!(address("::1").is_ok() && address("localhost").unwrap_err().contains("127.0.0.1"));
+        #[cfg(feature = "sql")]
         assert!(
             address_and_port("[::1]:1").is_ok()
                 && address_and_port("127.0.0.1").unwrap_err().contains("5432")

@@ -11,7 +11,7 @@ use fjall::{CompressionType, Database, Keyspace, KeyspaceCreateOptions, OwnedWri
 
 use crate::engine::{Settings, settings};
 use crate::error::{Error, Result};
-use crate::suite_kv::meters::{QUIET, wait_until_quiet};
+use crate::suite_kv::quiet::{QUIET, wait_until_quiet};
 use crate::suite_kv::{Guarantee, KvBatch, KvDb, KvSession, KvSettings, KvStore};
 use crate::workload::Durability;
 

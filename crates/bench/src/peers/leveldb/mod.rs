@@ -13,7 +13,7 @@ use std::time::Duration;
 use self::ffi::{Api, Opaque};
 use crate::engine::{Settings, settings};
 use crate::error::{Error, Result};
-use crate::suite_kv::meters::{QUIET, wait_until_quiet};
+use crate::suite_kv::quiet::{QUIET, wait_until_quiet};
 use crate::suite_kv::{Guarantee, KvBatch, KvDb, KvSession, KvSettings, KvStore};
 use crate::workload::Durability;
 
