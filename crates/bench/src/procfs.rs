@@ -29,7 +29,10 @@ pub fn line(path: &str) -> Option<String> {
 
 /// The value of `name` in a file of `name: value` lines.
 pub fn field(path: &str, name: &str) -> Option<String> {
-    let text = text(path)?;
+    field_of(&text(path)?, name)
+}
+
+fn field_of(text: &str, name: &str) -> Option<String> {
     text.lines().find_map(|line| {
         let (key, value) = line.split_once(':')?;
         (key.trim() == name).then(|| value.trim().to_owned())
@@ -78,20 +81,27 @@ impl PeakMemory {
         let clear = StdFs::new().open(Path::new("/proc/self/clear_refs"), OpenOptions::write());
         // "5" resets the peak and nothing else.
         let _ = clear.and_then(|file| file.write_all_at(b"5", 0));
-        Some(PeakMemory { start_bytes: status_bytes("VmRSS")?, old_peak_bytes: status_bytes("VmHWM")? })
+        // Both of one look: what is resident may have risen by the next one, and a peak that is above it for no more than that would hide small builds.
+        let status = text(STATUS)?;
+        Some(PeakMemory {
+            start_bytes: bytes_of(&status, "VmRSS")?,
+            old_peak_bytes: bytes_of(&status, "VmHWM")?,
+        })
     }
 
     /// How much more than at the start was resident at the worst moment since. Pages of mapped files count.
     /// `None` when the old peak hides it.
     pub fn rise_bytes(&self) -> Option<u64> {
-        let peak = status_bytes("VmHWM")?;
+        let peak = bytes_of(&text(STATUS)?, "VmHWM")?;
         let hidden = peak <= self.old_peak_bytes && self.old_peak_bytes > self.start_bytes;
         (!hidden).then(|| peak.saturating_sub(self.start_bytes))
     }
 }
 
-fn status_bytes(name: &str) -> Option<u64> {
-    let value = field("/proc/self/status", name)?;
+const STATUS: &str = "/proc/self/status";
+
+fn bytes_of(status: &str, name: &str) -> Option<u64> {
+    let value = field_of(status, name)?;
     let kib: u64 = value.split_whitespace().next()?.parse().ok()?;
     Some(kib * 1024)
 }
