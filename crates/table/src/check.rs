@@ -111,7 +111,7 @@ impl Database {
     /// no other transaction runs, and they wait for it: one of this thread's own would be waited for for ever. Cost: reads the whole file. Errors: [`Error::Corruption`](crate::Error::Corruption), the first thing that is wrong.
     pub fn check(&self) -> Result<CheckReport> {
         let mut transaction = self.begin(Isolation::ReadCommitted)?;
-        transaction.lock_schema()?;
+        transaction.lock_schema_afresh()?;
         let inner = &self.inner;
         let _cleaning = inner.clean_alone()?;
         let (pages, _) = Pages::of(inner, &all_roots(&transaction))?;

@@ -8,14 +8,14 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use cairn_pool::Lsn;
 use cairn_vfs::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use cairn_vfs::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, lock};
+use cairn_vfs::sync::{Arc, Mutex, MutexGuard, OnceLock, lock};
 use cairn_vfs::{Clock, ErrorKind, Fs, Operation, Rng, SystemClock, SystemRng};
 
 use crate::catalog::{Catalog, ROOT};
 use crate::mvcc::{Canceller, CommitQueue, Ended, Rows, Slots, State, Waits};
 use crate::sorter::Scratch;
 use crate::storage::{Store, StoreOptions, Tree, free_chain};
-use crate::transaction::{Spare, Transaction};
+use crate::transaction::{SchemaLock, Spare, Transaction};
 use crate::view::long_row;
 use crate::{Error, Result, hook};
 
@@ -132,15 +132,6 @@ pub(crate) struct Counts {
     pub(crate) commits: AtomicU64,
     pub(crate) aborts: AtomicU64,
     pub(crate) conflicts: AtomicU64,
-}
-
-/// Who changes the schema, alone.
-#[derive(Debug, Default)]
-pub(crate) struct SchemaLock {
-    /// Its number, or 0.
-    pub(crate) holder_id: AtomicU64,
-    pub(crate) holder: Mutex<Option<Arc<State>>>,
-    pub(crate) changed: Condvar,
 }
 
 impl Database {

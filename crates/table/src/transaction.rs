@@ -8,6 +8,7 @@ mod dml;
 mod foreign;
 mod locks;
 mod rules;
+mod schema_lock;
 mod spare;
 mod statement;
 
@@ -28,6 +29,7 @@ use statement::{Mark, Statement};
 
 pub use bulk::{BulkInsert, BulkLoad};
 pub use rules::Rules;
+pub(crate) use schema_lock::SchemaLock;
 pub use spare::Spare;
 
 /// How many ended transactions one that ends cleans up after: more than one, so that they do not pile up.
@@ -511,7 +513,7 @@ impl Inner {
         loop {
             snapshot.take(|| self.log_end())?;
             // ORDER: the slot is taken, and then this is looked at. Who changes the schema says so first, and looks at the slots afterwards.
-            if self.schema.holder_id.load(Ordering::SeqCst) == 0 {
+            if !self.schema.is_held() {
                 return Ok(());
             }
             snapshot.let_go();

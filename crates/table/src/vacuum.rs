@@ -38,7 +38,7 @@ impl Database {
             VacuumReport { pages_before: self.inner.store.space().pages()?, ..VacuumReport::default() };
         self.move_roots(&mut report)?;
         let mut transaction = self.begin(Isolation::ReadCommitted)?;
-        transaction.lock_schema()?;
+        transaction.lock_schema_afresh()?;
         let cleaning = self.inner.clean_alone()?;
         let roots = all_roots(&transaction);
         let target = self.inner.gather_free(&roots)?;
@@ -65,7 +65,7 @@ impl Database {
     /// Removes ghosts, and moves the roots of trees to the front, which the catalog has to learn of.
     fn move_roots(&self, report: &mut VacuumReport) -> Result<()> {
         let mut transaction = self.begin(Isolation::ReadCommitted)?;
-        transaction.lock_schema()?;
+        transaction.lock_schema_afresh()?;
         let cleaning = self.inner.clean_alone()?;
         let roots = all_roots(&transaction);
         for &root in &roots {

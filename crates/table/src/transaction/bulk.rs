@@ -77,7 +77,13 @@ impl Transaction {
         if !is_empty(self)? || !table.def().foreign_keys.is_empty() {
             return Ok(BulkLoad { into: Into::Grow(Arc::clone(table)), rows: 0 });
         }
-        self.lock_schema()?;
+        match self.lock_schema() {
+            // Another one has asked, and waits for this one: its rows can go in one by one.
+            Err(Error::Deadlock { .. }) => {
+                return Ok(BulkLoad { into: Into::Grow(Arc::clone(table)), rows: 0 });
+            }
+            locked => locked?,
+        }
         let now = self.view.catalog().table_by_id(table.id()).cloned();
         let Some(now) = now.filter(|now| now.tree.root() == table.tree.root()) else {
             return Err(Error::NotFound { what: "relation", name: table.def().name.clone() });

@@ -59,7 +59,7 @@ impl Transaction {
     /// Gives a table another definition. For each new column, `columns` says which of the old ones it was, and `fill` has the value for those that were none.
     /// Rows are written anew only when their columns, their types or the primary key change.
     ///
-    /// Errors: those of rows that do not fit ([`Transaction::insert`]); as [`Transaction::create_table`].
+    /// Errors: those of rows that do not fit ([`Transaction::insert`]); [`Error::StaleTable`] when it is defined otherwise by now; as [`Transaction::create_table`].
     pub fn alter_table(
         &mut self,
         table: &Arc<Table>,
@@ -68,7 +68,7 @@ impl Transaction {
         fill: &[Value<'_>],
     ) -> Result<Arc<Table>> {
         self.lock_schema()?;
-        let table = self.now(table)?;
+        let table = self.as_given(table)?;
         let old = table.def();
         if (&old.schema, &old.name) != (&def.schema, &def.name) {
             self.check_name(&def.schema, &def.name)?;
@@ -113,10 +113,10 @@ impl Transaction {
         self.now(&new)
     }
 
-    /// Adds an index, and puts the rows into it that there are. Errors: [`Error::UniqueViolation`]; as [`Transaction::create_table`].
+    /// Adds an index, and puts the rows into it that there are. Errors: [`Error::UniqueViolation`]; [`Error::StaleTable`] as [`Transaction::alter_table`]; as [`Transaction::create_table`].
     pub fn create_index(&mut self, table: &Arc<Table>, index: IndexDef) -> Result<Arc<Table>> {
         self.lock_schema()?;
-        let table = self.now(table)?;
+        let table = self.as_given(table)?;
         self.check_name(&table.def().schema, &index.name)?;
         let mut def = table.def().clone();
         def.indexes.push(index);
@@ -132,7 +132,7 @@ impl Transaction {
     fn fill_index(&mut self, old: &Arc<Table>, new: &Arc<Table>, at: usize) -> Result<()> {
         let Some(index) = new.indexes.get(at) else { return Ok(()) };
         let mut entries = Sorter::new(self.view.db.scratch(1));
-        let mut scan = self.view_of_now()?.scan(old, None, EVERYTHING, Direction::Forward)?;
+        let mut scan = self.rows_of_now()?.scan(old, None, EVERYTHING, Direction::Forward)?;
         while let Some(row) = scan.next()? {
             let (mut key, mut value) = (Vec::new(), Vec::new());
             if !new.encode_entry(index, &row, &mut key, &mut value) {
@@ -155,10 +155,10 @@ impl Transaction {
         })
     }
 
-    /// Removes an index, by its place. Errors: [`Error::InUse`] when a foreign key of another table needs it; as [`Transaction::create_table`].
+    /// Removes an index, by its place. Errors: [`Error::InUse`] when a foreign key of another table needs it; [`Error::StaleTable`] as [`Transaction::alter_table`]; as [`Transaction::create_table`].
     pub fn drop_index(&mut self, table: &Arc<Table>, index: usize) -> Result<Arc<Table>> {
         self.lock_schema()?;
-        let table = self.now(table)?;
+        let table = self.as_given(table)?;
         let mut def = table.def().clone();
         let mut trees = table.trees();
         if index >= def.indexes.len() {
@@ -235,10 +235,10 @@ impl Transaction {
         self.set(catalog, Vec::new(), vec![key])
     }
 
-    /// Keeps what somebody found out about a table's contents. Errors: as [`Transaction::create_table`].
+    /// Keeps what somebody found out about a table's contents. Errors: [`Error::StaleTable`] as [`Transaction::alter_table`]; as [`Transaction::create_table`].
     pub fn set_statistics(&mut self, table: &Arc<Table>, statistics: TableStatistics) -> Result<()> {
         self.lock_schema()?;
-        let table = self.now(table)?;
+        let table = self.as_given(table)?;
         let new = Table::new(table.id(), table.def().clone(), &table.trees(), Arc::clone(&table.counters));
         let mut new = new.ok_or_else(|| self.view.db.damaged_record(ROOT))?;
         new.statistics = Some(Arc::new(statistics));
@@ -252,6 +252,16 @@ impl Transaction {
     fn now(&self, table: &Arc<Table>) -> Result<Arc<Table>> {
         let now = self.view.catalog().table_by_id(table.id()).cloned();
         now.ok_or_else(|| Error::NotFound { what: "relation", name: table.def().name.clone() })
+    }
+
+    /// A table as it is now, where it is defined as the caller believes: what is to become of it says so by the places of columns and indexes.
+    fn as_given(&self, table: &Arc<Table>) -> Result<Arc<Table>> {
+        let now = self.now(table)?;
+        if now.def() == table.def() {
+            Ok(now)
+        } else {
+            Err(Error::StaleTable { table: table.def().name.clone() })
+        }
     }
 
     fn check_name(&self, schema: &str, name: &str) -> Result<()> {
@@ -323,7 +333,7 @@ impl Transaction {
         fill: &[Value<'_>],
     ) -> Result<()> {
         let mut build = super::bulk::Build::new(self, to);
-        let mut scan = self.view_of_now()?.scan(from, None, EVERYTHING, Direction::Forward)?;
+        let mut scan = self.rows_of_now()?.scan(from, None, EVERYTHING, Direction::Forward)?;
         let mut rows = 0;
         while let Some(row) = scan.next()? {
             let value = |(at, from): (usize, &Option<usize>)| match from {

@@ -410,6 +410,16 @@ impl Transaction {
         Ok(View { snapshot: self.snapshot_of_now()?, ..self.view.clone() })
     }
 
+    /// What is committed now, and what this transaction has done, at every level of isolation: for who changes a table and looks at all of its rows. What is read so is
+    /// not held against a serializable transaction.
+    pub fn rows_of_now(&mut self) -> Result<View> {
+        let view = View { reads: None, ..self.view_of_now()? };
+        // It waits for no snapshot of its own.
+        self.own_snapshots.retain(|snapshot| snapshot.strong_count() > 0);
+        self.own_snapshots.push(Arc::downgrade(&view.snapshot));
+        Ok(view)
+    }
+
     /// Sees all whose claims this transaction has got because they have ended.
     fn snapshot_of_now(&self) -> Result<Arc<Snapshot>> {
         // ORDER: whoever lets others see a commit lets go of its claims a moment before.

@@ -1,15 +1,12 @@
-//! Waiting for others: for rows that they have, and for the schema.
+//! Waiting for others: for rows that they have.
 
-use std::time::Duration;
-
+use cairn_vfs::sync::Arc;
 use cairn_vfs::sync::atomic::Ordering;
-use cairn_vfs::sync::{Arc, PoisonError, lock};
 
 use super::{LOOK, Transaction};
 use crate::catalog::{GHOST, Table};
-use crate::database::{Inner, Isolation};
-use crate::hook;
-use crate::mvcc::{Canceller, Claim, Mode, State, Waits};
+use crate::database::Isolation;
+use crate::mvcc::{Claim, Mode, State};
 use crate::storage::Tree;
 use crate::view::RowBuf;
 use crate::{Error, Result};
@@ -147,132 +144,9 @@ impl Transaction {
             None => Ok(None),
         }
     }
-
-    /// Keeps everybody else out until the end, and waits for those who are in. Errors: as [`Transaction::lock`] and [`Transaction::end_changes`].
-    pub(crate) fn lock_schema(&mut self) -> Result<()> {
-        // What was noted is about tables as they are before.
-        self.settle()?;
-        if self.has_schema_lock {
-            return Ok(());
-        }
-        let state = self.known();
-        let db = Arc::clone(&self.view.db);
-        loop {
-            let other = {
-                let mut holder = lock(&db.schema.holder);
-                match holder.as_ref() {
-                    Some(other) => Arc::clone(other),
-                    None => {
-                        *holder = Some(Arc::clone(&state));
-                        db.schema.holder_id.store(state.id, Ordering::SeqCst);
-                        break;
-                    }
-                }
-            };
-            self.wait_for(&state, &[other])?;
-        }
-        self.has_schema_lock = true;
-        let waited = self.wait_for_everybody(&state);
-        if waited.is_err() {
-            self.leave_schema();
-        }
-        waited?;
-        if self.isolation == Isolation::ReadCommitted {
-            // What those have committed who were waited for; and nothing of what they have left to be given back is kept for this one's sake.
-            self.look_again()?;
-        }
-        // What others have made of it before.
-        if self.catalogs.is_empty() {
-            self.use_catalog(db.catalog());
-        }
-        Ok(())
-    }
-
-    fn wait_for_everybody(&self, state: &Arc<State>) -> Result<()> {
-        if self.is_alone() {
-            return Ok(());
-        }
-        let circle = |_| Error::Deadlock {
-            detail: "a change of the schema waits for transactions that wait for its own changes".to_owned(),
-        };
-        self.view.db.waits.begin(state.id, &[Waits::EVERYBODY]).map_err(circle)?;
-        let clock = &self.view.db.options.clock;
-        let end = self.lock_timeout.map(|time| clock.now() + time);
-        let waited = loop {
-            hook::at("waits for everybody");
-            if self.is_alone() {
-                break Ok(());
-            }
-            if self.view.canceller.is_cancelled() {
-                break Err(Error::Cancelled);
-            }
-            if end.is_some_and(|end| clock.now() >= end) {
-                break Err(Error::LockTimeout);
-            }
-            let holder = lock(&self.view.db.schema.holder);
-            let _ = self
-                .view
-                .db
-                .schema
-                .changed
-                .wait_timeout(holder, LOOK)
-                .unwrap_or_else(PoisonError::into_inner);
-        };
-        self.view.db.waits.end(state.id);
-        waited
-    }
-
-    /// Whether all snapshots are its own.
-    fn is_alone(&self) -> bool {
-        // ORDER: first all of them, and then its own, which only become fewer here. A view that goes meanwhile may then be missing among its own, and is waited for once more; the other way round a
-        // stranger's snapshot would pass for it.
-        let all = self.view.db.slots.snapshots();
-        all <= self.own_snapshots()
-    }
-
-    /// How many snapshots its own views hold: scans of earlier statements may still have theirs.
-    fn own_snapshots(&self) -> usize {
-        self.own_snapshots.iter().filter(|snapshot| snapshot.strong_count() > 0).count() + 1
-    }
-
-    pub(super) fn leave_schema(&mut self) {
-        if !std::mem::take(&mut self.has_schema_lock) {
-            return;
-        }
-        let mut holder = lock(&self.view.db.schema.holder);
-        *holder = None;
-        self.view.db.schema.holder_id.store(0, Ordering::SeqCst);
-        drop(holder);
-        self.view.db.schema.changed.notify_all();
-    }
 }
 
 pub(super) fn deadlock(circle: Vec<u64>) -> Error {
     let circle: Vec<String> = circle.iter().map(u64::to_string).collect();
     Error::Deadlock { detail: format!("transactions wait in a circle: {}", circle.join(" -> ")) }
-}
-
-impl Inner {
-    /// Waits while somebody changes the schema. Who begins has nothing that anybody could wait for, so there is no circle; unless its thread has another transaction
-    /// open, of which nobody knows that it waits here. Then the canceller and the timeout end it.
-    pub(super) fn wait_for_schema(
-        &self,
-        canceller: &Canceller,
-        lock_timeout: Option<Duration>,
-    ) -> Result<()> {
-        let clock = &self.options.clock;
-        let end = lock_timeout.map(|time| clock.now() + time);
-        let mut holder = lock(&self.schema.holder);
-        while holder.is_some() {
-            self.check()?;
-            if canceller.is_cancelled() {
-                return Err(Error::Cancelled);
-            }
-            if end.is_some_and(|end| clock.now() >= end) {
-                return Err(Error::LockTimeout);
-            }
-            holder = self.schema.changed.wait_timeout(holder, LOOK).unwrap_or_else(PoisonError::into_inner).0;
-        }
-        Ok(())
-    }
 }

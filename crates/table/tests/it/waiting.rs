@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use cairn_table::row::{Type, Value};
 use cairn_table::schema::ForeignKeyDef;
-use cairn_table::{Canceller, Durability, Error, Isolation, Result, Table, Transaction};
+use cairn_table::{Canceller, Durability, Error, Isolation, Result, Table, TableStatistics, Transaction};
 
 use crate::watch::Watch;
-use crate::{Fixture, all, def, key, set};
+use crate::{Fixture, all, column, def, index, key, set};
 
 /// Goal: a vacuum that has waited for a transaction frees the pages that this one has left to be freed once, not twice. Method: a transaction that gives a long row
 /// another text ends while a vacuum waits for it.
@@ -61,6 +61,128 @@ fn the_schema_lock_sees_everything() {
     });
     writer.commit(Durability::Buffered).unwrap();
     assert_eq!(seen.join().unwrap(), ["1,10", "2,20"]);
+}
+
+/// Goal: two that want the schema and have nothing yet do not wait for each other, and the second one works on what the first has left; at each level of isolation. Method: both have begun before either asks.
+#[test]
+fn two_that_want_the_schema() {
+    for isolation in [Isolation::ReadCommitted, Isolation::Snapshot, Isolation::Serializable] {
+        let (fixture, watch) = Watch::fixture();
+        fixture.pairs(&[(1, 10)]);
+        let mut first = fixture.db.begin(isolation).unwrap();
+        let mut second = fixture.db.begin(isolation).unwrap();
+        let asks = watch.start(move || {
+            first.lock_schema_afresh()?;
+            let table = add_column(&mut first, "x");
+            first.insert(&table, &[Value::Int(2), Value::Int(20), Value::Null])?;
+            first.commit(Durability::Buffered)
+        });
+        second.lock_schema_afresh().unwrap();
+        let table = add_column(&mut second, "y");
+        assert_eq!(all(&second, &table, None), ["1,10,null,null", "2,20,null,null"], "{isolation:?}");
+        second.commit(Durability::Buffered).unwrap();
+        asks.join().unwrap().unwrap();
+    }
+}
+
+/// Goal: whoever has read or changed anything, and asks for the schema, goes before one that has nothing yet, which waits for it; two that have both are a circle, which leaves the one that is told of it as it was.
+#[test]
+fn who_has_something_goes_first() {
+    let (fixture, watch) = Watch::fixture();
+    let table = fixture.pairs(&[(1, 10)]);
+    let mut first = fixture.begin();
+    first.insert(&table, &[Value::Int(2), Value::Int(20)]).unwrap();
+    let db = fixture.db.clone();
+    let later = watch.start(move || {
+        let mut later = db.begin(Isolation::ReadCommitted).unwrap();
+        later.lock_schema_afresh()?;
+        let columns = find(&later).def().columns.len();
+        later.commit(Durability::Buffered).map(|()| columns)
+    });
+    add_column(&mut first, "x");
+    first.commit(Durability::Buffered).unwrap();
+    assert_eq!(later.join().unwrap().unwrap(), 3);
+
+    let empty =
+        fixture.run(|transaction| transaction.create_table(def("u", &[("id", Type::Int)], &[0])).unwrap());
+    let (mut one, mut other) = (fixture.begin(), fixture.begin());
+    let table = find(&one);
+    for (transaction, id) in [(&mut one, 3), (&mut other, 4)] {
+        transaction.insert(&table, &[Value::Int(id), Value::Null, Value::Null]).unwrap();
+    }
+    let asks = watch.start(move || {
+        other.lock_schema_afresh()?;
+        other.commit(Durability::Buffered)
+    });
+    let told = one.lock_schema();
+    assert!(matches!(told, Err(Error::Deadlock { .. })), "{told:?}");
+    // Rows go in without the schema.
+    let mut rows = one.bulk_load(&empty).unwrap();
+    rows.push(&mut one, &[Value::Int(1)]).unwrap();
+    rows.finish(&mut one).unwrap();
+    one.commit(Durability::Buffered).unwrap();
+    asks.join().unwrap().unwrap();
+    let seen = fixture.begin();
+    assert_eq!([&table, &empty].map(|table| all(&seen, table, None).len()), [4, 1]);
+}
+
+/// Goal: a time limit, or somebody, ends the waiting of one that has let go of what it saw, and others are kept waiting by it no longer.
+#[test]
+fn who_gives_up_the_schema() {
+    let fixture = Fixture::new();
+    let table = fixture.pairs(&[(1, 10)]);
+    let mut reader = fixture.begin();
+    for cancels in [false, true] {
+        let canceller = Canceller::new();
+        let mut asks = fixture
+            .db
+            .begin_with(Isolation::Snapshot, &canceller, Some(Duration::from_millis(1)).filter(|_| !cancels))
+            .unwrap();
+        if cancels {
+            canceller.cancel();
+        }
+        let refused = asks.lock_schema_afresh();
+        assert!(matches!(refused, Err(Error::LockTimeout | Error::Cancelled)), "{refused:?}");
+        // Nobody who begins waits for it.
+        fixture.begin().rollback().unwrap();
+        asks.rollback().unwrap();
+    }
+    reader.insert(&table, &[Value::Int(2), Value::Int(20)]).unwrap();
+    reader.commit(Durability::Buffered).unwrap();
+    assert_eq!(fixture.db.stats().snapshots, 0);
+}
+
+/// Goal: a change that was made up for another definition of its table is refused, and loses nothing. Method: each change that says places of columns or indexes, with a table from before another one's.
+#[test]
+fn changes_of_a_table_as_it_was() {
+    let fixture = Fixture::new();
+    let old = fixture.pairs(&[(1, 10)]);
+    fixture.run(|transaction| add_column(transaction, "x"));
+    let mut transaction = fixture.begin();
+    let statistics = TableStatistics { rows: 1, columns: Vec::new() };
+    for refused in [
+        transaction.alter_table(&old, old.def().clone(), &[Some(0), Some(1)], &[]).map(|_| ()),
+        transaction.create_index(&old, index("t_v", &[1], false)).map(|_| ()),
+        transaction.drop_index(&old, 0).map(|_| ()),
+        transaction.set_statistics(&old, statistics),
+    ] {
+        assert!(matches!(&refused, Err(Error::StaleTable { table }) if table == "t"), "{refused:?}");
+    }
+    assert_eq!(find(&transaction).def().columns.len(), 3);
+}
+
+fn find(transaction: &Transaction) -> Arc<Table> {
+    Arc::clone(transaction.view().catalog().table("public", "t").unwrap())
+}
+
+/// Gives a table one column more.
+fn add_column(transaction: &mut Transaction, name: &str) -> Arc<Table> {
+    let table = find(transaction);
+    let mut def = table.def().clone();
+    let old = def.columns.len();
+    def.columns.push(column(name, Type::Int));
+    let columns: Vec<Option<usize>> = (0..old).map(Some).chain([None]).collect();
+    transaction.alter_table(&table, def, &columns, &vec![Value::Null; old + 1]).unwrap()
 }
 
 /// Goal: whoever waits to begin, because somebody changes the schema, can be cancelled.
