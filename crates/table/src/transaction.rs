@@ -295,7 +295,7 @@ impl Transaction {
     /// after the database has been opened again then. What fails behind the commit, of giving space and log back, is told by the next
     /// [`Database::checkpoint`](crate::Database::checkpoint).
     pub fn commit(mut self, durability: Durability) -> Result<()> {
-        if self.commit_here(durability)? {
+        if self.commit_here(durability, &mut || {})? {
             let db = Arc::clone(&self.view.db);
             drop(self);
             db.tidy_up(CLEAN);
@@ -303,12 +303,12 @@ impl Transaction {
         Ok(())
     }
 
-    /// Commits; false where there was nothing to commit. Its snapshot is still there.
-    fn commit_here(&mut self, durability: Durability) -> Result<bool> {
-        self.end_changes()?;
+    /// Commits; false where there was nothing to commit. Its snapshot is still there. Where it is to be undone instead, `undoes` is called first.
+    fn commit_here(&mut self, durability: Durability, undoes: &mut dyn FnMut()) -> Result<bool> {
+        self.end_changes().inspect_err(|_| undoes())?;
         self.is_over = true;
         let Some(state) = self.state.clone() else { return Ok(false) };
-        let lsn = match self.put_in_line(&state)? {
+        let lsn = match self.put_in_line(&state, undoes)? {
             Some(lsn) => lsn,
             None => {
                 self.view.db.counts.conflicts.fetch_add(1, Ordering::Relaxed);
@@ -337,7 +337,11 @@ impl Transaction {
     }
 
     /// Appends the commit's record. `None` when it may not commit; then it was undone.
-    fn put_in_line(&mut self, state: &Arc<State>) -> Result<Option<cairn_pool::Lsn>> {
+    fn put_in_line(
+        &mut self,
+        state: &Arc<State>,
+        undoes: &mut dyn FnMut(),
+    ) -> Result<Option<cairn_pool::Lsn>> {
         let (db, reads) = (Arc::clone(&self.view.db), self.view.reads.clone());
         let mut guard = reads.as_ref().map(|reads| lock(reads));
         if let Some(reads) = &mut guard {
@@ -356,6 +360,7 @@ impl Transaction {
         match line {
             Ok(Some(lsn)) => Ok(Some(lsn)),
             Ok(None) => {
+                undoes();
                 self.abort()?;
                 Ok(None)
             }

@@ -276,8 +276,11 @@ impl Session {
             self.rollback()?;
             return Err(error);
         }
-        let result =
-            open.transaction.commit_sparing(self.context.settings.durability).map(|spare| self.spare = spare);
+        let (shared, sequences) = (&self.shared, &self.context.sequences);
+        // ORDER: before their rows are anybody's, as in a rollback.
+        let undoes = || sequences.end(shared, false);
+        let result = open.transaction.commit_sparing(self.context.settings.durability, undoes);
+        let result = result.map(|spare| self.spare = spare);
         self.cursors.end(result.is_ok());
         self.keep_settings(open.settings, result.is_ok());
         if open.has_defined && result.is_err() {

@@ -18,11 +18,16 @@ use crate::mvcc::{Canceller, Snapshot};
 pub struct Spare(Box<Transaction>);
 
 impl Transaction {
-    /// As [`Transaction::commit`], and gives what the next transaction can be made of; `None` where views of this one are still in use.
+    /// As [`Transaction::commit`], and gives what the next transaction can be made of; `None` where views of this one are still in use. Where it cannot commit and is undone, `undoes` is called before
+    /// others get what it has.
     ///
     /// Errors: as [`Transaction::commit`].
-    pub fn commit_sparing(mut self: Box<Self>, durability: Durability) -> Result<Option<Spare>> {
-        let has_committed = self.commit_here(durability)?;
+    pub fn commit_sparing(
+        mut self: Box<Self>,
+        durability: Durability,
+        mut undoes: impl FnMut(),
+    ) -> Result<Option<Spare>> {
+        let has_committed = self.commit_here(durability, &mut undoes)?;
         self.spare(has_committed)
     }
 

@@ -1,6 +1,7 @@
 //! Transactions that are made of what others have left.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use cairn_table::row::{Type, Value};
 use cairn_table::{Canceller, Durability, Error, Isolation, Spare, Transaction};
@@ -18,7 +19,7 @@ fn spare(fixture: &Fixture) -> Spare {
     let transaction = begin(fixture, None, Isolation::Snapshot);
     let table = Arc::clone(transaction.view().catalog().table("public", "t").unwrap());
     assert_eq!(get(&transaction, &table, 1), Some(10));
-    transaction.commit_sparing(DURABILITY).unwrap().unwrap()
+    transaction.commit_sparing(DURABILITY, || {}).unwrap().unwrap()
 }
 
 /// Goal: what a transaction has left holds nobody back, and the next one sees what is committed by then, rows and tables.
@@ -53,7 +54,7 @@ fn nothing_is_left() {
     first.insert(&table, &[Value::Int(2), Value::Int(20)]).unwrap();
     let savepoint = first.savepoint();
     assert!(set(&mut first, &table, 1, 11).unwrap());
-    let spare = first.commit_sparing(DURABILITY).unwrap();
+    let spare = first.commit_sparing(DURABILITY, || {}).unwrap();
 
     let mut second = begin(&fixture, spare, Isolation::Snapshot);
     assert!(!second.has_written());
@@ -85,7 +86,7 @@ fn views_in_use() {
     let table = fixture.pairs(&[(1, 10)]);
     let first = begin(&fixture, None, Isolation::ReadCommitted);
     let view = first.view().clone();
-    assert!(first.commit_sparing(DURABILITY).unwrap().is_none());
+    assert!(first.commit_sparing(DURABILITY, || {}).unwrap().is_none());
     fixture.run(|transaction| assert!(set(transaction, &table, 1, 11).unwrap()));
     let mut row = cairn_table::RowBuf::default();
     assert!(view.get(&table, &key(&table, 1), &mut row).unwrap());
@@ -101,16 +102,16 @@ fn reads_are_its_own() {
     let table = fixture.pairs(&[(1, 10), (2, 20)]);
     let first = begin(&fixture, None, Isolation::Serializable);
     assert_eq!(get(&first, &table, 1), Some(10));
-    let spare = first.commit_sparing(DURABILITY).unwrap();
+    let spare = first.commit_sparing(DURABILITY, || {}).unwrap();
     let mut second = begin(&fixture, spare, Isolation::Serializable);
     fixture.run(|transaction| assert!(set(transaction, &table, 1, 11).unwrap()));
     assert!(set(&mut second, &table, 2, 21).unwrap());
-    let spare = second.commit_sparing(DURABILITY).unwrap();
+    let spare = second.commit_sparing(DURABILITY, || {}).unwrap();
     let mut third = begin(&fixture, spare, Isolation::Serializable);
     assert_eq!(get(&third, &table, 1), Some(11));
     fixture.run(|transaction| assert!(set(transaction, &table, 1, 12).unwrap()));
     assert!(set(&mut third, &table, 2, 22).unwrap());
-    let ended = third.commit_sparing(DURABILITY);
+    let ended = third.commit_sparing(DURABILITY, || {});
     assert!(matches!(ended, Err(Error::SerializationFailure { .. })), "{ended:?}");
     assert_eq!(all(&fixture.begin(), &table, None), ["1,12", "2,21"]);
 }
@@ -123,12 +124,12 @@ fn another_canceller_and_database() {
     let there = other.pairs(&[(1, 70)]);
     let (first, second) = (Canceller::new(), Canceller::new());
     let begun = fixture.db.begin_from(None, Isolation::Snapshot, &first, None).unwrap();
-    let spare = begun.commit_sparing(DURABILITY).unwrap();
+    let spare = begun.commit_sparing(DURABILITY, || {}).unwrap();
     first.cancel();
     let begun = fixture.db.begin_from(spare, Isolation::Snapshot, &second, None).unwrap();
     assert!(!begun.canceller().is_cancelled());
     assert_eq!(get(&begun, &table, 1), Some(10));
-    let spare = begun.commit_sparing(DURABILITY).unwrap();
+    let spare = begun.commit_sparing(DURABILITY, || {}).unwrap();
     let begun = begin(&other, spare, Isolation::Snapshot);
     assert_eq!(get(&begun, &there, 1), Some(70));
     assert_eq!(fixture.db.stats().snapshots, 0);
@@ -151,4 +152,25 @@ fn abandoned_with_views() {
     let next = begin(&fixture, spare, Isolation::ReadCommitted);
     assert_eq!(get(&next, &table, 1), Some(10));
     assert_eq!(fixture.db.stats().snapshots, 1);
+}
+
+/// Goal: who has the schema and cannot commit takes back what it has made outside of the tables before others begin. Method: a serializable transaction that has read what another one has changed, and a
+/// stranger that would begin at that moment.
+#[test]
+fn who_cannot_commit_is_alone_when_it_hears() {
+    let fixture = Fixture::new();
+    let table = fixture.pairs(&[(1, 10)]);
+    let mut transaction = begin(&fixture, None, Isolation::Serializable);
+    assert_eq!(get(&transaction, &table, 1), Some(10));
+    fixture.run(|other| assert!(set(other, &table, 1, 11).unwrap()));
+    transaction.create_schema("s").unwrap();
+    let mut heard = Vec::new();
+    let refused = transaction.commit_sparing(DURABILITY, || {
+        let limit = Some(Duration::from_millis(1));
+        let begun = fixture.db.begin_with(Isolation::Snapshot, &Canceller::new(), limit);
+        heard.push(matches!(begun, Err(Error::LockTimeout)));
+    });
+    assert!(matches!(refused, Err(Error::SerializationFailure { .. })), "{refused:?}");
+    assert_eq!(heard, [true]);
+    fixture.begin().rollback().unwrap();
 }
