@@ -191,7 +191,8 @@ impl Inner {
     }
 }
 
-fn undefined(name: &str) -> Error {
+/// What is said of a name that no sequence has.
+pub(crate) fn undefined(name: &str) -> Error {
     Error::new(UNDEFINED_TABLE, format!("relation \"{name}\" does not exist"))
 }
 
@@ -506,6 +507,14 @@ pub(crate) fn all(view: &View) -> Result<Vec<(Name, Sequence)>> {
         }
     }
     Ok(all)
+}
+
+/// The sequence of this name, where a view sees one.
+pub(crate) fn find(view: &View, name: &Name) -> Result<Option<Sequence>> {
+    let Some(table) = view.catalog().table(HIDDEN, TABLE) else { return Ok(None) };
+    let mut row = RowBuf::default();
+    let found = view.get(table, &key_of(table, name), &mut row)?;
+    Ok(found.then(|| of_row(&row.row(table))))
 }
 
 /// As [`all`], with what they give next as it is now: the rows are ahead of that.

@@ -1,5 +1,6 @@
 //! ALTER TABLE.
 
+use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
 use cairn_table::Table;
@@ -11,7 +12,7 @@ use datafusion::sql::sqlparser::ast::{
     visit_expressions_mut,
 };
 
-use super::constraints::{Constraints, column_of};
+use super::constraints::column_of;
 use super::dependents::Relation;
 use super::identity::check_identity;
 use crate::datum::{Datum, DatumRef};
@@ -29,15 +30,14 @@ use crate::syntax::{IdentityChange, column_type, expression, ident, qualified};
 
 impl Session {
     pub(super) fn alter_table(&mut self, alter: &ast::AlterTable) -> Result<CommandTag> {
-        let table = match self.table_named(&alter.name) {
-            Ok(table) => table,
+        let found = self.look_up(|session| match session.table_named(&alter.name) {
             Err(error) if alter.if_exists && error.sqlstate() == crate::sqlstate::UNDEFINED_TABLE => {
-                self.notice("00000", format!("{error}, skipping"));
-                return Ok(CommandTag::new("ALTER TABLE"));
+                session.notice("00000", format!("{error}, skipping"));
+                Ok(None)
             }
-            Err(error) => return Err(error),
-        };
-        let mut table = table;
+            found => found.map(Some),
+        })?;
+        let Some(mut table) = found else { return Ok(CommandTag::new("ALTER TABLE")) };
         for operation in &alter.operations {
             table = self.alter(&table, operation)?;
         }
@@ -111,19 +111,10 @@ impl Session {
             }
             return Err(Error::new(DUPLICATE_COLUMN, what));
         }
-        let mut def = table.def().clone();
         let mut sequences = Vec::new();
-        let catalog = Arc::clone(self.transaction()?.view().catalog());
-        let search_path = self.context.settings.search_path.clone();
-        let there = self.sequence_names()?;
-        let mut constraints = Constraints {
-            catalog: &catalog,
-            search_path: &search_path,
-            def: &mut def,
-            sequences: &there,
-            id: Some(table.id()),
-        };
-        constraints.add_column(column, &mut sequences)?;
+        let (def, ()) = self.with_more(table.def().clone(), Some(table.id()), |constraints| {
+            constraints.add_column(column, &mut sequences)
+        })?;
         self.make_sequences(sequences)?;
         let Some(added) = def.columns.last() else { return Ok(Arc::clone(table)) };
         let node = default_of(added)?;
@@ -176,14 +167,12 @@ impl Session {
             return Err(Error::unsupported("a table without columns"));
         }
         let catalog = Arc::clone(self.transaction()?.view().catalog());
-        for (child, at) in catalog.references_to(table.id()) {
+        let mut children = BTreeSet::new();
+        for (child, at) in catalog.references_to(table.id()).filter(|(child, _)| child.id() != table.id()) {
             let Some(key) = child.def().foreign_keys.get(at).filter(|key| key.references.contains(&gone))
             else {
                 continue;
             };
-            if child.id() == table.id() {
-                continue;
-            }
             if !cascade {
                 let what = format!(
                     "cannot drop column {name} of table {} because other objects depend on it",
@@ -192,9 +181,12 @@ impl Session {
                 let detail = format!("constraint {} on table {} depends on it", key.name, child.def().name);
                 return Err(Error::new(DEPENDENT_OBJECTS_STILL_EXIST, what).with_detail(detail));
             }
+            children.insert(child.id());
+        }
+        // All keys of one of them at once: it is another table after that.
+        for child in children.into_iter().filter_map(|id| catalog.table_by_id(id)) {
             let mut def = child.def().clone();
-            let key = key.name.clone();
-            def.foreign_keys.retain(|other| other.name != key);
+            def.foreign_keys.retain(|key| key.table != table.id() || !key.references.contains(&gone));
             self.redefine(child, def)?;
         }
         let def = without_column(table.def(), gone)?;
@@ -338,17 +330,8 @@ impl Session {
     }
 
     fn add_constraint(&mut self, table: &Arc<Table>, constraint: &TableConstraint) -> Result<Arc<Table>> {
-        let mut def = table.def().clone();
-        let catalog = Arc::clone(self.transaction()?.view().catalog());
-        let search_path = self.context.settings.search_path.clone();
-        let mut constraints = Constraints {
-            catalog: &catalog,
-            search_path: &search_path,
-            def: &mut def,
-            sequences: &[],
-            id: Some(table.id()),
-        };
-        constraints.add(constraint)?;
+        let (def, ()) =
+            self.with_more(table.def().clone(), Some(table.id()), |constraints| constraints.add(constraint))?;
         let new = self.redefine(table, def)?;
         match constraint {
             TableConstraint::Check(_) => self.check_rows(&new)?,
@@ -386,7 +369,7 @@ impl Session {
 
     pub(super) fn has_rows(&mut self, table: &Arc<Table>) -> Result<bool> {
         use std::ops::Bound::Unbounded;
-        let view = self.transaction()?.view().clone();
+        let view = self.transaction()?.rows_of_now()?;
         let mut scan = view.scan(table, None, (Unbounded, Unbounded), cairn_table::Direction::Forward)?;
         Ok(scan.advance()?)
     }
@@ -395,11 +378,10 @@ impl Session {
     fn check_rows(&mut self, table: &Arc<Table>) -> Result<()> {
         use std::ops::Bound::Unbounded;
         let checks = Checks::new(table.def())?;
-        let (transaction, context) = self.parts()?;
-        let mut scan =
-            transaction.view().scan(table, None, (Unbounded, Unbounded), cairn_table::Direction::Forward)?;
+        let view = self.transaction()?.rows_of_now()?;
+        let mut scan = view.scan(table, None, (Unbounded, Unbounded), cairn_table::Direction::Forward)?;
         while let Some(row) = scan.next()? {
-            checks.hold(table, &Env::new(Cells::Row(row), &[], context)).map_err(|error| {
+            checks.hold(table, &Env::new(Cells::Row(row), &[], &self.context)).map_err(|error| {
                 let Some(name) = &error.subject().constraint else { return error };
                 let what = format!(
                     "check constraint \"{name}\" of relation \"{}\" is violated by some row",
@@ -414,8 +396,7 @@ impl Session {
     /// Sees that what the rows that are there refer to is there.
     fn check_references(&mut self, table: &Arc<Table>, at: usize) -> Result<()> {
         use std::ops::Bound::{Excluded, Included, Unbounded};
-        let transaction = self.transaction()?;
-        let view = transaction.view().clone();
+        let view = self.transaction()?.rows_of_now()?;
         let Some(key) = table.def().foreign_keys.get(at) else { return Ok(()) };
         let Some(parent) = view.catalog().table_by_id(key.table).cloned() else { return Ok(()) };
         // Columns that refer, in the order of the key that they refer to, and what types they have there.

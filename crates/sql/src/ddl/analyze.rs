@@ -118,12 +118,30 @@ impl Session {
             tables.push(self.table_named(name)?);
         }
         let mut seen = HashSet::new();
-        for table in tables.into_iter().filter(|table| seen.insert(table.id())) {
-            let transaction = self.transaction()?;
-            let statistics = look_at(transaction.view(), &table)?;
-            transaction.set_statistics(&table, statistics)?;
+        tables.retain(|table| seen.insert(table.id()));
+        // Others go on while rows are looked at.
+        let view = self.transaction()?.rows_of_now()?;
+        let found = tables.iter().map(|table| look_at(&view, table)).collect::<Result<Vec<_>>>()?;
+        drop(view);
+        self.lock_schema()?;
+        for (table, statistics) in tables.into_iter().zip(found) {
+            self.keep_statistics(&table, statistics)?;
         }
         Ok(())
+    }
+
+    /// Keeps what a table's rows have shown, where it is still the table that was looked at.
+    fn keep_statistics(&mut self, table: &Arc<Table>, mut statistics: TableStatistics) -> Result<()> {
+        let Some(now) = self.transaction()?.view().catalog().table_by_id(table.id()).cloned() else {
+            let name = &table.def().name;
+            self.warn("01000", format!("skipping analyze of \"{name}\" --- relation no longer exists"));
+            return Ok(());
+        };
+        if now.def().columns != table.def().columns {
+            let view = self.transaction()?.rows_of_now()?;
+            statistics = look_at(&view, &now)?;
+        }
+        Ok(self.transaction()?.set_statistics(&now, statistics)?)
     }
 
     /// Gives back space that nothing is in.

@@ -11,7 +11,8 @@ use datafusion::sql::sqlparser::ast::{
 use super::{free_name, has_constraint};
 use crate::direct::table_of;
 use crate::error::{Error, Result};
-use crate::sequence::Name;
+use crate::sequence::{Name, all as all_sequences};
+use crate::session::Session;
 use crate::sqlstate::{
     DATATYPE_MISMATCH, DUPLICATE_OBJECT, INVALID_FOREIGN_KEY, INVALID_TABLE_DEFINITION, UNDEFINED_COLUMN,
     UNDEFINED_TABLE,
@@ -26,8 +27,30 @@ pub(super) struct Constraints<'a> {
     pub def: &'a mut TableDef,
     /// The sequences that are there, whose names no other gets.
     pub sequences: &'a [Name],
-    /// The table's own number, where it has one.
     pub id: Option<u32>,
+}
+
+impl Session {
+    /// A definition with something more in it. `id` is the table's own number, where it has one.
+    ///
+    /// Errors: those of `add`.
+    pub(super) fn with_more<T>(
+        &mut self,
+        mut def: TableDef,
+        id: Option<u32>,
+        add: impl FnOnce(&mut Constraints<'_>) -> Result<T>,
+    ) -> Result<(TableDef, T)> {
+        let view = self.transaction()?.view().clone();
+        let sequences: Vec<Name> = all_sequences(&view)?.into_iter().map(|(name, _)| name).collect();
+        let added = add(&mut Constraints {
+            catalog: view.catalog(),
+            search_path: &self.context.settings.search_path,
+            def: &mut def,
+            sequences: &sequences,
+            id,
+        })?;
+        Ok((def, added))
+    }
 }
 
 impl Constraints<'_> {

@@ -6,14 +6,13 @@ use cairn_vfs::sync::Arc;
 use datafusion::sql::sqlparser::ast::{self, ObjectName, SchemaName, Statement as Tree};
 
 use super::columns::{OwnSequence, apply};
-use super::constraints::Constraints;
 use crate::batch::BatchReader;
 use crate::datum::DatumRef;
 use crate::direct::Checks;
 use crate::error::{Error, Result};
 use crate::outcome::CommandTag;
 use crate::query::{Query, arrow_error};
-use crate::sequence::{HIDDEN, Name, Sequence};
+use crate::sequence::{HIDDEN, Sequence, find as find_sequence, undefined};
 use crate::session::Session;
 use crate::sqlstate::{DUPLICATE_SCHEMA, DUPLICATE_TABLE, INVALID_SCHEMA_NAME, INVALID_TABLE_DEFINITION};
 use crate::syntax::{TableName, column_type, ident, qualified};
@@ -34,9 +33,22 @@ impl Session {
         Ok((schema, name))
     }
 
+    /// As [`Session::place_of`], once the schema is this session's; `None` where the name is taken, which is no error for IF NOT EXISTS.
+    ///
+    /// Errors: 3F000, 42P07, and those of waiting for others.
+    fn new_place(&mut self, name: &ObjectName, may_exist: bool) -> Result<Option<(String, String)>> {
+        self.look_up(|session| {
+            let (schema, name) = session.place_of(name)?;
+            Ok((!session.is_taken(&schema, &name, may_exist)?).then_some((schema, name)))
+        })
+    }
+
     /// Whether the name is taken, which is no error for IF NOT EXISTS.
     pub(super) fn is_taken(&mut self, schema: &str, name: &str, may_exist: bool) -> Result<bool> {
-        if !self.transaction()?.view().catalog().has_name(schema, name) {
+        let view = self.transaction()?.view();
+        let is_taken = view.catalog().has_name(schema, name)
+            || find_sequence(view, &(schema.to_owned(), name.to_owned()))?.is_some();
+        if !is_taken {
             return Ok(false);
         }
         if may_exist {
@@ -55,15 +67,14 @@ impl Session {
         {
             return Err(Error::unsupported("this form of CREATE TABLE"));
         }
-        let (schema, name) = self.place_of(&create.name)?;
-        if self.is_taken(&schema, &name, create.if_not_exists)? {
+        let Some((schema, name)) = self.new_place(&create.name, create.if_not_exists)? else {
             return Ok(CommandTag::new("CREATE TABLE"));
-        }
+        };
         if let Some(query) = &create.query {
             return self.create_table_as(schema, name, create, query);
         }
-        let mut def = TableDef { schema, name, ..TableDef::default() };
-        let sequences = self.columns_and_constraints(create, &mut def)?;
+        let (def, sequences) =
+            self.columns_and_constraints(create, TableDef { schema, name, ..TableDef::default() })?;
         self.make(def, sequences)?;
         Ok(CommandTag::new("CREATE TABLE"))
     }
@@ -71,8 +82,8 @@ impl Session {
     fn columns_and_constraints(
         &mut self,
         create: &ast::CreateTable,
-        def: &mut TableDef,
-    ) -> Result<Vec<OwnSequence>> {
+        mut def: TableDef,
+    ) -> Result<(TableDef, Vec<OwnSequence>)> {
         if create.columns.len() > MOST_COLUMNS {
             let what = format!("tables can have at most {MOST_COLUMNS} columns");
             return Err(Error::new(crate::sqlstate::TOO_MANY_COLUMNS, what));
@@ -89,27 +100,14 @@ impl Session {
                 column
             }));
         }
-        let mut sequences = Vec::new();
-        let search_path = self.context.settings.search_path.clone();
-        let catalog = Arc::clone(self.transaction()?.view().catalog());
-        let there = self.sequence_names()?;
-        let mut constraints =
-            Constraints { catalog: &catalog, search_path: &search_path, def, sequences: &there, id: None };
-        for column in &create.columns {
-            constraints.add_column(column, &mut sequences)?;
-        }
-        for constraint in &create.constraints {
-            constraints.add(constraint)?;
-        }
-        Ok(sequences)
-    }
-
-    /// The names of all sequences.
-    ///
-    /// Errors: those of reading them.
-    pub(super) fn sequence_names(&mut self) -> Result<Vec<Name>> {
-        let all = crate::sequence::all(self.transaction()?.view())?;
-        Ok(all.into_iter().map(|(name, _)| name).collect())
+        self.with_more(def, None, |constraints| {
+            let mut sequences = Vec::new();
+            for column in &create.columns {
+                constraints.add_column(column, &mut sequences)?;
+            }
+            create.constraints.iter().try_for_each(|constraint| constraints.add(constraint))?;
+            Ok(sequences)
+        })
     }
 
     fn make(&mut self, def: TableDef, sequences: Vec<OwnSequence>) -> Result<Arc<Table>> {
@@ -180,12 +178,14 @@ impl Session {
         if create.materialized {
             return Err(Error::unsupported("a materialized view"));
         }
-        let (schema, name) = self.place_of(&create.name)?;
-        let catalog = Arc::clone(self.transaction()?.view().catalog());
-        let exists = catalog.view(&schema, &name).is_some();
-        if !(create.or_replace && exists) && self.is_taken(&schema, &name, create.if_not_exists)? {
-            return Ok(CommandTag::new("CREATE VIEW"));
-        }
+        let found = self.look_up(|session| {
+            let (schema, name) = session.place_of(&create.name)?;
+            let exists = session.transaction()?.view().catalog().view(&schema, &name).is_some();
+            let is_taken =
+                !(create.or_replace && exists) && session.is_taken(&schema, &name, create.if_not_exists)?;
+            Ok((!is_taken).then_some((schema, name)))
+        })?;
+        let Some((schema, name)) = found else { return Ok(CommandTag::new("CREATE VIEW")) };
         let names: Vec<String> = create.columns.iter().map(|column| ident(&column.name)).collect();
         // It has to be one that can be asked.
         let (_, params, columns) = Query::plan(self, &Tree::Query(create.query.clone()), &[])?;
@@ -220,12 +220,17 @@ impl Session {
         if name.starts_with("pg_") || name == HIDDEN || name == "information_schema" {
             return Err(Error::new("42939", format!("unacceptable schema name \"{name}\"")));
         }
-        if self.transaction()?.view().catalog().has_schema(&name) {
-            if !may_exist {
+        let is_new = self.look_up(|session| {
+            let is_there = session.transaction()?.view().catalog().has_schema(&name);
+            if is_there && !may_exist {
                 return Err(Error::new(DUPLICATE_SCHEMA, format!("schema \"{name}\" already exists")));
             }
-            self.notice(DUPLICATE_SCHEMA, format!("schema \"{name}\" already exists, skipping"));
-        } else {
+            if is_there {
+                session.notice(DUPLICATE_SCHEMA, format!("schema \"{name}\" already exists, skipping"));
+            }
+            Ok((!is_there).then_some(()))
+        })?;
+        if is_new.is_some() {
             self.transaction()?.create_schema(&name)?;
         }
         Ok(CommandTag::new("CREATE SCHEMA"))
@@ -238,17 +243,9 @@ impl Session {
         kind: Option<&ast::DataType>,
         options: &[ast::SequenceOptions],
     ) -> Result<CommandTag> {
-        let (schema, name) = self.place_of(name)?;
-        let name = (schema, name);
-        let exists =
-            crate::sequence::all(self.transaction()?.view())?.iter().any(|(other, _)| *other == name);
-        if exists && !may_exist || self.is_taken(&name.0, &name.1, may_exist)? {
-            return Err(Error::new(DUPLICATE_TABLE, format!("relation \"{}\" already exists", name.1)));
-        }
-        if exists {
-            self.notice(DUPLICATE_TABLE, format!("relation \"{}\" already exists, skipping", name.1));
+        let Some(name) = self.new_place(name, may_exist)? else {
             return Ok(CommandTag::new("CREATE SEQUENCE"));
-        }
+        };
         let kind =
             kind.map(column_type).transpose()?.map_or(cairn_table::row::Type::BigInt, |kind| kind.kind);
         let mut sequence = Sequence::of(kind, None);
@@ -268,7 +265,15 @@ impl Session {
         restart: Option<Option<i64>>,
         owner: Option<Option<&ObjectName>>,
     ) -> Result<CommandTag> {
-        let name = self.place_of(name)?;
+        // Alone: others would take values that are given once more where this is taken back.
+        let found = self.look_up(|session| {
+            let name = session.place_of(name)?;
+            match find_sequence(session.transaction()?.view(), &name)? {
+                Some(_) => Ok(Some(name)),
+                None => Err(undefined(&name.1)),
+            }
+        })?;
+        let Some(name) = found else { return Ok(CommandTag::new("ALTER SEQUENCE")) };
         if owner.is_some() {
             self.check_is_free(&name)?;
         }

@@ -8,12 +8,12 @@ use super::dependents::Relation;
 use crate::direct::table_of;
 use crate::error::{Error, Result};
 use crate::outcome::CommandTag;
-use crate::sequence::all as all_sequences;
+use crate::sequence::{all as all_sequences, find as find_sequence};
 use crate::session::Session;
 use crate::sqlstate::{
     DEPENDENT_OBJECTS_STILL_EXIST, INVALID_SCHEMA_NAME, UNDEFINED_TABLE, WRONG_OBJECT_TYPE,
 };
-use crate::syntax::{TableName, qualified, quote_ident};
+use crate::syntax::{TableName, qualified};
 
 impl Session {
     pub(super) fn drop_objects(
@@ -58,6 +58,26 @@ impl Session {
     }
 
     fn drop_tables(&mut self, names: &[ObjectName], may_miss: bool, cascade: bool) -> Result<()> {
+        let tables = self.look_up(|session| session.tables_to_go(names, may_miss))?.unwrap_or_default();
+        let gone: Vec<Relation> =
+            tables.iter().map(|table| (table.def().schema.clone(), table.def().name.clone())).collect();
+        self.drop_dependents(&gone, cascade)?;
+        let ids: Vec<u32> = tables.iter().map(|table| table.id()).collect();
+        // References between those that go are in nobody's way, nor are others with CASCADE.
+        for table in &tables {
+            self.drop_references_to(table.id(), |other| cascade || ids.contains(&other))?;
+        }
+        for table in tables {
+            let table = self.transaction()?.view().catalog().table_by_id(table.id()).cloned();
+            if let Some(table) = table {
+                self.drop_table(&table)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The tables of these names; `None` for none at all.
+    fn tables_to_go(&mut self, names: &[ObjectName], may_miss: bool) -> Result<Option<Vec<Arc<Table>>>> {
         let mut tables: Vec<Arc<Table>> = Vec::new();
         for name in names {
             let name = qualified(name)?;
@@ -74,21 +94,7 @@ impl Session {
                 None => self.missing("table", &name, may_miss)?,
             }
         }
-        let gone: Vec<Relation> =
-            tables.iter().map(|table| (table.def().schema.clone(), table.def().name.clone())).collect();
-        self.drop_dependents(&gone, cascade)?;
-        let ids: Vec<u32> = tables.iter().map(|table| table.id()).collect();
-        // References between those that go are in nobody's way, nor are others with CASCADE.
-        for table in &tables {
-            self.drop_references_to(table.id(), |other| cascade || ids.contains(&other))?;
-        }
-        for table in tables {
-            let table = self.transaction()?.view().catalog().table_by_id(table.id()).cloned();
-            if let Some(table) = table {
-                self.drop_table(&table)?;
-            }
-        }
-        Ok(())
+        Ok((!tables.is_empty()).then_some(tables))
     }
 
     /// Removes a table, and the sequences that are its columns'.
@@ -132,6 +138,16 @@ impl Session {
     }
 
     fn drop_views(&mut self, names: &[ObjectName], may_miss: bool, cascade: bool) -> Result<()> {
+        let gone = self.look_up(|session| session.views_to_go(names, may_miss))?.unwrap_or_default();
+        self.drop_dependents(&gone, cascade)?;
+        for (schema, name) in gone {
+            self.transaction()?.drop_view(&schema, &name)?;
+        }
+        Ok(())
+    }
+
+    /// The views of these names; `None` for none at all.
+    fn views_to_go(&mut self, names: &[ObjectName], may_miss: bool) -> Result<Option<Vec<Relation>>> {
         let catalog = Arc::clone(self.transaction()?.view().catalog());
         let mut gone: Vec<Relation> = Vec::new();
         for name in names {
@@ -149,24 +165,24 @@ impl Session {
             }
         }
         gone.dedup();
-        self.drop_dependents(&gone, cascade)?;
-        for (schema, name) in gone {
-            self.transaction()?.drop_view(&schema, &name)?;
-        }
-        Ok(())
+        Ok((!gone.is_empty()).then_some(gone))
     }
 
     fn drop_schema(&mut self, name: &ObjectName, may_miss: bool, cascade: bool) -> Result<()> {
         let name = qualified(name)?.name;
-        let catalog = Arc::clone(self.transaction()?.view().catalog());
-        if !catalog.has_schema(&name) || name == crate::sequence::HIDDEN {
+        let found = self.look_up(|session| {
+            let catalog = Arc::clone(session.transaction()?.view().catalog());
+            if catalog.has_schema(&name) && name != crate::sequence::HIDDEN {
+                return Ok(Some(catalog));
+            }
             let what = format!("schema \"{name}\" does not exist");
             if may_miss {
-                self.notice("00000", format!("{what}, skipping"));
-                return Ok(());
+                session.notice("00000", format!("{what}, skipping"));
+                return Ok(None);
             }
-            return Err(Error::new(INVALID_SCHEMA_NAME, what));
-        }
+            Err(Error::new(INVALID_SCHEMA_NAME, what))
+        })?;
+        let Some(catalog) = found else { return Ok(()) };
         if cascade {
             let views: Vec<String> = catalog
                 .views()
@@ -198,8 +214,14 @@ impl Session {
         let given = qualified(name)?;
         let schema = given.schema.clone().unwrap_or_else(|| self.context.settings.schema().to_owned());
         let name = (schema, given.name.clone());
-        let found = all_sequences(self.transaction()?.view())?.into_iter().find(|(other, _)| *other == name);
-        let Some((_, sequence)) = found else { return self.missing("sequence", &given, may_miss) };
+        let found = self.look_up(|session| {
+            let found = find_sequence(session.transaction()?.view(), &name)?;
+            if found.is_none() {
+                session.missing("sequence", &given, may_miss)?;
+            }
+            Ok(found)
+        })?;
+        let Some(sequence) = found else { return Ok(()) };
         self.check_is_unused(&name)?;
         if let Some(owner) = sequence.owner.filter(|_| !cascade) {
             let what = format!("cannot drop sequence {given} because other objects depend on it");
@@ -213,9 +235,29 @@ impl Session {
     }
 
     pub(super) fn truncate(&mut self, truncate: &ast::Truncate) -> Result<CommandTag> {
+        let found = self.look_up(|session| session.tables_to_empty(truncate).map(Some))?;
+        let tables = found.unwrap_or_default();
+        if let [only] = tables.as_slice() {
+            self.transaction()?.truncate(only)?;
+        } else {
+            self.truncate_together(&tables)?;
+        }
+        if truncate.identity == Some(ast::TruncateIdentityOption::Restart) {
+            for table in &tables {
+                self.restart_sequences_of(table)?;
+            }
+        }
+        Ok(CommandTag::new("TRUNCATE TABLE"))
+    }
+
+    /// The tables that a TRUNCATE names, and those that it takes along.
+    fn tables_to_empty(&mut self, truncate: &ast::Truncate) -> Result<Vec<Arc<Table>>> {
         let mut tables = Vec::new();
         for target in &truncate.table_names {
-            tables.push(self.table_named(&target.name)?);
+            let table = self.table_named(&target.name)?;
+            if !tables.iter().any(|other: &Arc<Table>| other.id() == table.id()) {
+                tables.push(table);
+            }
         }
         // What refers to them has to go with them.
         let mut at = 0;
@@ -235,47 +277,42 @@ impl Session {
                 tables.push(Arc::clone(child));
             }
         }
-        if let [only] = tables.as_slice() {
-            self.transaction()?.truncate(only)?;
-        } else {
-            self.truncate_together(&tables)?;
-        }
-        if truncate.identity == Some(ast::TruncateIdentityOption::Restart) {
-            for table in &tables {
-                self.restart_sequences_of(table)?;
-            }
-        }
-        Ok(CommandTag::new("TRUNCATE TABLE"))
+        Ok(tables)
     }
 
     /// Tables that refer to each other: without their references first, which they get back.
     fn truncate_together(&mut self, tables: &[Arc<Table>]) -> Result<()> {
+        let mut alone = Vec::new();
         for table in tables {
             let mut def = table.def().clone();
             def.foreign_keys.clear();
-            self.redefine(table, def)?;
+            alone.push(self.redefine(table, def)?);
         }
-        for table in tables {
+        for table in &alone {
             self.transaction()?.truncate(table)?;
         }
-        for table in tables {
-            self.redefine(table, table.def().clone())?;
+        for (table, alone) in tables.iter().zip(&alone) {
+            self.redefine(alone, table.def().clone())?;
         }
         Ok(())
     }
 
+    /// Sequences of a table's columns begin again, which is taken back with the transaction.
     fn restart_sequences_of(&mut self, table: &Table) -> Result<()> {
-        use crate::expr::Context;
+        let shared = Arc::clone(&self.shared);
         let sequences = all_sequences(self.transaction()?.view())?;
-        for ((schema, name), sequence) in sequences {
+        for (name, sequence) in sequences {
             let own = sequence
                 .owner
                 .as_deref()
                 .and_then(|owner| owner.split_once('.'))
                 .is_some_and(|(owner, _)| owner == table.def().name);
-            if schema == table.def().schema && own {
-                let place = format!("{}.{}", quote_ident(&schema), quote_ident(&name));
-                self.context.set_value(&place, sequence.start, false)?;
+            if name.0 == table.def().schema && own {
+                let (transaction, context) = self.parts()?;
+                context.sequences.alter(&shared, transaction, &name, |sequence| {
+                    sequence.next = Some(sequence.start);
+                    Ok(())
+                })?;
             }
         }
         Ok(())

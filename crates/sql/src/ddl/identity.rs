@@ -7,7 +7,6 @@ use cairn_vfs::sync::Arc;
 use datafusion::sql::sqlparser::ast::AlterColumnOperation;
 
 use super::columns::check_identity_type;
-use super::constraints::Constraints;
 use crate::error::{Error, Result};
 use crate::sequence::{Name, all as all_sequences, bounds_of, identity_column, identity_sequence};
 use crate::session::Session;
@@ -40,7 +39,7 @@ pub(super) fn check_identity(relation: &str, column: &ColumnDef, op: &AlterColum
 impl Session {
     /// ADD GENERATED, SET GENERATED and DROP IDENTITY.
     ///
-    /// Errors: 55000 for a column that is none or is one already; those of [`Constraints::identity`].
+    /// Errors: 55000 for a column that is none or is one already; those of [`super::constraints::Constraints::identity`].
     pub(super) fn alter_identity(
         &mut self,
         table: &Arc<Table>,
@@ -65,17 +64,9 @@ impl Session {
                 return Err(state("already has a default value"));
             }
             IdentityChange::Add(identity, options) => {
-                let catalog = Arc::clone(self.transaction()?.view().catalog());
-                let search_path = self.context.settings.search_path.clone();
-                let there = self.sequence_names()?;
-                let mut constraints = Constraints {
-                    catalog: &catalog,
-                    search_path: &search_path,
-                    def: &mut def,
-                    sequences: &there,
-                    id: Some(table.id()),
-                };
-                constraints.identity(&mut column, identity, options, &mut made)?;
+                (def, ()) = self.with_more(def, Some(table.id()), |constraints| {
+                    constraints.identity(&mut column, identity, options, &mut made)
+                })?;
             }
             IdentityChange::Drop { may_miss: true } if column.identity.is_none() => {
                 let error = state("is not an identity column");

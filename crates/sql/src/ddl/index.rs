@@ -38,6 +38,14 @@ impl Session {
         if create.nulls_distinct == Some(false) {
             return Err(Error::unsupported("NULLS NOT DISTINCT"));
         }
+        if let Some((table, index)) = self.look_up(|session| session.index_of(create))? {
+            self.transaction()?.create_index(&table, index)?;
+        }
+        Ok(CommandTag::new("CREATE INDEX"))
+    }
+
+    /// The table that gets an index, and that; `None` where its name is taken and may be.
+    fn index_of(&mut self, create: &ast::CreateIndex) -> Result<Option<(Arc<Table>, IndexDef)>> {
         let table = self.table_named(&create.table_name)?;
         let def = table.def();
         let columns = key_columns(def, &create.columns)?;
@@ -46,7 +54,7 @@ impl Session {
             Some(name) => {
                 let name = qualified(name)?.name;
                 if self.is_taken(&def.schema, &name, create.if_not_exists)? {
-                    return Ok(CommandTag::new("CREATE INDEX"));
+                    return Ok(None);
                 }
                 name
             }
@@ -63,11 +71,18 @@ impl Session {
             }
         };
         let index = IndexDef { name, columns, include, unique: create.unique, is_constraint: false };
-        self.transaction()?.create_index(&table, index)?;
-        Ok(CommandTag::new("CREATE INDEX"))
+        Ok(Some((table, index)))
     }
 
     pub(super) fn drop_index(&mut self, name: &ObjectName, may_miss: bool) -> Result<()> {
+        if let Some((table, at)) = self.look_up(|session| session.index_named(name, may_miss))? {
+            self.transaction()?.drop_index(&table, at)?;
+        }
+        Ok(())
+    }
+
+    /// An index that may go: its table, and its place there.
+    fn index_named(&mut self, name: &ObjectName, may_miss: bool) -> Result<Option<(Arc<Table>, usize)>> {
         let name = qualified(name)?;
         let catalog = Arc::clone(self.transaction()?.view().catalog());
         let schemas: Vec<String> = match &name.schema {
@@ -79,7 +94,7 @@ impl Session {
             let what = format!("index \"{name}\" does not exist");
             if may_miss {
                 self.notice("00000", format!("{what}, skipping"));
-                return Ok(());
+                return Ok(None);
             }
             return Err(Error::new(UNDEFINED_OBJECT, what));
         };
@@ -90,24 +105,29 @@ impl Session {
             );
             return Err(Error::new(DEPENDENT_OBJECTS_STILL_EXIST, what));
         }
-        self.transaction()?.drop_index(table, at)?;
-        Ok(())
+        Ok(Some((Arc::clone(table), at)))
     }
 
     pub(super) fn rename_index(&mut self, old: &ObjectName, new: &ObjectName) -> Result<CommandTag> {
         let old = qualified(old)?;
-        let catalog = Arc::clone(self.transaction()?.view().catalog());
-        let schema = old.schema.clone().unwrap_or_else(|| self.context.settings.schema().to_owned());
-        let Some((table, at)) = catalog.index(&schema, &old.name) else {
-            return Err(Error::new(UNDEFINED_TABLE, format!("relation \"{old}\" does not exist")));
-        };
         let name = qualified(new)?.name;
-        self.is_taken(&schema, &name, false)?;
-        let mut def = table.def().clone();
-        if let Some(index) = def.indexes.get_mut(at) {
-            index.name = name;
+        let found = self.look_up(|session| {
+            let catalog = Arc::clone(session.transaction()?.view().catalog());
+            let schema = old.schema.clone().unwrap_or_else(|| session.context.settings.schema().to_owned());
+            let Some((table, at)) = catalog.index(&schema, &old.name) else {
+                return Err(Error::new(UNDEFINED_TABLE, format!("relation \"{old}\" does not exist")));
+            };
+            let table = Arc::clone(table);
+            session.is_taken(&schema, &name, false)?;
+            Ok(Some((table, at)))
+        })?;
+        if let Some((table, at)) = found {
+            let mut def = table.def().clone();
+            if let Some(index) = def.indexes.get_mut(at) {
+                index.name = name;
+            }
+            self.redefine(&table, def)?;
         }
-        self.redefine(table, def)?;
         Ok(CommandTag::new("ALTER INDEX"))
     }
 

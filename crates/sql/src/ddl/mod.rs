@@ -10,6 +10,7 @@ mod drop;
 mod identity;
 mod index;
 mod retype;
+mod schema_lock;
 mod statements;
 
 use cairn_table::schema::TableDef;

@@ -50,8 +50,8 @@ impl Session {
             }
         };
         let (transaction, context) = self.parts()?;
-        // What the transaction sees now, in the trees that stay until it commits.
-        let view = transaction.view().clone();
+        // All there is, in the trees that stay until it commits.
+        let view = transaction.rows_of_now()?;
         let mut scan = view.scan(table, None, (Unbounded, Unbounded), Direction::Forward)?;
         let empty = transaction.truncate(table)?;
         let columns: Vec<Option<usize>> = (0..def.columns.len()).map(Some).collect();

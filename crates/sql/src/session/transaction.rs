@@ -47,6 +47,8 @@ pub(crate) struct Open {
     settings: Option<Box<Changed>>,
     /// Whether no statement has run in it.
     pub fresh: bool,
+    /// Whether the statement that runs is the first one.
+    is_first: bool,
 }
 
 impl Open {
@@ -132,6 +134,7 @@ impl Session {
             has_defined: false,
             settings: None,
             fresh: true,
+            is_first: true,
         }))
     }
 
@@ -147,7 +150,8 @@ impl Session {
             }
             Some(open) if open.failed => return Err(aborted()),
             Some(open) => {
-                if !std::mem::take(&mut open.fresh) {
+                open.is_first = std::mem::take(&mut open.fresh);
+                if !open.is_first {
                     open.transaction.begin_statement()?;
                 }
             }
@@ -210,6 +214,11 @@ impl Session {
             self.context.sequences.end(&self.shared, false);
         }
         open.fail()
+    }
+
+    /// Whether the statement that runs is the transaction's first one, and whether there are savepoints to go back to.
+    pub fn place_in_transaction(&self) -> (bool, bool) {
+        self.open.as_ref().map_or((false, false), |open| (open.is_first, !open.savepoints.is_empty()))
     }
 
     /// How many savepoints there are to go back to.

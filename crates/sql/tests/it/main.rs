@@ -15,6 +15,7 @@ mod catalog;
 mod conditions;
 mod copy;
 mod cursors;
+mod definitions;
 mod dependents;
 mod direct;
 mod general;

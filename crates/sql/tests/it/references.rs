@@ -236,3 +236,16 @@ fn references_between_integers() {
     assert_eq!(fails(&mut c, "create table t (p text references p)"), "42804");
     assert_eq!(fails(&mut c, "create table t (p int references p (t))"), "42804");
 }
+
+/// Goal: a column that goes takes all references to it along, also where a table has several. Method: CASCADE, with a reference to another column that stays.
+#[test]
+fn columns_that_several_refer_to() {
+    let mut c = database().connect();
+    run(&mut c, "create table p (id int primary key, u int unique, v int)");
+    run(&mut c, "create table c (a int references p, b int references p, u int references p (u))");
+    run(&mut c, "insert into p values (1, 10, 0)");
+    assert_eq!(fails(&mut c, "alter table p drop column id"), "2BP01");
+    run(&mut c, "alter table p drop column id cascade");
+    run(&mut c, "insert into c values (7, 8, 10)");
+    assert_eq!(fails(&mut c, "insert into c values (7, 8, 9)"), "23503");
+}
