@@ -11,6 +11,7 @@ use super::prepare::{first_words, variable_name};
 use super::transaction::Modes;
 use crate::datum::Datum;
 use crate::error::{Error, Result};
+use crate::expr::Node;
 use crate::outcome::{CommandTag, Outcome};
 use crate::sqlstate::{ACTIVE_SQL_TRANSACTION, DUPLICATE_OBJECT, INTERNAL_ERROR};
 use crate::statement::Statement;
@@ -174,23 +175,32 @@ impl Session {
 
     /// The statement that EXECUTE names, and its parameters.
     fn named_statement(
-        &self,
+        &mut self,
         name: Option<&ast::ObjectName>,
         parameters: &[Expr],
     ) -> Result<(Statement, Vec<Datum>)> {
         let name = name.map(last_name).unwrap_or_default();
         let statement: Statement = self.named.get(&name).cloned().ok_or_else(|| not_prepared(&name))?;
-        let mut params = Vec::with_capacity(parameters.len());
+        let mut nodes = Vec::with_capacity(parameters.len());
         for expr in parameters {
             let scope = crate::expr::Scope::empty();
             let mut types = Vec::new();
             let node = crate::expr::Compiler::new(&scope, &mut types).output(expr);
             let node =
-                node.map_err(|failure| crate::direct::unsupported(failure, "this expression in EXECUTE"))?.0;
-            let env = crate::expr::Env::new(crate::expr::Cells::None, &[], &self.context);
-            params.push(node.eval(&env)?.into_datum());
+                node.map_err(|failure| crate::direct::unsupported(failure, "this expression in EXECUTE"))?;
+            nodes.push(node.0);
         }
-        Ok((statement, params))
+        // Sequences give values within transactions only: outside of one, somebody may be about to take back what a sequence is.
+        let is_apart = self.open.is_none() && nodes.iter().any(Node::is_volatile);
+        if is_apart {
+            self.begin_statement()?;
+        }
+        let env = crate::expr::Env::new(crate::expr::Cells::None, &[], &self.context);
+        let params: Result<Vec<Datum>> = nodes.iter().map(|node| Ok(node.eval(&env)?.into_datum())).collect();
+        if is_apart {
+            self.end_statement(params.is_ok())?;
+        }
+        Ok((statement, params?))
     }
 
     fn set(&mut self, set: &Set) -> Result<()> {

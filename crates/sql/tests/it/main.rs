@@ -32,6 +32,7 @@ mod parameters;
 mod ranks;
 mod records;
 mod references;
+mod restarts;
 mod session;
 mod subqueries;
 mod support;
