@@ -1,7 +1,5 @@
 //! An open database.
 
-use std::collections::{HashSet, VecDeque};
-use std::mem::take;
 use std::path::Path;
 use std::time::Duration;
 
@@ -9,12 +7,13 @@ use arc_swap::ArcSwap;
 use cairn_pool::Lsn;
 use cairn_vfs::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use cairn_vfs::sync::{Arc, Mutex, MutexGuard, OnceLock, lock};
-use cairn_vfs::{Clock, ErrorKind, Fs, Operation, Rng, SystemClock, SystemRng};
+use cairn_vfs::{Clock, Fs, Operation, Rng, SystemClock, SystemRng};
 
 use crate::catalog::{Catalog, ROOT};
-use crate::mvcc::{Canceller, CommitQueue, Ended, Rows, Slots, State, Waits};
+use crate::clean::{self, Cleaning};
+use crate::mvcc::{Canceller, CommitQueue, Rows, Slots, State, Waits};
 use crate::sorter::Scratch;
-use crate::storage::{Store, StoreOptions, Tree, free_chain};
+use crate::storage::{Store, StoreOptions, Tree};
 use crate::transaction::{SchemaLock, Spare, Transaction};
 use crate::view::long_row;
 use crate::{Error, Result, hook};
@@ -118,10 +117,7 @@ pub(crate) struct Inner {
     cause: OnceLock<Arc<str>>,
     checkpointed: AtomicU64,
     checkpointing: Mutex<()>,
-    /// Held by whoever gives back what ended transactions have left. It may have no snapshot, so that nobody else would know of it.
-    cleaning: Mutex<()>,
-    /// Ghosts that could not be removed in their turn, because somebody had the key: it may have been given up since.
-    ghosts: Mutex<VecDeque<(u32, Arc<[u8]>)>>,
+    pub(crate) cleaning: Cleaning,
     /// The first error of giving space and log back since somebody asked.
     put_off: Mutex<Option<Error>>,
     pub(crate) counts: Counts,
@@ -156,7 +152,7 @@ impl Database {
         let next = unfinished.next_transaction;
         let ghosts = store.undo(unfinished)?;
         let catalog = load_catalog(&store)?;
-        remove_ghosts(&store, &catalog, ghosts)?;
+        clean::remove_left(&store, &catalog, ghosts)?;
         let inner = Inner {
             store,
             slots: Arc::new(Slots::new()),
@@ -172,8 +168,7 @@ impl Database {
             cause: OnceLock::new(),
             checkpointed: AtomicU64::new(0),
             checkpointing: Mutex::new(()),
-            cleaning: Mutex::new(()),
-            ghosts: Mutex::default(),
+            cleaning: Cleaning::default(),
             put_off: Mutex::default(),
             counts: Counts::default(),
         };
@@ -252,19 +247,6 @@ impl Database {
     pub fn catalog_version(&self) -> u64 {
         self.inner.catalog().version()
     }
-}
-
-/// Removes what those had not removed any more who were there before: nobody sees what they were. Of trees that are still somebody's.
-fn remove_ghosts(store: &Store, catalog: &Catalog, ghosts: Vec<(u32, Vec<u8>)>) -> Result<()> {
-    let roots: HashSet<u32> = catalog.tables().flat_map(|table| table.roots()).chain([ROOT]).collect();
-    for (root, key) in ghosts.into_iter().filter(|(root, _)| roots.contains(root)) {
-        Tree::open(store.space(), root).remove_if(&key, is_ghost)?;
-    }
-    Ok(())
-}
-
-fn is_ghost(record: &[u8]) -> bool {
-    record.first().is_some_and(|flags| flags & crate::catalog::GHOST != 0)
 }
 
 fn load_catalog(store: &Store) -> Result<Catalog> {
@@ -385,107 +367,4 @@ impl Inner {
     pub(crate) fn put_off(&self, error: Error) {
         lock(&self.put_off).get_or_insert(error);
     }
-
-    /// Forgets versions that nobody needs, and removes what they were kept for. `most` transactions at once; nothing while somebody else is at it.
-    pub(crate) fn clean(&self, most: usize) -> Result<()> {
-        match self.cleaning.try_lock() {
-            Ok(cleaning) => self.clean_with(&cleaning, most),
-            Err(_) => Ok(()),
-        }
-    }
-
-    /// Cleans up after everybody, and keeps others from it: who looks at all pages must not see them given back meanwhile.
-    pub(crate) fn clean_alone(&self) -> Result<MutexGuard<'_, ()>> {
-        let cleaning = lock(&self.cleaning);
-        self.clean_with(&cleaning, usize::MAX)?;
-        Ok(cleaning)
-    }
-
-    fn clean_with(&self, _cleaning: &MutexGuard<'_, ()>, most: usize) -> Result<()> {
-        self.try_ghosts_again(most)?;
-        let mut seen = self.commits.take_seen(self.slots.horizon(), most);
-        for at in 0..seen.len() {
-            let Some(ended) = seen.get_mut(at) else { break };
-            if let Err(error) = self.clean_after(ended) {
-                // The rest is for the next one.
-                self.commits.put_back(seen.drain(at..));
-                return Err(error);
-            }
-        }
-        Ok(())
-    }
-
-    /// Does what is left to be done, and takes it out of the lists. After an error the rest is still there.
-    fn clean_after(&self, ended: &mut Ended) -> Result<()> {
-        take(&mut ended.writes).iter().for_each(|write| self.rows.forget(write));
-        take(&mut ended.claims).iter().for_each(|(tree, key)| self.rows.release(*tree, key));
-        // Those of one that was undone became what they were before.
-        let Ended { ghosts, trees, chains, .. } = ended;
-        ghosts.retain(|(tree, _)| !trees.contains(tree));
-        each(ghosts, |(tree, key)| {
-            if !self.remove_ghost(*tree, key)? {
-                lock(&self.ghosts).push_back((*tree, Arc::clone(key)));
-            }
-            Ok(())
-        })?;
-        each(chains, |chain| free_chain(self.store.space(), chain))?;
-        while let Some(root) = trees.last().copied() {
-            lock(&self.ghosts).retain(|(tree, _)| *tree != root);
-            self.store.begin_to_free(root)?;
-            // What has begun is not begun again.
-            trees.pop();
-            self.store.free_begun(root)?;
-        }
-        Ok(())
-    }
-
-    /// Tries those once more whose keys somebody had.
-    fn try_ghosts_again(&self, most: usize) -> Result<()> {
-        let count = lock(&self.ghosts).len().min(most);
-        for _ in 0..count {
-            let Some((tree, key)) = lock(&self.ghosts).pop_front() else { break };
-            let removed = self.remove_ghost(tree, &key);
-            if !removed.as_ref().is_ok_and(|removed| *removed) {
-                lock(&self.ghosts).push_back((tree, key));
-            }
-            removed?;
-        }
-        Ok(())
-    }
-
-    /// All ghosts were removed, and trees may be elsewhere.
-    pub(crate) fn forget_ghosts(&self) {
-        lock(&self.ghosts).clear();
-    }
-
-    /// Removes what is left of a row that nobody sees. False, and nothing was done, when somebody is about to put another one there, or may still see one that was
-    /// there.
-    pub(crate) fn remove_ghost(&self, root: u32, key: &[u8]) -> Result<bool> {
-        let state = Arc::new(State::new(0));
-        let Some(key) = self.rows.claim_forgotten(root, key, &state) else { return Ok(false) };
-        let tree = Tree::open(self.store.space(), root);
-        let removed = tree.remove_if(&key, is_ghost);
-        state.set(crate::mvcc::ABORTED);
-        state.end();
-        self.rows.release(root, &key);
-        removed.map(|_| true)
-    }
-}
-
-/// Does something with each of a list, and takes out those that it is done with. What is damaged is done with as well: it would be no better the next time.
-fn each<T>(list: &mut Vec<T>, mut work: impl FnMut(&mut T) -> Result<()>) -> Result<()> {
-    let mut done = 0;
-    let mut result = Ok(());
-    for item in list.iter_mut() {
-        result = work(item);
-        match &result {
-            Ok(()) => done += 1,
-            Err(error) => {
-                done += usize::from(error.kind() == ErrorKind::Corruption);
-                break;
-            }
-        }
-    }
-    list.drain(..done);
-    result
 }

@@ -7,6 +7,7 @@ mod backup;
 mod blocks;
 mod catalog;
 mod check;
+mod clean;
 mod database;
 mod error;
 mod hook;

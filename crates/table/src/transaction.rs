@@ -25,6 +25,7 @@ use crate::storage::{Record, Tree, free_chain};
 use crate::view::{Fixed, View, long_place};
 use crate::{Error, Result};
 
+use locks::Looked;
 use statement::{Mark, Statement};
 
 pub use bulk::{BulkInsert, BulkLoad};
@@ -64,6 +65,8 @@ pub struct Transaction {
     undone: Vec<Arc<Write>>,
     /// Rows that it has, to be let go of when nobody needs their versions: trees and keys.
     claims: Vec<(u32, Arc<[u8]>)>,
+    /// The row that was locked last, unless something was changed or undone since. Nobody else can change it.
+    looked: Option<Looked>,
     /// Records that became ghosts, to be removed then.
     ghosts: Vec<(u32, Arc<[u8]>)>,
     /// Counts the savepoints.
@@ -136,6 +139,7 @@ impl Transaction {
             undo: Vec::new(),
             undone: Vec::new(),
             claims: Vec::new(),
+            looked: None,
             ghosts: Vec::new(),
             epoch: 0,
             fixed: Weak::new(),
@@ -276,6 +280,7 @@ impl Transaction {
 
     /// Gives every row that was changed since back what it was, the last change first.
     fn undo_since(&mut self, at: usize) -> Result<()> {
+        self.looked = None;
         while self.undo.len() > at {
             let Some(write) = self.undo.last() else { break };
             let tree = Tree::open(self.view.db.store.space(), write.tree);

@@ -69,7 +69,7 @@ impl Database {
         let cleaning = self.inner.clean_alone()?;
         let roots = all_roots(&transaction);
         for &root in &roots {
-            report.ghosts += self.inner.remove_ghosts(root)?;
+            report.ghosts += self.inner.remove_ghosts_of(root)?;
         }
         self.inner.forget_ghosts();
         let target = self.inner.gather_free(&roots)?;
@@ -84,17 +84,18 @@ impl Database {
 
 impl Inner {
     /// Removes what is left of rows that are gone. Gives how many there were.
-    fn remove_ghosts(&self, root: u32) -> Result<u64> {
+    fn remove_ghosts_of(&self, root: u32) -> Result<u64> {
         let tree = Tree::open(self.store.space(), root);
         let mut cursor = tree.scan((Bound::Unbounded, Bound::Unbounded), Direction::Forward);
         let mut ghosts = Vec::new();
         while let Some((key, value)) = cursor.next()? {
             if value.first().is_some_and(|flags| flags & GHOST != 0) {
-                ghosts.push(key.to_vec());
+                ghosts.push((root, key.into()));
             }
         }
-        ghosts.iter().try_for_each(|key| self.remove_ghost(root, key).map(|_| ()))?;
-        Ok(ghosts.len() as u64)
+        let count = ghosts.len() as u64;
+        self.remove_ghosts(&mut ghosts)?;
+        Ok(count)
     }
 
     /// Makes the pages free that nothing is on and that come before as many as are used. Gives that number: what is behind it has to move.

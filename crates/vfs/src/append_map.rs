@@ -38,9 +38,6 @@ const SMALL_PIECE_BYTES: usize = 4 << 10;
 /// And in pieces of this size where they are not: a page of a large piece costs a fifth to bring in.
 const LARGE_PIECE_BYTES: usize = 64 << 10;
 
-/// Memory is let go of in multiples of this: the largest page size that there is on the machines that this runs on.
-const LET_GO_ALIGN: u64 = 64 << 10;
-
 /// What [`AppendProgress::prepare`] does about the bytes that are there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Zeros {
@@ -289,14 +286,17 @@ impl AppendProgress {
         Ok(())
     }
 
-    /// Takes what is committed out of the process's resident memory, if that is `bytes_min` or more. It is the kernel's
-    /// to keep and to write back, as after `write`. Errors: `Map`.
+    /// Takes what is committed out of the process's resident memory, if that is `bytes_min` or more, whole pages only. It is the
+    /// kernel's to keep and to write back, as after `write`. Does nothing while somebody else prepares memory or lets go of it.
+    ///
+    /// Costs a system call and one interruption of the other processors for all pages; a sync interrupts them for each page
+    /// that is still mapped. Errors: `Map`.
     pub fn let_go(&self, bytes_min: u64) -> Result<()> {
         let inner = self.shared.inner();
         let Some(region) = &inner.region else { return Ok(()) };
-        let mut gone = lock(&inner.preparing);
+        let Ok(mut gone) = inner.preparing.try_lock() else { return Ok(()) };
         // The last page may have the beginning of a slot that is still being filled.
-        let to = self.committed() / LET_GO_ALIGN * LET_GO_ALIGN;
+        let to = region.page_start(self.committed());
         if to < gone.saturating_add(bytes_min.max(1)) {
             return Ok(());
         }

@@ -34,6 +34,14 @@ pub(crate) struct Ended {
     pub(crate) chains: Vec<u32>,
 }
 
+/// Whom [`CommitQueue::take_seen`] takes out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Taken {
+    All,
+    /// Those only before the first that leaves trees.
+    WithoutTrees,
+}
+
 #[derive(Debug)]
 struct Pending {
     ended: Ended,
@@ -129,11 +137,21 @@ impl CommitQueue {
         state.end();
     }
 
-    /// Takes out some of those whose end everybody sees. Nothing when somebody else is at it.
-    pub(crate) fn take_seen(&self, horizon: u64, most: usize) -> Vec<Ended> {
-        let Ok(mut queues) = self.queues.try_lock() else { return Vec::new() };
-        let count = queues.ended.iter().take(most).take_while(|ended| ended.csn <= horizon).count();
-        queues.ended.drain(..count).collect()
+    /// Takes out some of those whose end everybody sees, the oldest first. `None` when the oldest one is none of those that are wanted. Nothing when somebody else is at it.
+    pub(crate) fn take_seen(&self, horizon: u64, most: usize, wanted: Taken) -> Option<Vec<Ended>> {
+        let Ok(mut queues) = self.queues.try_lock() else { return Some(Vec::new()) };
+        let seen = queues.ended.iter().take(most).take_while(|ended| ended.csn <= horizon);
+        let count = seen.clone().take_while(|ended| wanted == Taken::All || ended.trees.is_empty()).count();
+        if count == 0 && seen.count() > 0 {
+            return None;
+        }
+        Some(queues.ended.drain(..count).collect())
+    }
+
+    /// A tree goes: nobody has to remove what is left of its rows.
+    pub(crate) fn forget_ghosts_of(&self, root: u32) {
+        let mut queues = lock(&self.queues);
+        queues.ended.iter_mut().for_each(|ended| ended.ghosts.retain(|(tree, _)| *tree != root));
     }
 
     /// Puts some back that were taken out and are still needed.

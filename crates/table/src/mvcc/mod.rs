@@ -11,7 +11,7 @@ mod slots;
 mod state;
 mod waits;
 
-pub(crate) use commit::{CommitQueue, Ended};
+pub(crate) use commit::{CommitQueue, Ended, Taken};
 pub(crate) use reads::ReadSet;
 pub(crate) use rows::{Claim, Kept, Mode, Rows, Seen, Write};
 pub(crate) use slots::{Slots, Snapshot, WriterSlot};

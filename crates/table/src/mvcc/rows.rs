@@ -262,19 +262,18 @@ impl Rows {
         entry.owner.clone().filter(|owner| owner.commit() == ACTIVE)
     }
 
-    /// Claims a row of which nothing is kept, and nobody has. `None` when there is.
-    pub(crate) fn claim_forgotten(&self, tree: u32, key: &[u8], me: &Arc<State>) -> Option<Arc<[u8]>> {
+    /// Claims a row of which nothing is kept, and nobody has. False when there is, or somebody has it.
+    pub(crate) fn claim_forgotten(&self, tree: u32, key: &Arc<[u8]>, me: &Arc<State>) -> bool {
         let (shard, hash) = self.place(tree, key);
         let mut entries = lock(&shard.entries);
-        if entries.find(hash, |entry| entry.tree == tree && *entry.key == *key).is_some() {
-            return None;
+        if entries.find(hash, |entry| entry.tree == tree && entry.key == *key).is_some() {
+            return false;
         }
-        let key: Arc<[u8]> = key.into();
-        let owner = Some(Arc::clone(me));
-        let entry = Entry { tree, key: Arc::clone(&key), owner, shares: None, versions: SmallVec::new() };
+        let (key, owner) = (Arc::clone(key), Some(Arc::clone(me)));
+        let entry = Entry { tree, key, owner, shares: None, versions: SmallVec::new() };
         entries.insert_unique(hash, entry, |entry| self.rehash(entry));
         shard.len.store(entries.len(), Ordering::Release);
-        Some(key)
+        true
     }
 
     /// Keeps what a row was that `me` owns and is going to change.
@@ -346,16 +345,16 @@ impl Rows {
         }
     }
 
-    /// Forgets what a row was before a change by a transaction whose end everybody sees, and before its other changes: a row that was changed again and again is
-    /// gone through once. Whoever had the row before has been forgotten before.
+    /// Forgets what a row was before a change by a transaction whose end everybody sees, before its other changes, and before those of who had the row earlier: their end is seen as well,
+    /// and their versions without this one's would be taken for newer than what the tree has. A row that was changed again and again is gone through once.
     pub(crate) fn forget(&self, write: &Arc<Write>) {
         let (shard, hash) = self.place(write.tree, &write.key);
         let mut entries = lock(&shard.entries);
         let is_it = |entry: &Entry| entry.tree == write.tree && entry.key == write.key;
         if let Ok(mut found) = entries.find_entry(hash, is_it) {
             let entry = found.get_mut();
-            let own = entry.versions.iter().take_while(|version| Arc::ptr_eq(&version.writer, &write.writer));
-            let count = own.count();
+            let is_own = |version: &Arc<Write>| Arc::ptr_eq(&version.writer, &write.writer);
+            let count = entry.versions.iter().rposition(is_own).map_or(0, |last| last + 1);
             entry.versions.drain(..count);
             if entry.tidy() {
                 found.remove();
@@ -427,6 +426,33 @@ mod tests {
             other.set(7);
             rows.forget(&newer);
             assert_eq!(rows.len(), 0);
+        }
+    }
+
+    /// Goal: a change that was undone is not taken for a newer one than what the tree has, whichever of it and the change behind it is forgotten first. Method: both orders; what everybody sees is
+    /// what the tree has.
+    #[test]
+    fn a_change_that_was_undone_before_another() {
+        for turns in [false, true] {
+            let rows = Rows::new();
+            let mut writes = Vec::new();
+            for (at, commit) in [(1, ABORTED), (2, 5)] {
+                let state = Arc::new(State::new(at));
+                let Claim::Mine { key, .. } = rows.claim(1, b"key", &state, Mode::Exclusive, None) else {
+                    panic!()
+                };
+                writes.push(rows.keep(&state, 0, 1, &key, Some(b"old")).new.unwrap());
+                state.set(commit);
+            }
+            if turns {
+                writes.reverse();
+            }
+            for write in &writes {
+                let seen = rows.see(1, b"key", 5, None, &mut Vec::new());
+                assert_eq!(seen, Seen::InPlace, "turned round: {turns}");
+                rows.forget(write);
+            }
+            assert_eq!((rows.see(1, b"key", 5, None, &mut Vec::new()), rows.len()), (Seen::InPlace, 0));
         }
     }
 }

@@ -13,6 +13,7 @@ mod relocate;
 mod restructure;
 mod unpack;
 
+use std::cmp::Ordering;
 use std::sync::Arc;
 
 use cairn_pool::{Changed, Lsn, Optimistic};
@@ -53,6 +54,15 @@ pub(crate) trait Edit {
 
     /// What the log's record begins with.
     fn header(&self) -> &[u8];
+}
+
+/// What [`Tree::remove_run`] has done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Run {
+    /// So many keys it has looked at.
+    pub(crate) keys: usize,
+    /// So many records it has taken out.
+    pub(crate) removed: usize,
 }
 
 /// Why an attempt came to nothing.
@@ -245,36 +255,59 @@ impl Tree {
 
     /// Takes a record out; false when there is none. Errors: the pool's and the log's.
     pub fn remove(&self, key: &[u8]) -> Result<bool> {
-        self.remove_if(key, |_| true)
+        Ok(self.remove_run(&[key], |_| true)?.removed > 0)
     }
 
-    /// As [`Tree::remove`], of a record whose value passes a test. False when it does not, too.
-    pub(crate) fn remove_if(&self, key: &[u8], test: impl Fn(&[u8]) -> bool) -> Result<bool> {
-        let mut value = Vec::new();
-        let removed = self.attempt(|| {
-            let leaf = self.descend(key)?;
+    /// Takes those records out whose values pass a test: that of the first of some keys, which are in order, and of those after it that lie on the same leaf. Cost: one walk down and one
+    /// record of the log for all. Errors: as [`Tree::remove`].
+    pub(crate) fn remove_run(&self, keys: &[impl AsRef<[u8]>], test: impl Fn(&[u8]) -> bool) -> Result<Run> {
+        let Some(first) = keys.first() else { return Ok(Run::default()) };
+        let (mut value, mut places) = (Vec::new(), Vec::new());
+        let (run, is_sparse) = self.attempt(|| {
+            let leaf = self.descend(first.as_ref())?;
             let node = Node(&leaf);
-            let (at, is_there) = self.sound(&leaf, node.search(key))?;
-            value.clear();
-            if is_there {
+            let prefix = self.sound(&leaf, node.prefix_len())?;
+            let (mut freed, mut looked_at) = (0, 0);
+            places.clear();
+            for key in keys.iter().map(AsRef::as_ref) {
+                if looked_at > 0 && self.sound(&leaf, node.compare_upper(key))?.is_some_and(Ordering::is_lt) {
+                    break;
+                }
+                looked_at += 1;
+                let (at, is_there) = self.sound(&leaf, node.search(key))?;
+                if !is_there {
+                    continue;
+                }
+                value.clear();
                 self.sound(&leaf, node.value(at, &mut value))?;
+                // A key may be there twice.
+                if places.last() != Some(&(at as u16)) && test(&value) {
+                    freed += SLOT + key.len().saturating_sub(prefix) + value.len();
+                    places.push(at as u16);
+                }
             }
-            if !is_there || !test(&value) {
+            let run = Run { keys: looked_at, removed: places.len() };
+            if places.is_empty() {
                 leaf.validate()?;
-                return Ok(None);
+                return Ok((run, false));
             }
-            self.unpacked(&leaf, key)?;
+            self.unpacked(&leaf, first.as_ref())?;
             // Not at each one: while neighbours are full a look at them comes to nothing, and costs more than the removal.
-            let is_turn = self.sound(&leaf, node.count())? % LOOK_AT_NEIGHBOURS == 1;
-            let is_sparse = is_turn && self.sound(&leaf, node.free())? > self.space.payload / 4 * 3;
-            let op = Op::Remove { at: at as u16 };
-            change_page(leaf.upgrade_exclusive()?, op, &[], &*self.space.log, self.space.path())?;
-            Ok(Some(is_sparse))
+            let count = self.sound(&leaf, node.count())?;
+            let left = count.saturating_sub(places.len());
+            let is_turn = count.saturating_sub(1) / LOOK_AT_NEIGHBOURS * LOOK_AT_NEIGHBOURS >= left;
+            let is_sparse = is_turn && self.sound(&leaf, node.free())? + freed > self.space.payload / 4 * 3;
+            let mut change = Change::default();
+            let page = change.hold(leaf.upgrade_exclusive()?);
+            // From the last on, so that none is elsewhere when its turn comes.
+            places.iter().rev().for_each(|&at| change.plan(page, Op::Remove { at }));
+            change.commit(&*self.space.log, self.space.path())?;
+            Ok((run, is_sparse))
         })?;
-        if removed == Some(true) {
-            self.merge(key)?;
+        if is_sparse {
+            self.merge(first.as_ref())?;
         }
-        Ok(removed.is_some())
+        Ok(run)
     }
 
     /// Some keys that divide the tree into parts of about the same size, in order: `least` of them at least, if it has so many nodes. Cost: reads the upper nodes.

@@ -30,17 +30,32 @@ impl Transaction {
 
     /// Adds a record at a key that it has claimed; false when there is one. As [`Transaction::put`], with one walk down the tree.
     pub(super) fn add(&mut self, tree: &Tree, key: &Arc<[u8]>, record: &[u8]) -> Result<bool> {
+        self.turn(tree, key, Wanted::Nothing, record)
+    }
+
+    /// Makes the record at a key that it has claimed a ghost; false when there is none. As [`Transaction::put`], with one walk down the tree.
+    pub(super) fn take_out(&mut self, tree: &Tree, key: &Arc<[u8]>) -> Result<bool> {
+        let is_out = self.turn(tree, key, Wanted::Record, &[GHOST])?;
+        if is_out {
+            self.ghosts.push((tree.root(), Arc::clone(key)));
+        }
+        Ok(is_out)
+    }
+
+    /// Changes a record if it is what it should be; false when it is not.
+    fn turn(&mut self, tree: &Tree, key: &Arc<[u8]>, wanted: Wanted, to: &[u8]) -> Result<bool> {
         let state = self.writing()?;
-        let mut add = Add { transaction: self, state, root: tree.root(), key, record, kept: None };
-        let is_added = tree.edit(key, &mut add)?;
-        if let (true, Some(kept)) = (is_added, add.kept) {
+        let mut turn = Turn { transaction: self, state, root: tree.root(), key, wanted, to, kept: None };
+        let is_done = tree.edit(key, &mut turn)?;
+        if let (true, Some(kept)) = (is_done, turn.kept) {
             kept.set_logged();
         }
-        Ok(is_added)
+        Ok(is_done)
     }
 
     /// Keeps what a record is before this transaction changes it, and begins the log's record of the change. What it gives learns when that is in the log.
     fn keep(&mut self, state: &Arc<State>, root: u32, key: &Arc<[u8]>, before: Option<&[u8]>) -> Arc<Write> {
+        self.looked = None;
         if self.fixed.strong_count() > 0 {
             self.next_epoch();
         }
@@ -65,20 +80,31 @@ impl Transaction {
     }
 }
 
-/// A record that is to be added where there is none.
-struct Add<'t> {
+/// What a record has to be before it is changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Wanted {
+    /// None, or a ghost.
+    Nothing,
+    /// One that is there.
+    Record,
+}
+
+/// A change of a record that is looked at on the way.
+struct Turn<'t> {
     transaction: &'t mut Transaction,
     state: Arc<State>,
     root: u32,
     key: &'t Arc<[u8]>,
-    record: &'t [u8],
+    wanted: Wanted,
+    to: &'t [u8],
     /// The record is claimed, so it is the same each time that it is seen.
     kept: Option<Arc<Write>>,
 }
 
-impl Edit for Add<'_> {
+impl Edit for Turn<'_> {
     fn look(&mut self, current: Option<&[u8]>) -> Result<bool> {
-        if current.and_then(<[u8]>::first).is_some_and(|flags| flags & GHOST == 0) {
+        let is_there = current.and_then(<[u8]>::first).is_some_and(|flags| flags & GHOST == 0);
+        if is_there != (self.wanted == Wanted::Record) {
             return Ok(false);
         }
         if self.kept.is_none() {
@@ -88,7 +114,7 @@ impl Edit for Add<'_> {
     }
 
     fn value(&self) -> &[u8] {
-        self.record
+        self.to
     }
 
     fn header(&self) -> &[u8] {

@@ -4,6 +4,7 @@ use cairn_vfs::sync::atomic::Ordering;
 use cairn_vfs::sync::{Arc, lock};
 
 use super::Transaction;
+use super::locks::Looked;
 use crate::catalog::{Index, LONG, RowRef, Table};
 use crate::database::Isolation;
 use crate::mvcc::Mode;
@@ -107,13 +108,13 @@ impl Transaction {
 
     fn remove_entry(&mut self, index: &Index, entry: &Entry) -> Result<()> {
         let key = self.claim(index.tree.root(), &entry.key, Mode::Exclusive, false)?;
-        let Some(before) = self.current(&index.tree, &key)? else {
+        if !self.take_out(&index.tree, &key)? {
             return Err(self.view.db.store.space().damaged(
                 index.tree.root(),
                 format!("index {} has no entry for a row of its table", index.def.name),
             ));
-        };
-        self.put(&index.tree, &key, Some(&before), None)
+        }
+        Ok(())
     }
 
     /// Gives the row with a key other values, its key included; false when there is no such row any more. Of a row that was locked, or is not changed by others.
@@ -123,8 +124,7 @@ impl Transaction {
         self.view.db.check()?;
         self.check_table(table)?;
         check_values(table, values)?;
-        let key = self.claim(table.tree.root(), key, Mode::Exclusive, true)?;
-        let Some(before) = self.current(&table.tree, &key)? else { return Ok(false) };
+        let Some(Looked { key, record: before, .. }) = self.claim_row(table, key)? else { return Ok(false) };
         let long = self.whole(&before)?;
         let Some(old) = table.row(&key, long.as_deref().unwrap_or(&before)) else {
             return Err(self.view.db.damaged_record(table.tree.root()));
@@ -210,8 +210,7 @@ impl Transaction {
     pub fn delete(&mut self, table: &Arc<Table>, key: &[u8]) -> Result<bool> {
         self.view.db.check()?;
         self.check_table(table)?;
-        let key = self.claim(table.tree.root(), key, Mode::Exclusive, true)?;
-        let Some(before) = self.current(&table.tree, &key)? else { return Ok(false) };
+        let Some(Looked { key, record: before, .. }) = self.claim_row(table, key)? else { return Ok(false) };
         let long = self.whole(&before)?;
         let Some(old) = table.row(&key, long.as_deref().unwrap_or(&before)) else {
             return Err(self.view.db.damaged_record(table.tree.root()));

@@ -15,6 +15,14 @@ use crate::{Error, Result};
 /// other. No tree has such a number: files end before.
 const KEY: u32 = 1 << 31;
 
+/// A row that it has locked, as it is: who locks a row changes it next, as a rule, and need not look for it once more.
+#[derive(Debug)]
+pub(super) struct Looked {
+    tree: u32,
+    pub(super) key: Arc<[u8]>,
+    pub(super) record: Vec<u8>,
+}
+
 /// What came of asking for a row.
 enum Tried {
     /// Its key.
@@ -108,7 +116,7 @@ impl Transaction {
     /// [`Error::StaleTable`].
     pub fn lock(&mut self, table: &Arc<Table>, key: &[u8], row: &mut RowBuf) -> Result<bool> {
         self.check_table(table)?;
-        self.claim(table.tree.root(), key, Mode::Exclusive, true)?;
+        let key = self.claim(table.tree.root(), key, Mode::Exclusive, true)?;
         self.locked(table, key, row)
     }
 
@@ -116,18 +124,32 @@ impl Transaction {
     pub fn try_lock(&mut self, table: &Arc<Table>, key: &[u8], row: &mut RowBuf) -> Result<Option<bool>> {
         self.check_table(table)?;
         let (state, tree) = (self.known(), table.tree.root());
-        if let Tried::Held(_) = self.try_claim(&state, tree, key, Mode::Exclusive, true)? {
-            self.view.db.rows.give_up(tree, key, &state);
-            return Ok(None);
+        match self.try_claim(&state, tree, key, Mode::Exclusive, true)? {
+            Tried::Mine(key) => self.locked(table, key, row).map(Some),
+            Tried::Held(_) => {
+                self.view.db.rows.give_up(tree, key, &state);
+                Ok(None)
+            }
         }
-        self.locked(table, key, row).map(Some)
     }
 
-    fn locked(&mut self, table: &Table, key: &[u8], row: &mut RowBuf) -> Result<bool> {
-        let Some(bytes) = self.current(&table.tree, key)? else { return Ok(false) };
+    fn locked(&mut self, table: &Table, key: Arc<[u8]>, row: &mut RowBuf) -> Result<bool> {
+        let Some(bytes) = self.current(&table.tree, &key)? else { return Ok(false) };
         let whole = self.whole(&bytes)?;
-        row.set(key, whole.as_deref().unwrap_or(&bytes));
+        row.set(&key, whole.as_deref().unwrap_or(&bytes));
+        self.looked = Some(Looked { tree: table.tree.root(), key, record: bytes });
         Ok(true)
+    }
+
+    /// Keeps others from changing a row, as [`Transaction::lock`], and gives it as it is now; `None` when it is gone. The row that was locked last is known.
+    pub(super) fn claim_row(&mut self, table: &Table, key: &[u8]) -> Result<Option<Looked>> {
+        let tree = table.tree.root();
+        let looked = self.looked.take_if(|looked| looked.tree == tree && *looked.key == *key);
+        if looked.is_some() {
+            return Ok(looked);
+        }
+        let key = self.claim(tree, key, Mode::Exclusive, true)?;
+        Ok(self.current(&table.tree, &key)?.map(|record| Looked { tree, key, record }))
     }
 
     /// The record at a key that it has claimed, as the tree has it; `None` for none and for a ghost.

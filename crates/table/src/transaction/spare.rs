@@ -79,6 +79,7 @@ impl Transaction {
             undo,
             undone,
             claims,
+            looked,
             ghosts,
             epoch,
             fixed,
@@ -99,7 +100,7 @@ impl Transaction {
             statement,
             is_over: _,
         } = self;
-        (view.own, view.reads, *state, *writer) = (None, None, None, None);
+        (view.own, view.reads, *state, *writer, *looked) = (None, None, None, None, None);
         (view.own_until, view.fixed, *fixed) = (u32::MAX, None, Weak::new());
         undo.clear();
         undone.clear();

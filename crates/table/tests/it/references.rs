@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use cairn_table::row::{Type, Value};
 use cairn_table::schema::{ColumnType, ForeignKeyDef, Referential};
-use cairn_table::{Durability, Error, Isolation, Result, Table, Transaction};
+use cairn_table::{Durability, Error, Isolation, Result, RowBuf, Table, Transaction};
 
 use crate::watch::Watch;
 use crate::{Fixture, all, column, def, get, index, key, set};
@@ -280,4 +280,34 @@ fn types_of_references() {
     children.columns.push(column("parent", ColumnType::decimal(10, 2)));
     children.foreign_keys = vec![refers("children_fkey", &parents, 0, Referential::Cascade)];
     transaction.create_table(children).unwrap();
+}
+
+/// Goal: a child that was locked, and that a change of its parent has changed since, is deleted as it is by then: with the entry that it has in its index, and coming back to what it was. Method:
+/// lock it, delete the parent, delete it; commit or roll back.
+#[test]
+fn children_that_change_behind_a_lock() {
+    for commits in [false, true] {
+        let fixture = Fixture::new();
+        let (parents, children) = family(&fixture, 0, Referential::SetNull);
+        let children = fixture.run(|transaction| {
+            transaction.create_index(&children, index("children_parent", &[1], false)).unwrap()
+        });
+        fixture.run(|transaction| {
+            transaction.insert(&parents, &row(7, 7)).unwrap();
+            transaction.insert(&children, &row(10, 7)).unwrap();
+        });
+        let mut transaction = fixture.begin();
+        assert!(transaction.lock(&children, &key(&children, 10), &mut RowBuf::default()).unwrap());
+        assert!(transaction.delete(&parents, &key(&parents, 7)).unwrap());
+        assert!(transaction.delete(&children, &key(&children, 10)).unwrap());
+        let left = if commits {
+            transaction.commit(Durability::Buffered).unwrap();
+            None
+        } else {
+            transaction.rollback().unwrap();
+            Some(7)
+        };
+        assert_eq!(get(&fixture.begin(), &children, 10), left);
+        fixture.db.check().unwrap();
+    }
 }

@@ -69,6 +69,12 @@ impl Region {
         unsafe { self.start.add(inside) }
     }
 
+    /// The offset of the page that has the byte at this one, or of the range's beginning.
+    pub(super) fn page_start(&self, offset: u64) -> u64 {
+        let page = rustix::param::page_size() as u64;
+        self.range.start + (offset - self.range.start) / page * page
+    }
+
     /// Makes the pages of a part of the range present and writable, without changing them. What would be a signal at
     /// a store is an error here.
     pub(super) fn populate(&self, part: Range<u64>) -> io::Result<()> {

@@ -1,6 +1,6 @@
 //! The lock for readers and writers under a scheduler.
 
-use std::sync::LockResult;
+use std::sync::{LockResult, TryLockError, TryLockResult};
 
 use shuttle::sync::{Mutex, PoisonError, RwLockReadGuard, RwLockWriteGuard};
 
@@ -29,5 +29,17 @@ impl<T> RwLock<T> {
     pub fn write(&self) -> LockResult<RwLockWriteGuard<'_, T>> {
         let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         self.inner.write()
+    }
+
+    /// Takes it for reading if nobody writes, or waits to. Errors: as [`std::sync::RwLock::try_read`].
+    pub fn try_read(&self) -> TryLockResult<RwLockReadGuard<'_, T>> {
+        let Ok(_turn) = self.turn.try_lock() else { return Err(TryLockError::WouldBlock) };
+        self.inner.try_read()
+    }
+
+    /// Takes it for writing if nobody has it, or waits for it. Errors: as [`std::sync::RwLock::try_write`].
+    pub fn try_write(&self) -> TryLockResult<RwLockWriteGuard<'_, T>> {
+        let Ok(_turn) = self.turn.try_lock() else { return Err(TryLockError::WouldBlock) };
+        self.inner.try_write()
     }
 }

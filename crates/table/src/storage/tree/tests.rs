@@ -105,6 +105,51 @@ fn as_a_map() {
     }
 }
 
+/// Goal: many records go at once as one by one: those that pass the test and no others, also when a key is there twice or not at all, and pages that become empty are given back. Method: random sorted
+/// keys, up to a hundred at a time over many leaves, against a map, until nothing is left.
+#[test]
+fn runs_of_removals() {
+    for seed in 0..6 {
+        let space = space(200);
+        let tree = Tree::create(&space).unwrap();
+        let mut rng = SeededRng::new(seed).fork("runs");
+        let mut map = Map::new();
+        for at in 0..4_000u32 {
+            let key = key(&mut rng, 6_000);
+            map.entry(key).or_insert_with(|| vec![(at % 3) as u8; 1 + at as usize % 40]);
+        }
+        map.iter().for_each(|(key, value)| assert!(tree.insert(key, value).unwrap()));
+        let (mut calls, mut removed) = (0, 0);
+        while !map.is_empty() {
+            let there: Vec<Vec<u8>> = map.keys().cloned().collect();
+            let from = rng.below(there.len() as u64) as usize;
+            let mut keys: Vec<Vec<u8>> =
+                there.into_iter().skip(from).take(100).filter(|_| rng.chance(0.8)).collect();
+            keys.extend((0..5).map(|_| key(&mut rng, 9_000)));
+            keys.extend(keys.first().cloned());
+            keys.sort_unstable();
+            let spared = rng.below(4) as u8;
+            let mut rest = &keys[..];
+            while !rest.is_empty() {
+                let run = tree.remove_run(rest, |value| value.first() != Some(&spared)).unwrap();
+                assert!(run.keys > 0 && run.removed <= run.keys);
+                rest = &rest[run.keys..];
+                (calls, removed) = (calls + 1, removed + run.removed);
+            }
+            let before = map.len();
+            map.retain(|key, value| value.first() == Some(&spared) || keys.binary_search(key).is_err());
+            removed = removed.checked_sub(before - map.len()).unwrap();
+            assert_eq!(removed, 0);
+            if calls % 7 == 0 {
+                agrees(&tree, &map);
+            }
+        }
+        let stats = tree.check().unwrap();
+        assert_eq!((stats.records, stats.pages, stats.levels), (0, 1, 1), "seed {seed}");
+        assert_eq!(space.free_pages().unwrap() + 2, space.pages().unwrap());
+    }
+}
+
 /// Goal: ascending keys fill pages, and descending and shuffled ones at least half of them.
 #[test]
 fn fill() {

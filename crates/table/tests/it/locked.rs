@@ -1,0 +1,110 @@
+//! Rows that are locked first and changed then: what was seen at the lock is what is changed, whatever the transaction has done in between.
+
+use std::sync::Arc;
+
+use cairn_table::row::{Type, Value};
+use cairn_table::{Canceller, Durability, Isolation, RowBuf, Table, Transaction};
+
+use crate::{Fixture, all, def, get, index, key, set};
+
+/// Something that a transaction does between a lock of row 1 and its deletion, and what that gives.
+type Between = fn(&mut Transaction, &Arc<Table>);
+
+const BETWEEN: [(&str, Between); 7] = [
+    ("nothing", |_, _| {}),
+    ("changes it", |transaction, table| assert!(set(transaction, table, 1, 77).unwrap())),
+    ("changes it twice", |transaction, table| {
+        assert!(set(transaction, table, 1, 77).unwrap());
+        assert!(set(transaction, table, 1, 78).unwrap());
+    }),
+    ("changes it and takes that back", |transaction, table| {
+        let savepoint = transaction.savepoint();
+        assert!(set(transaction, table, 1, 77).unwrap());
+        transaction.rollback_to(savepoint).unwrap();
+    }),
+    ("locks it changed, and takes that back", |transaction, table| {
+        let savepoint = transaction.savepoint();
+        assert!(set(transaction, table, 1, 77).unwrap());
+        lock(transaction, table, 1);
+        transaction.rollback_to(savepoint).unwrap();
+    }),
+    ("deletes it and puts another one there", |transaction, table| {
+        assert!(transaction.delete(table, &key(table, 1)).unwrap());
+        transaction.insert(table, &[Value::Int(1), Value::Int(79)]).unwrap();
+    }),
+    ("locks and changes another one", |transaction, table| {
+        lock(transaction, table, 2);
+        assert!(set(transaction, table, 2, 80).unwrap());
+    }),
+];
+
+fn lock(transaction: &mut Transaction, table: &Arc<Table>, id: i32) {
+    assert!(transaction.lock(table, &key(table, id), &mut RowBuf::default()).unwrap());
+}
+
+fn filled() -> (Fixture, Arc<Table>) {
+    let fixture = Fixture::new();
+    let table = fixture.run(|transaction| {
+        let mut def = def("t", &[("id", Type::Int), ("v", Type::Int)], &[0]);
+        def.indexes = vec![index("t_v", &[1], false)];
+        let table = transaction.create_table(def).unwrap();
+        for id in 0..10 {
+            transaction.insert(&table, &[Value::Int(id), Value::Int(-id)]).unwrap();
+        }
+        table
+    });
+    (fixture, table)
+}
+
+/// Goal: a row that was locked and then changed or deleted has the right entries in indexes, is seen by others as before, and is what it was after a rollback. Method:
+/// each thing that can happen to the row in between, of the same transaction; then a deletion or a change; then a commit or a rollback, and opening it again.
+#[test]
+fn whatever_happens_in_between() {
+    for (name, between) in BETWEEN {
+        for (deletes, ends) in [(true, "commit"), (true, "rollback"), (false, "commit"), (false, "rollback")]
+        {
+            let (fixture, table) = filled();
+            let before = all(&fixture.begin(), &table, None);
+            let mut transaction = fixture.begin();
+            lock(&mut transaction, &table, 1);
+            between(&mut transaction, &table);
+            if deletes {
+                assert!(transaction.delete(&table, &key(&table, 1)).unwrap());
+                assert_eq!(get(&transaction, &table, 1), None, "{name}");
+                assert!(!transaction.delete(&table, &key(&table, 1)).unwrap(), "{name}");
+            } else {
+                assert!(set(&mut transaction, &table, 1, 100).unwrap());
+                assert_eq!(get(&transaction, &table, 1), Some(100), "{name}");
+            }
+            assert_eq!(all(&fixture.begin(), &table, None), before, "{name}: seen by others");
+            if ends == "commit" {
+                transaction.commit(Durability::Sync).unwrap();
+            } else {
+                transaction.rollback().unwrap();
+            }
+            let now = if ends == "rollback" { Some(-1) } else { (!deletes).then_some(100) };
+            assert_eq!(get(&fixture.begin(), &table, 1), now, "{name}, {ends}");
+            fixture.db.check().unwrap_or_else(|error| panic!("{name}, {ends}: {error}"));
+            drop(table);
+            let fixture = fixture.reopen();
+            assert_eq!(get(&fixture.begin(), &fixture.table("t"), 1), now, "{name}, {ends}, reopened");
+            fixture.db.check().unwrap_or_else(|error| panic!("{name}, {ends}: {error}"));
+        }
+    }
+}
+
+/// Goal: what was seen at a lock is forgotten with the transaction: the next one, made of what that has left, sees what others have made of the row since.
+#[test]
+fn of_one_transaction_only() {
+    let (fixture, table) = filled();
+    let mut transaction = Box::new(fixture.begin());
+    lock(&mut transaction, &table, 1);
+    let spare = transaction.commit_sparing(Durability::Sync).unwrap();
+    assert!(spare.is_some());
+    fixture.run(|transaction| assert!(set(transaction, &table, 1, 50).unwrap()));
+    let mut next = fixture.db.begin_from(spare, Isolation::ReadCommitted, &Canceller::new(), None).unwrap();
+    assert!(next.delete(&table, &key(&table, 1)).unwrap());
+    next.rollback().unwrap();
+    assert_eq!(get(&fixture.begin(), &table, 1), Some(50));
+    fixture.db.check().unwrap();
+}
