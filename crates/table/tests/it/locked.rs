@@ -99,7 +99,7 @@ fn of_one_transaction_only() {
     let (fixture, table) = filled();
     let mut transaction = Box::new(fixture.begin());
     lock(&mut transaction, &table, 1);
-    let spare = transaction.commit_sparing(Durability::Sync).unwrap();
+    let spare = transaction.commit_sparing(Durability::Sync, || ()).unwrap();
     assert!(spare.is_some());
     fixture.run(|transaction| assert!(set(transaction, &table, 1, 50).unwrap()));
     let mut next = fixture.db.begin_from(spare, Isolation::ReadCommitted, &Canceller::new(), None).unwrap();
