@@ -89,10 +89,19 @@ impl Appender {
         Ok(self.position())
     }
 
-    /// Syncs everything and marks the end, so that a later recovery can tell damage to any record from a crash.
+    /// Syncs everything and marks the end, so that a later recovery can tell damage to any record from a crash. Of a log that has
+    /// records in its last segment; in another one the header says the same.
     /// Reservations must be committed before.
     pub fn close(mut self) -> Result<()> {
+        self.mark_end()
+    }
+
+    /// See [`Appender::close`].
+    pub(crate) fn mark_end(&mut self) -> Result<()> {
         self.shared.sync_to(self.position())?;
+        if self.map.position() <= u64::from(HEADER_BYTES) {
+            return Ok(());
+        }
         let mark = self.reserve_kind(0)?.commit_as(Kind::Close)?;
         self.shared.sync_to(mark)
     }

@@ -146,15 +146,19 @@ impl Log {
         self.shared.trim()
     }
 
-    /// Gives back the room for records that will not come: cuts the last segment at its last record, and removes the one that
-    /// was prepared and those that are kept. The last that is done with a log; reservations must be committed before.
+    /// The last that is done with a log: makes everything durable, marks the end ([`Appender::close`]), and gives back the room for records that will not
+    /// come: cuts the last segment behind the mark, and removes the one that was prepared and those that are kept. Reservations must be
+    /// committed before.
     ///
-    /// Nothing is made durable, and a crash may bring the room back. Errors: of the file system, and those of a log that has
-    /// failed; all records stay where they are whatever fails.
-    pub fn shrink(&self, appender: Appender) -> Result<()> {
+    /// That room was given back is not made durable, and a crash may bring it back. Errors: of the file system, and those of a log that has
+    /// failed; all records stay where they are whatever fails. Costs up to two syncs.
+    pub fn close(&self, mut appender: Appender) -> Result<()> {
         self.end_helper();
+        // Where there is no room for the mark there is some to give back.
+        let marked = appender.mark_end();
         let (segment, end) = appender.into_last();
-        self.shared.shrink(&segment, end)
+        let shrunk = self.shared.shrink(&segment, end);
+        marked.and(shrunk)
     }
 
     fn end_helper(&self) {

@@ -350,7 +350,7 @@ impl Shared {
         Ok(())
     }
 
-    /// See [`Log::shrink`](crate::Log::shrink); nobody appends any more, and the helper has ended.
+    /// See [`Log::close`](crate::Log::close); nobody appends any more, and the helper has ended.
     pub(crate) fn shrink(&self, last: &Segment, end: u64) -> Result<()> {
         self.check()?;
         self.trim()?;

@@ -43,13 +43,14 @@ impl Inner {
         }
     }
 
-    /// Gives back what the log has allocated ahead, when nobody is left who writes.
-    pub(crate) fn shrink_log(&self) {
+    /// Closes the log when nobody is left who writes: what is in it is durable then, damage to it can be told from a crash, and what was allocated ahead
+    /// is given back.
+    pub(crate) fn close_log(&self) {
         let mut commit = lock(&self.commit);
         commit.end = commit.position();
         if let (Some(log), Some(appender)) = (self.log.get(), commit.appender.take()) {
-            // What cannot be given back is when the store is opened and written on.
-            let _ = log.shrink(appender);
+            // Nobody is left to be told. What cannot be synced is with the kernel, as before; what cannot be given back is when the store is opened and written on.
+            let _ = log.close(appender);
         }
     }
 

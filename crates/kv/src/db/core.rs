@@ -17,6 +17,6 @@ impl Drop for Core {
         self.inner.background.stop();
         // What the last reader let go of.
         self.inner.remove_obsolete();
-        self.inner.shrink_log();
+        self.inner.close_log();
     }
 }

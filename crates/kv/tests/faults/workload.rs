@@ -3,7 +3,8 @@
 use std::sync::{Arc, Mutex};
 
 use cairn_kv::{Db, Durability, Event, EventListener, Keyspace, Result, WriteBatch};
-use cairn_vfs::{FaultFs, Rng, SeededRng};
+use cairn_vfs::fault::{Fault, Rule};
+use cairn_vfs::{FaultFs, Operation, Rng, SeededRng};
 
 use super::state::{Change, key};
 use super::{History, KEYSPACES, Shape, State, scan, shared};
@@ -87,6 +88,8 @@ pub struct Run {
     tag: u64,
     /// Flushes and compactions of all lives.
     pub work: (u64, u64),
+    /// Before it is opened again it is killed, and not closed: see [`Run::kill`].
+    pub is_killed: bool,
 }
 
 impl Run {
@@ -104,6 +107,7 @@ impl Run {
             flushes: Arc::default(),
             tag: 0,
             work: (0, 0),
+            is_killed: false,
         }
     }
 
@@ -129,6 +133,14 @@ impl Run {
             self.history.process_ended(self.fs.operation_count());
             self.model = self.history.state();
         }
+    }
+
+    /// Drops the store, as a process does that is killed: nothing more reaches the disk, and what is in the page cache stays there. On a disk whose failed syncs
+    /// leave changes pending.
+    pub fn kill(&mut self) {
+        self.fs.inject(Rule::nth(Operation::SyncData, 0, Fault::Io).persistent());
+        self.close();
+        self.fs.clear_rules();
     }
 
     /// The same run with a history that begins at `base`, which is what the open store holds.
@@ -198,6 +210,9 @@ impl Run {
                 assert_eq!(found.as_deref(), self.model[keyspace].get(&key), "{key:?}");
             }
             Step::Reopen => {
+                if self.is_killed {
+                    self.kill();
+                }
                 self.open()?;
                 self.compare("after reopening")?;
             }

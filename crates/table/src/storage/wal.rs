@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use cairn_pool::{Lsn, WriteAhead};
 use cairn_vfs::sync::atomic::{AtomicU64, Ordering};
-use cairn_vfs::sync::{Line, Mutex, OnceLock, lock};
+use cairn_vfs::sync::{Line, Mutex, OnceLock, PoisonError, lock};
 use cairn_wal::{Appender, Log as Segments};
 
 use super::log::Log;
@@ -99,6 +99,16 @@ impl Open {
         // the end, and undo that.
         self.segments.sync_to(newest)?;
         Ok(self.segments.release_before(lsn.0.into())?)
+    }
+}
+
+impl Drop for WalLog {
+    /// Closes the log, so that damage to it can be told from a crash, and what it has allocated ahead is given back.
+    fn drop(&mut self) {
+        if let Some(Open { segments, appender, .. }) = self.open.take() {
+            // Nobody is left to be told; what is not closed is recovered as after a crash.
+            let _ = segments.close(appender.into_inner().unwrap_or_else(PoisonError::into_inner));
+        }
     }
 }
 

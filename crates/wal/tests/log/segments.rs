@@ -159,7 +159,7 @@ fn positions_only_rise() {
         log.sync_to(seen).unwrap();
         log.release_before(seen).unwrap();
         if is_left {
-            log.shrink(appender).unwrap();
+            log.close(appender).unwrap();
         }
         drop(log);
         let reached =
@@ -217,7 +217,7 @@ fn leftovers() {
 /// for who reads it meanwhile, and for the next life. Method: synced records of which none may go, a prepared and a kept
 /// segment, crash images at each operation, a recovery that began before.
 #[test]
-fn shrink() {
+fn closing_gives_room_back() {
     let fs = FaultFs::new(FaultOptions::seeded(3));
     let disk = shared(&fs);
     let (log, mut appender, _) = open(&disk, &small().recycled_max(2), 1).unwrap();
@@ -232,7 +232,7 @@ fn shrink() {
             .unwrap();
     recover(&disk, lsns[250], Mode::Strict).unwrap();
     fs.capture_crash_points();
-    log.shrink(appender).unwrap();
+    log.close(appender).unwrap();
     drop(log);
     recover(&disk, lsns[250], Mode::Strict).unwrap();
     assert!(!names(&fs).iter().any(|name| name.ends_with(".free")));
