@@ -11,7 +11,7 @@ use cairn_vfs::{Clock, Fs, Operation, Rng, SystemClock, SystemRng};
 
 use crate::catalog::{Catalog, ROOT};
 use crate::clean::{self, Cleaning};
-use crate::mvcc::{Canceller, CommitQueue, Rows, Slots, State, Waits};
+use crate::mvcc::{Canceller, CommitQueue, Rows, Slots, Waits};
 use crate::sorter::Scratch;
 use crate::storage::{Store, StoreOptions, Tree};
 use crate::transaction::{SchemaLock, Spare, Transaction};
