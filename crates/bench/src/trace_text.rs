@@ -47,6 +47,9 @@ pub fn notes(stats: &Stats) -> Vec<String> {
             stats.sample
         ));
     }
+    if let Some(lowered) = stats.lowered {
+        notes.push(format!("The recorder chose that share: {lowered}."));
+    }
     if !stats.timed {
         notes.push("The trace has no times but an order.".to_owned());
     }
@@ -277,6 +280,7 @@ pub(crate) mod tests {
             started_ns: 0,
             file_id: 1,
             sample: 1,
+            adaptive: None,
             source: "a test".to_owned(),
         };
         let mut writer = Writer::create(&fs, Path::new("/t"), &header).unwrap();

@@ -4,9 +4,15 @@
 //!   +--------+---------+---------+- - -+---------+
 //!   | header | block 0 | block 1 |     |   end   |      docs/src/formats/trace.md
 //!   +--------+---------+---------+- - -+---------+
-//!   block    magic 4 · bytes 4 · records 4 · lane 4 · first ns 8 · last ns 8 · number 8 · checksum 8 · records
+//!   header   magic 8 · version 4 · flags 4 · started 8 · file id 8 · sample 4 · source bytes 4 · source · [hash seed 8] · checksum 8
+//!   block    magic 4 · bytes 4 · records 4 · lane 2 · sample 2 · first ns 8 · last ns 8 · number 8 · checksum 8 · records
+//!   end      the same with all records · dropped · [ns an operation] in place of records, varints
 //!   record   kind and flags 1 · [delta ns] · [keyspace] · key · detail            varints but for the first byte and hashes
 //! ```
+//!
+//! What stands in brackets is version 2's, which a recorder writes that may lower its share of the keys. Each of its blocks says in its head of how many
+//! keys one was recorded when the block was written: the largest of these is what the whole trace is a sample of, also where its end is missing.
+//! Whatever was recorded before of other keys is passed over by who reads. Version 1 has zeros there.
 
 use cairn_codec::checksum::{xxh3_64, xxh3_64_seeded};
 use cairn_codec::varint;
@@ -15,8 +21,10 @@ use crate::event::{Detail, Event};
 
 /// The first bytes of a trace.
 pub const MAGIC: [u8; 8] = *b"CAIRNTRC";
-/// The version that is written.
+/// The version of a trace whose share of the keys stays as it is.
 pub const VERSION: u32 = 1;
+/// The version of one whose share may have been lowered: who knows only version 1 would take what was recorded before for the whole.
+pub const VERSION_ADAPTIVE: u32 = 2;
 /// The first bytes of a block.
 pub const BLOCK_MAGIC: [u8; 4] = *b"TBLK";
 /// The first bytes of the last block.
@@ -24,7 +32,7 @@ pub const END_MAGIC: [u8; 4] = *b"TEND";
 /// The longest key that is kept; of statements the rest is cut off.
 pub const KEY_BYTES_MAX: usize = 65_535;
 
-/// Bytes of a header without its source.
+/// Bytes of a header without its source and a hash seed.
 pub const HEADER_BYTES: usize = 48;
 /// Bytes of the head of a block.
 pub const BLOCK_HEAD_BYTES: usize = 48;
@@ -65,8 +73,11 @@ pub struct Header {
     pub started_ns: u64,
     /// The seed of the checksums: a block of another file is none of this one.
     pub file_id: u64,
-    /// The operations of one key in so many were recorded.
+    /// The operations of one key in so many were recorded; at first, where the share may have been lowered: see [`crate::Trace::sample`].
     pub sample: u32,
+    /// That the share may have been lowered while it was recorded, with the seed of the hashes that decide. Of a trace of hashes the seed is not kept, since guessed
+    /// keys could be looked up by it; nor is it needed.
+    pub adaptive: Option<u64>,
     /// What was traced.
     pub source: String,
 }
@@ -81,15 +92,20 @@ impl Header {
         let source = self.source.get(..cut).unwrap_or_default().as_bytes();
         let hashed = if self.keys == KeyForm::Hashed { FLAG_HASHED } else { 0 };
         let untimed = if self.timed { 0 } else { FLAG_UNTIMED };
-        let mut out = Vec::with_capacity(HEADER_BYTES + source.len());
+        let mut out = Vec::with_capacity(HEADER_BYTES + source.len() + 8);
+        let version = if self.adaptive.is_some() { VERSION_ADAPTIVE } else { VERSION };
         out.extend_from_slice(&MAGIC);
-        out.extend_from_slice(&VERSION.to_le_bytes());
+        out.extend_from_slice(&version.to_le_bytes());
         out.extend_from_slice(&(hashed | untimed).to_le_bytes());
         out.extend_from_slice(&self.started_ns.to_le_bytes());
         out.extend_from_slice(&self.file_id.to_le_bytes());
         out.extend_from_slice(&self.sample.to_le_bytes());
         out.extend_from_slice(&(source.len() as u32).to_le_bytes());
         out.extend_from_slice(source);
+        if let Some(seed) = self.adaptive {
+            let seed = if self.keys == KeyForm::Raw { seed } else { 0 };
+            out.extend_from_slice(&seed.to_le_bytes());
+        }
         let checksum = xxh3_64(&out);
         out.extend_from_slice(&checksum.to_le_bytes());
         out
@@ -106,8 +122,8 @@ impl Header {
         }
         let cut = || bad("the header is cut short");
         let version = take_u32(&mut rest).ok_or_else(cut)?;
-        if version != VERSION {
-            let what = format!("version {version}, expected {VERSION}");
+        if version != VERSION && version != VERSION_ADAPTIVE {
+            let what = format!("version {version}, expected {VERSION} or {VERSION_ADAPTIVE}");
             return Err(HeaderError { what, version: true });
         }
         let flags = take_u32(&mut rest).ok_or_else(cut)?;
@@ -119,17 +135,23 @@ impl Header {
             return Err(bad("the source is longer than it may be"));
         }
         let (source, mut after) = rest.split_at_checked(source_bytes).ok_or_else(cut)?;
-        let head_bytes = HEADER_BYTES - 8 + source_bytes;
+        let mut head_bytes = HEADER_BYTES - 8 + source_bytes;
+        let mut adaptive = None;
+        if version == VERSION_ADAPTIVE {
+            adaptive = Some(take_u64(&mut after).ok_or_else(cut)?);
+            head_bytes += 8;
+        }
         let checksum = take_u64(&mut after).ok_or_else(cut)?;
         if bytes.get(..head_bytes).map(xxh3_64) != Some(checksum) {
             return Err(bad("the header's checksum is wrong"));
         }
         if flags & !(FLAG_HASHED | FLAG_UNTIMED) != 0 || sample == 0 {
-            return Err(bad("the header has flags or a sampling that no version 1 has"));
+            return Err(bad("the header has flags or a sampling that no version has"));
         }
         let source = String::from_utf8_lossy(source).into_owned();
         let keys = if flags & FLAG_HASHED != 0 { KeyForm::Hashed } else { KeyForm::Raw };
-        let header = Header { keys, timed: flags & FLAG_UNTIMED == 0, started_ns, file_id, sample, source };
+        let header =
+            Header { keys, timed: flags & FLAG_UNTIMED == 0, started_ns, file_id, sample, adaptive, source };
         Ok((header, head_bytes + 8))
     }
 }
@@ -152,8 +174,10 @@ pub struct BlockHead {
     pub bytes: u32,
     /// How many records.
     pub records: u32,
-    /// Whose.
+    /// Whose. Below 2^16.
     pub lane: u32,
+    /// Of how many keys one was recorded when it was written; 0 where that is not told, as of version 1.
+    pub sample: u16,
     /// When the first one was.
     pub first_ns: u64,
     /// When the last one was.
@@ -167,7 +191,9 @@ impl BlockHead {
     pub fn seal(&self, block: &mut [u8], file_id: u64) {
         let mut head = [0; CHECKED_BYTES];
         let magic = if self.end { END_MAGIC } else { BLOCK_MAGIC };
-        let words = [self.bytes, self.records, self.lane].map(u32::to_le_bytes);
+        assert!(self.lane < 1 << 16, "lanes have numbers of 16 bits");
+        let lane = self.lane | u32::from(self.sample) << 16;
+        let words = [self.bytes, self.records, lane].map(u32::to_le_bytes);
         let longs = [self.first_ns, self.last_ns, self.number].map(u64::to_le_bytes);
         let fields = [&magic[..]].into_iter().chain(words.iter().map(|word| &word[..]));
         let fields = fields.chain(longs.iter().map(|long| &long[..]));
@@ -191,8 +217,8 @@ impl BlockHead {
             END_MAGIC => true,
             _ => return None,
         };
-        let (length, records, lane) =
-            (take_u32(&mut fields)?, take_u32(&mut fields)?, take_u32(&mut fields)?);
+        let (length, records) = (take_u32(&mut fields)?, take_u32(&mut fields)?);
+        let (lane, sample) = (take_u16(&mut fields)?, take_u16(&mut fields)?);
         let (first_ns, last_ns) = (take_u64(&mut fields)?, take_u64(&mut fields)?);
         let number = take_u64(&mut fields)?;
         if length as usize > BLOCK_BYTES_MAX {
@@ -200,7 +226,17 @@ impl BlockHead {
         }
         let payload = rest.get(..length as usize)?;
         let sound = take_u64(&mut sum)? == checksum(head, payload, file_id);
-        sound.then_some((BlockHead { end, bytes: length, records, lane, first_ns, last_ns, number }, payload))
+        let head = BlockHead {
+            end,
+            bytes: length,
+            records,
+            lane: u32::from(lane),
+            sample,
+            first_ns,
+            last_ns,
+            number,
+        };
+        sound.then_some((head, payload))
     }
 }
 
@@ -370,7 +406,7 @@ pub(crate) fn decode<'a>(
             };
             Detail::Block { bytes: number / 3, hit }
         }
-        _ => return Err("a record is of a kind that version 1 does not have"),
+        _ => return Err("a record is of a kind that no version has"),
     };
     let event = Event {
         time_ns: before_ns.checked_add(delta).ok_or("a time is over 64 bits")?,
@@ -414,6 +450,10 @@ fn take<const N: usize>(rest: &mut &[u8]) -> Option<[u8; N]> {
     let (front, after) = rest.split_first_chunk::<N>()?;
     *rest = after;
     Some(*front)
+}
+
+fn take_u16(rest: &mut &[u8]) -> Option<u16> {
+    take(rest).map(u16::from_le_bytes)
 }
 
 fn take_u32(rest: &mut &[u8]) -> Option<u32> {

@@ -40,6 +40,7 @@ pub mod kv;
 #[doc(hidden)]
 pub mod reader;
 mod recorder;
+mod sample;
 #[cfg(feature = "sql")]
 pub mod sql;
 pub mod stats;
@@ -53,4 +54,5 @@ pub use event::{Detail, Event, Kind};
 pub use format::{Header, KeyForm};
 pub use reader::{Ending, Events, Trace};
 pub use recorder::{Batch, ENV_KEYS, ENV_PATH, ENV_SAMPLE, Options, Recorder, Summary};
+pub use sample::{Lowered, Sample};
 pub use writer::Writer;

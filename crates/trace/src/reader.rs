@@ -1,12 +1,18 @@
-//! Reading a trace: whole blocks from the start, merged by time.
+//! Reading a trace: whole blocks from the start, merged by time; of one whose share of the keys was lowered, what is of the last share.
 
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use cairn_vfs::{Advice, Fs, Map, OpenOptions};
 
 use crate::error::{Error, Result};
 use crate::event::Event;
 use crate::format::{self, BLOCK_HEAD_BYTES, BLOCK_MAGIC, BlockHead, END_MAGIC, Header};
+use crate::sample::Lowered;
+
+mod filter;
+
+use filter::Filter;
 
 /// How a trace ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,17 +65,24 @@ pub struct Trace {
     header: Header,
     blocks: Vec<Place>,
     ending: Ending,
+    /// Of how many keys one is in it in the end, and what operations took that had it lowered.
+    sample: u32,
+    operation_ns: Option<u64>,
+    filter: Option<Filter>,
+    /// Events, where they are not all records.
+    filtered: OnceLock<u64>,
 }
 
 impl std::fmt::Debug for Trace {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Trace { path, header, blocks, ending, .. } = self;
+        let Trace { path, header, blocks, ending, sample, .. } = self;
         let blocks = blocks.len();
         f.debug_struct("Trace")
             .field("path", path)
             .field("header", header)
             .field("blocks", &blocks)
             .field("ending", ending)
+            .field("sample", sample)
             .finish_non_exhaustive()
     }
 }
@@ -94,8 +107,20 @@ impl Trace {
             true => Error::Unsupported { file: path.to_owned(), what: error.what },
             false => Error::corruption(path, 0, error.what),
         })?;
-        let (blocks, ending) = scan(&map, begin, header.file_id);
-        Ok(Trace { path: path.to_owned(), map, header, blocks, ending })
+        let Scanned { blocks, ending, sample, operation_ns } = scan(&map, begin, &header);
+        let filter = Filter::new(&header, sample);
+        let filtered = OnceLock::new();
+        Ok(Trace {
+            path: path.to_owned(),
+            map,
+            header,
+            blocks,
+            ending,
+            sample,
+            operation_ns,
+            filter,
+            filtered,
+        })
     }
 
     /// True for a file that begins as a trace does, whatever the rest is.
@@ -114,6 +139,16 @@ impl Trace {
         &self.header
     }
 
+    /// Of how many keys it has the operations of one, all of it: where the share was lowered, what was recorded before of other keys is passed over.
+    pub fn sample(&self) -> u32 {
+        self.sample
+    }
+
+    /// Why its recorder lowered the share; `None` where it did not.
+    pub fn lowered(&self) -> Option<Lowered> {
+        self.filter.map(|_| Lowered { operation_ns: self.operation_ns })
+    }
+
     /// How it ends.
     pub fn ending(&self) -> Ending {
         self.ending
@@ -129,8 +164,11 @@ impl Trace {
         self.map.len() as u64
     }
 
-    /// Records in its sound blocks.
+    /// Operations in its sound blocks. Cost where the share was lowered: that of reading them, once.
     pub fn records(&self) -> u64 {
+        if self.filter.is_some() {
+            return *self.filtered.get_or_init(|| self.events().filter(Result::is_ok).count() as u64);
+        }
         self.blocks.iter().map(|block| u64::from(block.head.records)).sum()
     }
 
@@ -173,28 +211,42 @@ impl Trace {
     }
 }
 
-/// The sound blocks from `begin` on, and how the file ends.
-fn scan(map: &[u8], begin: usize, file_id: u64) -> (Vec<Place>, Ending) {
+/// What a pass over the heads of blocks shows.
+struct Scanned {
+    blocks: Vec<Place>,
+    ending: Ending,
+    sample: u32,
+    operation_ns: Option<u64>,
+}
+
+/// The sound blocks from `begin` on, how the file ends, and the least share of the keys that any block is of.
+fn scan(map: &[u8], begin: usize, header: &Header) -> Scanned {
     let mut blocks: Vec<Place> = Vec::new();
-    let mut at = begin;
+    let (mut at, mut sample) = (begin, header.sample);
     loop {
         let rest = map.get(at..).unwrap_or_default();
         let offset = at as u64;
-        let sound = BlockHead::decode(rest, file_id).filter(|(head, _)| head.number == blocks.len() as u64);
+        let sound =
+            BlockHead::decode(rest, header.file_id).filter(|(head, _)| head.number == blocks.len() as u64);
         let Some((head, records)) = sound else {
             // A writer that was killed leaves at most one block that is not whole, at the end.
             let ending = if goes_on(rest) { Ending::Damaged { offset } } else { Ending::Cut { offset } };
-            return (blocks, ending);
+            return Scanned { blocks, ending, sample, operation_ns: None };
         };
+        if header.adaptive.is_some() {
+            sample = sample.max(u32::from(head.sample));
+        }
         at += BLOCK_HEAD_BYTES + records.len();
         if head.end {
             let mut rest = records;
-            let totals = (format::take_varint(&mut rest), format::take_varint(&mut rest));
-            let ending = match totals {
-                (Ok(_), Ok(dropped)) => Ending::Complete { dropped },
-                _ => Ending::Damaged { offset },
+            let mut number = || format::take_varint(&mut rest);
+            let totals = (number(), number(), header.adaptive.map_or(Ok(0), |_| number()));
+            let (ending, operation_ns) = match totals {
+                (Ok(_), Ok(dropped), Ok(operation_ns)) => (Ending::Complete { dropped }, operation_ns),
+                _ => (Ending::Damaged { offset }, 0),
             };
-            return (blocks, ending);
+            let operation_ns = Some(operation_ns).filter(|operation_ns| *operation_ns > 0);
+            return Scanned { blocks, ending, sample, operation_ns };
         }
         blocks.push(Place { head, offset: at - records.len() });
     }
@@ -219,6 +271,8 @@ struct LaneCursor<'a> {
     left: u32,
     offset: usize,
     before_ns: u64,
+    /// Something of the current batch has passed the filter.
+    goes_on: bool,
     next: Option<Event<'a>>,
 }
 
@@ -232,6 +286,7 @@ impl LaneCursor<'_> {
             left: 0,
             offset: 0,
             before_ns: 0,
+            goes_on: false,
             next: None,
         }
     }
@@ -252,26 +307,21 @@ impl<'a> Events<'a> {
     fn advance(&mut self, at: usize) {
         let Some(cursor) = self.lanes.get_mut(at) else { return };
         cursor.next = None;
-        while cursor.left == 0 {
-            if !cursor.rest.is_empty() {
-                self.failed = Some(self.trace.damage(cursor.offset, "a block has more bytes than records"));
-                return;
+        loop {
+            match self.trace.next_in(cursor) {
+                Ok(Some(mut event)) => {
+                    let filter = self.trace.filter.as_ref();
+                    if filter.is_none_or(|filter| filter.takes(&mut event, &mut cursor.goes_on)) {
+                        cursor.next = Some(event);
+                        return;
+                    }
+                }
+                Ok(None) => return,
+                Err(error) => {
+                    self.failed = Some(error);
+                    return;
+                }
             }
-            let Some(&block) = cursor.blocks.get(cursor.begun) else { return };
-            cursor.begun += 1;
-            let Some((place, records)) = self.trace.records_of(block) else { return };
-            (cursor.rest, cursor.left, cursor.offset) = (records, place.head.records, place.offset);
-            cursor.before_ns = place.head.first_ns;
-        }
-        match format::decode(cursor.rest, self.trace.header.keys, cursor.lane, cursor.before_ns) {
-            Ok((event, used)) => {
-                cursor.rest = cursor.rest.get(used..).unwrap_or_default();
-                cursor.offset += used;
-                cursor.left -= 1;
-                cursor.before_ns = event.time_ns;
-                cursor.next = Some(event);
-            }
-            Err(what) => self.failed = Some(self.trace.damage(cursor.offset, what)),
         }
     }
 
@@ -303,6 +353,27 @@ impl<'a> Iterator for Events<'a> {
 }
 
 impl Trace {
+    /// The next record of a lane, whoever's key it is of; `None` at its end.
+    fn next_in<'a>(&'a self, cursor: &mut LaneCursor<'a>) -> Result<Option<Event<'a>>> {
+        while cursor.left == 0 {
+            if !cursor.rest.is_empty() {
+                return Err(self.damage(cursor.offset, "a block has more bytes than records"));
+            }
+            let next = cursor.blocks.get(cursor.begun).and_then(|block| self.records_of(*block));
+            let Some((place, records)) = next else { return Ok(None) };
+            cursor.begun += 1;
+            (cursor.rest, cursor.left, cursor.offset) = (records, place.head.records, place.offset);
+            cursor.before_ns = place.head.first_ns;
+        }
+        let decoded = format::decode(cursor.rest, self.header.keys, cursor.lane, cursor.before_ns);
+        let (event, used) = decoded.map_err(|what| self.damage(cursor.offset, what))?;
+        cursor.rest = cursor.rest.get(used..).unwrap_or_default();
+        cursor.offset += used;
+        cursor.left -= 1;
+        cursor.before_ns = event.time_ns;
+        Ok(Some(event))
+    }
+
     fn damage(&self, offset: usize, what: &str) -> Error {
         Error::corruption(&self.path, offset as u64, what)
     }

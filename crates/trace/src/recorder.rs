@@ -16,10 +16,12 @@ use cairn_vfs::{Clock, Fs, StdFs, SystemClock, thread};
 use crate::error::{Error, Result};
 use crate::event::Detail;
 use crate::format::{KEY_BYTES_MAX, KeyForm};
+use crate::sample::Sample;
 
 mod helper;
 mod lane;
 mod local;
+mod pace;
 mod ring;
 mod shared;
 
@@ -31,7 +33,7 @@ use shared::Shared;
 pub const ENV_PATH: &str = "CAIRN_TRACE";
 /// `raw` keeps keys as they are.
 pub const ENV_KEYS: &str = "CAIRN_TRACE_KEYS";
-/// A number `n`: the operations of one key in `n` are recorded.
+/// `auto`, or a number `n`: the operations of one key in `n` are recorded. See [`Sample`].
 pub const ENV_SAMPLE: &str = "CAIRN_TRACE_SAMPLE";
 
 /// How a program is recorded.
@@ -39,8 +41,8 @@ pub const ENV_SAMPLE: &str = "CAIRN_TRACE_SAMPLE";
 pub struct Options {
     /// How keys are kept. Default: hashed, since keys tell about people.
     pub keys: KeyForm,
-    /// The operations of one key in so many are recorded. Default: 1, all.
-    pub sample: u32,
+    /// Whose operations are recorded. Default: [`Sample::Auto`], all keys as long as that costs a thread no more than 2.5 % of its time.
+    pub sample: Sample,
     /// Recording ends when the file has so many bytes. Default: 16 GiB.
     pub bytes_max: u64,
     /// What is traced, for whoever reads the trace. Default: nothing.
@@ -54,7 +56,7 @@ impl Default for Options {
     fn default() -> Self {
         Options {
             keys: KeyForm::Hashed,
-            sample: 1,
+            sample: Sample::Auto,
             bytes_max: 16 << 30,
             source: String::new(),
             hash_seed: None,
@@ -65,12 +67,14 @@ impl Default for Options {
 /// What came of a recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Summary {
-    /// Operations in the trace.
+    /// Operations in the file. Where the share was lowered, those of keys that are not in the final sample count, though readers pass them over.
     pub records: u64,
     /// Operations that are not, because of [`Options::bytes_max`] or an error.
     pub dropped: u64,
     /// Bytes of the file.
     pub bytes: u64,
+    /// The operations of one key in so many were recorded in the end.
+    pub sample: u32,
 }
 
 /// Writes a trace of what it is told, from any number of threads. Cheap to clone; the trace ends with
@@ -137,13 +141,12 @@ impl Recorder {
             Ok("raw") => KeyForm::Raw,
             Ok(other) => return Err(Error::invalid(format!("{ENV_KEYS} {other:?}: expected raw or hashed"))),
         };
-        let sample =
-            match env::var(ENV_SAMPLE) {
-                Err(_) => 1,
-                Ok(text) => text.parse().ok().filter(|sample| *sample > 0).ok_or_else(|| {
-                    Error::invalid(format!("{ENV_SAMPLE} {text:?}: expected a number from 1"))
-                })?,
-            };
+        let sample = match env::var(ENV_SAMPLE) {
+            Err(_) => Sample::Auto,
+            Ok(text) => {
+                text.parse().map_err(|what| Error::invalid(format!("{ENV_SAMPLE} {text:?}: {what}")))?
+            }
+        };
         let options = Options { keys, sample, source: source.to_owned(), ..Options::default() };
         let fs: Arc<dyn Fs> = Arc::new(StdFs::new());
         let mut candidate = PathBuf::from(&path);
@@ -172,9 +175,13 @@ impl Recorder {
             hot.left.set(left - 1);
             let Some(key) = shared.stored(key) else { return true };
             let operation = ring::operation(keyspace, key, detail, false);
-            operation
-                .zip(hot.ring.get())
-                .is_some_and(|(operation, ring)| ring.push(&hot.place, operation, key))
+            let ring = operation.zip(hot.ring.get());
+            let is_in = ring.is_some_and(|(operation, ring)| ring.push(&hot.place, operation, key));
+            if !is_in {
+                // It is counted where it is recorded.
+                hot.left.set(left);
+            }
+            is_in
         });
         if !is_in {
             self.record_slowly(keyspace, key, detail);
@@ -321,11 +328,15 @@ impl Batch<'_> {
             self.shared.dropped.fetch_add(1, Ordering::Relaxed);
             return;
         };
+        // The clock's count has the batch as one.
+        hot.batched.set(hot.batched.get().saturating_add(1));
         // What is not in the sample is not what others are joined to.
         self.joined |=
             self.shared.put_in(hot, local, self.end.as_deref_mut(), (self.joined, keyspace), key, detail);
     }
 }
 
+#[cfg(test)]
+mod lowered_tests;
 #[cfg(test)]
 mod tests;

@@ -23,7 +23,21 @@ pub(crate) struct Tail {
     offset: u64,
     blocks: u64,
     file_id: u64,
+    /// Blocks say of how many keys one is recorded.
+    adaptive: bool,
     pub records: u64,
+}
+
+/// What the end of a trace tells of it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Totals {
+    pub last_ns: u64,
+    /// Operations that were not recorded.
+    pub dropped: u64,
+    /// Of how many keys one was recorded in the end.
+    pub sample: u32,
+    /// What an operation took where that was decided; 0 where nothing was.
+    pub operation_ns: u64,
 }
 
 impl Tail {
@@ -36,7 +50,14 @@ impl Tail {
             let _ = fs.remove(path);
             return Err(error.into());
         }
-        Ok(Tail { file, offset: bytes.len() as u64, blocks: 0, file_id: header.file_id, records: 0 })
+        Ok(Tail {
+            file,
+            offset: bytes.len() as u64,
+            blocks: 0,
+            file_id: header.file_id,
+            adaptive: header.adaptive.is_some(),
+            records: 0,
+        })
     }
 
     /// Bytes of the file so far.
@@ -44,11 +65,12 @@ impl Tail {
         self.offset
     }
 
-    /// Appends a block whose first bytes are room for its head. `head` lacks only its number and its length.
-    pub fn append(&mut self, block: &mut [u8], head: BlockHead) -> Result<()> {
+    /// Appends a block whose first bytes are room for its head, recorded of one key in `sample`. `head` lacks only that, its number and its length.
+    pub fn append(&mut self, block: &mut [u8], head: BlockHead, sample: u32) -> Result<()> {
         assert!(block.len() >= BLOCK_HEAD_BYTES, "a block has room for its head");
         let bytes = (block.len() - BLOCK_HEAD_BYTES) as u32;
-        BlockHead { bytes, number: self.blocks, ..head }.seal(block, self.file_id);
+        let sample = if self.adaptive { u16::try_from(sample).unwrap_or(u16::MAX) } else { 0 };
+        BlockHead { bytes, number: self.blocks, sample, ..head }.seal(block, self.file_id);
         self.file.write_all_at(block, self.offset)?;
         self.offset += block.len() as u64;
         self.blocks += 1;
@@ -56,14 +78,26 @@ impl Tail {
         Ok(())
     }
 
-    /// Marks the end, with the number of operations that were not recorded, and makes the file durable.
-    pub fn finish(&mut self, last_ns: u64, dropped: u64) -> Result<()> {
+    /// Marks the end, with what there is to tell, and makes the file durable.
+    pub fn finish(&mut self, totals: Totals) -> Result<()> {
+        let Totals { last_ns, dropped, sample, operation_ns } = totals;
         let mut block = vec![0; BLOCK_HEAD_BYTES];
         cairn_codec::varint::push(self.records, &mut block);
         cairn_codec::varint::push(dropped, &mut block);
-        let head =
-            BlockHead { end: true, bytes: 0, records: 0, lane: 0, first_ns: last_ns, last_ns, number: 0 };
-        self.append(&mut block, head)?;
+        if self.adaptive {
+            cairn_codec::varint::push(operation_ns, &mut block);
+        }
+        let head = BlockHead {
+            end: true,
+            bytes: 0,
+            records: 0,
+            lane: 0,
+            sample: 0,
+            first_ns: last_ns,
+            last_ns,
+            number: 0,
+        };
+        self.append(&mut block, head, sample)?;
         Ok(self.file.sync_data()?)
     }
 }
@@ -132,8 +166,8 @@ impl Pending {
         u64::from(std::mem::take(&mut self.records))
     }
 
-    /// Writes what there is, and is empty after it, whatever came of it.
-    pub fn flush(&mut self, tail: &mut Tail) -> Result<()> {
+    /// Writes what there is, recorded of one key in `sample`, and is empty after it, whatever came of it.
+    pub fn flush(&mut self, tail: &mut Tail, sample: u32) -> Result<()> {
         if self.records == 0 {
             return Ok(());
         }
@@ -142,12 +176,13 @@ impl Pending {
             bytes: 0,
             records: self.records,
             lane: self.lane,
+            sample: 0,
             first_ns: self.first_ns,
             last_ns: self.last_ns,
             number: 0,
         };
         self.records = 0;
-        tail.append(&mut self.block, head)
+        tail.append(&mut self.block, head, sample)
     }
 }
 
@@ -160,6 +195,7 @@ pub struct Writer {
     pending: Pending,
     keys: KeyForm,
     timed: bool,
+    sample: u32,
     last_ns: u64,
     /// The number of the next event, from 0.
     number: u64,
@@ -174,6 +210,7 @@ impl Writer {
             pending: Pending::new(0),
             keys: header.keys,
             timed: header.timed,
+            sample: header.sample,
             last_ns: 0,
             number: 0,
         })
@@ -193,7 +230,7 @@ impl Writer {
         self.last_ns = time_ns;
         self.number += 1;
         self.pending.push(time_ns, (event.joined, event.keyspace), key, event.detail, end);
-        if self.pending.is_full() { self.pending.flush(&mut self.tail) } else { Ok(()) }
+        if self.pending.is_full() { self.pending.flush(&mut self.tail, self.sample) } else { Ok(()) }
     }
 
     fn stored<'a>(&self, key: &'a [u8], key_bytes: u32) -> Result<StoredKey<'a>> {
@@ -213,8 +250,9 @@ impl Writer {
 
     /// Writes what is left and marks the end; the number of records. Durable when it returns.
     pub fn finish(mut self) -> Result<u64> {
-        self.pending.flush(&mut self.tail)?;
-        self.tail.finish(self.last_ns, 0)?;
+        self.pending.flush(&mut self.tail, self.sample)?;
+        let (last_ns, sample) = (self.last_ns, self.sample);
+        self.tail.finish(Totals { last_ns, dropped: 0, sample, operation_ns: 0 })?;
         Ok(self.tail.records)
     }
 }

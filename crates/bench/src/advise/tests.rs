@@ -328,6 +328,7 @@ fn make_trace(path: &std::path::Path, rounds: u64) {
         started_ns: 0,
         file_id: 1,
         sample: 1,
+        adaptive: None,
         source: "a test".to_owned(),
     };
     let mut writer = Writer::create(&fs, path, &header).unwrap();

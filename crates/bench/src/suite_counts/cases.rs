@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use cairn_hash::table::{BuildOptions, Builder, Reader, ReaderOptions};
 use cairn_kv::{Background, Compression, Db, Durability, KeyspaceOptions};
-use cairn_trace::{Options as TraceOptions, Recorder};
+use cairn_trace::{Options as TraceOptions, Recorder, Sample};
 use cairn_vfs::{Fs, MemFs, SeededRng};
 use serde::{Deserialize, Serialize};
 
@@ -100,7 +100,8 @@ pub(super) fn carry_out(case: CountCase, operations: u64) -> Result<()> {
             Ok(())
         }
         CountCase::TraceRecord => {
-            let options = TraceOptions { hash_seed: Some(1), ..TraceOptions::default() };
+            let options =
+                TraceOptions { hash_seed: Some(1), sample: Sample::OneIn(1), ..TraceOptions::default() };
             let recorder = Recorder::create_in(&fs, Path::new("/trace"), options)?;
             (0..operations).for_each(|at| recorder.get(0, &key(at), Some(VALUE_BYTES)));
             expect(recorder.finish()?.records == operations)

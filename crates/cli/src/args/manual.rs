@@ -28,7 +28,7 @@ pub const ENVIRONMENT: [(&str, &str); 12] = [
     ("CAIRN_SPARKEY_JAR", "Sparkey's Java library"),
     ("CAIRN_TRACE", "the trace that a program records to; cairn trace record sets it"),
     ("CAIRN_TRACE_KEYS", "how keys are kept in it: hashed or raw"),
-    ("CAIRN_TRACE_SAMPLE", "the operations of one key in so many are recorded"),
+    ("CAIRN_TRACE_SAMPLE", "the operations of one key in so many are recorded, or auto"),
     ("NO_COLOR", "no colours, if it is not empty"),
 ];
 

@@ -4,8 +4,8 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use cairn_bench::workload::DEFAULT_SEED;
-use cairn_trace::KeyForm;
 use cairn_trace::import::Format;
+use cairn_trace::{KeyForm, Sample};
 use clap::{Args, Subcommand, ValueEnum};
 
 use super::{MemoryArgs, Promise, RunArgs, file, names, number};
@@ -21,8 +21,14 @@ pub enum TraceCommand {
 
 The program must open its stores through cairn_trace's wrappers (features kv and hash), which
 record where the environment names a file, as `cairn kv` does. It gets CAIRN_TRACE,
-CAIRN_TRACE_KEYS and CAIRN_TRACE_SAMPLE; a second store it opens is recorded to FILE.1. Ctrl-C, and
-a request to end, are left to the program, which is waited for. Exit codes: 0 recorded and the
+CAIRN_TRACE_KEYS and CAIRN_TRACE_SAMPLE; a second store it opens is recorded to FILE.1.
+
+Of each key there are all operations or none. By default (auto) all keys are recorded as long as
+that is cheap. Where a thread's operations take less than 360 ns for 50 ms, as lookups in memory
+do, the share of keys is halved, down to one in 64 and never up again, and what is read is the
+sample that is left; it is told which. --sample 1 records all keys whatever it costs.
+
+Ctrl-C, and a request to end, are left to the program, which is waited for. Exit codes: 0 recorded and the
 program ended well, 130 Ctrl-C ended it, 1 else, a trace without an end included.")]
     Record(RecordArgs),
     /// Make a trace of a CSV file, a list of pages, or a trace of RocksDB
@@ -82,9 +88,9 @@ pub struct RecordArgs {
     /// How keys are kept
     #[arg(long, value_enum, default_value = "hashed")]
     pub keys: Keys,
-    /// Record the operations of one key in so many
-    #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = number::from::<u32>(1))]
-    pub sample: u32,
+    /// Record the operations of one key in so many, 1 for all; auto takes all keys, and halves that where recording would cost a thread more than 2.5 %
+    #[arg(long, value_name = "COUNT", default_value_t = Sample::Auto)]
+    pub sample: Sample,
     /// Say what was recorded as JSON
     #[arg(long)]
     pub json: bool,

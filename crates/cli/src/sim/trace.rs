@@ -122,10 +122,10 @@ pub fn apply(trace: &Trace, config: &mut Config) -> Result<Vec<String>> {
                 .to_owned(),
         );
     }
-    if trace.header().sample > 1 {
+    if trace.sample() > 1 {
         notes.push(format!(
             "the trace is of one key in {}: rates and keys are those of the sample",
-            trace.header().sample
+            trace.sample()
         ));
     }
     if sums.writes as usize > WRITES_MAX {

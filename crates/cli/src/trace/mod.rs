@@ -33,6 +33,15 @@ pub fn tell_flaw(trace: &Trace) {
     }
 }
 
+/// Whose operations a trace has, in words, and why only theirs where its recorder decided that.
+fn share(trace: &Trace) -> String {
+    match (trace.sample(), trace.lowered()) {
+        (1, _) => "all keys".to_owned(),
+        (sample, None) => format!("one key in {sample}"),
+        (sample, Some(lowered)) => format!("one key in {sample} ({lowered})"),
+    }
+}
+
 /// A trace in a few fields.
 fn summary(path: &Path, trace: &Trace) -> Value {
     let (ending, dropped) = match trace.ending() {
@@ -47,7 +56,8 @@ fn summary(path: &Path, trace: &Trace) -> Value {
         "bytes": trace.bytes(),
         "secs": trace.last_ns() as f64 / 1e9,
         "lanes": trace.lanes(),
-        "sample": trace.header().sample,
+        "sample": trace.sample(),
+        "lowered": trace.lowered(),
         "ending": ending,
         "dropped": dropped,
     })

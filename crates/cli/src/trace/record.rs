@@ -53,7 +53,8 @@ pub fn record(fs: &Arc<dyn Fs>, args: &RecordArgs) -> Result<Outcome> {
         } else {
             let ending = trace.ending().flaw().map_or_else(String::new, |ending| format!("; {ending}"));
             let (records, bytes) = (text::count(trace.records()), text::value(trace.bytes() as f64, "B"));
-            output.line(format!("{}: {records} operations, {bytes}{ending}", path.display()))?;
+            let share = super::share(&trace);
+            output.line(format!("{}: {records} operations, {bytes}, of {share}{ending}", path.display()))?;
         }
     }
     if args.json && traces.is_empty() {

@@ -1,5 +1,11 @@
 //! Traces: recording a program, importing, looking at them, replaying them, simulating them.
 
+use std::sync::Arc;
+use std::time::Duration;
+
+use cairn_trace::{Options, Recorder};
+use cairn_vfs::{Fs, ManualClock, StdFs};
+
 use crate::support::Scratch;
 
 const REQUESTS: &str = "time_ms,op,key,value_size,found\n\
@@ -132,6 +138,65 @@ fn leftovers_are_not_reported() {
     let words = format!("trace record --json -o r -- {program} kv load s in.tsv --create");
     let text = scratch.run(&words).ended(0).text();
     assert!(text.contains("\"trace\":\"r\"") && !text.contains("r.1"), "{text}");
+}
+
+/// Goal: whoever records and whoever reads is told of how many keys one is in a trace, and why where the recorder decided it. Method: a trace of fast lookups under a
+/// clock of the test's, through every command that takes one; a program that leaves it where `record` asks for one; numbers that are given, and words that are none.
+#[test]
+fn the_share_is_told() {
+    let scratch = Scratch::new();
+    let fs: Arc<dyn Fs> = Arc::new(StdFs::new());
+    let clock = Arc::new(ManualClock::new(Duration::ZERO));
+    let options = Options { hash_seed: Some(1), ..Options::default() };
+    let recorder = Recorder::with_clock(&fs, &scratch.path("low"), options, clock.clone()).unwrap();
+    for number in 0..700_000_u64 {
+        clock.advance(Duration::from_nanos(200));
+        let key = (number % 400).to_be_bytes();
+        if number < 400 { recorder.put(0, &key, 10) } else { recorder.get(0, &key, Some(10)) }
+    }
+    recorder.finish().unwrap();
+    let why = "at 200 ns an operation, all keys would have cost more than 2.5 %; --sample 1 records all";
+    let text = scratch.run("trace stats low").ended(0).text();
+    assert!(text.contains("One key in 4") && text.contains(&format!("{why}.")), "{text}");
+    let json = &scratch.run("trace stats low --json").ended(0).json()[0];
+    let records = json["records"].as_u64().unwrap();
+    assert_eq!((&json["sample"], &json["lowered"]["operation_ns"]), (&4.into(), &200.into()));
+    assert!((100_000..250_000).contains(&records), "{records}");
+    assert_eq!(scratch.run("trace dump low").ended(0).text().lines().count() as u64, records + 1);
+    let sim = scratch.run("sim run --trace low --set duration_secs=1").ended(0);
+    assert!(format!("{}{}", sim.text(), sim.err).contains("one key in 4"), "{}{}", sim.text(), sim.err);
+    let replay = "bench replay low --dbs cairn --rounds 1 --no-probes --work-dir work --results results";
+    let ran = scratch.run(replay).ended(0);
+    assert!(
+        format!("{}{}", ran.text(), ran.err).contains(&format!("of one key in 4 only: {why}")),
+        "{}",
+        ran.err
+    );
+
+    let ran = scratch.shell("cairn trace record -o r -- sh -c 'cp low \"$CAIRN_TRACE\"'");
+    assert!(ran.text().contains(&format!("of one key in 4 ({why})")), "{}{}", ran.text(), ran.err);
+    let ran = scratch.shell("cairn trace record -o s --json -- sh -c 'cp low \"$CAIRN_TRACE\"'").ended(0);
+    assert_eq!((&ran.json()[0]["sample"], &ran.json()[0]["records"]), (&4.into(), &records.into()));
+    scratch.run("kv put s.kv a 1 --create").ended(0);
+    for (given, env, share) in
+        [("", "auto", "all keys"), ("--sample 1", "1", "all keys"), ("--sample 7", "7", "one key in 7")]
+    {
+        let name = format!("t{env}");
+        let program = "echo sample $CAIRN_TRACE_SAMPLE; cairn kv get s.kv a";
+        let ran = scratch.shell(&format!("cairn trace record -o {name} {given} -- sh -c '{program}'"));
+        let text = ran.text();
+        assert!(
+            text.contains(&format!("sample {env}\n")) && text.contains(&format!(", of {share}\n")),
+            "{text}"
+        );
+    }
+    for word in ["0", "some", "-1"] {
+        scratch
+            .run(&format!("trace record -o w --sample={word} -- true"))
+            .failed(&[word, "expected auto, or"]);
+    }
+    let ran = scratch.shell("CAIRN_TRACE=w CAIRN_TRACE_SAMPLE=0 cairn kv get s.kv a");
+    assert!(ran.err.contains("CAIRN_TRACE_SAMPLE \"0\": expected auto, or"), "{}", ran.err);
 }
 
 /// Goal: the shell's statements are in the trace with their rows, those that fail are not, and the shell goes on. Method: a script under `record`.

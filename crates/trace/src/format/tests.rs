@@ -9,8 +9,13 @@ fn header() -> Header {
         started_ns: 1_700_000_000_000_000_000,
         file_id: 7,
         sample: 3,
+        adaptive: None,
         source: "a program".to_owned(),
     }
+}
+
+fn head() -> BlockHead {
+    BlockHead { end: false, bytes: 7, records: 1, lane: 2, sample: 4, first_ns: 3, last_ns: 4, number: 5 }
 }
 
 /// Goal: the layout stays as the page says. Method: the bytes of a header and a block against ones that were written down.
@@ -20,6 +25,16 @@ fn layout_is_fixed() {
     assert_eq!(bytes.len(), HEADER_BYTES + 9);
     assert_eq!(&bytes[..16], b"CAIRNTRC\x01\0\0\0\x01\0\0\0");
     assert_eq!(&bytes[24..49], b"\x07\0\0\0\0\0\0\0\x03\0\0\0\x09\0\0\0a program");
+    let adaptive = |keys| Header { adaptive: Some(0x0102_0304), keys, ..header() }.encode();
+    let bytes = adaptive(KeyForm::Raw);
+    assert_eq!(&bytes[..16], b"CAIRNTRC\x02\0\0\0\0\0\0\0");
+    assert_eq!(&bytes[40..57], b"a program\x04\x03\x02\x01\0\0\0\0");
+    assert_eq!(bytes.len(), HEADER_BYTES + 9 + 8);
+    assert_eq!(&adaptive(KeyForm::Hashed)[40..57], b"a program\0\0\0\0\0\0\0\0");
+    let head = BlockHead { lane: 0x0102, ..head() };
+    let mut block = [0; BLOCK_HEAD_BYTES];
+    head.seal(&mut block, 1);
+    assert_eq!(&block[..16], b"TBLK\x07\0\0\0\x01\0\0\0\x02\x01\x04\0");
     let mut records = Vec::new();
     let frame = Frame { joined: true, delta_ns: 300, keyspace: 2 };
     encode(&mut records, frame, StoredKey::Hash(0x0102, 5), Detail::Get(Some(Some(10))), None);
@@ -33,15 +48,17 @@ fn layout_is_fixed() {
 /// Goal: a header comes back, and every changed byte of it is seen. Method: each byte flipped, each prefix.
 #[test]
 fn headers_are_checked() {
-    let header = header();
-    let bytes = header.encode();
-    assert_eq!(Header::decode(&bytes), Ok((header, bytes.len())));
-    for at in 0..bytes.len() {
-        let mut bad = bytes.clone();
-        bad[at] ^= 0x40;
-        let error = Header::decode(&bad).unwrap_err();
-        assert_eq!(error.version, (8..12).contains(&at), "byte {at}: {error:?}");
-        assert!(Header::decode(&bytes[..at]).is_err());
+    let adaptive = Header { keys: KeyForm::Raw, adaptive: Some(5), ..header() };
+    for header in [header(), adaptive] {
+        let bytes = header.encode();
+        assert_eq!(Header::decode(&bytes), Ok((header, bytes.len())));
+        for at in 0..bytes.len() {
+            let mut bad = bytes.clone();
+            bad[at] ^= 0x40;
+            let error = Header::decode(&bad).unwrap_err();
+            assert_eq!(error.version, (8..12).contains(&at), "byte {at}: {error:?}");
+            assert!(Header::decode(&bytes[..at]).is_err());
+        }
     }
     let long = Header { source: "ä".repeat(3000), ..self::header() };
     let (read, _) = Header::decode(&long.encode()).unwrap();
@@ -53,7 +70,7 @@ fn headers_are_checked() {
 fn blocks_are_checked() {
     let mut block = vec![0; BLOCK_HEAD_BYTES];
     block.extend_from_slice(b"records");
-    let head = BlockHead { end: false, bytes: 7, records: 1, lane: 2, first_ns: 3, last_ns: 4, number: 5 };
+    let head = head();
     head.seal(&mut block, 9);
     assert_eq!(BlockHead::decode(&block, 9), Some((head, &b"records"[..])));
     assert_eq!(BlockHead::decode(&block, 8), None);

@@ -165,6 +165,7 @@ pub fn import(
             started_ns: 0,
             file_id: random(1),
             sample: options.sample,
+            adaptive: None,
             source: format!("{name}, {}", format.name()),
         },
         writer: None,

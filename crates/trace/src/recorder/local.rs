@@ -4,6 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::sync::{Arc, Weak};
 
 use super::lane::Lane;
+use super::pace::Pace;
 use super::ring::{Place, Ring};
 use super::shared::Shared;
 
@@ -15,6 +16,7 @@ thread_local! {
             place: Place::new(),
             epoch: Cell::new(0),
             left: Cell::new(0),
+            batched: Cell::new(0),
         }
     };
 
@@ -25,6 +27,7 @@ thread_local! {
             step: 0,
             now_ns: 0,
             is_told: false,
+            pace: Pace::new(),
             shared: Weak::new(),
             others: Vec::new(),
         })
@@ -42,6 +45,8 @@ pub(super) struct Hot {
     pub epoch: Cell<u64>,
     /// Operations until the next look at the clock.
     pub left: Cell<u32>,
+    /// Operations of batches since the last one.
+    pub batched: Cell<u32>,
 }
 
 /// A thread's lane, and what it is about the clock.
@@ -55,6 +60,8 @@ pub(super) struct Local {
     /// The clock at the last look, and whether the lane knows of it.
     pub now_ns: u64,
     pub is_told: bool,
+    /// How fast its operations are.
+    pub pace: Pace,
     shared: Weak<Shared>,
     /// Recorders that the thread has recorded with before.
     others: Vec<(u64, Weak<Shared>, Arc<Lane>)>,
@@ -81,8 +88,10 @@ impl Local {
         }
         hot.ring.set(lane.ring);
         hot.left.set(0);
+        hot.batched.set(0);
         (self.recorder, self.shared, self.lane) = (shared.number, Arc::downgrade(shared), Some(lane));
         (self.step, self.now_ns, self.is_told) = (0, 0, false);
+        self.pace = Pace::new();
     }
 }
 

@@ -16,7 +16,8 @@ use super::{Options, Summary};
 use crate::error::{Error, Result};
 use crate::event::Detail;
 use crate::format::{Header, KEY_BYTES_MAX, KeyForm, StoredKey};
-use crate::writer::{Pending, Tail};
+use crate::sample::{self, Sample};
+use crate::writer::{Pending, Tail, Totals};
 
 /// Threads that have a lane of their own, with a ring. More share others, without one.
 const RINGS: usize = 64;
@@ -48,8 +49,12 @@ pub(super) struct Shared {
     epoch: AtomicU64,
     pub dropped: AtomicU64,
     keys: KeyForm,
-    /// Hashes up to here are recorded.
-    threshold: u64,
+    /// Hashes up to here are recorded. It only goes down.
+    threshold: AtomicU64,
+    /// It may.
+    adaptive: bool,
+    /// What an operation took that it last went down for; 0 where it has not.
+    operation_ns: AtomicU64,
     hash_seed: u64,
     bytes_max: u64,
     start_ns: u64,
@@ -77,17 +82,21 @@ impl Shared {
         options: Options,
         clock: Arc<dyn Clock>,
     ) -> Result<Arc<Shared>> {
-        if options.sample == 0 {
+        let first = options.sample.first();
+        if first == 0 {
             return Err(Error::invalid("sample 0: expected the operations of one key in 1 or more"));
         }
         let started = clock.wall();
         let random = |seed: u64| SystemRng::new().map_or(seed, |mut rng| rng.next_u64());
+        let adaptive = options.sample == Sample::Auto;
+        let hash_seed = options.hash_seed.unwrap_or_else(|| random(!started.as_nanos() as u64));
         let header = Header {
             keys: options.keys,
             timed: true,
             started_ns: u64::try_from(started.as_nanos()).unwrap_or(u64::MAX),
             file_id: random(started.as_nanos() as u64),
-            sample: options.sample,
+            sample: first,
+            adaptive: adaptive.then_some(hash_seed),
             source: options.source,
         };
         let tail = Tail::create(&**fs, path, &header)?;
@@ -97,8 +106,10 @@ impl Shared {
             epoch: AtomicU64::new(0),
             dropped: AtomicU64::new(0),
             keys: options.keys,
-            threshold: u64::MAX / u64::from(options.sample),
-            hash_seed: options.hash_seed.unwrap_or_else(|| random(!started.as_nanos() as u64)),
+            threshold: AtomicU64::new(sample::threshold(first)),
+            adaptive,
+            operation_ns: AtomicU64::new(0),
+            hash_seed,
             bytes_max: options.bytes_max,
             start_ns: clock.now().as_nanos() as u64,
             clock,
@@ -148,7 +159,11 @@ impl Shared {
             return false;
         }
         let now_ns = self.now_ns();
-        let step = match now_ns.saturating_sub(local.now_ns) {
+        let elapsed_ns = now_ns.saturating_sub(local.now_ns);
+        if self.adaptive {
+            self.weigh(hot, local, elapsed_ns);
+        }
+        let step = match elapsed_ns {
             0..LOOKS_NEAR_NS => local.step * 2,
             LOOKS_NEAR_NS..LOOKS_FAR_NS => local.step,
             LOOKS_FAR_NS..PAUSE_NS => local.step / 2,
@@ -177,6 +192,26 @@ impl Shared {
             self.tend(now_ns);
         }
         true
+    }
+
+    /// Goes over to half of the keys where the thread's operations since its last look are the last of many that were too fast for all of them.
+    fn weigh(&self, hot: &Hot, local: &mut Local, elapsed_ns: u64) {
+        let operations = u64::from(local.step.saturating_sub(hot.left.get())) + u64::from(hot.batched.take());
+        let threshold = self.threshold.load(Ordering::Relaxed);
+        let sample = sample::of_threshold(threshold);
+        let Some(operation_ns) = local.pace.add(sample, operations, elapsed_ns) else { return };
+        let lower = sample::threshold(sample.saturating_mul(2));
+        self.operation_ns.store(operation_ns, Ordering::Relaxed);
+        // ORDER: who sees the threshold sees what it was lowered for. Where another thread has lowered it meanwhile, once is enough.
+        let _ = self.threshold.compare_exchange(threshold, lower, Ordering::Release, Ordering::Relaxed);
+    }
+
+    /// The operations of one key in so many are recorded.
+    ///
+    /// ORDER: whoever has taken operations out of a lane sees no higher threshold here than their thread did: it is one and the same atomic, and
+    /// the ring's tail, or the lane's lock, is between the two. So no block claims a larger share than its operations are of.
+    fn sample(&self) -> u32 {
+        sample::of_threshold(self.threshold.load(Ordering::Acquire))
     }
 
     /// Records an operation of the thread whose place this is, unless its key is not in the sample: then false. `end` is its lane's where that
@@ -246,11 +281,12 @@ impl Shared {
     #[inline(always)]
     pub fn stored<'a>(&self, key: &'a [u8]) -> Option<StoredKey<'a>> {
         let key = key.get(..key.len().min(KEY_BYTES_MAX))?;
-        if self.keys == KeyForm::Raw && self.threshold == u64::MAX {
+        let threshold = self.threshold.load(Ordering::Relaxed);
+        if self.keys == KeyForm::Raw && threshold == u64::MAX {
             return Some(StoredKey::Raw(key));
         }
         let hash = xxh3_64_seeded(key, self.hash_seed);
-        (hash <= self.threshold).then_some(match self.keys {
+        (hash <= threshold).then_some(match self.keys {
             KeyForm::Hashed => StoredKey::Hash(hash, key.len() as u32),
             KeyForm::Raw => StoredKey::Raw(key),
         })
@@ -303,7 +339,7 @@ impl Shared {
             return;
         }
         let records = pending.records();
-        if let Err(error) = pending.flush(&mut end.tail) {
+        if let Err(error) = pending.flush(&mut end.tail, self.sample()) {
             self.dropped.fetch_add(records, Ordering::Relaxed);
             end.error = Some(error);
             self.stop();
@@ -336,11 +372,13 @@ impl Shared {
             return Ok(summary);
         }
         let dropped = self.dropped.load(Ordering::Relaxed);
-        if let Err(error) = end.tail.finish(last_ns, dropped) {
+        let sample = self.sample();
+        let operation_ns = self.operation_ns.load(Ordering::Relaxed);
+        if let Err(error) = end.tail.finish(Totals { last_ns, dropped, sample, operation_ns }) {
             end.error = Some(error.clone());
             return Err(error);
         }
-        let summary = Summary { records: end.tail.records, dropped, bytes: end.tail.bytes() };
+        let summary = Summary { records: end.tail.records, dropped, bytes: end.tail.bytes(), sample };
         end.summary = Some(summary);
         Ok(summary)
     }

@@ -90,7 +90,7 @@ fn hashes_hide_keys() {
 #[test]
 fn samples_are_of_keys() {
     let fs = memory();
-    let (recorder, _) = recorder(&fs, Options { sample: 4, hash_seed: Some(1), ..raw() });
+    let (recorder, _) = recorder(&fs, Options { sample: Sample::OneIn(4), hash_seed: Some(1), ..raw() });
     for round in 0..3_u32 {
         for key in 0..4_000_u32 {
             recorder.put(0, &key.to_be_bytes(), round as usize);
@@ -322,7 +322,7 @@ fn more_threads_than_rings() {
 #[test]
 fn long_keys_pass_by_the_ring() {
     let fs = memory();
-    let (recorder, _) = recorder(&fs, Options { sample: 2, hash_seed: Some(9), ..raw() });
+    let (recorder, _) = recorder(&fs, Options { sample: Sample::OneIn(2), hash_seed: Some(9), ..raw() });
     let key_of = |number: u64| {
         let mut key = number.to_be_bytes().to_vec();
         key.resize(if number.is_multiple_of(3) { 3_000 } else { 20 }, 7);
@@ -389,7 +389,9 @@ fn quiet_threads_are_written_by_others() {
 #[test]
 fn refusals() {
     let fs = memory();
-    assert!(Recorder::create_in(&fs, Path::new(PATH), Options { sample: 0, ..raw() }).is_err());
+    assert!(
+        Recorder::create_in(&fs, Path::new(PATH), Options { sample: Sample::OneIn(0), ..raw() }).is_err()
+    );
     let _one = Recorder::create_in(&fs, Path::new(PATH), raw()).unwrap();
     assert!(Recorder::create_in(&fs, Path::new(PATH), raw()).is_err());
 }

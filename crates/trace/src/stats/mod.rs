@@ -15,6 +15,7 @@ use serde::Serialize;
 use crate::error::Result;
 use crate::event::{Detail, Event, Kind};
 use crate::reader::{Ending, Trace};
+use crate::sample::Lowered;
 use histogram::Histogram;
 use reuse::Tracker;
 
@@ -106,6 +107,8 @@ pub struct Stats {
     pub lanes: usize,
     /// The operations of one key in so many were recorded. Counts below are of the recorded ones.
     pub sample: u32,
+    /// Why the recorder lowered the share of keys to that, where it did.
+    pub lowered: Option<Lowered>,
     /// `complete`, `cut` or `damaged`.
     pub ending: &'static str,
     /// Operations that were not recorded, where that is known.
@@ -195,7 +198,7 @@ impl Pass {
             key_bytes: Histogram::default(),
             value_bytes: Histogram::default(),
             scan_entries: Histogram::default(),
-            tracker: Tracker::new(options.keys_max.max(16), f64::from(trace.header().sample)),
+            tracker: Tracker::new(options.keys_max.max(16), f64::from(trace.sample())),
             windows,
             timed,
             length,
@@ -296,7 +299,8 @@ impl Pass {
             started_ns: header.started_ns,
             secs: seconds,
             lanes: trace.lanes(),
-            sample: header.sample,
+            sample: trace.sample(),
+            lowered: trace.lowered(),
             ending,
             dropped,
             kinds: kinds.collect(),

@@ -11,8 +11,15 @@ use crate::writer::Writer;
 fn trace_of(timed: bool, fill: impl FnOnce(&mut dyn FnMut(u64, &[u8], Detail<'_>, bool))) -> Trace {
     let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
     let path = Path::new("/t");
-    let header =
-        Header { keys: KeyForm::Raw, timed, started_ns: 0, file_id: 1, sample: 1, source: String::new() };
+    let header = Header {
+        keys: KeyForm::Raw,
+        timed,
+        started_ns: 0,
+        file_id: 1,
+        sample: 1,
+        adaptive: None,
+        source: String::new(),
+    };
     let mut writer = Writer::create(&fs, path, &header).unwrap();
     fill(&mut |time_ns, key, detail, joined| {
         let key_bytes = key.len() as u32;

@@ -4,7 +4,7 @@ use super::*;
 use crate::reader::{Ending, Trace};
 
 fn header(keys: KeyForm, timed: bool) -> Header {
-    Header { keys, timed, started_ns: 1, file_id: 2, sample: 1, source: "test".to_owned() }
+    Header { keys, timed, started_ns: 1, file_id: 2, sample: 1, adaptive: None, source: "test".to_owned() }
 }
 
 fn put(time_ns: u64, key: &[u8]) -> Event<'_> {

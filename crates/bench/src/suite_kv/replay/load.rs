@@ -413,8 +413,9 @@ impl Loading {
         if self.keys.is_prefixed() {
             notes.push("all keys begin with four bytes of keyspace".to_owned());
         }
-        if trace.header().sample > 1 {
-            notes.push(format!("of one key in {} only", trace.header().sample));
+        if trace.sample() > 1 {
+            let why = trace.lowered().map_or_else(String::new, |lowered| format!(": {lowered}"));
+            notes.push(format!("of one key in {} only{why}", trace.sample()));
         }
         notes
     }

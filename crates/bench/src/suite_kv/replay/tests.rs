@@ -19,8 +19,15 @@ struct Making {
 impl Making {
     fn new(path: &Path, keys: KeyForm, timed: bool) -> Making {
         let fs: Arc<dyn Fs> = Arc::new(StdFs::new());
-        let header =
-            Header { keys, timed, started_ns: 0, file_id: 1, sample: 1, source: "a test".to_owned() };
+        let header = Header {
+            keys,
+            timed,
+            started_ns: 0,
+            file_id: 1,
+            sample: 1,
+            adaptive: None,
+            source: "a test".to_owned(),
+        };
         Making { writer: Writer::create(&fs, path, &header).unwrap(), now: 0 }
     }
 
