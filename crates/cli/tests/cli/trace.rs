@@ -212,8 +212,17 @@ fn statements_are_recorded() {
     ]) {
         assert!(line.contains(text) && line.contains(&format!(",{rows},")), "{line}");
     }
-    let stats = scratch.run("trace stats r").ended(0).text();
-    assert!(stats.contains("statement"), "{stats}");
+    let stats = scratch.run("trace stats r --html r.html").ended(0).text();
+    assert!(stats.contains("statement") && stats.contains("50.0 % read, 25.0 % write"), "{stats}");
+    // Of hashed statements nobody knows what they were.
+    let words = format!("trace record -o hashed -- {program} sql d.db -c VALUES(1)");
+    scratch.run(&words).ended(0);
+    let stats = scratch.run("trace stats hashed --html h.html").ended(0).text();
+    assert!(stats.contains("statements: texts were not kept") && !stats.contains("% read"), "{stats}");
+    let page = String::from_utf8(scratch.read("h.html")).unwrap();
+    assert!(page.contains("texts were not kept") && !page.contains("<dt>Reads</dt>"));
+    let json = &scratch.run("trace stats hashed --json").ended(0).json()[0];
+    assert!(json["read_share"].is_null() && json["write_share"].is_null(), "{json}");
 }
 
 /// Goal: a store is of use though its trace cannot be written. Method: an environment that names no place.
