@@ -73,6 +73,32 @@ fn escape(cell: &str) -> String {
     cell.replace('\\', "\\\\").replace('|', "\\|").replace('\n', " ")
 }
 
+/// Reads a size such as `64`, `512MiB`, `2G`: units are powers of 1024, the `iB` may be left out. `None` for what is none.
+pub fn parse_bytes(text: &str) -> Option<u64> {
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    let (number, unit) = text.split_at(digits);
+    let shift = match unit.trim().to_ascii_lowercase().trim_end_matches("ib").trim_end_matches('b') {
+        "" => 0,
+        "k" => 10,
+        "m" => 20,
+        "g" => 30,
+        "t" => 40,
+        _ => return None,
+    };
+    number.parse::<u64>().ok()?.checked_mul(1 << shift)
+}
+
+/// Bytes in the units that sizes are typed in; whole ones without a fraction: `1 KiB`, `1.5 MiB`.
+pub fn bytes(of: f64) -> String {
+    const UNITS: [(f64, &str); 4] =
+        [(1_099_511_627_776.0, "TiB"), (1_073_741_824.0, "GiB"), (1_048_576.0, "MiB"), (1024.0, "KiB")];
+    match UNITS.into_iter().find(|(size, _)| of >= *size) {
+        None => format!("{of:.0} B"),
+        Some((size, unit)) if of % size == 0.0 => format!("{:.0} {unit}", of / size),
+        Some((size, unit)) => format!("{:.1} {unit}", of / size),
+    }
+}
+
 /// A value with its unit, scaled so that it has one to four digits before the point: `12.0 M/s`, `83.3 ns`, `1.2 GiB`.
 pub fn value(value: f64, unit: &str) -> String {
     if !value.is_finite() {

@@ -56,6 +56,15 @@ pub fn notes(stats: &Stats) -> Vec<String> {
     notes
 }
 
+/// The shares that read and that write, or why nobody knows them.
+pub fn reads_and_writes(stats: &Stats) -> String {
+    match (stats.read_share, stats.write_share) {
+        (Some(reads), Some(writes)) => format!("{} read, {} write", percent(reads), percent(writes)),
+        _ => "statements: texts were not kept (--keys raw keeps them), so what they read and write is not known"
+            .to_owned(),
+    }
+}
+
 /// How operations come, in a sentence.
 pub fn arrival(arrival: &Arrival) -> String {
     let Arrival { mean_per_sec, peak_per_sec, slice_secs, idle_share, dispersion } = arrival;
@@ -137,7 +146,7 @@ pub fn to_text(name: &str, stats: &Stats) -> String {
         return out;
     }
     out += &format!("\n{}", kinds(stats).to_text());
-    out += &format!("\n{} read, {} write", percent(stats.read_share), percent(stats.write_share));
+    out += &format!("\n{}", reads_and_writes(stats));
     if let Some(found) = stats.found_share {
         out += &format!("; {} of the lookups found something", percent(found));
     }

@@ -1,7 +1,6 @@
 //! `cairn advise`: which store for a workload, on this machine.
 
 use std::io::{self, BufRead, IsTerminal, Write};
-use std::str::FromStr;
 use std::sync::Arc;
 
 use cairn_bench::advise::{self, Advice, Effort, Options, Question};
@@ -11,19 +10,26 @@ use cairn_bench::runner::worker::Worker;
 use cairn_bench::suite_kv::Mix;
 use cairn_trace::Trace;
 use cairn_vfs::Fs;
+use clap::ValueEnum;
 
 use crate::args::advise::{AdviseArgs, EffortArg};
-use crate::args::{time, work_dir};
+use crate::args::bytes::{bytes_between, some_bytes};
+use crate::args::{Promise, number, time, work_dir};
 use crate::bench::run::end_on_ctrl_c;
 use crate::bench::{read_text, write_file};
 use crate::error::{Error, Result};
 use crate::input::name_of;
 use crate::output::{Outcome, Output, is_stdout};
+use crate::place;
 use crate::progress::SuiteBar;
 use crate::trace::tell_flaw;
 
 /// Answers, writes a workload file, or checks how good answers are. Nobody keeping to the constraints is "not found".
 pub fn run(fs: &Arc<dyn Fs>, args: &AdviseArgs) -> Result<Outcome> {
+    // Before anything is asked: what was typed would be lost.
+    if let Some(path) = args.write_workload.as_deref().filter(|path| !is_stdout(path)) {
+        place::expect_no_file(fs, path)?;
+    }
     let stop = Stop::after(None);
     let ctrl_c = end_on_ctrl_c(&stop)?;
     // Answers can be typed again, and a line that is waited for is not given up by a signal.
@@ -115,6 +121,10 @@ fn question(fs: &Arc<dyn Fs>, args: &AdviseArgs) -> Result<Question> {
     let given = shares(args);
     if given.iter().any(Option::is_some) {
         let [read, update, insert, scan, read_modify_write] = given.map(Option::unwrap_or_default);
+        if read + update + insert + scan + read_modify_write <= 0.0 {
+            let what = "--read, --update, --insert, --scan, --read-modify-write: expected one of them over 0";
+            return Err(Error::usage(what));
+        }
         workload.mix = Mix { read, update, scan, insert, read_modify_write };
     }
     set(&mut workload.records, args.records);
@@ -156,28 +166,49 @@ fn set<T>(place: &mut T, given: Option<T>) {
     }
 }
 
-/// Asks on a terminal; an empty line keeps what stands in brackets.
+/// Asks on a terminal what options would say, in their words; an empty line keeps what stands in brackets.
 fn asked(question: &mut Question, from: &mut dyn BufRead, to: &mut dyn Write) -> Result<()> {
-    let workload = &mut question.workload;
+    let Question { workload, constraints, .. } = question;
     let mut ask = Ask { from, to };
-    ask.one("Entries", &mut workload.records)?;
-    ask.one("Bytes of a value", &mut workload.value_bytes)?;
+    ask.one("Entries", &mut workload.records, number::between(100, u64::from(u32::MAX)))?;
+    let sizes = bytes_between(8, 1 << 24);
+    ask.one("Bytes of a value", &mut workload.value_bytes, |answer| {
+        sizes(answer).and_then(|bytes| usize::try_from(bytes).map_err(|error| error.to_string()))
+    })?;
     let mix = &mut workload.mix;
-    ask.one("Share of lookups", &mut mix.read)?;
-    ask.one("Share of writes of keys that are there", &mut mix.update)?;
-    ask.one("Share of writes of new keys", &mut mix.insert)?;
-    ask.one("Share of scans", &mut mix.scan)?;
+    loop {
+        ask.one("Share of lookups", &mut mix.read, number::share)?;
+        ask.one("Share of writes of keys that are there", &mut mix.update, number::share)?;
+        ask.one("Share of writes of new keys", &mut mix.insert, number::share)?;
+        ask.one("Share of scans", &mut mix.scan, number::share)?;
+        if mix.read + mix.update + mix.insert + mix.scan + mix.read_modify_write > 0.0 {
+            break;
+        }
+        ask.say("expected one share over 0")?;
+    }
     ask.one(
         "How keys are drawn (uniform, zipfian, latest, hot set, sequential)",
         &mut workload.distribution,
+        |answer| answer.parse().map_err(|error: cairn_bench::Error| error.to_string()),
     )?;
-    ask.one("Threads", &mut workload.threads)?;
-    let mut waits = matches!(workload.durability, cairn_bench::workload::Durability::Sync);
-    ask.one("Must a write be on the disk when it returns (true, false)", &mut waits)?;
-    if waits {
-        workload.durability = cairn_bench::workload::Durability::Sync;
-    }
-    Ok(())
+    ask.one("Threads", &mut workload.threads, number::between(1, 256))?;
+    ask.one(
+        "What a write promises when it returns (memory, buffered, sync)",
+        &mut workload.durability,
+        |answer| {
+            let promise = Promise::from_str(answer, true);
+            promise.map(Into::into).map_err(|_| "expected memory, buffered or sync".to_owned())
+        },
+    )?;
+    let any = "such as 256MiB, empty for any";
+    ask.limit("Memory that the store may take", any, &mut constraints.memory_bytes, some_bytes)?;
+    ask.limit("Disk that its files may take", any, &mut constraints.disk_bytes, some_bytes)?;
+    ask.limit(
+        "Microseconds that 99 of 100 operations may take",
+        "or a time such as 2ms, empty for any",
+        &mut constraints.p99_us,
+        |answer| time::some_micros(answer).map(time::as_micros),
+    )
 }
 
 struct Ask<'a> {
@@ -186,44 +217,110 @@ struct Ask<'a> {
 }
 
 impl Ask<'_> {
-    fn one<T: FromStr + std::fmt::Display>(&mut self, what: &str, place: &mut T) -> Result<()> {
-        let failed = |error: io::Error| Error::usage(format!("the terminal: {error}"));
+    /// A question that has an answer already.
+    fn one<T: std::fmt::Display>(
+        &mut self,
+        what: &str,
+        place: &mut T,
+        read: impl Fn(&str) -> std::result::Result<T, String>,
+    ) -> Result<()> {
+        if let Some(answer) = self.answer(&format!("{what} [{place}]"), read)? {
+            *place = answer;
+        }
+        Ok(())
+    }
+
+    /// A question that needs no answer.
+    fn limit<T: std::fmt::Display>(
+        &mut self,
+        what: &str,
+        hint: &str,
+        place: &mut Option<T>,
+        read: impl Fn(&str) -> std::result::Result<T, String>,
+    ) -> Result<()> {
+        let shown = place.as_ref().map_or_else(|| hint.to_owned(), ToString::to_string);
+        if let Some(answer) = self.answer(&format!("{what} [{shown}]"), read)? {
+            *place = Some(answer);
+        }
+        Ok(())
+    }
+
+    /// Asks until the answer can be read; `None` for an empty one.
+    fn answer<T>(
+        &mut self,
+        what: &str,
+        read: impl Fn(&str) -> std::result::Result<T, String>,
+    ) -> Result<Option<T>> {
         loop {
-            write!(self.to, "{what} [{place}]: ").and_then(|()| self.to.flush()).map_err(failed)?;
+            write!(self.to, "{what}: ").and_then(|()| self.to.flush()).map_err(failed)?;
             let mut line = String::new();
             if self.from.read_line(&mut line).map_err(failed)? == 0 {
                 return Err(Error::usage("the terminal was closed before all was answered".to_owned()));
             }
-            match line.trim() {
-                "" => return Ok(()),
-                answer => match answer.parse() {
-                    Ok(value) => {
-                        *place = value;
-                        return Ok(());
-                    }
-                    Err(_) => writeln!(self.to, "{answer:?} is none").map_err(failed)?,
-                },
+            let answer = line.trim();
+            if answer.is_empty() {
+                return Ok(None);
+            }
+            match read(answer) {
+                Ok(value) => return Ok(Some(value)),
+                // Some say themselves what they could not read.
+                Err(why) if why.contains(&format!("{answer:?}")) => self.say(&why)?,
+                Err(why) => self.say(&format!("{answer:?}: {why}"))?,
             }
         }
     }
+
+    fn say(&mut self, what: &str) -> Result<()> {
+        writeln!(self.to, "{what}").map_err(failed)
+    }
+}
+
+fn failed(error: io::Error) -> Error {
+    Error::usage(format!("the terminal: {error}"))
 }
 
 #[cfg(test)]
 mod tests {
+    use cairn_bench::workload::{Distribution, Durability};
+
     use super::*;
 
-    /// Goal: questions are asked until they are answered, and nothing said keeps what stands there. Method: answers, an empty one and a wrong one.
+    /// Goal: questions are asked until they are answered, and nothing said keeps what stands there. Method: answers, empty ones and wrong ones.
     #[test]
     fn questions() {
         let mut question = Question::default();
-        let answers = "5000\n\n80\nmany\n20\n0\n0\nuniform\n2\ntrue\n";
+        let answers =
+            "5000\n\n0\n0\n0\n0\n80\nmany\n-1\n20\n0\n0\nzipf\nuniform\n2\ntrue\nsync\n0\n1MiB\n\n500\n";
         let mut said = Vec::new();
         asked(&mut question, &mut answers.as_bytes(), &mut said).unwrap();
-        let workload = &question.workload;
+        let Question { workload, constraints, .. } = &question;
         assert_eq!((workload.records, workload.value_bytes, workload.threads), (5000, 100, 2));
         assert_eq!((workload.mix.read, workload.mix.update), (80.0, 20.0));
-        assert_eq!(workload.durability, cairn_bench::workload::Durability::Sync);
-        assert!(String::from_utf8(said).unwrap().contains("\"many\" is none"));
+        assert_eq!((workload.durability, workload.distribution), (Durability::Sync, Distribution::Uniform));
+        assert_eq!(
+            (constraints.memory_bytes, constraints.disk_bytes, constraints.p99_us),
+            (Some(1 << 20), None, Some(500.0))
+        );
+        let said = String::from_utf8(said).unwrap();
+        for part in [
+            "expected one share over 0",
+            "\"many\": expected a number of 0 or more",
+            "\"-1\": expected a number of 0 or more",
+            "distribution \"zipf\": expected uniform",
+            "\"true\": expected memory, buffered or sync",
+            "\"0\": expected more than 0",
+        ] {
+            assert!(said.contains(part), "{part}: {said}");
+        }
         assert!(asked(&mut Question::default(), &mut "1\n".as_bytes(), &mut Vec::new()).is_err());
+        // What was typed as an option stands in brackets.
+        let mut said = Vec::new();
+        asked(&mut question, &mut "\n".repeat(12).as_bytes(), &mut said).unwrap();
+        let said = String::from_utf8(said).unwrap();
+        assert!(
+            said.contains("may take [1048576]: ") && said.contains("(memory, buffered, sync) [sync]: "),
+            "{said}"
+        );
+        assert_eq!(question.constraints.p99_us, Some(500.0));
     }
 }

@@ -1,5 +1,6 @@
 //! What stands at a name that was typed, checked before anything is done with it. What is wrong is told as the file system tells it: `X is not there`,
-//! `X is a directory, expected a file`, `X is a file, expected a directory`; or else `X is there already`.
+//! `X is a directory, expected a file`, `X is a file, expected a directory`; or else
+//! `X is there already: say another name, or remove it`.
 
 use std::io;
 use std::path::Path;
@@ -36,9 +37,17 @@ pub fn expect_room_for_directory(fs: &Arc<dyn Fs>, path: &Path) -> Result<()> {
 /// Errors: there is something at `path`, which is for what is to be made.
 pub fn expect_nothing(fs: &Arc<dyn Fs>, path: &Path) -> Result<()> {
     match fs.exists(path)? {
-        true => Err(Error::usage(format!("{} is there already", path.display()))),
+        true => {
+            Err(Error::usage(format!("{} is there already: say another name, or remove it", path.display())))
+        }
         false => Ok(()),
     }
+}
+
+/// Errors: as [`expect_nothing`], but a pipe, a terminal or another device is written to as it is.
+pub fn expect_no_file(fs: &Arc<dyn Fs>, path: &Path) -> Result<()> {
+    let is_device = fs.exists(path)? && fs.metadata(path).is_ok_and(|it| !it.is_dir && !it.is_file);
+    if is_device { Ok(()) } else { expect_nothing(fs, path) }
 }
 
 fn is_not(operation: Operation, path: &Path, kind: io::ErrorKind) -> Error {
@@ -60,11 +69,26 @@ mod tests {
         drop(fs.open(Path::new("file"), OpenOptions::create()).unwrap());
         fs.create_dir_all(Path::new("dir")).unwrap();
         type Check = fn(&Arc<dyn Fs>, &Path) -> Result<()>;
-        let cases: [(Check, [&str; 3]); 4] = [
+        let cases: [(Check, [&str; 3]); 5] = [
             (expect_file, ["", "dir is a directory, expected a file", "no is not there"]),
             (expect_directory, ["file is a file, expected a directory", "", "no is not there"]),
             (expect_room_for_directory, ["file is a file, expected a directory", "", ""]),
-            (expect_nothing, ["file is there already", "dir is there already", ""]),
+            (
+                expect_no_file,
+                [
+                    "file is there already: say another name, or remove it",
+                    "dir is there already: say another name, or remove it",
+                    "",
+                ],
+            ),
+            (
+                expect_nothing,
+                [
+                    "file is there already: say another name, or remove it",
+                    "dir is there already: say another name, or remove it",
+                    "",
+                ],
+            ),
         ];
         for (check, expected) in cases {
             let told = ["file", "dir", "no"].map(|name| {

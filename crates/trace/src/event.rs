@@ -57,7 +57,7 @@ impl Kind {
         Kind::ALL.into_iter().find(|kind| kind.name() == name)
     }
 
-    /// True for what changes the store. Statements are not looked into.
+    /// True for what changes the store. Of statements the kind does not say it.
     pub fn is_write(self) -> bool {
         matches!(self, Kind::Put | Kind::Delete | Kind::Merge | Kind::DeleteRange)
     }

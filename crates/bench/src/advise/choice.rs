@@ -12,14 +12,18 @@ const ALIKE: f64 = 1.03;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Choice {
-    /// One candidate is ahead of all others that were run.
+    /// One store is ahead of all others that were run.
     Winner {
-        /// Its name.
+        /// The candidate to take: the store with the settings that are ahead, or with the usual ones where those cannot be told from them.
         name: String,
-        /// The next one, and how many times as fast the winner is, with the interval; `None` where nobody else that was run keeps to the constraints.
+        /// The settings of the store that cannot be told apart, the one to take first; empty where none are like it.
+        #[serde(default)]
+        alike: Vec<String>,
+        /// The best candidate of another store, and how many times as fast the winner is, with the interval; where no other store that was run keeps to the
+        /// constraints the next settings, and `None` where there are no such either.
         ahead_of: Option<(String, f64, f64, f64)>,
     },
-    /// These cannot be told apart; the first had the best median.
+    /// These cannot be told apart, and they are not all of one store; the first had the best median.
     NoClearWinner {
         /// Their names.
         names: Vec<String>,
@@ -38,10 +42,11 @@ impl Choice {
         }
     }
 
-    fn names(&self) -> Vec<String> {
+    /// Settings of the winner that cannot be told from it.
+    pub(super) fn alike(&self) -> &[String] {
         match self {
-            Choice::NoClearWinner { names } => names.clone(),
-            other => other.name().map(str::to_owned).into_iter().collect(),
+            Choice::Winner { alike, .. } => alike,
+            _ => &[],
         }
     }
 }
@@ -49,47 +54,75 @@ impl Choice {
 /// The winner among those who were run, the fastest first. Where they were run on less than the workload's entries, it must be the same one at the full size,
 /// by what predictions say of the way there.
 pub(super) fn choose(verified: &[Verified], seed: u64) -> Choice {
-    let measured = leader(verified, seed);
-    if verified.iter().all(|one| one.growth == 1.0) {
-        return measured;
-    }
-    let mut grown: Vec<Verified> = verified.to_vec();
-    for one in &mut grown {
-        one.median *= one.growth;
-        one.samples.iter_mut().for_each(|sample| *sample *= one.growth);
-    }
-    grown.sort_by(|a, b| b.median.total_cmp(&a.median));
-    let grown = leader(&grown, seed);
-    match (&measured, &grown) {
-        (Choice::Winner { name: a, .. }, Choice::Winner { name: b, .. }) if a == b => measured,
-        (Choice::Nobody, _) | (_, Choice::Nobody) => measured,
-        _ => {
-            let mut names = measured.names();
-            let others: Vec<String> =
-                grown.names().into_iter().filter(|name| !names.contains(name)).collect();
-            names.extend(others);
-            Choice::NoClearWinner { names }
+    let measured = Ranked::new(verified.to_vec(), seed);
+    let grown = Ranked::new(verified.iter().map(grown).collect(), seed);
+    let mut names = measured.best();
+    let others: Vec<&str> = grown.best().into_iter().filter(|name| !names.contains(name)).collect();
+    names.extend(others);
+    let of = |name: &str| verified.iter().find(|one| one.name == name);
+    let Some(first) = names.first().and_then(|name| of(name)) else { return Choice::Nobody };
+    let is_one_store = names.iter().all(|name| of(name).is_some_and(|one| one.store == first.store));
+    let unclear = |name: &str| [measured.not_behind(name), grown.not_behind(name)].concat();
+    // The usual settings are known best; but a lead over other stores is not given up for them.
+    let usual = names.iter().copied().find(|name| *name == first.store);
+    let clear = usual.into_iter().chain(names.iter().copied()).find(|name| unclear(name).is_empty());
+    let Some(taken) = clear.filter(|_| is_one_store).and_then(of) else {
+        // Settings that are ahead of the other stores only here or only at the full size: by whom they are not is part of it.
+        for name in if is_one_store { unclear(&first.name) } else { Vec::new() } {
+            if !names.contains(&name) {
+                names.push(name);
+            }
         }
-    }
+        return Choice::NoClearWinner { names: names.into_iter().map(str::to_owned).collect() };
+    };
+    names.sort_by_key(|name| *name != taken.name);
+    let mut rivals = verified.iter().filter(|one| one.store != taken.store);
+    let next = || verified.iter().find(|one| !names.contains(&one.name.as_str()));
+    let ahead_of = rivals.next().or_else(next).and_then(|second| {
+        let Estimate { value, low, high } = stats::paired_ratio(&taken.samples, &second.samples, seed)?;
+        Some((second.name.clone(), value, low, high))
+    });
+    let name = taken.name.clone();
+    let alike = if names.len() > 1 { names.into_iter().map(str::to_owned).collect() } else { Vec::new() };
+    Choice::Winner { name, alike, ahead_of }
 }
 
-/// The winner by the samples: whose lead over everybody is more than the noise.
-fn leader(verified: &[Verified], seed: u64) -> Choice {
-    let Some((best, others)) = verified.split_first() else { return Choice::Nobody };
-    let enough = best.samples.len() >= stats::PAIRS_MIN;
-    let ratio = |other: &Verified| stats::paired_ratio(&best.samples, &other.samples, seed);
-    let is_behind = |other: &&Verified| {
-        let ratio = ratio(other).filter(|_| enough);
-        ratio.is_some_and(|ratio: Estimate| ratio.low > 1.0 && ratio.value >= ALIKE)
-    };
-    let alike: Vec<&Verified> = others.iter().filter(|other| !is_behind(other)).collect();
-    if !alike.is_empty() {
-        let names = std::iter::once(best).chain(alike).map(|one| one.name.clone()).collect();
-        return Choice::NoClearWinner { names };
+/// What a candidate would do with all of the workload's entries.
+fn grown(one: &Verified) -> Verified {
+    let samples = one.samples.iter().map(|sample| sample * one.growth).collect();
+    Verified { median: one.median * one.growth, samples, ..one.clone() }
+}
+
+/// Those who were run, the fastest first.
+struct Ranked {
+    all: Vec<Verified>,
+    seed: u64,
+}
+
+impl Ranked {
+    fn new(mut all: Vec<Verified>, seed: u64) -> Ranked {
+        all.sort_by(|a, b| b.median.total_cmp(&a.median));
+        Ranked { all, seed }
     }
-    let ahead_of = others.first().and_then(|second| {
-        let ratio = ratio(second)?;
-        Some((second.name.clone(), ratio.value, ratio.low, ratio.high))
-    });
-    Choice::Winner { name: best.name.clone(), ahead_of }
+
+    /// The first one, and who cannot be told from it.
+    fn best(&self) -> Vec<&str> {
+        let Some((best, others)) = self.all.split_first() else { return Vec::new() };
+        let alike = others.iter().filter(|other| !self.is_behind(other, best));
+        std::iter::once(best).chain(alike).map(|one| one.name.as_str()).collect()
+    }
+
+    /// Those of other stores that a candidate is not ahead of.
+    fn not_behind(&self, name: &str) -> Vec<&str> {
+        let Some(own) = self.all.iter().find(|one| one.name == name) else { return Vec::new() };
+        let rivals = self.all.iter().filter(|one| one.store != own.store && !self.is_behind(one, own));
+        rivals.map(|one| one.name.as_str()).collect()
+    }
+
+    /// Whether the lead over `other` is more than the noise.
+    fn is_behind(&self, other: &Verified, own: &Verified) -> bool {
+        let ratio = stats::paired_ratio(&own.samples, &other.samples, self.seed);
+        let ratio = ratio.filter(|_| own.samples.len() >= stats::PAIRS_MIN);
+        ratio.is_some_and(|ratio| ratio.low > 1.0 && ratio.value >= ALIKE)
+    }
 }

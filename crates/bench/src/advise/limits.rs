@@ -7,6 +7,7 @@ use super::question::{Question, Workload};
 use super::text;
 use super::verify::Verified;
 use crate::suite_kv::catalog;
+use crate::text::bytes;
 
 /// Who maps its file: the pages that it has touched are resident, and not bounded by a cache.
 pub(super) const MAPPED: [&str; 2] = [catalog::CONSTANT, "lmdb"];
@@ -24,16 +25,18 @@ pub(super) fn broken(
         && let Some((kind, micros)) = one.p99_us.iter().find(|(_, micros)| **micros > most)
     {
         return Some(format!(
-            "1 of 100 operations of kind {kind} took over {micros:.0} µs; {most:.0} are allowed"
+            "1 of 100 operations of kind {kind} took over {} µs; {} are allowed",
+            text::micros(*micros),
+            text::micros(most)
         ));
     }
     let told = |what: &str, measured: f64, all: f64, most: u64| {
         let by = if all > measured {
-            format!(", {} with all entries, by its growth", text::bytes(all))
+            format!(", {} with all entries, by its growth", bytes(all))
         } else {
             String::new()
         };
-        format!("took {} of {what}{by}; {} are allowed", text::bytes(measured), text::bytes(most as f64))
+        format!("took {} of {what}{by}; {} are allowed", bytes(measured), bytes(most as f64))
     };
     if let Some(most) = constraints.memory_bytes
         && let Some(measured) = one.memory_bytes
@@ -123,6 +126,7 @@ mod tests {
     fn run(bytes_per_entry: f64, memory: Option<f64>) -> Verified {
         Verified {
             name: "one".to_owned(),
+            store: "one".to_owned(),
             samples: vec![1.0],
             median: 1.0,
             low: 1.0,

@@ -15,6 +15,7 @@ mod change;
 pub mod check;
 mod choice;
 mod costs;
+mod fields;
 mod limits;
 mod predict;
 mod question;
@@ -50,6 +51,7 @@ use crate::procfs;
 use crate::results::Probe;
 use crate::runner::worker::Worker;
 use crate::suite_hash::Progress;
+use crate::text::bytes;
 
 /// A prediction of disk is off by less than this.
 const FAR_BEYOND: f64 = 2.0;
@@ -119,6 +121,7 @@ pub fn advise(
         verified: &verification.verified,
         costs: &adviser.costs,
         discarded: &discarded,
+        alike: choice.alike(),
     };
     let changes = choice.name().map(|name| changing.from(name)).unwrap_or_default();
     Ok(Advice {
@@ -251,8 +254,8 @@ impl<'a> Adviser<'a> {
             if let Some(most) = room.filter(|most| prediction.disk_bytes > FAR_BEYOND * *most as f64) {
                 let reason = format!(
                     "would take {} of disk of the {} that it may",
-                    text::bytes(prediction.disk_bytes),
-                    text::bytes(most as f64)
+                    bytes(prediction.disk_bytes),
+                    bytes(most as f64)
                 );
                 out.push(Discarded { name: candidate.name.clone(), reason });
             } else {

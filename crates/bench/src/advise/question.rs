@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use cairn_sim::json;
 use serde::{Deserialize, Serialize};
 
+use super::fields;
 use crate::error::{Error, Result};
 use crate::suite_kv::job::Shape;
 use crate::suite_kv::{Mix, YcsbRun, YcsbSpec};
@@ -17,19 +18,24 @@ pub struct Workload {
     /// For people.
     pub name: String,
     /// Entries before the first operation.
+    #[serde(deserialize_with = "fields::records")]
     pub records: u64,
     /// Bytes of a key.
+    #[serde(deserialize_with = "fields::key_bytes")]
     pub key_bytes: usize,
     /// Bytes of a value.
+    #[serde(deserialize_with = "fields::value_bytes")]
     pub value_bytes: usize,
     /// What is done how often; the shares need not add up to one.
     pub mix: Mix,
     /// The longest scan, in entries; each length up to it is as likely.
+    #[serde(deserialize_with = "fields::scan_records")]
     pub scan_records: u64,
     /// Which keys are asked for: `uniform`, `zipfian 0.99`, `latest 0.99`, `hot set 0.2 0.8`, `sequential`.
-    #[serde(with = "as_words")]
+    #[serde(with = "fields::distribution")]
     pub distribution: Distribution,
     /// Threads of the program.
+    #[serde(deserialize_with = "fields::threads")]
     pub threads: u32,
     /// What a write promises when it returns.
     pub durability: Durability,
@@ -102,31 +108,41 @@ impl Workload {
     /// Errors: [`Error::Invalid`] naming the field.
     pub fn check(&self) -> Result<()> {
         if let Some(Fault { field, found, expected }) = self.fault() {
-            return Err(Error::invalid(format!("{field} {found}: expected {expected}")));
+            return Err(Error::invalid(format!("{field}: found {found}, expected {expected}")));
         }
         self.spec().check()
     }
 
     fn fault(&self) -> Option<Fault> {
         let bounds = [
-            ("records", self.records, 100, u64::from(u32::MAX)),
-            ("key_bytes", self.key_bytes as u64, 12, 1024),
-            ("value_bytes", self.value_bytes as u64, 8, 1 << 24),
-            ("threads", u64::from(self.threads), 1, 256),
-            ("scan_records", self.scan_records, 1, 1_000_000),
+            ("records", self.records, fields::RECORDS),
+            ("key_bytes", self.key_bytes as u64, fields::KEY_BYTES),
+            ("value_bytes", self.value_bytes as u64, fields::VALUE_BYTES),
+            ("threads", u64::from(self.threads), fields::THREADS),
+            ("scan_records", self.scan_records, fields::SCAN_RECORDS),
         ];
-        let outside = bounds.into_iter().find(|(_, value, least, most)| !(least..=most).contains(&value));
-        if let Some((field, value, least, most)) = outside {
-            return Some(Fault { field, found: value.to_string(), expected: format!("{least} to {most}") });
+        let outside = bounds.into_iter().find(|(_, value, bounds)| !bounds.contains(*value));
+        if let Some((field, value, bounds)) = outside {
+            return Some(Fault { field, found: value.to_string(), expected: bounds.to_string() });
         }
         let Mix { read, update, scan, insert, read_modify_write } = self.mix;
-        let shares = [read, update, scan, insert, read_modify_write];
-        let can_be = shares.iter().all(|share| share.is_finite() && *share >= 0.0);
-        if can_be && shares.iter().sum::<f64>() > 0.0 {
+        let shares = [
+            ("mix.read", read),
+            ("mix.update", update),
+            ("mix.scan", scan),
+            ("mix.insert", insert),
+            ("mix.read_modify_write", read_modify_write),
+        ];
+        if let Some((field, share)) = shares.into_iter().find(|(_, share)| !share.is_finite() || *share < 0.0)
+        {
+            let expected = "a number of 0 or more".to_owned();
+            return Some(Fault { field, found: share.to_string(), expected });
+        }
+        if shares.iter().any(|(_, share)| *share > 0.0) {
             return None;
         }
-        let found = shares.map(|share| share.to_string()).join(", ");
-        Some(Fault { field: "mix", found, expected: "shares of 0 or more, one of them over 0".to_owned() })
+        let expected = "one of read, update, insert, scan and read_modify_write to be".to_owned();
+        Some(Fault { field: "mix", found: "no share over 0".to_owned(), expected })
     }
 }
 
@@ -145,8 +161,10 @@ struct Fault {
 #[serde(default, deny_unknown_fields)]
 pub struct Constraints {
     /// Bytes of memory that the store may take, caches and buffers included.
+    #[serde(deserialize_with = "fields::space")]
     pub memory_bytes: Option<u64>,
     /// Bytes that its files may take.
+    #[serde(deserialize_with = "fields::space")]
     pub disk_bytes: Option<u64>,
     /// Microseconds that 99 of 100 operations of each kind must take at most.
     #[serde(alias = "p99_micros")]
@@ -199,37 +217,5 @@ impl Question {
         }
         question.workload.check().map_err(|error| refuse(None, error.to_string()))?;
         Ok(question)
-    }
-}
-
-/// Distributions as people write them.
-mod as_words {
-    use std::fmt;
-
-    use serde::{Deserializer, Serializer, de};
-
-    use crate::workload::Distribution;
-
-    pub(super) fn serialize<S: Serializer>(of: &Distribution, to: S) -> Result<S::Ok, S::Error> {
-        to.collect_str(of)
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Distribution, D::Error> {
-        from.deserialize_str(Words)
-    }
-
-    /// Parses while the text is read, so that the parser tells where an error is.
-    struct Words;
-
-    impl de::Visitor<'_> for Words {
-        type Value = Distribution;
-
-        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            f.write_str("a distribution such as \"zipfian 0.99\"")
-        }
-
-        fn visit_str<E: de::Error>(self, words: &str) -> Result<Distribution, E> {
-            words.parse().map_err(E::custom)
-        }
     }
 }

@@ -21,6 +21,8 @@ fn verified(name: &str, samples: &[f64]) -> Verified {
     let Estimate { value, low, high } = stats::estimate(samples, 1);
     Verified {
         name: name.to_owned(),
+        // As candidates are named.
+        store: name.split(',').next().unwrap_or_default().to_owned(),
         samples: samples.to_vec(),
         median: value,
         low,
@@ -98,6 +100,97 @@ fn choices() {
     assert!(matches!(of(&[&short(&fast)]), Choice::Winner { ahead_of: None, .. }));
 }
 
+/// An answer that was put together by hand.
+fn advice(question: Question, choice: Choice, verified: Vec<Verified>) -> Advice {
+    Advice {
+        question,
+        machine: Vec::new(),
+        probes: Vec::new(),
+        choice,
+        notes: Vec::new(),
+        settings: String::new(),
+        changes: Vec::new(),
+        verified,
+        verified_records: 2_000,
+        predictions: Vec::new(),
+        discarded: Vec::new(),
+        costs: BTreeMap::new(),
+    }
+}
+
+/// Goal: a store that is clearly ahead is named though two of its settings cannot be told apart, and the usual ones are taken then. Method: settings that
+/// overlap far ahead of another store, settings that do not, and one where only the settings with the best median are clear of the other store.
+#[test]
+fn settings_do_not_hide_the_store() {
+    let large = verified("rocksdb, large buffers", &[100.0, 101.0, 99.0, 100.5, 100.2]);
+    let usual = verified("rocksdb", &[99.0, 102.0, 98.0, 100.4, 99.9]);
+    let slow = verified("sqlite", &[28.0, 28.1, 27.9, 28.05, 28.0]);
+    let all = vec![large.clone(), usual.clone(), slow.clone()];
+    let choice = choose(&all, 1);
+    let Choice::Winner { name, ahead_of: Some((second, ratio, low, high)), .. } = &choice else {
+        panic!("{choice:?}")
+    };
+    assert_eq!((name.as_str(), second.as_str()), ("rocksdb", "sqlite"));
+    assert!(3.4 < *low && low <= ratio && ratio <= high && *high < 3.7, "{choice:?}");
+    let json = serde_json::to_value(&choice).unwrap();
+    assert_eq!(json["winner"]["alike"], serde_json::json!(["rocksdb", "rocksdb, large buffers"]), "{json}");
+    let asked = question(Mix { read: 0.5, update: 0.5, ..Mix::default() }, &[]);
+    let text = to_text(&advice(asked, choice, all));
+    assert!(text.contains("Take rocksdb: 3.5") && text.contains("x as fast as sqlite ("), "{text}");
+    let settings = "Of its settings rocksdb and rocksdb, large buffers cannot be told apart on this workload";
+    assert!(text.contains(settings) && !text.contains("No clear winner"), "{text}");
+
+    let behind = verified("rocksdb", &[80.0; 5]);
+    let choice = choose(&[large.clone(), behind, slow], 1);
+    assert!(
+        matches!(&choice, Choice::Winner { name, ahead_of: Some((second, ..)), .. } if *name == large.name && second == "sqlite"),
+        "{choice:?}"
+    );
+    // Not clear of the other store by the usual settings: those that are.
+    let wide = verified("rocksdb", &[60.0, 140.0, 60.0, 140.0, 99.0]);
+    let near = verified("sqlite", &[90.0, 90.5, 89.5, 90.2, 90.1]);
+    let choice = choose(&[large.clone(), wide, near.clone()], 1);
+    assert!(matches!(&choice, Choice::Winner { name, .. } if *name == large.name), "{choice:?}");
+    // On the way to the full size the settings change places, and the store stays ahead; or it does not.
+    let grown = |of: &Verified, growth: f64| Verified { growth, ..of.clone() };
+    let choice =
+        choose(&[grown(&large, 0.5), grown(&verified("rocksdb", &[80.0; 5]), 0.9), grown(&near, 0.3)], 1);
+    assert!(
+        matches!(&choice, Choice::Winner { name, alike, .. } if *name == large.name && alike.len() == 2),
+        "{choice:?}"
+    );
+    // No settings are ahead both here and there.
+    let choice =
+        choose(&[grown(&large, 0.5), grown(&verified("rocksdb", &[80.0; 5]), 0.9), grown(&near, 0.7)], 1);
+    assert!(matches!(&choice, Choice::NoClearWinner { names } if names.len() == 3), "{choice:?}");
+    let choice = choose(&[grown(&large, 0.5), grown(&usual, 0.5), grown(&near, 0.9)], 1);
+    assert!(matches!(&choice, Choice::NoClearWinner { names } if names.len() == 3), "{choice:?}");
+}
+
+/// Goal: an answer says what is so: who was the only one, latencies under a microsecond, sizes in the units that they are asked in. Method: one store alone, without
+/// constraints and with one; a lookup of 40 ns; each size of a memory.
+#[test]
+fn answers_are_in_the_words_of_the_question() {
+    let mut only = verified("sqlite", &[100.0; 5]);
+    only.p99_us = [("read".to_owned(), 0.043)].into();
+    let alone = choose(&[only.clone()], 1);
+    let mut asked = question(Mix { read: 1.0, ..Mix::default() }, &["sqlite"]);
+    let text = to_text(&advice(asked.clone(), alone.clone(), vec![only.clone()]));
+    assert!(
+        text.contains("Take sqlite: it is the only one that was run.") && !text.contains("constraints"),
+        "{text}"
+    );
+    assert!(text.contains(" 0.043 "), "{text}");
+    asked.constraints.p99_us = Some(100.0);
+    let text = to_text(&advice(asked.clone(), alone.clone(), vec![only.clone()]));
+    assert!(text.contains("the only one that was run, and it keeps to the constraints."), "{text}");
+    let mut limited = advice(asked, alone, vec![only]);
+    limited.discarded.push(Discarded { name: "cairn".to_owned(), reason: "took too long".to_owned() });
+    assert!(to_text(&limited).contains("of those that were run, only it keeps to the constraints."));
+    let shown = [1024.0, 1000.0, 65_536.0, 1.5 * 1_048_576.0, 3_221_225_472.0].map(bytes);
+    assert_eq!(shown, ["1 KiB", "1000 B", "64 KiB", "1.5 MiB", "3 GiB"]);
+}
+
 /// Goal: a lead on a smaller store is none where the prediction turns the order round. Method: the leader falls behind with the size, or stays ahead.
 #[test]
 fn a_lead_must_last_to_the_full_size() {
@@ -107,7 +200,7 @@ fn a_lead_must_last_to_the_full_size() {
         choose(&all, 1)
     };
     assert!(
-        matches!(of([0.8, 0.9]), Choice::Winner { name, ahead_of: Some((_, ratio, ..)) } if name == "fast" && ratio == 2.0)
+        matches!(of([0.8, 0.9]), Choice::Winner { name, ahead_of: Some((_, ratio, ..)), .. } if name == "fast" && ratio == 2.0)
     );
     let names = vec!["fast".to_owned(), "slow".to_owned()];
     assert_eq!(of([0.4, 0.9]), Choice::NoClearWinner { names });
@@ -244,6 +337,13 @@ fn workload_files() {
     let question = Question::from_json(right, "w.json").unwrap();
     assert_eq!(question.workload.durability, Durability::Sync);
     assert_eq!(Question::from_json(&serde_json::to_string(&question).unwrap(), "w.json").unwrap(), question);
+    let sizes = r#"{"workload": {"key_bytes": "32", "value_bytes": "64KiB"},
+        "constraints": {"memory_bytes": "64MiB", "disk_bytes": "2 GiB"}}"#;
+    let Question { workload, constraints, .. } = Question::from_json(sizes, "w.json").unwrap();
+    assert_eq!((workload.key_bytes, workload.value_bytes), (32, 65_536));
+    assert_eq!((constraints.memory_bytes, constraints.disk_bytes), (Some(64 << 20), Some(2 << 30)));
+    let none = r#"{"constraints": {"memory_bytes": null}}"#;
+    assert_eq!(Question::from_json(none, "w.json").unwrap().constraints, Constraints::default());
     let mix = Question::from_json(r#"{"workload": {"mix": {"scan": 3}}}"#, "w.json").unwrap().workload.mix;
     assert_eq!(mix, Mix { scan: 3.0, ..Mix::default() });
     for (text, what) in [
@@ -255,13 +355,36 @@ fn workload_files() {
         ),
         (
             "{\"workload\": {\n\"records\": \"many\"}}",
-            "line 2: workload.records: found the text \"many\", expected a whole number from 0",
+            "line 2: workload.records: found the text \"many\", expected a whole number from 100 to 4294967295",
         ),
         (
             "{\"workload\": {\"name\": \"a\",\n\"records\": 0\n}}",
-            "line 2: workload.records: found 0, expected 100 to ",
+            "line 2: workload.records: found 0, expected a whole number from 100 to ",
         ),
-        ("{\"workload\": {\"threads\": 0}}", "line 1: workload.threads: found 0, expected 1 to 256"),
+        (
+            "{\"workload\": {\"threads\": 0}}",
+            "line 1: workload.threads: found 0, expected a whole number from 1 to 256",
+        ),
+        (
+            "{\"workload\": {\"records\": -1}}",
+            "line 1: workload.records: found -1, expected a whole number from 100 to 4294967295",
+        ),
+        (
+            "{\"workload\": {\n\"value_bytes\": 3}}",
+            "line 2: workload.value_bytes: found 3, expected a size from 8 B to 16 MiB, such as 512 or \"64KiB\"",
+        ),
+        (
+            "{\"constraints\": {\"memory_bytes\": -1}}",
+            "line 1: constraints.memory_bytes: found -1, expected a size over 0, such as 268435456 or \"256MiB\"",
+        ),
+        (
+            "{\"constraints\": {\"disk_bytes\": \"64QiB\"}}",
+            "line 1: constraints.disk_bytes: found the text \"64QiB\", expected a size over 0",
+        ),
+        (
+            "{\"workload\": {\"distribution\": \"zipfian 7\"}}",
+            "line 1: workload.distribution: zipfian theta 7: expected over 0 and at most 5",
+        ),
         (
             "{\"workload\": {\n\"distribution\": \"zipf\"\n}\n}",
             "line 2: workload.distribution: distribution \"zipf\": expected uniform, ",
@@ -276,7 +399,11 @@ fn workload_files() {
         ),
         (
             "{\"workload\": {\n\"mix\": {\"read\": -1}}}",
-            "line 2: workload.mix: found -1, 0, 0, 0, 0, expected shares of 0 or more",
+            "line 2: workload.mix.read: found -1, expected a number of 0 or more",
+        ),
+        (
+            "{\"workload\": {\n\"mix\": {\"read\": 0}}}",
+            "line 2: workload.mix: found no share over 0, expected one of read, update, insert, scan and read_modify_write",
         ),
         (
             "{\"workload\": {\"durability\": \"fast\"}}",

@@ -63,15 +63,15 @@ fn headline(advice: &Advice) -> String {
         String::new()
     };
     let choice = match &advice.choice {
-        Choice::Winner { name, ahead_of: Some((second, ratio, low, high)) } => {
+        Choice::Winner { name, alike, ahead_of: Some((second, ratio, low, high)) } => {
             let rounds = advice.verified.first().map_or(0, |one| one.samples.len());
             let certain = stats::coverage(rounds) * 100.0;
             format!(
                 "Take {name}: {ratio:.2}x as fast as {second} ({low:.2} to {high:.2} with {certain:.0} % confidence)."
-            )
+            ) + &settings_alike(advice, alike)
         }
-        Choice::Winner { name, ahead_of: None } => {
-            format!("Take {name}: of those that were run, only it keeps to the constraints.")
+        Choice::Winner { name, alike, ahead_of: None } => {
+            format!("Take {name}: {}.", alone(advice)) + &settings_alike(advice, alike)
         }
         Choice::NoClearWinner { names } => {
             format!("No clear winner: {} cannot be told apart on this workload.", names.join(" and "))
@@ -79,6 +79,27 @@ fn headline(advice: &Advice) -> String {
         Choice::Nobody => "Nobody keeps to the constraints; below is what each breaks.".to_owned(),
     };
     choice + on.as_str() + "\n"
+}
+
+fn settings_alike(advice: &Advice, names: &[String]) -> String {
+    let Some(first) = names.first() else { return String::new() };
+    let is_usual = advice.verified.iter().any(|one| one.name == *first && one.store == *first);
+    let usual = if is_usual { "; the usual ones are below" } else { "" };
+    format!(" Of its settings {} cannot be told apart on this workload{usual}.", names.join(" and "))
+}
+
+/// Why a winner has nobody to be ahead of.
+fn alone(advice: &Advice) -> &'static str {
+    let constraints = &advice.question.constraints;
+    let is_limited = constraints.memory_bytes.is_some()
+        || constraints.disk_bytes.is_some()
+        || constraints.p99_us.is_some();
+    match (is_limited, advice.discarded.is_empty()) {
+        (true, false) => "of those that were run, only it keeps to the constraints",
+        (true, true) => "it is the only one that was run, and it keeps to the constraints",
+        (false, false) => "it is the only one that could be run; below is why others are out",
+        (false, true) => "it is the only one that was run",
+    }
 }
 
 /// What was run, beside what was predicted.
@@ -105,7 +126,7 @@ fn verified(text: &mut String, advice: &Advice) {
     );
     for one in &advice.verified {
         let p99 = one.p99_us.values().copied().reduce(f64::max);
-        let p99 = p99.map_or_else(|| "–".to_owned(), |p99| format!("{p99:.1}"));
+        let p99 = p99.map_or_else(|| "–".to_owned(), micros);
         let interval = format!("{} to {}", count(one.low), count(one.high));
         let _ = writeln!(
             text,
@@ -139,10 +160,12 @@ fn others(text: &mut String, advice: &Advice) {
     }
 }
 
-pub(super) fn bytes(of: f64) -> String {
+/// Microseconds with three digits that say something: a lookup in memory takes a few hundredths of one.
+pub(super) fn micros(of: f64) -> String {
     match of {
-        of if of >= 1e9 => format!("{:.1} GB", of / 1e9),
-        of if of >= 1e6 => format!("{:.1} MB", of / 1e6),
-        of => format!("{:.0} kB", of / 1e3),
+        of if of >= 100.0 => format!("{of:.0}"),
+        of if of >= 10.0 => format!("{of:.1}"),
+        of if of >= 1.0 => format!("{of:.2}"),
+        of => format!("{of:.3}"),
     }
 }

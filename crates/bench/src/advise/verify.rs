@@ -49,6 +49,8 @@ impl Default for Effort {
 pub struct Verified {
     /// Its name.
     pub name: String,
+    /// Its store's: one name for all settings of it.
+    pub store: String,
     /// Operations a second of each round; of mixes that write, until what they wrote is settled.
     pub samples: Vec<f64>,
     /// The median with its interval.
@@ -210,6 +212,7 @@ impl Verifier<'_> {
             found.latencies.into_iter().partition(|(_, latencies)| latencies.count() >= P99_OPERATIONS);
         Verified {
             name: finalist.candidate.name.clone(),
+            store: finalist.candidate.store.clone(),
             median: value,
             low,
             high,

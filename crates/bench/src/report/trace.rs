@@ -48,8 +48,13 @@ fn header(name: &str, stats: &Stats) -> String {
         chips += &chip("Length", format::quantity(stats.secs, "s"));
     }
     chips += &chip("Threads", stats.lanes.to_string());
-    chips += &chip("Reads", format!("{:.1} %", stats.read_share * 100.0));
-    chips += &chip("Writes", format!("{:.1} %", stats.write_share * 100.0));
+    match (stats.read_share, stats.write_share) {
+        (Some(reads), Some(writes)) => {
+            chips += &chip("Reads", format!("{:.1} %", reads * 100.0));
+            chips += &chip("Writes", format!("{:.1} %", writes * 100.0));
+        }
+        _ => chips += &chip("Statements", "texts were not kept".to_owned()),
+    }
     if stats.sample > 1 {
         chips += &chip("Sample", format!("one key in {}", stats.sample));
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use cairn_bench::workload::Distribution;
 use clap::{Args, ValueEnum};
 
-use super::bytes::{parse_bytes, parse_size, some_bytes};
+use super::bytes::{bytes_between, size_between, some_bytes};
 use super::{Promise, WORK_DIR, names, number, time};
 
 /// `cairn advise`.
@@ -44,25 +44,25 @@ pub struct AdviseArgs {
     #[arg(long, value_name = "COUNT", value_parser = number::between::<u64>(100, u64::from(u32::MAX)))]
     pub records: Option<u64>,
     /// Bytes of a key
-    #[arg(long, value_parser = parse_size, value_name = "SIZE")]
+    #[arg(long, value_parser = size_between(12, 1024), value_name = "SIZE")]
     pub key_size: Option<usize>,
     /// Bytes of a value
-    #[arg(long, value_parser = parse_bytes, value_name = "SIZE")]
+    #[arg(long, value_parser = bytes_between(8, 1 << 24), value_name = "SIZE")]
     pub value_size: Option<u64>,
     /// Share of lookups; shares need not add up to 100
-    #[arg(long, value_name = "SHARE", value_parser = number::real)]
+    #[arg(long, value_name = "SHARE", value_parser = number::share)]
     pub read: Option<f64>,
     /// Share of writes of keys that are there
-    #[arg(long, value_name = "SHARE", value_parser = number::real)]
+    #[arg(long, value_name = "SHARE", value_parser = number::share)]
     pub update: Option<f64>,
     /// Share of writes of new keys
-    #[arg(long, value_name = "SHARE", value_parser = number::real)]
+    #[arg(long, value_name = "SHARE", value_parser = number::share)]
     pub insert: Option<f64>,
     /// Share of scans
-    #[arg(long, value_name = "SHARE", value_parser = number::real)]
+    #[arg(long, value_name = "SHARE", value_parser = number::share)]
     pub scan: Option<f64>,
     /// Share of lookups that are followed by a write of the same key
-    #[arg(long, value_name = "SHARE", value_parser = number::real)]
+    #[arg(long, value_name = "SHARE", value_parser = number::share)]
     pub read_modify_write: Option<f64>,
     /// The longest scan, in entries
     #[arg(long, value_name = "COUNT", value_parser = number::between::<u64>(1, 1_000_000))]
@@ -99,7 +99,7 @@ pub struct AdviseArgs {
     /// The answer with everything that it rests on, as JSON
     #[arg(long)]
     pub json: bool,
-    /// Write what was asked into a workload file, or with - to standard output, and do no more
+    /// Write what was asked into a workload file that is not there yet, or with - to standard output, and do no more
     #[arg(long, value_name = "FILE")]
     pub write_workload: Option<PathBuf>,
     /// How good the advice is: fourteen workloads are answered, then everybody is run on them [about half an hour]

@@ -6,19 +6,8 @@ use crate::output::human;
 
 /// Reads a size such as `64`, `512MiB`, `2G`: units are powers of 1024, the `iB` may be left out.
 pub fn parse_bytes(text: &str) -> Result<u64, String> {
-    let refuse = || format!("{text:?}: expected a number with B, KiB, MiB, GiB or TiB, such as 512MiB");
-    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
-    let (number, unit) = text.split_at(digits);
-    let shift = match unit.trim().to_ascii_lowercase().trim_end_matches("ib").trim_end_matches('b') {
-        "" => 0,
-        "k" => 10,
-        "m" => 20,
-        "g" => 30,
-        "t" => 40,
-        _ => return Err(refuse()),
-    };
-    let number: u64 = number.parse().map_err(|_| refuse())?;
-    number.checked_mul(1 << shift).ok_or_else(refuse)
+    let expected = "expected a number with B, KiB, MiB, GiB or TiB, such as 512MiB";
+    cairn_bench::text::parse_bytes(text).ok_or_else(|| format!("{text:?}: {expected}"))
 }
 
 /// The same, of something: one byte or more.
@@ -27,11 +16,6 @@ pub fn some_bytes(text: &str) -> Result<u64, String> {
         0 => Err("expected more than 0".to_owned()),
         bytes => Ok(bytes),
     }
-}
-
-/// The same, for what is held in memory.
-pub fn parse_size(text: &str) -> Result<usize, String> {
-    usize::try_from(parse_bytes(text)?).map_err(|_| format!("{text:?}: too large for this machine"))
 }
 
 /// The same, from `least` to `most`.

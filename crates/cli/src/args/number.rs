@@ -67,6 +67,11 @@ pub fn real(text: &str) -> Result<f64, String> {
     number.ok_or_else(|| "expected a number, such as 2.5".to_owned())
 }
 
+/// Reads shares, which need not add up to anything.
+pub fn share(text: &str) -> Result<f64, String> {
+    real(text).ok().filter(|share| *share >= 0.0).ok_or_else(|| "expected a number of 0 or more".to_owned())
+}
+
 /// Reads numbers from `least` to `most`.
 pub fn real_between(
     least: f64,
@@ -130,6 +135,10 @@ mod tests {
         assert_eq!((real("2.5"), real("-1"), real("1e3")), (Ok(2.5), Ok(-1.0), Ok(1000.0)));
         for wrong in ["", "x", "NaN", "inf", "1,5", "5%"] {
             assert!(real(wrong).unwrap_err().contains("2.5"), "{wrong}");
+        }
+        assert_eq!((share("0"), share("95"), share("0.5")), (Ok(0.0), Ok(95.0), Ok(0.5)));
+        for wrong in ["-5", "x", "NaN"] {
+            assert_eq!(share(wrong), Err("expected a number of 0 or more".to_owned()), "{wrong}");
         }
         let (seconds, scale) = (real_between(0.001, 600.0), real_over(0.0, 100.0));
         assert_eq!((seconds("0.001"), seconds("600"), scale("1e-9")), (Ok(0.001), Ok(600.0), Ok(1e-9)));

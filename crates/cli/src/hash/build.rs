@@ -6,7 +6,7 @@ use cairn_hash::sparkey;
 use cairn_vfs::Fs;
 use serde_json::Value;
 
-use super::store::same_file;
+use super::store::{Recording, same_file};
 use super::writer::{Writer, kind_by_extension};
 use crate::args::hash::{BuildArgs, Codec, Kind};
 use crate::error::{Error, Result};
@@ -35,7 +35,8 @@ pub fn build(fs: &Arc<dyn Fs>, args: &BuildArgs) -> Result<Outcome> {
     }
     let mut writer =
         Writer::create(fs, &args.out, kind, &args.write, args.write.compression.unwrap_or(Codec::None))?;
-    pump(source, progress, &mut writer)?;
+    let recording = Recording::begin();
+    pump(source, progress, &mut recording.of(&mut writer))?;
     report("built", writer.finish()?, args.json)
 }
 

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::build::{pump, report};
 use super::get::parse_key;
-use super::store::{Store, kind_of, same_file};
+use super::store::{Recording, Store, kind_of, same_file};
 use super::writer::{
     Writer, index_options, kind_by_extension, log_options, rng, summarize_pair, table_options,
 };
@@ -148,7 +148,8 @@ pub fn append(fs: &Arc<dyn Fs>, args: &AppendArgs) -> Result<Outcome> {
     let (source, progress) = input::open(fs, &args.input)?;
     let mut change =
         Change::start(fs, &args.store, &args.write, args.write.compression.unwrap_or(had.codec))?;
-    let records = pump(source, progress, &mut change)?;
+    let recording = Recording::begin();
+    let records = pump(source, progress, &mut recording.of(&mut change))?;
     let mut written = change.finish(fs, &args.store, &args.write)?;
     if let Some(object) = written.as_object_mut() {
         object.insert("appended".to_owned(), records.into());
@@ -174,7 +175,9 @@ pub fn delete(fs: &Arc<dyn Fs>, args: &DeleteArgs) -> Result<Outcome> {
     keys.retain(|key| seen.insert(key.clone()));
     let store = Store::open(fs, &args.store)?;
     let (mut there, mut absent) = (Vec::new(), Vec::new());
+    let recording = Recording::begin();
     for key in keys {
+        recording.contains(&key);
         if store.contains(&key)? { there.push(key) } else { absent.push(key) }
     }
     drop(store);
@@ -183,6 +186,7 @@ pub fn delete(fs: &Arc<dyn Fs>, args: &DeleteArgs) -> Result<Outcome> {
         let mut change = Change::start(fs, &args.store, &write, Codec::None)?;
         there.iter().try_for_each(|key| change.delete(key))?;
         change.finish(fs, &args.store, &write)?;
+        there.iter().for_each(|key| recording.delete(key));
     }
     let absent = absent.iter().map(Vec::as_slice).collect();
     let deleted = Deleted { store: &args.store, keyspace: None, count: there.len(), absent };

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use cairn_vfs::Fs;
 
-use super::store::Store;
+use super::store::{Recording, Store};
 use crate::args::hash::{GetArgs, MgetArgs};
 use crate::error::{Error, Result};
 use crate::input;
@@ -18,33 +18,44 @@ const COPY_BYTES: usize = 1 << 18;
 pub fn get(fs: &Arc<dyn Fs>, args: &GetArgs) -> Result<Outcome> {
     let key = parse_key(&args.key, args.hex)?;
     let store = Store::open(fs, &args.store)?;
+    let recording = Recording::begin();
     let mut out = Output::new();
     let found = if args.json {
         let value = store.get(&key)?;
+        recording.get(&key, value.as_ref().map(|value| value.len()));
         out.json(&output::record(&key, value.as_deref()))?;
         value.is_some()
     } else {
         match store.value_reader(&key)? {
             Some(mut value) => {
-                copy(&mut *value, &mut out)?;
+                let bytes = copy(&mut *value, &mut out)?;
+                recording.get(&key, Some(bytes));
                 if out.is_terminal() {
                     out.bytes(b"\n")?;
                 }
                 true
             }
-            None => false,
+            None => {
+                recording.get(&key, None);
+                false
+            }
         }
     };
     out.finish()?;
     Ok(Outcome::found(found))
 }
 
-fn copy(value: &mut dyn Read, out: &mut Output) -> Result<()> {
+/// Returns how many bytes the value has.
+fn copy(value: &mut dyn Read, out: &mut Output) -> Result<usize> {
     let mut piece = vec![0; COPY_BYTES];
+    let mut bytes = 0;
     loop {
         match value.read(&mut piece).map_err(Error::of_value)? {
-            0 => return Ok(()),
-            count => out.bytes(piece.get(..count).unwrap_or_default())?,
+            0 => return Ok(bytes),
+            count => {
+                out.bytes(piece.get(..count).unwrap_or_default())?;
+                bytes += count;
+            }
         }
     }
 }
@@ -52,10 +63,12 @@ fn copy(value: &mut dyn Read, out: &mut Output) -> Result<()> {
 /// Prints a line for each key that is there; in JSON also for those that are not.
 pub fn mget(fs: &Arc<dyn Fs>, args: &MgetArgs) -> Result<Outcome> {
     let store = Store::open(fs, &args.store)?;
+    let recording = Recording::begin();
     let mut out = Output::new();
     let mut all = true;
     let mut look_up = |key: &[u8]| -> Result<()> {
         let value = store.get(key)?;
+        recording.get(key, value.as_ref().map(|value| value.len()));
         all &= value.is_some();
         match value {
             value if args.json => out.json(&output::record(key, value.as_deref())),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use cairn_vfs::Fs;
 
-use super::store::Store;
+use super::store::{Recording, Store};
 use crate::args::hash::ScanArgs;
 use crate::error::Result;
 use crate::output::{self, Outcome, Output};
@@ -12,10 +12,12 @@ use crate::output::{self, Outcome, Output};
 /// Prints the entries in the order of the file.
 pub fn scan(fs: &Arc<dyn Fs>, args: &ScanArgs) -> Result<Outcome> {
     let store = Store::open(fs, &args.store)?;
+    let recording = Recording::begin();
     let mut out = Output::new();
-    let mut left = args.limit.unwrap_or(u64::MAX);
+    let most = args.limit.unwrap_or(u64::MAX);
+    let mut left = most;
     if left > 0 {
-        store.for_each(|key, value| {
+        let visited = store.for_each(|key, value| {
             if args.json {
                 out.json(&output::record(key, Some(value)))?;
             } else if args.binary {
@@ -25,7 +27,10 @@ pub fn scan(fs: &Arc<dyn Fs>, args: &ScanArgs) -> Result<Outcome> {
             }
             left -= 1;
             Ok(left > 0)
-        })?;
+        });
+        // One that fails has read what it has.
+        recording.scan(most - left);
+        visited?;
     }
     out.finish()?;
     Ok(Outcome::Done)

@@ -8,10 +8,13 @@ use std::sync::Arc;
 use cairn_hash::generations::Generations;
 use cairn_hash::sparkey::{self, SparkeyReader};
 use cairn_hash::table;
+use cairn_trace::{Detail, Recorder};
 use cairn_vfs::Fs;
 
 use crate::args::hash::Kind;
 use crate::error::{Error, Result};
+use crate::input::Sink;
+use crate::recording;
 
 /// Values up to this size are taken in one piece when they are copied.
 const WHOLE_VALUE_BYTES: u64 = 1 << 20;
@@ -105,7 +108,7 @@ impl Store {
     }
 
     /// Hands every live entry to a writer; large values of a Sparkey log piece by piece.
-    pub fn copy_to(&self, sink: &mut dyn crate::input::Sink) -> Result<()> {
+    pub fn copy_to(&self, sink: &mut dyn Sink) -> Result<()> {
         let Store::Sparkey(store) = self else {
             // Values of a mapped table are borrowed from the map: they cost no memory, however long they are.
             return self.for_each(|key, value| sink.put(key, value).map(|()| true));
@@ -123,6 +126,77 @@ impl Store {
                 sink.put(entry.key(), &value)?;
             }
         }
+        Ok(())
+    }
+}
+
+/// What a command does, recorded where `cairn trace record` asks for it; the trace ends with it.
+///
+/// Not through `cairn_trace`'s wrapper: that knows a single table and no deltas, no Sparkey pair, and no writes.
+#[derive(Debug)]
+pub struct Recording(Option<Recorder>);
+
+impl Recording {
+    /// Begins where the environment asks for it.
+    pub fn begin() -> Recording {
+        Recording(recording::begin("cairn hash"))
+    }
+
+    /// A lookup, with the bytes of the value.
+    pub fn get(&self, key: &[u8], found: Option<usize>) {
+        self.note(|recorder| recorder.get(0, key, found));
+    }
+
+    /// A lookup that asked only whether there is a value.
+    pub fn contains(&self, key: &[u8]) {
+        self.note(|recorder| recorder.record(0, key, Detail::Get(None)));
+    }
+
+    /// A removal.
+    pub fn delete(&self, key: &[u8]) {
+        self.note(|recorder| recorder.delete(0, key));
+    }
+
+    /// A scan from the first entry of the file on.
+    pub fn scan(&self, entries: u64) {
+        self.note(|recorder| recorder.scan(0, &[], entries, false));
+    }
+
+    /// Records what goes into a sink.
+    pub fn of<'a>(&'a self, sink: &'a mut dyn Sink) -> Recorded<'a> {
+        Recorded { sink, recording: self }
+    }
+
+    fn note(&self, note: impl FnOnce(&Recorder)) {
+        if let Some(recorder) = &self.0 {
+            note(recorder);
+        }
+    }
+}
+
+impl Drop for Recording {
+    fn drop(&mut self) {
+        // The recorder's end by itself could tell nobody that the disk was full.
+        recording::end(self.0.as_ref());
+    }
+}
+
+/// A sink whose records are in the trace.
+pub struct Recorded<'a> {
+    sink: &'a mut dyn Sink,
+    recording: &'a Recording,
+}
+
+impl Sink for Recorded<'_> {
+    fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
+        self.sink.put(key, value)?;
+        self.recording.note(|recorder| recorder.put(0, key, value.len()));
+        Ok(())
+    }
+
+    fn put_stream(&mut self, key: &[u8], bytes: u64, value: &mut dyn Read) -> Result<()> {
+        self.sink.put_stream(key, bytes, value)?;
+        self.recording.note(|recorder| recorder.record(0, key, Detail::Put(bytes)));
         Ok(())
     }
 }

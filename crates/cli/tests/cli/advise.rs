@@ -30,11 +30,16 @@ fn no_answer() {
     scratch.run("advise --read 1 --dbs rocksbd").failed(&["rocksbd", "cairn"]);
     scratch.run("advise --read 0").failed(&["over 0"]);
     scratch.run("advise --read 1 --p99 0").failed(&["p99"]);
+    scratch.run("advise --read=-5").failed(&["'-5' for '--read <SHARE>'", "0 or more"]);
+    scratch.run("advise --read 1 --value-size 3").failed(&["'3' for '--value-size <SIZE>'", "8 B"]);
+    let steep = scratch.shell("cairn advise --read 1 --distribution 'zipfian 7'");
+    steep.failed(&["--distribution", "theta 7", "over 0 and at most 5"]);
     scratch.run("advise --check --filter walks").failed(&["walks", "'short scans'"]);
     scratch.write("w.json", "{\"workload\": {\"recrods\": 5}}");
     scratch.run("advise w.json").failed(&["w.json, line 1: workload: unknown setting `recrods`"]);
     scratch.write("w.json", "{\"workload\": {\n\"records\": {}}}");
-    let expected = "w.json, line 2: workload.records: found an object, expected a whole number from 0";
+    let expected =
+        "w.json, line 2: workload.records: found an object, expected a whole number from 100 to 4294967295";
     scratch.run("advise w.json").failed(&[expected]);
     scratch.run("advise missing.json").failed(&["missing.json"]);
 }
@@ -58,6 +63,48 @@ fn ctrl_c_ends_it() {
     scratch.shell(asked).ended(130);
     let said = String::from_utf8(scratch.read("said")).unwrap();
     assert!(!said.contains("error") && !said.contains("Bytes of a value"), "{said}");
+}
+
+/// Goal: the questions on a terminal are those that options answer, a wrong answer is told what was expected and asked again, and what they come to is written. Method: a
+/// terminal as `script` gives one, and every answer.
+#[test]
+fn a_terminal_asks() {
+    let scratch = Scratch::new();
+    let answers =
+        "5000\\n64KiB\\nabc\\n80\\n20\\n0\\n0\\nzipfian 7\\nuniform\\n2\\nmaybe\\nsync\\n256MiB\\n\\n2ms\\n";
+    let asked = format!(
+        "printf '{answers}' | TERM=dumb script -qec 'cairn advise --write-workload asked.json' /dev/null"
+    );
+    let said = scratch.shell(&asked).ended(0).text();
+    for part in [
+        "Memory that the store may take [such as 256MiB, empty for any]",
+        "Disk that its files may take [such as 256MiB, empty for any]",
+        "Microseconds that 99 of 100 operations may take [or a time such as 2ms, empty for any]",
+        "(memory, buffered, sync) [buffered]",
+        "\"abc\": expected a number of 0 or more",
+        "\"zipfian 7\": zipfian theta 7: expected over 0 and at most 5",
+        "\"maybe\": expected memory, buffered or sync",
+    ] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    let written: serde_json::Value = serde_json::from_slice(&scratch.read("asked.json")).unwrap();
+    let (workload, constraints) = (&written["workload"], &written["constraints"]);
+    assert_eq!((&workload["records"], &workload["value_bytes"]), (&5000.into(), &65_536.into()));
+    assert_eq!((&workload["durability"], &workload["distribution"]), (&"sync".into(), &"uniform".into()));
+    assert_eq!((&constraints["memory_bytes"], &constraints["p99_us"]), (&268_435_456.into(), &2000.0.into()));
+    assert!(constraints["disk_bytes"].is_null(), "{written}");
+}
+
+/// Goal: answers that took typing are not overwritten by others. Method: a workload file twice; standard output, which is none, and a pipe.
+#[test]
+fn workload_files_are_not_overwritten() {
+    let scratch = Scratch::new();
+    scratch.run("advise --read 1 --write-workload w.json").ended(0);
+    let before = scratch.read("w.json");
+    scratch.run("advise --update 1 --write-workload w.json").failed(&["w.json is there already"]);
+    assert_eq!(scratch.read("w.json"), before);
+    let piped = scratch.shell("cairn advise --read 1 --write-workload /dev/stdout | cat").ended(0);
+    assert!(piped.text().contains("\"records\""), "{}", piped.text());
 }
 
 /// Goal: a trace is a question: its workload is written to a file, and who is run replays it. Method: a trace of an imported file; words that would contradict it.

@@ -156,12 +156,14 @@ fn what_is_written_is_told_in_the_same_words() {
         scratch.run(command).failed(&["error: no is not there\n"]);
     }
     for command in ["trace import in.csv -o file", "trace record -o file -- true"] {
-        scratch.run(command).failed(&["error: file is there already\n"]);
+        scratch.run(command).failed(&["error: file is there already: say another name, or remove it\n"]);
     }
     #[cfg(feature = "sql")]
     {
         scratch.run("sql a.db -c VALUES(1)").ended(0);
-        scratch.run("sql backup a.db file").failed(&["error: file is there already\n"]);
+        scratch
+            .run("sql backup a.db file")
+            .failed(&["error: file is there already: say another name, or remove it\n"]);
     }
 }
 

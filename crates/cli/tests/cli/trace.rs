@@ -65,6 +65,54 @@ fn programs_are_recorded() {
     let ran = record("-o f -- PROGRAM kv get nowhere a").ended(1);
     assert!(ran.err.contains("ended with"), "{}", ran.err);
     record("-o x -- /no/such/program").failed(&["/no/such/program"]);
+    let help = scratch.run("trace record --help").ended(0).text();
+    assert!(help.contains("features kv, hash and sql"), "{help}");
+}
+
+/// Goal: what `cairn hash` does is recorded where `cairn kv` records, in either format. Method: each command that writes or reads entries, and the rows of its
+/// trace.
+#[test]
+fn constant_stores_are_recorded() {
+    let scratch = Scratch::new();
+    scratch.write("in.csv", "key,value\na,1\nb,22\n");
+    scratch.write("more.csv", "key,value\nc,333\n");
+    for store in ["s.cairn", "s.spi"] {
+        let record = |name: &str, words: &str, code: i32, rows: &[&str]| {
+            let ran =
+                scratch.shell(&format!("cairn trace record -o {name} --keys raw -- cairn hash {words}"));
+            assert_eq!(ran.code, code, "{words}: {}{}", ran.text(), ran.err);
+            let dump = scratch.run(&format!("trace dump {name}")).ended(0).text();
+            let seen: Vec<&str> = dump.lines().skip(1).collect();
+            assert!(
+                seen.len() == rows.len() && seen.iter().zip(rows).all(|(seen, row)| seen.ends_with(row)),
+                "{words}: {dump}"
+            );
+            std::fs::remove_file(scratch.path(name)).unwrap();
+        };
+        record(
+            "build",
+            &format!("build in.csv -o {store} --key key --value value"),
+            0,
+            &["put,0,a,1,1,,,,,", "put,0,b,1,2,,,,,"],
+        );
+        record("get", &format!("get {store} b"), 0, &["get,0,b,1,2,true,,,,"]);
+        record("json", &format!("get {store} b --json"), 0, &["get,0,b,1,2,true,,,,"]);
+        // `get` ends with 2 for what is not there, so `record` says that the program did not end well.
+        record("absent", &format!("get {store} x"), 1, &["get,0,x,1,,false,,,,"]);
+        let rows = ["get,0,a,1,1,true,,,,", "get,0,b,1,2,true,,,,"];
+        record("mget", &format!("mget {store} a b"), 0, &rows);
+        record("scan", &format!("scan {store}"), 0, &["scan,0,,0,,,2,,,"]);
+        record("some", &format!("scan {store} --limit 1"), 0, &["scan,0,,0,,,1,,,"]);
+        record(
+            "append",
+            &format!("append {store} more.csv --key key --value value"),
+            0,
+            &["put,0,c,1,3,,,,,"],
+        );
+        // Whether it is there is looked up without its value.
+        let rows = ["get,0,a,1,,,,,,", "delete,0,a,1,,,,,,"];
+        record("delete", &format!("delete {store} a"), 0, &rows);
+    }
 }
 
 /// Goal: imports say what they did, and leave nothing of one that failed. Method: CSV, a list of pages, standard input, mistakes.
@@ -229,8 +277,17 @@ fn statements_are_recorded() {
     ]) {
         assert!(line.contains(text) && line.contains(&format!(",{rows},")), "{line}");
     }
-    let stats = scratch.run("trace stats r").ended(0).text();
-    assert!(stats.contains("statement"), "{stats}");
+    let stats = scratch.run("trace stats r --html r.html").ended(0).text();
+    assert!(stats.contains("statement") && stats.contains("50.0 % read, 25.0 % write"), "{stats}");
+    // Of hashed statements nobody knows what they were.
+    let words = format!("trace record -o hashed -- {program} sql d.db -c VALUES(1)");
+    scratch.run(&words).ended(0);
+    let stats = scratch.run("trace stats hashed --html h.html").ended(0).text();
+    assert!(stats.contains("statements: texts were not kept") && !stats.contains("% read"), "{stats}");
+    let page = String::from_utf8(scratch.read("h.html")).unwrap();
+    assert!(page.contains("texts were not kept") && !page.contains("<dt>Reads</dt>"));
+    let json = &scratch.run("trace stats hashed --json").ended(0).json()[0];
+    assert!(json["read_share"].is_null() && json["write_share"].is_null(), "{json}");
 }
 
 /// Goal: a store is of use though its trace cannot be written. Method: an environment that names no place.

@@ -9,15 +9,18 @@
 mod histogram;
 mod reuse;
 mod skew;
+mod statement;
 
 use serde::Serialize;
 
 use crate::error::Result;
 use crate::event::{Detail, Event, Kind};
+use crate::format::KeyForm;
 use crate::reader::{Ending, Trace};
 use crate::sample::Lowered;
 use histogram::Histogram;
 use reuse::Tracker;
+use statement::Does;
 
 pub use histogram::Sizes;
 pub use reuse::{CachePoint, Reuse};
@@ -115,10 +118,10 @@ pub struct Stats {
     pub dropped: Option<u64>,
     /// By kind, those that occur.
     pub kinds: Vec<KindStats>,
-    /// The share of operations that read.
-    pub read_share: f64,
-    /// The share of operations that write.
-    pub write_share: f64,
+    /// The share of operations that read; absent where it is not known, of statements whose texts were not kept.
+    pub read_share: Option<f64>,
+    /// The share of operations that write; absent as `read_share` is.
+    pub write_share: Option<f64>,
     /// Of lookups and block accesses whose outcome is known, the share that found something.
     pub found_share: Option<f64>,
     /// Batches and multi-gets.
@@ -158,6 +161,12 @@ pub fn of(trace: &Trace, options: &Options) -> Result<Stats> {
 
 #[derive(Debug)]
 struct Pass {
+    reads: u64,
+    writes: u64,
+    /// Keys, and with them the texts of statements, are kept.
+    raw: bool,
+    /// Statements whose texts are not there.
+    unknown: u64,
     kinds: [(u64, u64, u64); Kind::ALL.len()],
     records: u64,
     found: (u64, u64),
@@ -188,6 +197,10 @@ impl Pass {
         let slice_ns = (length / SLICES).max(SLICE_NS_MIN);
         let slices = if timed { (length / slice_ns + 1).min(SLICES * 2) } else { 0 };
         Pass {
+            reads: 0,
+            writes: 0,
+            raw: trace.header().keys == KeyForm::Raw,
+            unknown: 0,
             kinds: [(0, 0, 0); Kind::ALL.len()],
             records: 0,
             found: (0, 0),
@@ -241,12 +254,27 @@ impl Pass {
         if let Some(bytes) = value_bytes {
             self.value_bytes.add(bytes);
         }
-        self.place(event);
+        let does = self.does(event);
+        self.reads += u64::from(does == Some(Does::Read));
+        self.writes += u64::from(does == Some(Does::Write));
+        self.unknown += u64::from(does.is_none());
+        self.place(event, does == Some(Does::Write));
         self.records += 1;
     }
 
+    /// `None` for a statement whose text was not kept.
+    fn does(&self, event: &Event<'_>) -> Option<Does> {
+        match event.kind() {
+            Kind::Statement if !self.raw => None,
+            Kind::Statement => Some(statement::of(event.key)),
+            kind if kind.is_write() => Some(Does::Write),
+            kind if kind.is_read() => Some(Does::Read),
+            _ => Some(Does::Neither),
+        }
+    }
+
     /// Puts the event where it belongs in time.
-    fn place(&mut self, event: &Event<'_>) {
+    fn place(&mut self, event: &Event<'_>, writes: bool) {
         let at = if self.timed { event.time_ns } else { self.records };
         let count = self.windows.len() as u128;
         let index = (u128::from(at) * count / (u128::from(self.length) + 1)).min(count - 1) as usize;
@@ -257,7 +285,7 @@ impl Pass {
         };
         if let Some(window) = self.windows.get_mut(index) {
             window.operations += 1;
-            window.writes += u64::from(event.kind().is_write());
+            window.writes += u64::from(writes);
             if let Some(seen) = seen {
                 window.keys += if seen.first_in_window { seen.weight } else { 0.0 };
                 window.new_keys += if seen.first { seen.weight } else { 0.0 };
@@ -272,10 +300,7 @@ impl Pass {
 
     fn finish(self, trace: &Trace) -> Stats {
         let all = self.records.max(1) as f64;
-        let share_of = |wanted: fn(Kind) -> bool| {
-            let kinds = Kind::ALL.into_iter().zip(&self.kinds).filter(|(kind, _)| wanted(*kind));
-            kinds.map(|(_, (operations, ..))| *operations as f64).sum::<f64>() / all
-        };
+        let share = |operations: u64| (self.unknown == 0).then_some(operations as f64 / all);
         let kinds = Kind::ALL.into_iter().zip(&self.kinds).filter(|(_, (operations, ..))| *operations > 0);
         let kinds = kinds.map(|(kind, &(operations, values, bytes))| KindStats {
             kind,
@@ -304,8 +329,8 @@ impl Pass {
             ending,
             dropped,
             kinds: kinds.collect(),
-            read_share: share_of(Kind::is_read),
-            write_share: share_of(Kind::is_write),
+            read_share: share(self.reads),
+            write_share: share(self.writes),
             found_share: (self.found.1 > 0).then(|| self.found.0 as f64 / self.found.1 as f64),
             batches: self.batches,
             batch_mean: self.joined as f64 / self.batches.max(1) as f64,

@@ -135,7 +135,7 @@ fn operations_are_counted() {
     });
     let stats = of(&trace, &Options { windows: 10, ..Options::default() }).unwrap();
     assert_eq!((stats.records, stats.secs, stats.batches, stats.batch_mean), (50, 9.0, 10, 2.0));
-    assert_eq!((stats.read_share, stats.write_share, stats.found_share), (0.6, 0.4, Some(0.0)));
+    assert_eq!((stats.read_share, stats.write_share, stats.found_share), (Some(0.6), Some(0.4), Some(0.0)));
     assert_eq!((stats.keys, stats.keyspaces, stats.ending, stats.dropped), (2.0, 1, "complete", Some(0)));
     assert_eq!(stats.scan_entries.unwrap().p50, 50);
     assert_eq!(stats.value_bytes.unwrap().mean, 100.0);
@@ -151,6 +151,56 @@ fn operations_are_counted() {
             && arrival.idle_share > 0.9
     );
     assert_eq!(serde_json::to_value(&stats.kinds).unwrap()[0]["kind"], "get");
+}
+
+/// Goal: statements count as what they do to rows, and those that do nothing to them as neither. Method: each kind, with comments, parentheses and texts that look
+/// like other kinds.
+#[test]
+fn statements_are_classified() {
+    let reads = [
+        "SELECT 1",
+        "  select * from t for update",
+        "VALUES (1)",
+        "TABLE t",
+        "-- delete\n /* insert /* nested */ */ (SELECT 1)",
+        "((SELECT 1) UNION SELECT 2)",
+        "WITH a AS (SELECT 'insert into' FROM t), b AS (VALUES (1)) SELECT * FROM a FOR UPDATE",
+        "WITH RECURSIVE a (update) AS NOT MATERIALIZED (SELECT 1) TABLE a",
+        "WITH a AS (SELECT a AS update, $1, $x$ $1 delete $x$ FROM t) SELECT a AS \"insert\" FROM a",
+        "COPY t TO STDOUT",
+        "COPY (SELECT x FROM t) TO STDOUT",
+    ];
+    let writes = [
+        "INSERT INTO t SELECT 1",
+        "update t set a = 1",
+        "DELETE FROM t",
+        "MERGE INTO t USING s ON true WHEN MATCHED THEN DELETE",
+        "COPY t (a, b) FROM STDIN",
+        "TRUNCATE t",
+        "WITH a AS (SELECT 1) INSERT INTO t SELECT * FROM a",
+        "with gone as (delete from t returning *) select * from gone",
+        "WITH a AS MATERIALIZED (UPDATE t SET a = 1 RETURNING a) TABLE a",
+    ];
+    let others =
+        ["CREATE TABLE t (a int)", "BEGIN", "", "/* open", "EXPLAIN SELECT 1", "SET a = 'select'", "WITH"];
+    let shares = |texts: &[&str]| {
+        let trace = trace_of(false, |add| {
+            texts.iter().for_each(|text| add(0, text.as_bytes(), Detail::Statement(1), false));
+        });
+        let stats = of(&trace, &Options { windows: 1, ..Options::default() }).unwrap();
+        let json = serde_json::to_value(&stats).unwrap();
+        (json["read_share"].as_f64(), json["write_share"].as_f64(), stats.windows[0].writes)
+    };
+    for text in reads {
+        assert_eq!(shares(&[text]), (Some(1.0), Some(0.0), 0), "{text}");
+    }
+    for text in writes {
+        assert_eq!(shares(&[text]), (Some(0.0), Some(1.0), 1), "{text}");
+    }
+    for text in others {
+        assert_eq!(shares(&[text]), (Some(0.0), Some(0.0), 0), "{text}");
+    }
+    assert_eq!(shares(&["SELECT 1", "BEGIN", "DELETE FROM t", "COMMIT"]), (Some(0.25), Some(0.25), 1));
 }
 
 /// Goal: an empty trace has statistics too.
