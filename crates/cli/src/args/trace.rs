@@ -19,25 +19,17 @@ pub enum TraceCommand {
   cairn trace record -o app.trace --sample 10 -- ./my-program
   cairn trace record -o load.trace --keys raw -- cairn kv load users.kv users.csv --create
 
-<<<<<<< HEAD
-The program must open its stores through cairn_trace's wrappers (features kv and hash), which
-record where the environment names a file, as `cairn kv` does. It gets CAIRN_TRACE,
-CAIRN_TRACE_KEYS and CAIRN_TRACE_SAMPLE; a second store it opens is recorded to FILE.1.
+The program must open its stores through cairn_trace's wrappers (features kv, hash and sql), which
+record where the environment names a file, as `cairn kv`, `cairn hash` and `cairn sql` do. It gets
+CAIRN_TRACE, CAIRN_TRACE_KEYS and CAIRN_TRACE_SAMPLE; a second store it opens is recorded to FILE.1.
 
 Of each key there are all operations or none. By default (auto) all keys are recorded as long as
 that is cheap. Where a thread's operations take less than 360 ns for 50 ms, as lookups in memory
 do, the share of keys is halved, down to one in 64 and never up again, and what is read is the
 sample that is left; it is told which. --sample 1 records all keys whatever it costs.
 
-Ctrl-C, and a request to end, are left to the program, which is waited for. Exit codes: 0 recorded and the
-program ended well, 130 Ctrl-C ended it, 1 else, a trace without an end included.")]
-=======
-The program must open its stores through cairn_trace's wrappers (features kv, hash and sql), which
-record where the environment names a file, as `cairn kv`, `cairn hash` and `cairn sql` do. It gets
-CAIRN_TRACE, CAIRN_TRACE_KEYS and CAIRN_TRACE_SAMPLE; a second store it opens is recorded to FILE.1.
 Ctrl-C, and a request to end, are left to the program, which is waited for. Exit codes: 0 recorded
 and the program ended well, 130 Ctrl-C ended it, 1 else, a trace without an end included.")]
->>>>>>> advise-faults
     Record(RecordArgs),
     /// Make a trace of a CSV file, a list of pages, or a trace of RocksDB
     #[command(after_help = "Examples:
