@@ -15,6 +15,9 @@ pub const PEAK_MEMORY: &str = "peak memory";
 /// The setting of contenders that may keep blocks in memory.
 pub const BLOCK_CACHE: &str = "block cache";
 
+/// How the names of settings begin that say what failed of a contender; a number follows.
+pub const NOT_MEASURED: &str = "not measured";
+
 /// One run of one suite on one machine.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Run {
@@ -59,11 +62,20 @@ pub struct Probe {
 pub const ENDED_EARLY: &str = "The run was ended early: what is missing was not measured.\n";
 
 impl Run {
-    /// What is missing and why, a line each: who did not run, and that it was ended early.
+    /// What is missing and why, a line each: who did not run, and that it was ended early. Who failed stands in [`Run::failures`].
     pub fn gaps(&self) -> String {
-        let left_out = self.contenders.iter().filter_map(Contender::why_left_out);
+        let absent = self.contenders.iter().filter(|contender| contender.failures() == 0);
+        let left_out = absent.filter_map(Contender::why_left_out);
         let lines: String = left_out.map(|line| line + "\n").collect();
         if self.stopped { lines + ENDED_EARLY } else { lines }
+    }
+
+    /// Everybody of whom something failed, Cairn's own first. A comparison without their figures says nothing of who is ahead there.
+    pub fn failures(&self) -> Vec<&Contender> {
+        let mut failed: Vec<&Contender> =
+            self.contenders.iter().filter(|contender| contender.failures() > 0).collect();
+        failed.sort_by_key(|contender| !contender.ours);
+        failed
     }
 }
 
@@ -96,6 +108,32 @@ impl Contender {
             ours: false,
             settings: BTreeMap::new(),
             skipped: Some(named.unwrap_or(&why).to_owned()),
+        }
+    }
+
+    /// In how many cases, or groups of cases, it failed. None for one that could not be asked at all.
+    pub fn failures(&self) -> usize {
+        self.settings.keys().filter(|name| name.starts_with(NOT_MEASURED)).count()
+    }
+
+    /// `cairn: failed in 2 cases: seq: no space left`, where it failed.
+    pub fn failure(&self) -> Option<String> {
+        let first = self.settings.get(&format!("{NOT_MEASURED} 1"))?;
+        let cases = match self.failures() {
+            1 => "1 case".to_owned(),
+            count => format!("{count} cases"),
+        };
+        Some(format!("{}: failed in {cases}: {first}", self.name))
+    }
+
+    /// Puts among its settings what failed of it.
+    pub(crate) fn set_failures(
+        settings: &mut BTreeMap<String, String>,
+        failures: impl IntoIterator<Item = String>,
+    ) {
+        settings.retain(|name, _| !name.starts_with(NOT_MEASURED));
+        for (at, failure) in failures.into_iter().enumerate() {
+            settings.insert(format!("{NOT_MEASURED} {}", at + 1), failure);
         }
     }
 

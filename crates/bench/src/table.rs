@@ -264,9 +264,11 @@ pub fn to_markdown(run: &Run) -> String {
     let machine: Vec<&str> =
         ["cpu", "memory", "kernel", "file system"].into_iter().filter_map(field).collect();
     let cores = field("cores").map(|cores| format!("{cores} cores, ")).unwrap_or_default();
+    let failed: Vec<String> = run.failures().into_iter().filter_map(Contender::failure).collect();
     let skipped: Vec<String> = run
         .contenders
         .iter()
+        .filter(|contender| contender.failures() == 0)
         .filter_map(|contender| {
             contender.skipped.as_ref().map(|reason| format!("{} ({reason})", contender.name))
         })
@@ -280,6 +282,9 @@ pub fn to_markdown(run: &Run) -> String {
         run.data,
         notes(run).concat()
     );
+    if !failed.is_empty() {
+        out += &format!("Failed: {}.\n", failed.join("; "));
+    }
     if !skipped.is_empty() {
         out += &format!("Left out: {}.\n", skipped.join("; "));
     }

@@ -1,6 +1,7 @@
 //! Runs over time, in a store that Cairn itself keeps, and what a new run is worth against them.
 //!
 //! ```text
+//!   history                                 marks the store: `cairn bench 1`
 //!   run/<suite>\0<start>\0<number>          the run as JSON, without its HTML
 //!   series/<case, contender, metric>\0<start>\0<number>     one figure of it, so that a trend is one scan
 //! ```
@@ -27,6 +28,16 @@ pub use text::{judged_text, runs_text, trends_text};
 
 /// Where the history is kept, from the working directory.
 pub const HISTORY_DIR: &str = "benchmark-results/history";
+
+/// Marks a store as a history.
+const MARK: &[u8] = b"history";
+const MARK_VALUE: &[u8] = b"cairn bench 1";
+
+/// Where keys of runs and of series begin, and what is behind them all.
+const RUNS: &[u8] = b"run/";
+const RUNS_END: &[u8] = b"run0";
+const SERIES: &[u8] = b"series/";
+const SERIES_END: &[u8] = b"series0";
 
 /// What one run says of a series.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -112,13 +123,29 @@ impl History {
         if is_there && !fs.metadata(dir)?.is_dir {
             return Err(Error::invalid(format!("{} is a file, expected a directory", dir.display())));
         }
-        let builder = Db::builder(dir)
-            .fs(Arc::clone(fs))
-            .background(Background::Threads(1))
-            .durability(Durability::Sync)
-            .create_if_missing(create)
-            .read_only(!create);
-        Ok(History { db: builder.open().map_err(fail)? })
+        let open = |create: bool| {
+            let builder = Db::builder(dir)
+                .fs(Arc::clone(fs))
+                .background(Background::Threads(1))
+                .durability(Durability::Sync)
+                .create_if_missing(create)
+                .read_only(!create);
+            builder.open().map_err(fail)
+        };
+        if !create {
+            let db = open(false)?;
+            check_history(&db, dir)?;
+            return Ok(History { db });
+        }
+        // Nothing is written to a store before it is known to be a history.
+        if is_there && !fs.read_dir(dir)?.is_empty() {
+            check_history(&open(false)?, dir)?;
+        }
+        let db = open(true)?;
+        if db.get(MARK).map_err(fail)?.is_none() {
+            db.put(MARK, MARK_VALUE).map_err(fail)?;
+        }
+        Ok(History { db })
     }
 
     /// Adds a run. One that is there already, by suite, start and content, is left as it is.
@@ -237,6 +264,39 @@ impl History {
         });
         Ok(earlier.next_back())
     }
+}
+
+/// Sees that a store is a history: it is marked as one, or has no key that a history has not, as those of before there was a mark.
+///
+/// Errors: somebody else's store, which would get runs among its keys, or whose keys would be taken for runs.
+fn check_history(db: &Db, dir: &Path) -> Result<()> {
+    if db.get(MARK).map_err(fail)?.is_some_and(|mark| mark[..] == *MARK_VALUE) {
+        return Ok(());
+    }
+    let mut foreign = None;
+    // Before, between and behind the two kinds of keys, so that none of a history's own is read.
+    for range in
+        [(&b""[..], RUNS), (RUNS_END, SERIES), (SERIES_END, &b"\xff\xff\xff\xff\xff\xff\xff\xff"[..])]
+    {
+        foreign = foreign.or(first(db, range)?);
+    }
+    for range in [(RUNS, RUNS_END), (SERIES, SERIES_END)] {
+        // A key of a history ends in a start and a number, each behind a zero byte.
+        foreign =
+            foreign.or(first(db, range)?.filter(|key| key.iter().filter(|byte| **byte == 0).count() != 2));
+    }
+    let Some(key) = foreign else { return Ok(()) };
+    Err(Error::invalid(format!(
+        "{} is no history but a store of something else, with keys such as {:?}: expected a history, or a directory that is empty or not there",
+        dir.display(),
+        String::from_utf8_lossy(&key)
+    )))
+}
+
+/// The first key from `from` on, before `to`.
+fn first(db: &Db, (from, to): (&[u8], &[u8])) -> Result<Option<Vec<u8>>> {
+    let found = db.range(from..to).next().transpose().map_err(fail)?;
+    Ok(found.map(|(key, _)| key.to_vec()))
 }
 
 fn run_key(suite: &str, started: &str, number: u32) -> String {

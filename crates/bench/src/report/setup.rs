@@ -4,7 +4,7 @@ use super::format;
 use super::html::escape;
 use super::model::Model;
 use super::svg;
-use crate::results::{Contender, Probe, Run};
+use crate::results::{Contender, NOT_MEASURED, Probe, Run};
 
 /// Every engine asked for, those skipped included.
 pub(super) fn contenders(model: &Model<'_>) -> String {
@@ -27,7 +27,8 @@ pub(super) fn contenders(model: &Model<'_>) -> String {
     }
     if !skipped.is_empty() {
         let item = |contender: &&Contender| {
-            let reason = contender.skipped.as_deref().unwrap_or_default();
+            let failure = contender.failure();
+            let reason = failure.as_deref().or(contender.skipped.as_deref()).unwrap_or_default();
             let reason = if reason.trim().is_empty() { "no reason given" } else { reason };
             format!("<li><b>{}</b> {}</li>", escape(&contender.name), escape(reason))
         };
@@ -40,7 +41,7 @@ pub(super) fn contenders(model: &Model<'_>) -> String {
 fn contender_row(model: &Model<'_>, contender: &Contender) -> String {
     let setting = |(name, value): (&String, &String)| {
         // The runner notes among the settings what a contender could not do.
-        let class = if name.starts_with("not measured") { "set bad" } else { "set" };
+        let class = if name.starts_with(NOT_MEASURED) { "set bad" } else { "set" };
         format!("<span class=\"{class}\"><code>{}</code> {}</span>", escape(name), escape(value))
     };
     let settings: Vec<String> = contender.settings.iter().map(setting).collect();

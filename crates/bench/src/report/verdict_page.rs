@@ -9,6 +9,7 @@ use super::model::{self, Dim, Family, Model, Value, describe};
 use super::ratio::{self, Outcome, Pair, Ratio};
 use super::svg;
 use super::verdict::{Topic, Verdict};
+use crate::results::{Contender, Run};
 
 /// Intervals wider than this share of their median call for more repetitions.
 const WIDE: f64 = 0.1;
@@ -18,7 +19,11 @@ const ENOUGH_SAMPLES: usize = 5;
 /// The opening of the page below its header. `choice` is the case that the headline chart shows first.
 pub(super) fn section(model: &Model<'_>, verdict: &Verdict<'_>, choice: &[(Dim, Value)]) -> String {
     if verdict.topics.is_empty() {
-        return "<section id=\"verdict\"><h2>Verdict</h2><p class=\"lead\">Nothing was measured.</p></section>".to_owned();
+        let failures: String =
+            own_failures(model.run).iter().map(|told| format!(" {}.", escape(told))).collect();
+        return format!(
+            "<section id=\"verdict\"><h2>Verdict</h2><p class=\"lead\">Nothing was measured.{failures}</p></section>"
+        );
     }
     format!(
         "<section id=\"verdict\"><h2>Verdict</h2>{}{}{}{}{}{}</section>",
@@ -67,7 +72,11 @@ fn sentence(model: &Model<'_>, verdict: &Verdict<'_>, choice: &[(Dim, Value)]) -
     let Some(topic) = verdict.topics.first() else { return String::new() };
     let pairs = verdict.pairs_at(model, topic, choice);
     let Some((_, first)) = pairs.first() else {
-        return "<p class=\"lead\">No peer was measured in the same case as Cairn, so there is nothing to compare.</p>".to_owned();
+        let failures: String =
+            own_failures(model.run).iter().map(|failure| format!(" <b>{}.</b>", escape(failure))).collect();
+        return format!(
+            "<p class=\"lead\">No peer was measured in the same case as Cairn, so there is nothing to compare.{failures}</p>"
+        );
     };
     let subject = first.subject;
     let named = |wanted: Outcome| {
@@ -111,7 +120,9 @@ fn losses_elsewhere(model: &Model<'_>, verdict: &Verdict<'_>, choice: &[(Dim, Va
             .then(|| format!("<b>{}</b> against {}", escape(&topic.label.to_lowercase()), list(&names)))
     };
     let all: Vec<String> = verdict.topics.iter().skip(1).filter_map(behind).collect();
-    if all.is_empty() {
+    if all.is_empty() && !own_failures(model.run).is_empty() {
+        " Cairn failed in some cases, so nothing is said of those.".to_owned()
+    } else if all.is_empty() {
         " In the other topics of this case no peer is clearly ahead.".to_owned()
     } else {
         format!(" Cairn is behind in {}.", all.join("; in "))
@@ -163,6 +174,10 @@ fn both_sides(model: &Model<'_>, verdict: &Verdict<'_>, choice: &[(Dim, Value)])
             }
         }
     }
+    for failure in own_failures(model.run) {
+        blocks[1].3 +=
+            &format!("<li><span class=\"topic\">Failed</span><span>{}</span></li>", escape(&failure));
+    }
     let block = |(outcome, title, total, items): (Outcome, &str, usize, String)| {
         let items = if items.is_empty() { "<li class=\"none\">nowhere</li>".to_owned() } else { items };
         let tone = forest::tone(outcome);
@@ -172,6 +187,11 @@ fn both_sides(model: &Model<'_>, verdict: &Verdict<'_>, choice: &[(Dim, Value)])
         "<h3>The same case, topic by topic <small>ratio of medians with its 95 % interval; above 1× is better for Cairn, also where less is better</small></h3><div class=\"sides\">{}</div>",
         blocks.map(block).concat()
     )
+}
+
+/// What is said of Cairn's own where they failed: there, being behind nobody means nothing.
+fn own_failures(run: &Run) -> Vec<String> {
+    run.failures().into_iter().filter(|failed| failed.ours).filter_map(Contender::failure).collect()
 }
 
 fn versus((family, pair, ratio): &(&Family<'_>, Pair<'_>, Ratio)) -> String {
@@ -242,8 +262,17 @@ fn trust(model: &Model<'_>, verdict: &Verdict<'_>) -> String {
             plural(unverified, "measurement")
         ));
     }
-    let skipped: Vec<String> =
-        run.contenders.iter().filter(|c| c.skipped.is_some()).map(|c| escape(&c.name)).collect();
+    let failed: Vec<String> =
+        run.failures().into_iter().filter_map(Contender::failure).map(|told| escape(&told)).collect();
+    if !failed.is_empty() {
+        notes.push(format!("Something <b>failed</b>, and has no figures there. {}.", failed.join(". ")));
+    }
+    let skipped: Vec<String> = run
+        .contenders
+        .iter()
+        .filter(|c| c.skipped.is_some() && c.failures() == 0)
+        .map(|c| escape(&c.name))
+        .collect();
     if !skipped.is_empty() {
         notes.push(format!(
             "Skipped, for the reasons given under <a href=\"#contenders\">contenders</a>: {}.",

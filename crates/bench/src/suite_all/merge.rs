@@ -2,7 +2,7 @@
 
 use super::journal::Head;
 use super::options::SuiteName;
-use crate::results::{Contender, Probe, Run, SCHEMA_VERSION};
+use crate::results::{Contender, NOT_MEASURED, Probe, Run, SCHEMA_VERSION};
 
 /// The run of a suite; `None` without any part. Parts keep their order.
 pub(super) fn runs(head: &Head, suite: SuiteName, parts: &[&Run]) -> Option<Run> {
@@ -51,13 +51,14 @@ fn add_contender(all: &mut Vec<Contender>, more: &Contender) {
     };
     let mut problems: Vec<String> = Vec::new();
     for (name, value) in known.settings.iter().chain(&more.settings) {
-        if name.starts_with(PROBLEM) && !problems.contains(value) {
+        if name.starts_with(NOT_MEASURED) && !problems.contains(value) {
             problems.push(value.clone());
         }
     }
+    let mut absent = None;
     match (known.skipped.take(), more.skipped.clone()) {
         (Some(reason), Some(_)) => known.skipped = Some(reason),
-        (Some(reason), None) | (None, Some(reason)) if !problems.contains(&reason) => problems.push(reason),
+        (Some(reason), None) | (None, Some(reason)) if !problems.contains(&reason) => absent = Some(reason),
         _ => {}
     }
     if known.version.is_empty() {
@@ -65,14 +66,13 @@ fn add_contender(all: &mut Vec<Contender>, more: &Contender) {
     }
     known.ours |= more.ours;
     known.settings.extend(more.settings.clone());
-    known.settings.retain(|name, _| !name.starts_with(PROBLEM));
-    for (at, problem) in problems.into_iter().enumerate() {
-        known.settings.insert(format!("{PROBLEM} {}", at + 1), problem);
-    }
+    Contender::set_failures(&mut known.settings, problems);
+    // Not asked in one part is no failure: it may do nothing of what that part is about.
+    known.settings.extend(absent.map(|reason| (LEFT_OUT.to_owned(), reason)));
 }
 
-/// How the recorder begins the names of settings that say what could not be measured.
-const PROBLEM: &str = "not measured";
+/// The setting that says why a contender took no part in some of the parts.
+const LEFT_OUT: &str = "left out of a part";
 
 #[cfg(test)]
 mod tests {
@@ -90,7 +90,7 @@ mod tests {
     fn parts_make_one_run() {
         let (mut one, mut two) = (sample_run(), sample_run());
         one.probes = vec![Probe { name: "load".to_owned(), value: 1.5, unit: "ns".to_owned() }];
-        let problem = |text: &str| (format!("{PROBLEM} 1"), text.to_owned());
+        let problem = |text: &str| (format!("{NOT_MEASURED} 1"), text.to_owned());
         one.contenders[0].settings.extend([problem("no space"), ("cache".to_owned(), "1".to_owned())]);
         two.contenders[0].settings.extend([problem("no time")]);
         two.contenders[4].skipped = Some("wrong answers".to_owned());
@@ -102,7 +102,8 @@ mod tests {
         let settings: Vec<&str> = of("cairn").settings.values().map(String::as_str).collect();
         assert_eq!(settings, ["1", "no space", "no time"]);
         assert_eq!((of("lmdb").skipped.as_ref(), of("sqlite").skipped.as_deref()), (None, Some("not here")));
-        assert!(of("lmdb").settings.values().any(|value| value == "wrong answers"));
+        assert_eq!(of("lmdb").settings[LEFT_OUT], "wrong answers");
+        assert_eq!((of("lmdb").failures(), of("cairn").failures()), (0, 2));
         assert_eq!(
             run.probes.iter().map(|probe| probe.name.as_str()).collect::<Vec<_>>(),
             ["random read", "load"]

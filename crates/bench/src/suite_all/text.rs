@@ -5,6 +5,7 @@ use std::fmt::Write;
 use super::part::PartState;
 use super::whole::{SuiteResult, Whole};
 use crate::report::{Claims, Side, claims};
+use crate::results::Contender;
 use crate::text::{Align, Table};
 
 /// Claims of one side and suite that are printed; the report has all.
@@ -18,6 +19,14 @@ pub fn to_text(whole: &Whole) -> String {
     for (side, title) in [(Side::Theirs, "Where a peer is ahead"), (Side::Ours, "Where Cairn is ahead")] {
         let _ = writeln!(out, "\n{title}, the largest differences first:");
         let mut nowhere = true;
+        if side == Side::Theirs {
+            for suite in &whole.suites {
+                for failure in suite.own_failures() {
+                    let _ = writeln!(out, "  {:5} {failure}", suite.suite.word());
+                    nowhere = false;
+                }
+            }
+        }
         for (suite, claims) in &told {
             let of_side = claims.of(side);
             for claim in of_side.iter().take(CLAIMS_MAX) {
@@ -43,6 +52,9 @@ pub fn to_text(whole: &Whole) -> String {
                 .collect();
             let held = verdicts.iter().filter(|verdict| verdict.holds()).count();
             let _ = writeln!(out, "\n{word}: {held} of {} predictions within their limits", verdicts.len());
+        }
+        for failure in suite.failures().into_iter().filter_map(Contender::failure) {
+            let _ = writeln!(out, "\n{word}, {failure}");
         }
         for part in &suite.parts {
             if let Some(PartState::Failed(why)) = &part.state {

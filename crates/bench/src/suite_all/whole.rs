@@ -5,7 +5,7 @@ use super::merge;
 use super::options::SuiteName;
 use super::part::{Content, PartState, SuitePlan};
 use crate::error::Result;
-use crate::results::Run;
+use crate::results::{Contender, Run};
 use crate::suite_sim::Report;
 
 /// A run over all suites.
@@ -58,6 +58,11 @@ impl Whole {
         self.suites.iter().any(|suite| suite.has_figures())
     }
 
+    /// True when a contender failed somewhere.
+    pub fn has_failures(&self) -> bool {
+        self.suites.iter().any(|suite| !suite.failures().is_empty())
+    }
+
     /// Keeps each suite's results in the run's directory: stored runs like any other, and the simulator's report.
     pub fn keep(&self, journal: &Journal) -> Result<()> {
         for suite in &self.suites {
@@ -84,12 +89,22 @@ impl SuiteResult {
             || self.sim.as_ref().is_some_and(|report| !report.comparisons.is_empty())
     }
 
+    /// Contenders that failed in it, Cairn's own first.
+    pub fn failures(&self) -> Vec<&Contender> {
+        self.run.as_ref().map(Run::failures).unwrap_or_default()
+    }
+
+    /// What is said of Cairn's own where they failed: there, being behind nobody means nothing.
+    pub fn own_failures(&self) -> Vec<String> {
+        self.failures().into_iter().filter(|failed| failed.ours).filter_map(Contender::failure).collect()
+    }
+
     /// Seconds of its parts.
     pub fn seconds(&self) -> f64 {
         self.parts.iter().map(|part| part.seconds).sum()
     }
 
-    /// How it went, in a few words: `done`, `2 of 3 parts, 1 cut`.
+    /// How it went, in a few words: `done`, `2 of 3 parts, 1 cut`, `done, cairn failed in 2`.
     pub fn standing(&self) -> String {
         if self.missing.is_some() && self.parts.is_empty() {
             return "left out".to_owned();
@@ -103,11 +118,18 @@ impl SuiteResult {
             (count(&|state| *state == PartState::Stopped), "stopped"),
             (count(&|state| matches!(state, PartState::Failed(_))), "failed"),
         ];
-        let told: Vec<String> = told
+        let mut told: Vec<String> = told
             .iter()
             .filter(|(count, _)| *count > 0)
             .map(|(count, word)| format!("{count} {word}"))
             .collect();
+        let failures = self.failures();
+        if let Some(first) = failures.first() {
+            told.push(format!("{} failed in {}", first.name, first.failures()));
+        }
+        if failures.len() > 1 {
+            told.push(format!("{} more failed", failures.len() - 1));
+        }
         match (over == self.parts.len(), told.is_empty()) {
             (true, true) => "done".to_owned(),
             (true, false) => format!("done, {}", told.join(", ")),

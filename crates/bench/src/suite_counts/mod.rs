@@ -112,7 +112,10 @@ fn count_all(
                 recorder.add(CONTENDER, &case_of(*case, options.operations), METRIC, per_operation);
             }
             Err(Error::Interrupted) => return Err(Error::Interrupted),
-            Err(error) => progress.note(&format!("{}: {error}", case.name())),
+            Err(error) => {
+                progress.note(&format!("{}: {error}", case.name()));
+                recorder.problem(CONTENDER, format!("{}: {error}", case.name()));
+            }
         }
     }
     Ok(())

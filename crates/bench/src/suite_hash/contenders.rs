@@ -40,6 +40,12 @@ impl<'a> Contenders<'a> {
         self.known.iter().filter_map(Contender::why_left_out).for_each(|line| progress.note(&line));
     }
 
+    /// Those who take part.
+    pub(super) fn names(&self) -> Vec<String> {
+        let present = self.known.iter().filter(|contender| contender.skipped.is_none());
+        present.map(|contender| contender.name.clone()).collect()
+    }
+
     /// Adds a reader that Java offers, once.
     pub(super) fn add_java_reader(&mut self, java: &SparkeyJava, reader: &JavaReader, options: &Options) {
         let name = reader.contender();

@@ -89,6 +89,8 @@ pub fn run_with(
     let groups = plan(options);
     let mut recorder = Recorder::new(options.seed);
     let mut stopped = false;
+    // Of a group that ended so, everybody lacks figures.
+    let mut broken: Vec<String> = Vec::new();
     for (index, group) in groups.iter().enumerate() {
         progress.group(index, groups.len(), &group.name());
         let mut run = match GroupRun::new(options, group, &mut contenders, &mut recorder, progress, stop) {
@@ -96,6 +98,7 @@ pub fn run_with(
             Err(error) if index == 0 => return Err(error),
             Err(error) => {
                 progress.note(&format!("{}: {error}", group.name()));
+                broken.push(format!("{}: {error}", group.name()));
                 continue;
             }
             Ok(run) => run,
@@ -112,11 +115,17 @@ pub fn run_with(
                 stopped = true;
                 break;
             }
-            Err(error) => progress.note(&format!("{}: {error}", group.name())),
+            Err(error) => {
+                progress.note(&format!("{}: {error}", group.name()));
+                broken.push(format!("{}: {error}", group.name()));
+            }
         }
         if let Some(baseline) = run.baseline() {
             begun.probes.push(baseline);
         }
+    }
+    for name in contenders.names() {
+        broken.iter().for_each(|reason| recorder.problem(&name, reason.clone()));
     }
     if stopped {
         note_stopped(&recorder, progress);

@@ -145,16 +145,13 @@ impl Recorder {
         self.problems.iter().filter(move |(name, _)| name == contender).map(|(_, reason)| reason.as_str())
     }
 
-    /// Puts what could not be measured of a contender among its settings; or says why it has no figure at all, if it has none for a reason.
+    /// Puts what failed of a contender among its settings, and says why it has no figure at all, if it has none for a reason.
     pub(crate) fn explain(&self, contender: &str, settings: &mut Settings) -> Option<String> {
-        let problems = self.problems_of(contender);
-        if !self.has_figures(contender) {
-            return problems.map(str::to_owned).next();
+        results::Contender::set_failures(settings, self.problems_of(contender).map(str::to_owned));
+        if self.has_figures(contender) {
+            return None;
         }
-        for (index, problem) in problems.enumerate() {
-            settings.insert(format!("not measured {}", index + 1), problem.to_owned());
-        }
-        None
+        self.problems_of(contender).next().map(str::to_owned)
     }
 
     /// True when a contender has a figure.
@@ -294,6 +291,19 @@ mod tests {
                 ("b", "bytes per entry", 20.0, false)
             ]
         );
+    }
+
+    /// Goal: who has no figure at all keeps every reason, not the first alone, and one of which nothing failed has none.
+    #[test]
+    fn all_failures_are_kept() {
+        let mut recorder = Recorder::new(1);
+        recorder.problem("a", "seq: no space".to_owned());
+        recorder.problem("a", "rand: no space".to_owned());
+        let mut contender = results::Contender::left_out("a", "a", &"");
+        contender.skipped = recorder.explain("a", &mut contender.settings);
+        assert_eq!(contender.skipped.as_deref(), Some("seq: no space"));
+        assert_eq!(contender.failure().as_deref(), Some("a: failed in 2 cases: seq: no space"));
+        assert_eq!(results::Contender::left_out("b", "b", &"no library").failure(), None);
     }
 
     /// Goal: who answers wrong loses everything about that store and keeps what it has on another.

@@ -106,7 +106,12 @@ fn run_planned(
                 note_stopped(&suite.recorder, progress);
                 break;
             }
-            Err(error) => progress.note(&format!("{}: {error}", group.name)),
+            Err(error) => {
+                progress.note(&format!("{}: {error}", group.name));
+                for store in &suite.catalog.stores {
+                    suite.recorder.problem(store.name(), format!("{}: {error}", group.name));
+                }
+            }
         }
     }
     let ended = Ended {

@@ -39,7 +39,8 @@ Each run has a directory of its own below --results: report.html, a stored run o
 compare, record and report, and what each part of it measured. Ctrl-C ends it with what it has; a
 second one ends it at once. --resume goes on with the parts that are not over.
 
-Exit codes: 0 measured, 1 error, or a part failed (the report has the others), 130 ended by Ctrl-C.")]
+Exit codes: 0 measured, 1 error, or a part or a contender failed (the report has the others), 130
+ended by Ctrl-C.")]
 pub struct BenchAllArgs {
     /// A quarter of an hour at most: small stores, three rounds [default]
     #[arg(long, conflicts_with = "full")]

@@ -6,12 +6,14 @@ use std::sync::Arc;
 
 use cairn_bench::process::Stop;
 use cairn_bench::report::render_whole;
+use cairn_bench::results::Run;
 use cairn_bench::runner::worker::Worker;
 use cairn_bench::suite_all::{self, Ending, Journal, Options, Sitting, SuiteName, Whole, text};
 use cairn_bench::suite_hash::DataFile;
 use cairn_bench::{dashboard, probe, store};
 use cairn_vfs::Fs;
 
+use super::outcome::failed;
 use super::run::{command_line, end_on_ctrl_c};
 use super::write_file;
 use crate::args::all::BenchAllArgs;
@@ -111,7 +113,7 @@ fn options(args: &BenchAllArgs) -> Result<Options> {
 
 /// Writes the results of each suite and the report, prints them, and says how the run ended.
 ///
-/// Errors: [`Error::Interrupted`] when the user ended it; a usage error when a part failed, when nothing was measured, or when a dashboard would
+/// Errors: [`Error::Interrupted`] when the user ended it; a usage error when a part or a contender failed, when nothing was measured, or when a dashboard would
 /// get a list with gaps.
 fn conclude(
     fs: &Arc<dyn Fs>,
@@ -153,8 +155,12 @@ fn conclude(
         let many = counted(names.len() as u64, "part", "parts");
         return Err(Error::usage(format!("{many} of {count} failed: {}", names.join("; "))));
     }
-    if !whole.has_figures() {
+    if !whole.has_figures() && !whole.has_failures() {
         return Err(Error::usage(format!("nothing was measured; the notes above say why; {go_on}")));
+    }
+    let runs: Vec<&Run> = whole.suites.iter().filter_map(|suite| suite.run.as_ref()).collect();
+    if let Some(error) = failed(&runs) {
+        return Err(error);
     }
     if ending.stopped && args.run.json {
         return Err(Error::usage("the run was ended early: the list has gaps, no dashboard should take it"));

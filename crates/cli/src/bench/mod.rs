@@ -62,6 +62,10 @@ fn settings(run: &Run) -> String {
     let mut out = String::new();
     for contender in &run.contenders {
         out += &format!("{} {}\n", contender.name, contender.version);
+        if let Some(failure) = contender.failure().filter(|_| contender.skipped.is_some()) {
+            out += &format!("  {failure}\n");
+            continue;
+        }
         if let Some(reason) = &contender.skipped {
             out += &format!("  left out: {reason}\n");
             continue;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use cairn_bench::process::Stop;
 use cairn_bench::report::render_html;
-use cairn_bench::results::Run;
+use cairn_bench::results::{Contender, Run};
 use cairn_bench::store;
 use cairn_vfs::Fs;
 
@@ -70,13 +70,20 @@ pub(super) fn measure(
     Ok(run)
 }
 
+/// The error of runs in which contenders failed: whoever reads only the exit code would take their comparison for whole.
+pub(super) fn failed(runs: &[&Run]) -> Option<Error> {
+    let told: Vec<String> =
+        runs.iter().flat_map(|run| run.failures()).filter_map(Contender::failure).collect();
+    (!told.is_empty()).then(|| Error::usage(format!("not all was measured: {}", told.join("; "))))
+}
+
 /// Stores a run that is over, reports on it and shows it.
 ///
-/// Errors: a usage error when nothing was measured, or when a dashboard would get a list with gaps.
+/// Errors: a usage error when nothing was measured, when a contender failed, or when a dashboard would get a list with gaps.
 pub(super) fn conclude(fs: &Arc<dyn Fs>, args: &RunArgs, mut run: Run, shown: &Shown<'_>) -> Result<Outcome> {
     run.machine.push(("command".to_owned(), command_line(env::args_os())));
     if run.measurements.is_empty() {
-        return Err(Error::usage(shown.nothing.clone()));
+        return Err(failed(&[&run]).unwrap_or_else(|| Error::usage(shown.nothing.clone())));
     }
     let saved = store::save(fs, &args.results, &run)?;
     let report = args.html.clone().unwrap_or_else(|| saved.with_extension("html"));
@@ -86,6 +93,9 @@ pub(super) fn conclude(fs: &Arc<dyn Fs>, args: &RunArgs, mut run: Run, shown: &S
         out.bytes((shown.json)(&run).as_bytes())?;
     } else {
         out.bytes((shown.text)(&run)?.as_bytes())?;
+        for failure in run.failures().into_iter().filter_map(Contender::failure) {
+            out.line(format!("\n{failure}"))?;
+        }
         out.line("")?;
         out.line(format!("results: {}", saved.display()))?;
         if !is_stdout(&report) {
@@ -93,6 +103,9 @@ pub(super) fn conclude(fs: &Arc<dyn Fs>, args: &RunArgs, mut run: Run, shown: &S
         }
     }
     out.finish()?;
+    if let Some(error) = failed(&[&run]) {
+        return Err(error);
+    }
     if run.stopped && args.json {
         return Err(Error::usage("the run was ended early: the list has gaps, no dashboard should take it"));
     }

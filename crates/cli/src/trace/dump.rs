@@ -38,7 +38,9 @@ pub fn dump(fs: &Arc<dyn Fs>, args: &DumpArgs) -> Result<Outcome> {
     let path = file_of(args.out.as_deref());
     refuse_json_of_stdout(args.json, path)?;
     let trace = Trace::open(&**fs, &args.trace)?;
-    super::tell_flaw(&trace);
+    if super::check_sound(&trace).is_ok() {
+        super::tell_flaw(&trace);
+    }
     let form = match trace.header().keys {
         KeyForm::Hashed => Form::Hash,
         KeyForm::Raw if is_text(&trace, args.limit)? => Form::Text,
@@ -65,7 +67,7 @@ pub fn dump(fs: &Arc<dyn Fs>, args: &DumpArgs) -> Result<Outcome> {
         left = if bytes.is_empty() { 0 } else { left - part };
     }
     target.finish()?;
-    let Some(path) = path else { return Ok(Outcome::Done) };
+    let Some(path) = path else { return super::check_sound(&trace).map(|()| Outcome::Done) };
     let mut out = Output::new();
     if args.json {
         let (trace, file) = (args.trace.display().to_string(), path.display().to_string());
@@ -74,6 +76,7 @@ pub fn dump(fs: &Arc<dyn Fs>, args: &DumpArgs) -> Result<Outcome> {
         out.line(format!("wrote {}: {}", path.display(), counted(records, "operation", "operations")))?;
     }
     out.finish()?;
+    super::check_sound(&trace)?;
     Ok(Outcome::Done)
 }
 

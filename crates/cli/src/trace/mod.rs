@@ -13,7 +13,7 @@ use cairn_vfs::Fs;
 use serde_json::{Value, json};
 
 use crate::args::trace::TraceCommand;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::output::{self, Outcome};
 
 /// Carries out one of them.
@@ -39,6 +39,18 @@ fn share(trace: &Trace) -> String {
         (1, _) => "all keys".to_owned(),
         (sample, None) => format!("one key in {sample}"),
         (sample, Some(lowered)) => format!("one key in {sample} ({lowered})"),
+    }
+}
+
+/// Sees that a trace is sound as far as it goes. One that was cut is: its program may have been killed.
+///
+/// Errors: the trace is damaged. For commands that have shown what there is.
+pub fn check_sound(trace: &Trace) -> Result<()> {
+    match (trace.ending(), trace.ending().flaw()) {
+        (Ending::Damaged { .. }, Some(flaw)) => {
+            Err(Error::usage(format!("{}: {flaw}", trace.path().display())))
+        }
+        _ => Ok(()),
     }
 }
 

@@ -31,5 +31,6 @@ pub fn stats(fs: &Arc<dyn Fs>, args: &StatsArgs) -> Result<Outcome> {
         }
     }
     out.finish()?;
+    super::check_sound(&trace)?;
     Ok(Outcome::Done)
 }

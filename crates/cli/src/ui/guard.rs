@@ -10,7 +10,7 @@ use cairn_vfs::{Rng, SystemRng};
 
 use crate::error::{Error, Result};
 use crate::output::to_hex;
-use crate::web::{Hosts, POLICY};
+use crate::web::{Hosts, POLICY, Refused};
 
 /// What requests that change something have to have. No form can send it, and no script of another site without being asked about first.
 const OURS: &str = "x-cairn";
@@ -65,27 +65,24 @@ impl Guard {
             && pairs.any(|(name, value)| name == "token" && self.is_token(value))
     }
 
-    fn judge(&self, request: &Request) -> Result<Entry, (StatusCode, &'static str)> {
+    fn judge(&self, request: &Request) -> Result<Entry, Refused> {
         let headers = request.headers();
         if !self.hosts.allows(headers) {
-            return Err((
-                StatusCode::FORBIDDEN,
-                "this page is not asked for by that name; --host adds one\n",
-            ));
+            let what = "this page is not asked for by that name; --host adds one";
+            return Err(Refused::new(StatusCode::FORBIDDEN, what));
         }
         let entry = match () {
             () if self.has_cookie(headers) || self.has_bearer(headers) => Entry::Known,
             () if self.has_token(request) => Entry::First,
             () => {
-                return Err((
-                    StatusCode::UNAUTHORIZED,
-                    "open the address that `cairn ui` has printed, with its token\n",
-                ));
+                let what = "open the address that `cairn ui` has printed, with its token";
+                return Err(Refused::new(StatusCode::UNAUTHORIZED, what));
             }
         };
         let only_reads = [Method::GET, Method::HEAD].contains(request.method());
         if !only_reads && !headers.contains_key(OURS) {
-            return Err((StatusCode::FORBIDDEN, "a change is asked for without the header x-cairn\n"));
+            let what = "a change is asked for without the header x-cairn";
+            return Err(Refused::new(StatusCode::FORBIDDEN, what));
         }
         Ok(entry)
     }

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use axum::Json;
-use axum::extract::{Query, State};
+use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::sse::{Event, KeepAlive, Sse};
 use cairn_bench::time::rfc3339;
@@ -23,7 +23,7 @@ use serde_json::{Value, json};
 
 use super::Shared;
 use super::feed::{Ended, Feed};
-use crate::web::{Refused, refuse};
+use crate::web::{Body, Query, Refused, refuse};
 
 /// Runs that are remembered.
 const JOBS_MAX: usize = 50;
@@ -349,7 +349,7 @@ impl Asked {
 }
 
 /// Starts a run, where that was allowed.
-pub async fn start(State(shared): State<Arc<Shared>>, body: String) -> Result<Json<Value>, Refused> {
+pub async fn start(State(shared): State<Arc<Shared>>, Body(body): Body) -> Result<Json<Value>, Refused> {
     if !shared.jobs.may_run {
         let what = "this page only looks: `cairn ui --allow-run` lets it start benchmarks";
         return Err(Refused::new(StatusCode::FORBIDDEN, what));

@@ -123,12 +123,17 @@ fn router(shared: Arc<Shared>, guarded: Arc<Guard>) -> Router {
         .merge(sim::routes("/sim", cairn_sim::Config::default()))
         .route("/sim/shared.css", get(|| asset(web::STYLE, web::SHARED_STYLE)))
         .fallback(no_such_page)
+        .method_not_allowed_fallback(no_such_method)
         .layer(middleware::from_fn_with_state(guarded, guard))
         .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
 }
 
 async fn no_such_page() -> Refused {
     Refused::missing("there is no such page")
+}
+
+async fn no_such_method() -> Refused {
+    Refused::new(StatusCode::METHOD_NOT_ALLOWED, "this page is not asked for by that method")
 }
 
 /// What the page begins with.

@@ -1,5 +1,6 @@
 //! What the local pages have in common: serving on this machine, who may ask, files that are built in, refusals.
 
+mod asked;
 mod hosts;
 mod refused;
 
@@ -11,6 +12,7 @@ use axum::http::header;
 use axum::response::IntoResponse;
 
 use crate::error::{Error, Result};
+pub use asked::{Body, Query};
 pub use hosts::Hosts;
 pub use refused::{Refused, refuse};
 

@@ -428,7 +428,10 @@ fn flaws_are_told() {
     let middle = bytes.len() / 2;
     bytes[middle] ^= 1;
     scratch.write("long", bytes);
-    let ran = scratch.run("trace dump long").ended(0);
+    let ran = scratch.run("trace stats long").ended(1);
+    assert!(ran.err.contains("long: the trace is damaged at byte"), "{}", ran.err);
+    assert!(ran.text().contains(" operations on "), "what is before the damage is told: {}", ran.text());
+    let ran = scratch.run("trace dump long").ended(1);
     let lines = ran.text().lines().count();
     assert!(
         ran.err.contains("long: the trace is damaged at byte") && (2..30_000).contains(&lines),
@@ -465,4 +468,13 @@ fn traces_are_used() {
     let text =
         scratch.run("bench pool --trace t --sizes 1,2 --policies lru --results results").ended(0).text();
     assert!(text.contains("t: 6 requests of 2 pages"), "{text}");
+}
+
+/// Goal: a file without operations is told, and no trace is made of it. Method: a header line alone.
+#[test]
+fn empty_imports_are_refused() {
+    let scratch = Scratch::new();
+    scratch.write("empty.csv", "op,key,value_size\n");
+    scratch.run("trace import empty.csv -o e").failed(&["empty.csv", "no operation"]);
+    assert!(!scratch.path("e").exists());
 }

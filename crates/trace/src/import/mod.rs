@@ -183,6 +183,13 @@ pub fn import(
     }
     let (skipped, cut) = (std::mem::take(&mut sink.skipped), sink.cut);
     let records = sink.writer()?.take_finish()?;
+    if records == 0 {
+        let left_out: Vec<String> =
+            skipped.iter().map(|(what, count)| format!("; left out, {count}: {what}")).collect();
+        let what =
+            format!("there is no operation in it, so there would be none in the trace{}", left_out.concat());
+        return Err(Error::Input { input: name.to_owned(), place: None, what });
+    }
     Ok(Imported { format, records, skipped, cut })
 }
 

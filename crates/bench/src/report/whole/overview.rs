@@ -6,6 +6,7 @@ use crate::report::format;
 use crate::report::html::{escape, plural};
 use crate::report::setup;
 use crate::report::words::{Claim, Claims, Side, claims};
+use crate::results::Contender;
 use crate::suite_all::text::duration;
 use crate::suite_all::{PartState, PartSummary, SuiteResult, Whole};
 
@@ -107,13 +108,20 @@ fn names<'w>(parts: impl Iterator<Item = (&'w SuiteResult, &'w PartSummary)>) ->
 /// Both directions, with the same room for each.
 fn wins_and_losses(told: &[(&SuiteResult, Claims)]) -> String {
     let mut out = String::new();
-    for (suite, claims) in told.iter().filter(|(_, claims)| !claims.all.is_empty()) {
+    for (suite, claims) in told {
+        let failures = suite.own_failures();
+        if claims.all.is_empty() && failures.is_empty() {
+            continue;
+        }
         let sides = [
             (Side::Theirs, "worse", "▼ A peer is ahead"),
             (Side::Ours, "better", "▲ Cairn is ahead"),
             (Side::Mixed, "unclear", "± It depends on the case"),
         ];
-        let blocks = sides.map(|(side, tone, title)| block(suite, &claims.of(side), tone, title));
+        let blocks = sides.map(|(side, tone, title)| {
+            let failures = if side == Side::Theirs { failures.as_slice() } else { &[] };
+            block(suite, (&claims.of(side), failures), tone, title)
+        });
         out += &format!("<h3>{}</h3><div class=\"sides\">{}</div>", suite.suite.title(), blocks.concat());
     }
     if out.is_empty() {
@@ -125,7 +133,8 @@ fn wins_and_losses(told: &[(&SuiteResult, Claims)]) -> String {
     )
 }
 
-fn block(suite: &SuiteResult, claims: &[&Claim], tone: &str, title: &str) -> String {
+/// `failures` are of Cairn's own: where they stand, nobody can say that it is behind nowhere.
+fn block(suite: &SuiteResult, (claims, failures): (&[&Claim], &[String]), tone: &str, title: &str) -> String {
     // A topic with everybody who differs in it, in the order of its largest difference.
     let mut topics: Vec<(&str, Vec<&str>)> = Vec::new();
     for claim in claims {
@@ -139,7 +148,10 @@ fn block(suite: &SuiteResult, claims: &[&Claim], tone: &str, title: &str) -> Str
             sentences.iter().map(|told| format!("<span class=\"vs\">{}.</span> ", escape(told))).collect();
         format!("<li><span class=\"topic\">{}</span><span>{told}</span></li>", escape(topic))
     };
-    let mut items: String = topics.iter().take(TOPICS_MAX).map(item).collect();
+    let failed =
+        |told: &String| format!("<li><span class=\"topic\">Failed</span><span>{}</span></li>", escape(told));
+    let mut items: String = failures.iter().map(failed).collect();
+    items.extend(topics.iter().take(TOPICS_MAX).map(item));
     if topics.len() > TOPICS_MAX {
         let more = plural(topics.len() - TOPICS_MAX, "more topic");
         items += &format!("<li class=\"none\"><a href=\"#{}\">{more}</a></li>", suite.suite.word());
@@ -153,10 +165,13 @@ fn block(suite: &SuiteResult, claims: &[&Claim], tone: &str, title: &str) -> Str
     )
 }
 
-/// Parts that failed, with their errors.
+/// Parts and contenders that failed, with their errors.
 fn failures(whole: &Whole) -> String {
     let mut items = String::new();
     for suite in &whole.suites {
+        for failure in suite.failures().into_iter().filter_map(Contender::failure) {
+            items += &format!("<li><b>{}</b> {}</li>", escape(suite.suite.word()), escape(&failure));
+        }
         for part in &suite.parts {
             if let Some(PartState::Failed(why)) = &part.state {
                 items += &format!(
@@ -186,8 +201,8 @@ fn left_out(whole: &Whole) -> String {
         for note in &suite.notes {
             lines.insert((suite.suite.title().to_owned(), note.clone()));
         }
-        let skipped = suite.run.iter().flat_map(|run| &run.contenders);
-        for contender in skipped {
+        let contenders = suite.run.iter().flat_map(|run| &run.contenders);
+        for contender in contenders.filter(|contender| contender.failures() == 0) {
             if let Some(reason) = &contender.skipped {
                 lines.insert((format!("{}: {}", suite.suite.title(), contender.name), reason.clone()));
             }

@@ -165,3 +165,25 @@ fn pages_have_a_bound() {
     run.contenders[0].settings.insert("endless".to_owned(), "x".repeat(BYTES_MAX));
     assert!(told(&run).contains("Too much was measured for this page"));
 }
+
+/// Goal: a page about a run in which ours failed says so where it says who is ahead, and not that it was left out. Method: a suite with figures of peers alone.
+#[test]
+fn our_failures_are_no_ties() {
+    let plans = [suite(SuiteName::Kv, &["seq"], None)];
+    let whole = whole(&plans, &|suite, _| {
+        let mut run = run_of(suite);
+        run.contenders.retain(|contender| !contender.ours || contender.name == "cairn");
+        run.measurements.retain(|measured| !measured.contender.starts_with("cairn"));
+        run.contenders[0].skipped = Some("seq: <no> space".to_owned());
+        run.contenders[0].settings.insert("not measured 1".to_owned(), "seq: <no> space".to_owned());
+        (PartState::Done, Some(Content::Run(run)))
+    });
+    let (_, page) = page(&whole);
+    let told = "cairn: failed in 1 case: seq: <no> space";
+    // Beside the wins, among what failed, and in the suite's own article: its sentence, and how far to trust it.
+    assert!(page.text.matches(told).count() >= 4, "{}", page.text);
+    assert!(page.text.contains("done, cairn failed in 1"), "{}", page.text);
+    assert!(!page.text.contains("Key-value store: cairn"), "it was not left out: {}", page.text);
+    let text = crate::suite_all::text::to_text(&whole);
+    assert!(text.contains("largest differences first:\n  kv    cairn: failed in 1 case"), "{text}");
+}

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use axum::Json;
-use axum::extract::{Query, State};
+use axum::extract::State;
 use axum::response::sse::{Event, Sse};
 use cairn_sim::import::{import_rocksdb, rocksdb_changes};
 use cairn_sim::{Config, Options, Results, Simulation, json, profiles};
@@ -19,7 +19,7 @@ use crate::args::sim::VaryArgs;
 use crate::sim::run::exported;
 use crate::sim::sweep::FIGURES;
 use crate::sim::vary::{points, run_all};
-use crate::web::{Refused, refuse};
+use crate::web::{Body, Query, Refused, refuse};
 
 /// Runs at the same time; others wait.
 const RUNS_MAX: usize = 4;
@@ -190,7 +190,7 @@ impl Drop for EndsRuns {
 }
 
 /// A small sweep: values and figures of each configuration.
-pub async fn sweep(State(shared): State<Arc<Shared>>, body: String) -> Result<Json<Value>, Refused> {
+pub async fn sweep(State(shared): State<Arc<Shared>>, Body(body): Body) -> Result<Json<Value>, Refused> {
     let asked: SweepAsked = json::parse(&body, "the request").map_err(refuse)?;
     let config = config_of(&asked.config.to_string())?;
     if let Some(samples) = asked.samples.filter(|samples| !(1..=SWEEP_MAX).contains(samples)) {
@@ -225,7 +225,7 @@ pub async fn sweep(State(shared): State<Arc<Shared>>, body: String) -> Result<Js
 }
 
 /// The options of a configuration in the engine's own form; with `before`, only what differs from it.
-pub async fn export(body: String) -> Result<String, Refused> {
+pub async fn export(Body(body): Body) -> Result<String, Refused> {
     let asked: Value = json::parse(&body, "the request").map_err(refuse)?;
     let config = config_of(&asked.get("config").cloned().unwrap_or_default().to_string())?;
     match asked.get("before") {
@@ -238,7 +238,7 @@ pub async fn export(body: String) -> Result<String, Refused> {
 }
 
 /// Options out of an `OPTIONS` file.
-pub async fn import(body: String) -> Result<Json<Value>, Refused> {
+pub async fn import(Body(body): Body) -> Result<Json<Value>, Refused> {
     let imported = import_rocksdb(&body, "default", "the OPTIONS file").map_err(refuse)?;
     let (ignored, notes) = (imported.ignored.len(), imported.notes);
     Ok(Json(json!({ "options": imported.options, "ignored": ignored, "notes": notes })))

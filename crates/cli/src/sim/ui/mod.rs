@@ -24,7 +24,7 @@ use super::setup::{Setup, setup};
 use crate::args::sim::UiArgs;
 use crate::error::Result;
 use crate::output::Outcome;
-use crate::web::{self, BODY_BYTES_MAX, Hosts, asset};
+use crate::web::{self, BODY_BYTES_MAX, Hosts, Refused, asset};
 use api::Shared;
 
 /// Serves until Ctrl-C.
@@ -35,7 +35,7 @@ pub fn run(fs: &Arc<dyn Fs>, args: &UiArgs) -> Result<Outcome> {
         let hosts = Arc::new(Hosts::of(address.ip(), &[]));
         let app = routes("", config)
             .route("/shared.css", get(|| asset(web::STYLE, web::SHARED_STYLE)))
-            .fallback(|| async { (StatusCode::NOT_FOUND, "no such page\n") })
+            .fallback(|| async { Refused::missing("there is no such page") })
             .layer(middleware::from_fn_with_state(hosts, only_this_machine))
             .layer(DefaultBodyLimit::max(BODY_BYTES_MAX));
         Ok((app, String::new()))
@@ -64,6 +64,6 @@ async fn only_this_machine(State(hosts): State<Arc<Hosts>>, request: Request, ne
     if hosts.allows(request.headers()) {
         next.run(request).await
     } else {
-        (StatusCode::FORBIDDEN, "this page is for this machine only\n").into_response()
+        Refused::new(StatusCode::FORBIDDEN, "this page is for this machine only").into_response()
     }
 }

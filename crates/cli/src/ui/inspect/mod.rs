@@ -11,7 +11,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use axum::Json;
-use axum::extract::{Query, State};
+use axum::extract::State;
 use cairn_vfs::Fs;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use super::Shared;
 use super::places::Kind;
 use crate::output::from_hex;
-use crate::web::{Refused, refuse};
+use crate::web::{Query, Refused, refuse};
 
 /// Keys, rows or blocks of a view.
 const SHOWN_MAX: usize = 200;
@@ -75,7 +75,7 @@ async fn look(
 }
 
 fn not_of(kind: Kind, what: &str) -> Refused {
-    refuse(format!("{what}: not of what is {} here", kind.name()))
+    refuse(format!("a place of the kind {:?} has no {what}", kind.name()))
 }
 
 /// What a store is: levels, pages, fill, encodings.
@@ -117,7 +117,7 @@ pub async fn get(State(shared): State<Arc<Shared>>, Query(at): Query<At>) -> Ans
         let value = match kind {
             Kind::Kv => kv::get(fs, path, &at.space, &key)?,
             Kind::Hash | Kind::Sparkey => hash::get(fs, path, &key)?,
-            kind => return Err(not_of(kind, "lookups of keys")),
+            kind => return Err(not_of(kind, "lookups by key")),
         };
         Ok(json!({ "key": bytes::shown(&key), "value": value }))
     })

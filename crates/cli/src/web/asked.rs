@@ -1,0 +1,44 @@
+//! What is asked for, in the address and in the body: what cannot be read is refused as JSON, like everything else.
+
+use axum::extract::{FromRequest, FromRequestParts, Request};
+use axum::http::request::Parts;
+use cairn_sim::json::in_words;
+use serde::de::DeserializeOwned;
+
+use super::Refused;
+
+/// What an address has behind its question mark.
+#[derive(Debug)]
+pub struct Query<T>(pub T);
+
+impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Query<T> {
+    type Rejection = Refused;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Refused> {
+        match axum::extract::Query::<T>::from_request_parts(parts, state).await {
+            Ok(axum::extract::Query(asked)) => Ok(Query(asked)),
+            Err(rejected) => {
+                let said = rejected.body_text();
+                let what = said.strip_prefix("Failed to deserialize query string: ").unwrap_or(&said);
+                Err(Refused::new(rejected.status(), format!("the address: {}", in_words(what))))
+            }
+        }
+    }
+}
+
+/// A body of text.
+#[derive(Debug)]
+pub struct Body(pub String);
+
+impl<S: Send + Sync> FromRequest<S> for Body {
+    type Rejection = Refused;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, Refused> {
+        match String::from_request(request, state).await {
+            Ok(text) => Ok(Body(text)),
+            Err(rejected) => {
+                Err(Refused::new(rejected.status(), format!("the request: {}", rejected.body_text())))
+            }
+        }
+    }
+}
