@@ -13,6 +13,82 @@ use crate::results::{Run, SCHEMA_VERSION};
 /// Where runs are kept, from the working directory.
 pub const RESULTS_DIR: &str = "benchmark-results";
 
+/// Where a run over all suites keeps the runs of its suites, within its directory; and how that directory's name begins.
+pub(crate) const SUITES_DIR: &str = "suites";
+const WHOLE_PREFIX: &str = "all-";
+
+/// The files of runs that a directory has: those of a run over all suites; of any other directory those that are directly in it, and those of the runs over all
+/// suites in it. Goes by names alone.
+pub fn files(fs: &dyn Fs, dir: &Path) -> Result<Vec<PathBuf>> {
+    let is_run = |path: &PathBuf| path.extension().is_some_and(|end| end == "json");
+    let suites = dir.join(SUITES_DIR);
+    if is_whole(fs, dir)? {
+        let within = if fs.exists(&suites)? { fs.read_dir(&suites)? } else { Vec::new() };
+        return Ok(within.into_iter().filter(is_run).collect());
+    }
+    let (mut found, mut wholes) = (Vec::new(), Vec::new());
+    for path in fs.read_dir(dir)? {
+        if is_run(&path) {
+            found.push(path);
+        } else if is_whole(fs, &path)? {
+            wholes.push(path);
+        }
+    }
+    for whole in wholes {
+        found.extend(files(fs, &whole)?);
+    }
+    Ok(found)
+}
+
+/// Whether a path is by its name, or by what is in it, the directory of a run over all suites.
+fn is_whole(fs: &dyn Fs, path: &Path) -> Result<bool> {
+    // A link to nothing is no run, and no reason to see none of the others.
+    if !fs.exists(path)? || !fs.metadata(path)?.is_dir {
+        return Ok(false);
+    }
+    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    Ok(name.starts_with(WHOLE_PREFIX) || fs.exists(&path.join(SUITES_DIR))?)
+}
+
+/// The runs that `path` stands for: the one in that file, or all of a directory, as [`files`] finds them. Files of a directory that are no runs do not count.
+///
+/// Errors: as [`load`]; a directory without any.
+pub fn load_all(fs: &dyn Fs, path: &Path) -> Result<Vec<Run>> {
+    if !fs.metadata(path)?.is_dir {
+        return Ok(vec![load(fs, path)?]);
+    }
+    let mut runs = Vec::new();
+    for file in files(fs, path)? {
+        match load(fs, &file) {
+            Ok(run) => runs.push(run),
+            Err(Error::NoRun { .. }) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    if runs.is_empty() {
+        return Err(Error::invalid(format!("{}: there is no stored run in it", path.display())));
+    }
+    Ok(runs)
+}
+
+/// The directory of the run over all suites in `dir` that was begun last, with when that was. `None` when there is none with results.
+pub fn latest_whole(fs: &Arc<dyn Fs>, dir: &Path) -> Result<Option<(String, PathBuf)>> {
+    let mut newest: Option<(String, PathBuf)> = None;
+    if !fs.exists(dir)? {
+        return Ok(newest);
+    }
+    for path in fs.read_dir(dir)? {
+        if !is_whole(&**fs, &path)? || files(&**fs, &path)?.is_empty() {
+            continue;
+        }
+        let Ok(started) = crate::suite_all::started(&**fs, &path) else { continue };
+        if newest.as_ref().is_none_or(|(known, _)| started > *known) {
+            newest = Some((started, path));
+        }
+    }
+    Ok(newest)
+}
+
 /// Saves `run` in `dir`, which is made when missing, and returns the file's path.
 ///
 /// The file appears whole or not at all, and never replaces another: a second run of the same second gets a number.
@@ -71,10 +147,24 @@ fn note_turns(run: &mut Run) {
     }
 }
 
-/// Makes `dir` when missing and makes sure that a file can be written there, which is better known before a run than
-/// after it. Leaves nothing behind in `dir`.
+/// Makes sure that `dir` is there or can be made, and that a file can be written there, which is better known before a run than
+/// after it. Leaves nothing behind, no directory either: the run may not come about.
 pub fn check_writable(fs: &dyn Fs, dir: &Path) -> Result<()> {
-    fs.create_dir_all(dir)?;
+    let named = |path: &&Path| !path.as_os_str().is_empty();
+    let mut made = Vec::new();
+    for path in dir.ancestors().filter(named) {
+        if fs.exists(path)? {
+            break;
+        }
+        made.push(path);
+    }
+    let checked = fs.create_dir_all(dir).map_err(Error::from).and_then(|()| write_probe(fs, dir));
+    // One that somebody has put something into meanwhile stays.
+    let _ = made.into_iter().try_for_each(|path| fs.remove_dir(path));
+    checked
+}
+
+fn write_probe(fs: &dyn Fs, dir: &Path) -> Result<()> {
     let probe = dir.join(".cairn-write-probe");
     let file = fs.open(&probe, OpenOptions::create())?;
     let written = file.write_all_at(b"x", 0);
@@ -144,6 +234,9 @@ mod tests {
     fn unwritable_directories_are_noticed() {
         let faults = FaultFs::new(FaultOptions::seeded(1));
         let dir = Path::new("/results");
+        let memory = MemFs::new();
+        check_writable(&memory, &dir.join("of/today")).unwrap();
+        assert!(!memory.exists(dir).unwrap(), "what was made for the look is gone");
         check_writable(&faults, dir).unwrap();
         assert_eq!(faults.read_dir(dir).unwrap(), Vec::<PathBuf>::new());
         faults.set_quota(Some(0));

@@ -203,16 +203,18 @@ pub enum BenchCommand {
   cairn bench compare before.json after.json --fail --tolerance 10
   cairn bench compare after.json --fail
 
-Over 1 is in favour of the second run; ~ marks what cannot be told from noise. With one run the
-history has the earlier one. A regression: a count beyond its limit; a time beyond its limit, its
-interval and three times what the series does by itself, unless the instructions of the same case
-are known and have not grown. Exit codes: 0 compared, 1 error, 2 with --fail: something got worse.")]
+Over 1 is in favour of the second run; ~ marks what cannot be told from noise. A directory stands
+for the last run of each suite in it. With one run the history has the earlier one. A regression: a
+count beyond its limit; a time beyond its limit, its interval and three times what the series does
+by itself, unless the instructions of the same case are known and have not grown. Exit codes: 0
+compared, 1 error, 2 with --fail: something got worse.")]
     Compare(CompareArgs),
     /// Count instructions an operation with callgrind: figures that do not depend on how busy a machine is
     Counts(CountsArgs),
     /// Add stored runs to the history
-    #[command(after_help = "Example:
+    #[command(after_help = "Examples:
   cairn bench record benchmark-results/*.json
+  cairn bench record benchmark-results/all-20260101T000000Z
 
 The history is a store of `cairn kv`. A run that is there already is left as it is.")]
     Record(RecordRunArgs),
@@ -383,7 +385,7 @@ pub struct ReadmeArgs {
 /// `cairn bench report`.
 #[derive(Debug, Args)]
 pub struct ReportArgs {
-    /// Stored run, or directory of a run over all suites [default: the newest stored run in benchmark-results]
+    /// Stored run, or directory of a run over all suites [default: the newest of both in benchmark-results]
     pub run: Option<PathBuf>,
     /// File to write, - for standard output [default: beside the run]
     #[arg(short, long, value_name = "FILE")]

@@ -94,17 +94,24 @@ fn verdict(row: &Row, limits: Limits, noise: Option<f64>) -> Verdict {
     let Some(gain) = row.gain else { return Verdict::Same };
     let count = row.counted;
     let limit = if count { limits.counts } else { limits.times };
-    let limit = limit.max(DEVIATIONS * noise.unwrap_or(0.0));
+    let noise = DEVIATIONS * noise.unwrap_or(0.0);
     // A count that was taken once is as good as one that was taken often.
     if !count && !row.significant {
         return Verdict::Same;
     }
-    // The same factor either way: twice as slow and twice as fast are as far from the same.
+    // Noise is as far either way: twice as slow and twice as fast are as far from the same.
     match gain.value {
-        value if value <= 1.0 / (1.0 + limit) - 1e-12 => Verdict::Worse,
-        value if value >= 1.0 + limit + 1e-12 => Verdict::Better,
+        value if worse_by(row, value) >= limit + 1e-12 && value <= 1.0 / (1.0 + noise) - 1e-12 => {
+            Verdict::Worse
+        }
+        value if value >= 1.0 + limit.max(noise) + 1e-12 => Verdict::Better,
         _ => Verdict::Same,
     }
+}
+
+/// How much worse the later figure is, as a share of the earlier one: half a rate is worse by 50 %, twice the time by 100 %.
+fn worse_by(row: &Row, gain: f64) -> f64 {
+    if row.higher_is_better { 1.0 - gain } else { 1.0 / gain - 1.0 }
 }
 
 /// The regressions among the rows, in a sentence each.
@@ -112,13 +119,13 @@ pub fn regressions(judged: &[Judged]) -> Vec<String> {
     let worse = judged.iter().filter(|judged| judged.verdict == Verdict::Worse);
     worse
         .map(|Judged { row, .. }| {
-            let factor = row.gain.map_or(f64::NAN, |gain| 1.0 / gain.value);
+            let share = row.gain.map_or(f64::NAN, |gain| worse_by(row, gain.value));
             format!(
                 "{}, {}, {}: worse by {:.1} %, from {} to {}",
                 text::case(&row.case),
                 row.contender,
                 row.metric,
-                (factor - 1.0) * 100.0,
+                share * 100.0,
                 text::value(row.a.value, &row.unit),
                 text::value(row.b.value, &row.unit)
             )

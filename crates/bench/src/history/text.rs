@@ -1,6 +1,7 @@
 //! The history on a terminal.
 
 use super::{Judged, Kept, Series, Verdict};
+use crate::compare::Figure;
 use crate::text::{self, Align, Table};
 
 /// Heights of a small line of blocks.
@@ -62,7 +63,7 @@ fn sparkline(values: &[f64]) -> String {
     values.iter().map(block).collect()
 }
 
-/// A comparison with its verdicts: what changed, or everything.
+/// A comparison with its verdicts: what changed, or everything. `~` where nothing can be told from noise.
 pub fn judged_text(judged: &[Judged], everything: bool) -> String {
     let mut table = Table::new(&[
         ("case", Align::Left),
@@ -71,20 +72,28 @@ pub fn judged_text(judged: &[Judged], everything: bool) -> String {
         ("before", Align::Right),
         ("after", Align::Right),
         ("better by", Align::Right),
+        ("95 % interval", Align::Left),
         ("noise", Align::Right),
         ("verdict", Align::Left),
     ]);
-    for Judged { row, noise, verdict } in judged {
-        if *verdict == Verdict::Same && !everything {
-            continue;
-        }
+    let shown = || judged.iter().filter(|judged| everything || judged.verdict != Verdict::Same);
+    for Judged { row, noise, verdict } in shown() {
+        let (gain, interval) = match row.gain {
+            Some(gain) if row.counted => (text::ratio(gain.value), String::new()),
+            Some(gain) if row.significant => {
+                (text::ratio(gain.value), format!("{} to {}", text::ratio(gain.low), text::ratio(gain.high)))
+            }
+            Some(_) => ("~".to_owned(), String::new()),
+            None => ("–".to_owned(), String::new()),
+        };
         table.row(vec![
             text::case(&row.case),
             row.contender.clone(),
             row.metric.clone(),
-            text::value(row.a.value, &row.unit),
-            text::value(row.b.value, &row.unit),
-            row.gain.map_or_else(|| "–".to_owned(), |gain| text::ratio(gain.value)),
+            marked(row.a, &row.unit),
+            marked(row.b, &row.unit),
+            gain,
+            interval,
             noise.map_or_else(|| "–".to_owned(), |noise| format!("{:.1} %", noise * 100.0)),
             match verdict {
                 Verdict::Same => "same",
@@ -94,7 +103,14 @@ pub fn judged_text(judged: &[Judged], everything: bool) -> String {
             .to_owned(),
         ]);
     }
-    table.to_text()
+    let far = shown().any(|judged| judged.row.a.outliers + judged.row.b.outliers > 0);
+    let note = if far { "* some repetitions lie far from the others; they are counted\n" } else { "" };
+    table.to_text() + note
+}
+
+fn marked(figure: Figure, unit: &str) -> String {
+    let mark = if figure.outliers > 0 { "*" } else { "" };
+    format!("{}{mark}", text::value(figure.value, unit))
 }
 
 #[cfg(test)]

@@ -11,13 +11,13 @@ use super::options::{Options, SuiteName};
 use super::part::PartResult;
 use crate::error::{Error, Result};
 use crate::results::{Probe, Run};
+use crate::store::SUITES_DIR as SUITES;
 use crate::time::rfc3339;
 
 /// Changes when a field changes its meaning or goes away.
 const SCHEMA_VERSION: u32 = 1;
 const HEAD: &str = "run.json";
 const PARTS: &str = "parts";
-const SUITES: &str = "suites";
 const LOCK: &str = "lock";
 
 /// What must not differ between the sittings of a run: its figures are compared with each other.
@@ -203,6 +203,12 @@ impl Journal {
         file.file().write_all_at(&json, 0)?;
         Ok(file.commit()?)
     }
+}
+
+/// When the run in `dir` was begun, RFC 3339. Does not take the directory. Errors: it has no run.
+pub fn started(fs: &dyn Fs, dir: &Path) -> Result<String> {
+    let head: Head = read(fs, &dir.join(HEAD))?;
+    Ok(head.started)
 }
 
 /// Takes a directory for this process.

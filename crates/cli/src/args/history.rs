@@ -19,7 +19,7 @@ pub struct HistoryAt {
 /// `cairn bench record`.
 #[derive(Debug, Args)]
 pub struct RecordRunArgs {
-    /// Stored runs
+    /// Stored runs, or directories of them
     #[arg(required = true, value_name = "RUN")]
     pub runs: Vec<PathBuf>,
     #[command(flatten)]

@@ -1,5 +1,7 @@
 //! Runs over time: recording, trends, and whether a run is a regression.
 
+use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 
 use cairn_bench::compare::{Comparison, compare as compare_runs, vanished};
@@ -12,7 +14,7 @@ use serde_json::json;
 use super::outcome::{Shown, conclude, measure, nothing_chosen};
 use super::write_file;
 use crate::args::history::{CompareArgs, CountsArgs, HistoryArgs, RecordRunArgs};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::output::{Outcome, Output, counted, is_stdout};
 
 /// Missing figures that are named.
@@ -21,8 +23,10 @@ const MISSING_SHOWN: usize = 10;
 /// Adds runs to the history.
 pub fn record(fs: &Arc<dyn Fs>, args: &RecordRunArgs) -> Result<Outcome> {
     // All of them before the first is added: a mistake in the last one shows at once.
-    let runs: Vec<Run> =
-        args.runs.iter().map(|path| store::load(&**fs, path)).collect::<cairn_bench::Result<_>>()?;
+    let mut runs: Vec<Run> = Vec::new();
+    for path in &args.runs {
+        runs.extend(store::load_all(&**fs, path)?);
+    }
     let history = History::open(fs, &args.at.history, true)?;
     let (mut added, mut known) = (0, 0);
     for run in &runs {
@@ -46,11 +50,15 @@ pub fn record(fs: &Arc<dyn Fs>, args: &RecordRunArgs) -> Result<Outcome> {
 pub fn history(fs: &Arc<dyn Fs>, args: &HistoryArgs) -> Result<Outcome> {
     let mut out = Output::beside("--html", args.html.as_deref(), args.json)?;
     let history = History::open(fs, &args.at.history, false)?;
+    let place = args.at.history.display();
     if args.runs {
         let suite = args.words.first().map(String::as_str);
         let runs: Vec<history::Kept> = history.runs(suite)?.into_iter().map(|(kept, _)| kept).collect();
         if args.json {
             out.json(&json!(runs))?;
+        } else if runs.is_empty() {
+            let of = suite.map_or_else(String::new, |suite| format!(" of the suite {suite:?}"));
+            out.line(format!("{place}: no run{of}"))?;
         } else {
             out.bytes(history::runs_text(&runs).as_bytes())?;
         }
@@ -64,7 +72,17 @@ pub fn history(fs: &Arc<dyn Fs>, args: &HistoryArgs) -> Result<Outcome> {
     if args.json {
         out.json(&json!(series))?;
     } else {
-        out.bytes(history::trends_text(&series).as_bytes())?;
+        if series.is_empty() {
+            let words: Vec<String> = args.words.iter().map(|word| format!("{word:?}")).collect();
+            let of = if words.is_empty() {
+                String::new()
+            } else {
+                format!(" has {} in its name", words.join(" and "))
+            };
+            out.line(format!("{place}: no series{of}"))?;
+        } else {
+            out.bytes(history::trends_text(&series).as_bytes())?;
+        }
         if let Some(page) = args.html.as_ref().filter(|page| !is_stdout(page)) {
             out.line(format!("\npage: {}", page.display()))?;
         }
@@ -73,35 +91,106 @@ pub fn history(fs: &Arc<dyn Fs>, args: &HistoryArgs) -> Result<Outcome> {
     Ok(Outcome::found(!series.is_empty()))
 }
 
-/// Holds a run against an earlier one, and says whether it got worse.
+/// Runs of one suite that are held against each other.
+struct Pair {
+    suite: String,
+    before: Option<Run>,
+    after: Option<Run>,
+}
+
+/// Holds runs against earlier ones, and says whether something got worse.
 pub fn compare(fs: &Arc<dyn Fs>, args: &CompareArgs) -> Result<Outcome> {
-    let mut out = Output::new();
     let known = match fs.exists(&args.at.history)? {
         true => Some(History::open(fs, &args.at.history, false)?),
         false => None,
     };
-    let (before, after) = match &args.b {
-        Some(b) => (Some(store::load(&**fs, &args.a)?), store::load(&**fs, b)?),
-        None => {
-            let after = store::load(&**fs, &args.a)?;
-            (known.as_ref().map(|history| history.before(&after)).transpose()?.flatten(), after)
+    let pairs = pairs(fs, args, known.as_ref())?;
+    let (mut out, mut passed) = (Output::new(), true);
+    for (at, pair) in pairs.iter().enumerate() {
+        if at > 0 && !args.json {
+            out.line("")?;
         }
+        passed &= match (&pair.before, &pair.after) {
+            (Some(before), Some(after)) => one(&mut out, args, known.as_ref(), (before, after))?,
+            (None, _) => no_baseline(&mut out, args, &pair.suite).map(|()| true)?,
+            (Some(_), None) => no_later(&mut out, args, &pair.suite).map(|()| false)?,
+        };
+    }
+    out.finish()?;
+    Ok(Outcome::found(!args.fail || passed))
+}
+
+/// What is held against what: the two runs of two files; of directories the last run of each suite. With one path the history has the earlier ones.
+fn pairs(fs: &Arc<dyn Fs>, args: &CompareArgs, known: Option<&History>) -> Result<Vec<Pair>> {
+    let is_file = |path: &Path| Ok::<bool, Error>(!fs.metadata(path)?.is_dir);
+    let Some(later) = &args.b else {
+        let mut pairs = Vec::new();
+        for after in last_of_each(store::load_all(&**fs, &args.a)?) {
+            let before = known.map(|history| history.before(&after)).transpose()?.flatten();
+            pairs.push(Pair { suite: after.suite.clone(), before, after: Some(after) });
+        }
+        return Ok(pairs);
     };
-    let Some(before) = before else {
-        no_baseline(&mut out, args)?;
-        out.finish()?;
-        return Ok(Outcome::Done);
-    };
-    let compared = compare_runs(&before, &after);
+    let mut before = last_of_each(store::load_all(&**fs, &args.a)?);
+    let mut after = last_of_each(store::load_all(&**fs, later)?);
+    match (is_file(&args.a)?, is_file(later)?) {
+        // Of two suites too: that they differ is told.
+        (true, true) => {
+            let (before, after) = (before.pop(), after.pop());
+            let suite = after.as_ref().map(|run| run.suite.clone()).unwrap_or_default();
+            return Ok(vec![Pair { suite, before, after }]);
+        }
+        (true, false) => after.retain(|run| before.iter().any(|other| other.suite == run.suite)),
+        (false, true) => before.retain(|run| after.iter().any(|other| other.suite == run.suite)),
+        (false, false) => {}
+    }
+    let mut pairs: Vec<Pair> = before
+        .into_iter()
+        .map(|run| {
+            let at = after.iter().position(|other| other.suite == run.suite);
+            Pair { suite: run.suite.clone(), after: at.map(|at| after.remove(at)), before: Some(run) }
+        })
+        .collect();
+    pairs.extend(after.into_iter().map(|run| Pair {
+        suite: run.suite.clone(),
+        before: None,
+        after: Some(run),
+    }));
+    if pairs.is_empty() {
+        let (a, b) = (args.a.display(), later.display());
+        return Err(Error::usage(format!("{a} and {b} have no run of the same suite")));
+    }
+    Ok(pairs)
+}
+
+/// The last run of each suite, by suite.
+fn last_of_each(runs: Vec<Run>) -> Vec<Run> {
+    let mut last: BTreeMap<String, Run> = BTreeMap::new();
+    for run in runs {
+        if last.get(&run.suite).is_none_or(|known| known.started <= run.started) {
+            last.insert(run.suite.clone(), run);
+        }
+    }
+    last.into_values().collect()
+}
+
+/// Tells of one pair. True where nothing got worse, nothing is missing, and something was compared.
+fn one(
+    out: &mut Output,
+    args: &CompareArgs,
+    known: Option<&History>,
+    (before, after): (&Run, &Run),
+) -> Result<bool> {
+    let compared = compare_runs(before, after);
     let limits = Limits { counts: args.tolerance_counts / 100.0, times: args.tolerance / 100.0 };
     let mut failed = None;
-    let judged = judge(&compared, limits, &after, &mut |row| {
+    let judged = judge(&compared, limits, after, &mut |row| {
         let name = format!(
             "{}: {}",
             cairn_bench::suite_hash::case_name(&after.suite, &row.case, &row.contender),
             row.metric
         );
-        match known.as_ref().map(|history| history.points(&name)) {
+        match known.map(|history| history.points(&name)) {
             Some(Ok(points)) => points.into_iter().filter(|point| point.started < after.started).collect(),
             Some(Err(error)) => {
                 failed = Some(error);
@@ -114,36 +203,43 @@ pub fn compare(fs: &Arc<dyn Fs>, args: &CompareArgs) -> Result<Outcome> {
         return Err(error.into());
     }
     let worse = judged.iter().filter(|judged| judged.verdict == Verdict::Worse).count();
-    let missing = vanished(&before, &after);
-    // With two runs and nothing to decide it is the table that it always was.
-    let plain = args.b.is_some() && !args.fail;
-    match (args.json, plain) {
-        (true, true) => out.line(compared.to_json().trim_end())?,
-        (true, false) => out.json(&json!({
-            "before": before.started, "after": after.started, "regressions": worse, "rows": judged, "missing": missing,
+    let missing = vanished(before, after);
+    if args.json {
+        out.json(&json!({
+            "suite": after.suite, "before": before.started, "after": after.started, "regressions": worse,
+            "geometric_mean": compared.geometric_mean, "rows": judged, "missing": missing, "new": compared.only_in_b,
             "differences": compared.differences,
-        }))?,
-        (false, true) => out.line(compared.to_text().trim_end())?,
-        (false, false) => {
-            verdict(&mut out, args, (&before, &after), &judged)?;
-            rest(&mut out, &compared, &missing)?;
-        }
+        }))?;
+    } else {
+        verdict(out, args, (before, after), &judged)?;
+        rest(out, &compared, &missing)?;
     }
-    out.finish()?;
     // What cannot be held against anything has not passed.
-    let passed = worse == 0 && missing.is_empty() && !judged.is_empty();
-    Ok(Outcome::found(!args.fail || passed))
+    Ok(worse == 0 && missing.is_empty() && !judged.is_empty())
 }
 
-fn no_baseline(out: &mut Output, args: &CompareArgs) -> Result<()> {
+fn no_baseline(out: &mut Output, args: &CompareArgs, suite: &str) -> Result<()> {
     if args.json {
-        return out.json(&json!({ "before": null, "regressions": 0, "rows": [] }));
+        return out.json(&json!({ "suite": suite, "before": null, "regressions": 0, "rows": [] }));
+    }
+    if args.b.is_some() {
+        return out.line(format!("{suite}: {} has no run of it, so it is new", args.a.display()));
     }
     out.line(format!(
-        "{}: no earlier run of its suite, mode, settings and machine in {}, so there is nothing to hold it against",
+        "{}: no earlier run of its suite, {suite}, with its mode, settings and machine in {}, so there is nothing to hold it against",
         args.a.display(),
         args.at.history.display()
     ))
+}
+
+fn no_later(out: &mut Output, args: &CompareArgs, suite: &str) -> Result<()> {
+    if args.json {
+        return out.json(
+            &json!({ "suite": suite, "after": null, "regressions": 0, "rows": [], "missing": [suite] }),
+        );
+    }
+    let later = args.b.as_deref().unwrap_or(&args.a).display();
+    out.line(format!("missing: {suite}, of which {later} has no run"))
 }
 
 fn verdict(
@@ -161,7 +257,7 @@ fn verdict(
         changed,
         judged.len()
     ))?;
-    if changed > 0 || args.all {
+    if changed > 0 || (args.all && !judged.is_empty()) {
         out.line(format!("\n{}", history::judged_text(judged, args.all).trim_end()))?;
     }
     let regressions = history::regressions(judged);
@@ -178,6 +274,9 @@ fn verdict(
 
 /// Figures that are gone, and how the runs differ themselves.
 fn rest(out: &mut Output, compared: &Comparison, missing: &[String]) -> Result<()> {
+    if let Some(mean) = compared.mean_text() {
+        out.line(mean)?;
+    }
     for line in missing.iter().take(MISSING_SHOWN) {
         out.line(format!("missing: {line}"))?;
     }

@@ -18,8 +18,8 @@ pub const STORED: &str = "stored";
 /// Puts the table of a run between the markers of a page.
 pub fn readme(fs: &Arc<dyn Fs>, args: &ReadmeArgs) -> Result<Outcome> {
     let dir = Path::new(store::RESULTS_DIR).join(STORED);
-    let path =
-        run_or_newest(fs, args.run.as_deref(), &dir, &[suite_hash::NAME, suite_kv::NAME, suite_sql::NAME])?;
+    let newest = newest(fs, &dir, &[suite_hash::NAME, suite_kv::NAME, suite_sql::NAME])?;
+    let path = named_or(args.run.as_deref(), newest, &dir)?;
     let run = store::load(&**fs, &path)?;
     let refuse = |what: String| Error::Input { input: args.readme.display().to_string(), place: None, what };
     let page = super::read_text(fs, &args.readme)?;
@@ -58,7 +58,15 @@ pub fn report(fs: &Arc<dyn Fs>, args: &ReportArgs) -> Result<Outcome> {
         suite_sql::NAME,
         suite_kv::replay::NAME,
     ];
-    let path = run_or_newest(fs, args.run.as_deref(), Path::new(store::RESULTS_DIR), &suites)?;
+    let results = Path::new(store::RESULTS_DIR);
+    let newest = newest(fs, results, &suites)?;
+    if let (None, Some((begun, dir))) = (&args.run, store::latest_whole(fs, results)?)
+        && args.baseline.is_none()
+        && newest.as_ref().is_none_or(|(started, _)| begun > *started)
+    {
+        return written(&super::all::report(fs, &dir, args.out.as_deref())?);
+    }
+    let path = named_or(args.run.as_deref(), newest, results)?;
     let run = store::load(&**fs, &path)?;
     let baseline = args.baseline.as_deref().map(|path| store::load(&**fs, path)).transpose()?;
     let target = args.out.clone().unwrap_or_else(|| path.with_extension("html"));
@@ -80,11 +88,16 @@ fn written(target: &Path) -> Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-/// The run that was named, or the one of these suites in `dir` that started last.
-fn run_or_newest(fs: &Arc<dyn Fs>, named: Option<&Path>, dir: &Path, suites: &[&str]) -> Result<PathBuf> {
-    if let Some(path) = named {
-        return Ok(path.to_owned());
-    }
+/// The run that was named, or the newest. Errors: there is none.
+fn named_or(named: Option<&Path>, newest: Option<(String, PathBuf)>, dir: &Path) -> Result<PathBuf> {
+    named
+        .map(Path::to_owned)
+        .or_else(|| newest.map(|(_, path)| path))
+        .ok_or_else(|| Error::usage(format!("no stored run in {}: make one or name one", dir.display())))
+}
+
+/// The run of these suites in `dir` that started last, and when.
+fn newest(fs: &Arc<dyn Fs>, dir: &Path, suites: &[&str]) -> Result<Option<(String, PathBuf)>> {
     let mut newest: Option<(String, PathBuf)> = None;
     for suite in suites {
         let Some(path) = store::latest(&**fs, dir, suite)? else { continue };
@@ -93,7 +106,5 @@ fn run_or_newest(fs: &Arc<dyn Fs>, named: Option<&Path>, dir: &Path, suites: &[&
             newest = Some((started, path));
         }
     }
-    newest
-        .map(|(_, path)| path)
-        .ok_or_else(|| Error::usage(format!("no stored run in {}: make one or name one", dir.display())))
+    Ok(newest)
 }

@@ -1,10 +1,10 @@
 //! Stored runs, their reports, and figures over time.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use axum::Json;
-use axum::extract::{Query, State};
+use axum::extract::State;
 use axum::http::header;
 use axum::response::IntoResponse;
 use cairn_bench::history::{History, Series, machine_of};
@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use super::Shared;
 use crate::bench::stored::STORED;
-use crate::web::Refused;
+use crate::web::{Query, Refused};
 
 /// Runs that are listed, the newest of their names.
 const RUNS_MAX: usize = 500;
@@ -32,21 +32,32 @@ const REPORT_POLICY: &str = "sandbox allow-scripts allow-downloads; default-src 
 
 type Answer = Result<Json<Value>, Refused>;
 
-/// The files of runs with what they are called here: in the results' directory, and in that of runs that are kept for good.
+/// The files of runs with what they are called here, by their starts: in the results' directory and those of runs over all suites in it, and in that of runs that are kept
+/// for good.
 fn files(shared: &Shared) -> Result<Vec<(String, PathBuf)>, Refused> {
     let mut files = Vec::new();
-    for (prefix, dir) in [("", shared.results.clone()), ("stored/", shared.results.join(STORED))] {
+    for dir in [shared.results.clone(), shared.results.join(STORED)] {
         if !shared.fs.exists(&dir)? {
             continue;
         }
-        for path in shared.fs.read_dir(&dir)? {
-            let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-            if name.ends_with(".json") && !path.is_symlink() {
-                files.push((format!("{prefix}{name}"), path));
+        for path in store::files(&*shared.fs, &dir)? {
+            // Links may lead anywhere.
+            let leads_out = path.ancestors().take_while(|above| *above != dir).any(Path::is_symlink);
+            let name = path.strip_prefix(&shared.results).ok().and_then(Path::to_str);
+            if let Some(name) = name.filter(|_| !leads_out) {
+                files.push((name.to_owned(), path));
             }
         }
     }
+    files.sort_by_key(|(name, _)| start_in(name).unwrap_or_default().to_owned());
     Ok(files)
+}
+
+/// The start that stands in the name of a run's file or directory: `20260101T000000Z`.
+fn start_in(name: &str) -> Option<&str> {
+    let is_start =
+        |word: &&str| word.len() == 16 && word.ends_with('Z') && word.as_bytes().get(8) == Some(&b'T');
+    name.split(['-', '/', '.']).find(is_start)
 }
 
 /// The run that is called so. Names are compared with those that are there: none leads elsewhere.
@@ -62,7 +73,7 @@ pub async fn list(State(shared): State<Arc<Shared>>) -> Answer {
     shared
         .blocking(move || {
             let mut files = files(&inner)?;
-            // Names end with the start: so these are the newest of each suite.
+            // The oldest stand first.
             let more = files.len().saturating_sub(RUNS_MAX);
             files.drain(..more);
             let mut runs: Vec<Value> = files

@@ -126,6 +126,7 @@ fn interrupted_runs_are_resumed() {
     }
     let report = std::fs::read_to_string(dir.join("report.html")).unwrap();
     assert!(report.contains("3 sittings"), "{}", report.len());
+    assert!(report.contains("without probes") && !report.contains("side by side"), "there are no probes");
     // Nothing is left to do, and that is no error.
     assert!(!run(&scratch, &format!("--resume {}", dir.display())).ended(0).err.contains("[1/"));
 }
@@ -164,4 +165,58 @@ fn impossible_runs_are_refused() {
     let ran =
         run(&scratch, &format!("--suites pool --time-limit 1 {}", TINY.replace("--no-probes", ""))).ended(1);
     assert!(ran.err.contains("nothing was measured") && ran.err.contains("--resume"), "{}", ran.err);
+}
+
+/// Goal: a run in which ours failed never reads as one in which nobody is ahead of it, and its exit code is 1. Method: files that Cairn's log does not fit in.
+#[test]
+fn a_run_without_ours_says_so() {
+    let scratch = Scratch::new();
+    let line = format!("cairn bench all --suites kv {TINY}");
+    let ran =
+        scratch.shell(&format!("trap '' XFSZ; ulimit -f 2048; {} {line}", NOTHING_HERE.join(" "))).ended(1);
+    let out = ran.text();
+    let (_, behind) = out.split_once("Where a peer is ahead").unwrap();
+    let (behind, _) = behind.split_once("Where Cairn is ahead").unwrap();
+    assert!(behind.contains("kv    cairn: failed in ") && !behind.contains("nowhere"), "{out}");
+    assert!(out.lines().any(|line| line.starts_with("kv ") && line.contains("cairn failed in ")), "{out}");
+    assert!(ran.err.contains("error: not all was measured: cairn: failed in "), "{}", ran.err);
+    let report = std::fs::read_to_string(run_dir(&scratch).join("report.html")).unwrap();
+    let (_, words) = report.split_once("<h2>Wins and losses</h2>").unwrap();
+    assert!(words.contains("cairn: failed in "), "the report is silent");
+}
+
+/// Goal: the commands on runs take what this one leaves behind. Method: a run of one suite in the usual place, then every command with its directory, with the
+/// directory of all runs, and without a name.
+#[test]
+fn directories_are_taken() {
+    let scratch = Scratch::new();
+    let tiny = TINY.replace("--results runs", "");
+    run(&scratch, &format!("--suites pool {tiny}")).ended(0);
+    let results = std::fs::read_dir(scratch.path("benchmark-results")).unwrap();
+    let name = results.map(|entry| entry.unwrap().file_name().into_string().unwrap()).next().unwrap();
+    let dir = format!("benchmark-results/{name}");
+    let report = scratch.run("bench report").ended(0).text();
+    assert_eq!(report, format!("{dir}/report.html\n"));
+    for (place, told) in [(dir.as_str(), "1 run added, 0"), ("benchmark-results", "0 runs added, 1")] {
+        let text = scratch.run(&format!("bench record {place} --history h")).ended(0).text();
+        assert_eq!(text, format!("h: {told} already there\n"), "{place}");
+    }
+    let text = scratch.run(&format!("bench compare {dir} {dir} --fail --history h")).ended(0).text();
+    assert!(text.contains("pool of ") && text.contains("no regression"), "{text}");
+    let suite = format!("{dir}/suites/pool.json");
+    scratch.run(&format!("bench compare {suite} benchmark-results --fail --history h")).ended(0);
+    scratch.run(&format!("bench compare {dir} --fail --history h")).ended(0);
+    std::fs::create_dir(scratch.path("empty")).unwrap();
+    scratch.run("bench record empty --history h").failed(&["empty", "no stored run"]);
+    scratch.run(&format!("bench compare empty {dir}")).failed(&["empty", "no stored run"]);
+}
+
+/// Goal: a run that cannot begin leaves nothing behind. Method: a directory to measure in that cannot be made.
+#[test]
+fn runs_that_cannot_begin_leave_nothing() {
+    let scratch = Scratch::new();
+    for suite in ["all --suites pool", "kv --n 10 --modes seq --dbs cairn"] {
+        scratch.run(&format!("bench {suite} --work-dir /proc/foo")).failed(&["/proc/foo"]);
+        assert_eq!(scratch.names(), [""; 0], "{suite}");
+    }
 }

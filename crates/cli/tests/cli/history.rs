@@ -51,7 +51,7 @@ fn regressions_fail() {
 
     let slow = scratch.run("bench compare slow.json --fail --history h").ended(2).text();
     assert!(
-        slow.contains("regression: replay") && slow.contains("WORSE") && slow.contains("101.2 %"),
+        slow.contains("regression: replay") && slow.contains("WORSE") && slow.contains("50.3 %"),
         "{slow}"
     );
     scratch.run("bench compare slow.json --history h").ended(0);
@@ -250,4 +250,78 @@ fn counts_are_refused() {
     scratch
         .run("bench counts --n 1 --results . --work-dir .")
         .failed(&["'1' for '--n <COUNT>'", "from 1000"]);
+}
+
+/// Goal: nobody's own store becomes a history, and none passes for one. Method: a store with other keys, one without keys, one of a history that has no mark yet.
+#[test]
+fn other_stores_are_no_history() {
+    let scratch = Scratch::new();
+    write_run(&scratch, "1.json", "2026-01-01T00:00:00Z", 1000.0);
+    scratch.run("kv put users alice 1 --create").ended(0);
+    let before = scratch.run("kv scan users").ended(0).text();
+    for command in ["record 1.json", "history", "history --runs", "compare 1.json"] {
+        scratch.run(&format!("bench {command} --history users")).failed(&["users", "no history"]);
+    }
+    assert_eq!(scratch.run("kv scan users").ended(0).text(), before);
+    scratch.run("kv put empty a 1 --create").ended(0);
+    scratch.run("kv delete empty a").ended(0);
+    for place in ["empty", "new"] {
+        scratch.run(&format!("bench record 1.json --history {place}")).ended(0);
+        assert!(scratch.run(&format!("bench history --history {place}")).ended(0).text().contains("replay"));
+    }
+    // As histories were before they had a mark.
+    scratch.run("kv delete new history").ended(0);
+    scratch.run("bench history --history new").ended(0);
+    scratch.run("bench record 1.json --history new").ended(0);
+    assert!(scratch.run("kv get new history").ended(0).text().contains("cairn bench"));
+    scratch.run("kv delete new history").ended(0);
+    scratch.run("kv put new sorted/between 1").ended(0);
+    scratch.run("bench record 1.json --history new").failed(&["new", "no history"]);
+}
+
+/// Goal: a comparison looks the same whether it decides or not: what changed, everything with `--all`, the same columns and fields. Method: one figure that is halved
+/// beside one that is the same.
+#[test]
+fn comparisons_have_one_form() {
+    let scratch = Scratch::new();
+    write_run(&scratch, "1.json", "2026-01-01T00:00:00Z", 1000.0);
+    let mut run: Value = serde_json::from_slice(&scratch.read("1.json")).unwrap();
+    let mut second = run["measurements"][0].clone();
+    second["case"]["dataset"] = "second".into();
+    run["measurements"].as_array_mut().unwrap().push(second);
+    scratch.write("1.json", run.to_string());
+    for samples in run["measurements"][0]["samples"].as_array_mut().unwrap() {
+        *samples = (samples.as_f64().unwrap() / 2.0).into();
+    }
+    run["measurements"][0]["median"] = 500.0.into();
+    run["started"] = "2026-01-02T00:00:00Z".into();
+    scratch.write("2.json", run.to_string());
+    let text = |words: &str, code: i32| {
+        scratch.run(&format!("bench compare 1.json 2.json --history none {words}")).ended(code).text()
+    };
+    let told = text("", 0);
+    assert_eq!(told, text("--fail", 2));
+    assert_eq!(
+        (told.matches("second").count(), text("--all", 0).matches("second").count()),
+        (0, 1),
+        "{told}"
+    );
+    assert_eq!(text("--all", 0), text("--all --fail", 2));
+    assert_eq!(text("--json", 0), text("--json --fail", 2));
+    assert!(told.contains("worse by 50.0 %"), "{told}");
+    // Of a rate that is half of it nobody says that it is worse by more than all of it.
+    text("--fail --tolerance 60", 0);
+}
+
+/// Goal: nothing found is said in a sentence.
+#[test]
+fn nothing_found_is_a_sentence() {
+    let scratch = Scratch::new();
+    write_run(&scratch, "1.json", "2026-01-01T00:00:00Z", 1000.0);
+    scratch.run("bench record 1.json --history h").ended(0);
+    let text = scratch.run("bench history put nothing --history h").ended(2).text();
+    assert_eq!(text, "h: no series has \"put\" and \"nothing\" in its name\n");
+    let text = scratch.run("bench history --runs kv --history h").ended(2).text();
+    assert_eq!(text, "h: no run of the suite \"kv\"\n");
+    assert_eq!(scratch.run("bench history nothing --history h --json").ended(2).text(), "[]\n");
 }

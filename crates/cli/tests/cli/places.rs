@@ -9,8 +9,10 @@ enum Expects {
     File(&'static str),
     /// A directory; one that is something else is told in these words.
     Directory(&'static str),
+    /// Either; a directory with none in it, and a file of another kind.
+    Either(&'static str, &'static str),
 }
-use Expects::{Directory, File};
+use Expects::{Directory, Either, File};
 
 /// Commands that read `PLACE`, what they expect there, and of which hint a missing one is followed.
 #[rustfmt::skip]
@@ -54,8 +56,8 @@ const COMMANDS: &[(&str, Expects, &str)] = &[
     ("sim optimize PLACE --vary seed=1,2", File(": no text: expected UTF-8"), ""),
     ("advise PLACE", File(": no text: expected UTF-8"), ""),
     ("bench kv --ycsb-file PLACE", File(": no text: expected UTF-8"), ""),
-    ("bench compare PLACE", File("is no stored run: no text: expected UTF-8"), ""),
-    ("bench record PLACE", File("is no stored run: no text: expected UTF-8"), ""),
+    ("bench compare PLACE", Either("PLACE: there is no stored run in it", "is no stored run: no text: expected UTF-8"), ""),
+    ("bench record PLACE", Either("PLACE: there is no stored run in it", "is no stored run: no text: expected UTF-8"), ""),
     ("bench readme --run PLACE", File("is no stored run: no text: expected UTF-8"), ""),
     ("bench history --history PLACE", Directory("the history: there is no store in PLACE"), ": `cairn bench record` begins a history"),
     ("bench hash --data PLACE --key k", File(", line 1: no text: expected a header line in UTF-8 that names the columns"), ""),
@@ -99,9 +101,13 @@ fn what_is_read_is_told_in_the_same_words() {
             let expected = match (place, expects) {
                 ("nowhere", _) => format!("error: nowhere is not there{hint}\n"),
                 ("dir", File(_)) => "error: dir is a directory, expected a file\n".to_owned(),
-                ("dir", Directory(told)) => format!("error: {}\n", told.replace("PLACE", "dir")),
-                (_, File(told)) if told.starts_with([',', ':']) => format!("error: foreign{told}\n"),
-                (_, File(told)) => format!("error: foreign {told}\n"),
+                ("dir", Directory(told) | Either(told, _)) => {
+                    format!("error: {}\n", told.replace("PLACE", "dir"))
+                }
+                (_, File(told) | Either(_, told)) if told.starts_with([',', ':']) => {
+                    format!("error: foreign{told}\n")
+                }
+                (_, File(told) | Either(_, told)) => format!("error: foreign {told}\n"),
                 (_, Directory(_)) => "error: foreign is a file, expected a directory\n".to_owned(),
             };
             if ran.code != 1 || ran.err != expected || !ran.out.is_empty() {

@@ -328,3 +328,50 @@ fn no_benchmark_stays_behind() {
     assert!(took < Duration::from_secs(2), "{took:?}");
     assert!(process.ends(), "the benchmark goes on for {WAIT:?}");
 }
+
+/// Goal: runs in the directories of runs over all suites are listed, and have their reports. Method: a stored run in such a directory.
+#[test]
+fn runs_over_all_suites_are_listed() {
+    let scratch = Scratch::new();
+    std::fs::create_dir_all(scratch.path("runs/all-20260101T000000Z/suites")).unwrap();
+    let run = serde_json::json!({
+        "schema": 1, "suite": "kv", "started": "2026-01-01T00:00:00Z", "mode": "quick", "seed": 1, "machine": [], "probes": [],
+        "contenders": [], "data": "a test", "measurements": [], "stopped": false,
+    });
+    scratch.write("runs/all-20260101T000000Z/suites/kv.json", run.to_string());
+    let server = Server::start(&scratch, "--results runs");
+    let (_, listed) = server.get("/api/runs");
+    let name = "all-20260101T000000Z/suites/kv.json";
+    assert_eq!(listed["runs"][0]["run"], name, "{listed}");
+    assert_eq!(server.get(&format!("/report?run={}", name.replace('/', "%2F"))).0, 200);
+}
+
+/// Goal: a script can read every refusal. Method: queries that are none, pages and methods that are not there, requests without a token, without the header and by another name, and
+/// what a store of a kind has not.
+#[test]
+fn refusals_are_json() {
+    let scratch = stores();
+    let server = Server::start(&scratch, "places folder");
+    let bearer = format!("Bearer {}", server.token);
+    let known = [("Authorization", bearer.as_str())];
+    let elsewhere = [("Authorization", bearer.as_str()), ("Host", "evil.example")];
+    for (head, headers, status) in [
+        ("GET /api/inspect", &known[..], 400),
+        ("GET /api/inspect?place=-1", &known[..], 400),
+        ("GET /api/jobs/events?id=x", &known[..], 400),
+        ("GET /sim/api/stream", &known[..], 400),
+        ("GET /api/inspect?place=0", &[], 401),
+        ("GET /api/inspect?place=0", &elsewhere[..], 403),
+        ("POST /api/jobs", &known[..], 403),
+        ("PUT /api/runs", &[("x-cairn", "test"), known[0]], 405),
+        ("GET /no", &known[..], 404),
+    ] {
+        let (found, head_of, body) = server.send(head, headers, "");
+        assert_eq!(found, status, "{head}: {body}");
+        let said: Value = serde_json::from_str(&body).unwrap_or_else(|_| panic!("{head}: {body:?}"));
+        assert!(said["error"].as_str().is_some_and(|said| !said.ends_with('\n')), "{head}: {said}");
+        assert!(head_of.contains("application/json"), "{head}: {head_of}");
+    }
+    let (_, said) = server.get("/api/inspect/get?place=1&hex=61");
+    assert_eq!(said["error"], "a place of the kind \"folder\" has no lookups by key");
+}

@@ -86,8 +86,14 @@ fn notes(whole: &Whole) -> String {
         notes.push(format!("The run was <b>ended early</b>. Not measured to the end: {open}."));
     }
     if whole.head.sittings.len() > 1 {
+        let probed = whole.head.sittings.iter().filter(|sitting| !sitting.probes.is_empty()).count();
+        let probes = match probed {
+            0 => "without probes of memory and disk, so nobody knows whether the machine was the same each time".to_owned(),
+            1 => "the probes of one of them stand under <a href=\"#machine\">machine</a>".to_owned(),
+            count => format!("the probes of {count} of them stand side by side under <a href=\"#machine\">machine</a>"),
+        };
         notes.push(format!(
-            "It was interrupted and resumed: the probes of {} stand side by side under <a href=\"#machine\">machine</a>.",
+            "It was interrupted and resumed, in {}: {probes}.",
             plural(whole.head.sittings.len(), "sitting")
         ));
     }
