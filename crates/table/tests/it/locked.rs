@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use cairn_table::row::{Type, Value};
+use cairn_table::row::Value;
 use cairn_table::{Canceller, Durability, Isolation, RowBuf, Table, Transaction};
 
-use crate::{Fixture, all, def, get, index, key, set};
+use crate::{Fixture, all, get, key, set};
 
 /// Something that a transaction does between a lock of row 1 and its deletion, and what that gives.
 type Between = fn(&mut Transaction, &Arc<Table>);
@@ -42,20 +42,6 @@ fn lock(transaction: &mut Transaction, table: &Arc<Table>, id: i32) {
     assert!(transaction.lock(table, &key(table, id), &mut RowBuf::default()).unwrap());
 }
 
-fn filled() -> (Fixture, Arc<Table>) {
-    let fixture = Fixture::new();
-    let table = fixture.run(|transaction| {
-        let mut def = def("t", &[("id", Type::Int), ("v", Type::Int)], &[0]);
-        def.indexes = vec![index("t_v", &[1], false)];
-        let table = transaction.create_table(def).unwrap();
-        for id in 0..10 {
-            transaction.insert(&table, &[Value::Int(id), Value::Int(-id)]).unwrap();
-        }
-        table
-    });
-    (fixture, table)
-}
-
 /// Goal: a row that was locked and then changed or deleted has the right entries in indexes, is seen by others as before, and is what it was after a rollback. Method:
 /// each thing that can happen to the row in between, of the same transaction; then a deletion or a change; then a commit or a rollback, and opening it again.
 #[test]
@@ -63,7 +49,7 @@ fn whatever_happens_in_between() {
     for (name, between) in BETWEEN {
         for (deletes, ends) in [(true, "commit"), (true, "rollback"), (false, "commit"), (false, "rollback")]
         {
-            let (fixture, table) = filled();
+            let (fixture, table) = Fixture::indexed(10);
             let before = all(&fixture.begin(), &table, None);
             let mut transaction = fixture.begin();
             lock(&mut transaction, &table, 1);
@@ -96,7 +82,7 @@ fn whatever_happens_in_between() {
 /// Goal: what was seen at a lock is forgotten with the transaction: the next one, made of what that has left, sees what others have made of the row since.
 #[test]
 fn of_one_transaction_only() {
-    let (fixture, table) = filled();
+    let (fixture, table) = Fixture::indexed(10);
     let mut transaction = Box::new(fixture.begin());
     lock(&mut transaction, &table, 1);
     let spare = transaction.commit_sparing(Durability::Sync, || ()).unwrap();

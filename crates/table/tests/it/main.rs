@@ -100,6 +100,21 @@ impl Fixture {
         Arc::clone(self.begin().view().catalog().table("public", name).unwrap())
     }
 
+    /// With a table `t` of rows `(id, -id)`, whose `v` has an index.
+    pub fn indexed(rows: i32) -> (Self, Arc<Table>) {
+        let fixture = Fixture::new();
+        let table = fixture.run(|transaction| {
+            let mut def = def("t", &[("id", Type::Int), ("v", Type::Int)], &[0]);
+            def.indexes = vec![index("t_v", &[1], false)];
+            let table = transaction.create_table(def).unwrap();
+            for id in 0..rows {
+                transaction.insert(&table, &[Value::Int(id), Value::Int(-id)]).unwrap();
+            }
+            table
+        });
+        (fixture, table)
+    }
+
     /// A table of two columns, `id` and `v`, with rows.
     pub fn pairs(&self, rows: &[(i32, i32)]) -> Arc<Table> {
         self.run(|transaction| {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use cairn_table::row::{Type, Value};
 use cairn_table::{Error, Table, Transaction};
 
-use crate::{Fixture, all, def, get, index, key};
+use crate::{Fixture, all, get, index, key};
 
 type Change = fn(&mut Transaction, &Arc<Table>);
 
@@ -27,27 +27,13 @@ const CHANGES: [(&str, Change); 5] = [
     }),
 ];
 
-fn filled() -> (Fixture, Arc<Table>) {
-    let fixture = Fixture::new();
-    let table = fixture.run(|transaction| {
-        let mut def = def("t", &[("id", Type::Int), ("v", Type::Int)], &[0]);
-        def.indexes = vec![index("t_v", &[1], false)];
-        let table = transaction.create_table(def).unwrap();
-        for id in 0..2_000 {
-            transaction.insert(&table, &[Value::Int(id), Value::Int(-id)]).unwrap();
-        }
-        table
-    });
-    (fixture, table)
-}
-
 /// Goal: trees that a change of the schema would have given up are still there when that change was taken back and its transaction committed: now, and after opening
 /// again. Method: each such change, in one savepoint, in two, and taken back twice.
 #[test]
 fn a_schema_that_was_taken_back() {
     for (name, change) in CHANGES {
         for times in 1..=2 {
-            let (fixture, table) = filled();
+            let (fixture, table) = Fixture::indexed(2_000);
             fixture.run(|transaction| {
                 let savepoint = transaction.savepoint();
                 for _ in 0..times {
@@ -77,7 +63,7 @@ fn a_schema_that_was_taken_back() {
 #[test]
 fn trees_that_go() {
     for (name, change) in CHANGES {
-        let (fixture, table) = filled();
+        let (fixture, table) = Fixture::indexed(2_000);
         fixture.run(|transaction| {
             let savepoint = transaction.savepoint();
             change(transaction, &table);
@@ -114,7 +100,7 @@ fn tables_that_are_not_any_more() {
         is_stale(transaction.has_conflict(table, None, &row).map(|_| ()));
         is_stale(transaction.bulk_insert(table).and_then(|mut bulk| bulk.push(&row)));
     };
-    let (fixture, table) = filled();
+    let (fixture, table) = Fixture::indexed(2_000);
     let mut transaction = fixture.begin();
     let indexed = transaction.create_index(&table, index("t_more", &[1], false)).unwrap();
     // The table as it was before has no entries for the index.
