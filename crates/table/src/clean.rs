@@ -14,10 +14,10 @@ use cairn_vfs::ErrorKind;
 use cairn_vfs::sync::{Arc, Mutex, RwLock, RwLockWriteGuard, lock, write};
 
 use crate::Result;
-use crate::catalog::{Catalog, GHOST, ROOT};
+use crate::catalog::{Catalog, ROOT};
 use crate::database::Inner;
 use crate::mvcc::{ABORTED, Ended, State, Taken};
-use crate::storage::{Store, Tree, free_chain};
+use crate::storage::{Store, Tree, free_chain, is_ghost};
 
 /// So many ghosts are claimed together at most: who wants one of the keys waits until all are removed.
 const TOGETHER: usize = 64;
@@ -179,10 +179,6 @@ pub(crate) fn remove_left(store: &Store, catalog: &Catalog, mut ghosts: Vec<(u32
         remove_in_runs(&Tree::open(store.space(), *root), &keys).1?;
     }
     Ok(())
-}
-
-fn is_ghost(record: &[u8]) -> bool {
-    record.first().is_some_and(|flags| flags & GHOST != 0)
 }
 
 /// Does something with each of a list, and takes out those that it is done with. What is damaged is done with as well: it would be no better the next time.

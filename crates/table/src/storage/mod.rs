@@ -18,7 +18,7 @@ mod wal;
 
 pub(crate) use chain::{chain_pages, free_chain, read_chain, write_chain};
 pub use log::{Log, Unlogged};
-pub(crate) use node::{GHOST, Node};
+pub(crate) use node::{GHOST, Node, is_ghost};
 pub use packed::StreamForm;
 #[doc(hidden)]
 pub use packed::fuzz;
