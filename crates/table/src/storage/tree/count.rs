@@ -50,6 +50,13 @@ impl Cursor {
     }
 }
 
+/// Leaves of one parent, and their records.
+#[derive(Default)]
+struct Counted {
+    leaves: usize,
+    rows: u64,
+}
+
 /// Leaves that were counted together.
 struct Stride {
     rows: u64,
@@ -122,24 +129,19 @@ impl Tree {
         };
         let begins = if let Seek::Beyond(key) = from { has_lower && fence == *key } else { !has_lower };
         let count = self.sound(parent, node.count())?;
-        let (mut at, mut rows) = (first, 0);
-        while begins && at <= count && at - first < STRIDE {
-            if at + AHEAD <= count
-                && let Ok(ahead) = node.child(at + AHEAD)
-            {
-                self.space.file.hint(ahead, 0..1);
-            }
-            let child = self.sound(parent, node.child(at))?;
-            // Now it is a page of the tree's; that it still was when it was read says the look at the parent in the end.
-            parent.validate()?;
-            match self.count_leaf(&self.view(child)?, end, all_visible)? {
-                Leaf::Counted(records) => rows += records as u64,
-                Leaf::Other => break,
-            }
-            at += 1;
+        let mut pages = [0; STRIDE];
+        let len = if begins { (count + 1).saturating_sub(first).min(STRIDE) } else { 0 };
+        let pages = pages.get_mut(..len).unwrap_or_default();
+        for (at, page) in (first..).zip(pages.iter_mut()) {
+            *page = self.sound(parent, node.child(at))?;
         }
+        // They are children at one time: one look at the parent in the end is enough for all.
+        parent.validate()?;
+        let counted = self.count_pages(pages, end, all_visible);
+        parent.validate()?;
+        let counted = counted?;
+        let at = first + counted.leaves;
         if at == first {
-            parent.validate()?;
             return Ok(None);
         }
         let has_upper = match at <= count {
@@ -147,9 +149,28 @@ impl Tree {
             false => self.sound(parent, node.upper(&mut fence))?,
         };
         parent.validate()?;
-        Ok(Some(Stride { rows, upper: has_upper.then_some(fence) }))
+        Ok(Some(Stride { rows: counted.rows, upper: has_upper.then_some(fence) }))
     }
 
+    /// Counts leaves up to the first that is not to be counted. What it says, errors too, means something if their parent is what it was afterwards: until then they may
+    /// be anybody's pages.
+    #[inline]
+    fn count_pages(&self, pages: &[u32], end: &Bound<Vec<u8>>, all_visible: Lsn) -> Attempt<Counted> {
+        let mut counted = Counted::default();
+        for (at, &page) in pages.iter().enumerate() {
+            if let Some(&ahead) = pages.get(at + AHEAD) {
+                self.space.file.hint(ahead, 0..1);
+            }
+            match self.count_leaf(&self.view(page)?, end, all_visible)? {
+                Leaf::Counted(records) => counted.rows += records as u64,
+                Leaf::Other => break,
+            }
+            counted.leaves += 1;
+        }
+        Ok(counted)
+    }
+
+    #[inline]
     fn count_leaf(&self, view: &Optimistic<'_>, end: &Bound<Vec<u8>>, all_visible: Lsn) -> Attempt<Leaf> {
         let node = Node(view);
         let Some((count, ghosts)) = self.sound(view, node.leaf_records())? else { return Ok(Leaf::Other) };
