@@ -77,9 +77,13 @@ impl Table {
             "throughput",
             format!("{:.1} MB/s accepted, {:.0} MB behind", results.user_mb_per_sec, results.backlog_mb),
         );
-        let bound = if results.is_cpu_bound { "CPU-bound" } else { "I/O-bound" };
         let (cores, disk) = (results.counters.cpu_bound_jobs, results.counters.io_bound_jobs);
-        self.line("background work", format!("{bound}: {cores} jobs wait for cores, {disk} for the disk"));
+        let bound = match results.is_cpu_bound {
+            _ if cores + disk == 0 => "none has ended".to_owned(),
+            true => format!("CPU-bound: {cores} took longer for cores than for the disk, {disk} the other way round"),
+            false => format!("I/O-bound: {disk} took longer for the disk than for cores, {cores} the other way round"),
+        };
+        self.line("compactions", bound);
     }
 
     fn amplification(&mut self, results: &Results) {
@@ -109,7 +113,7 @@ impl Table {
     fn latencies(&mut self, results: &Results) {
         let us = |it: &Percentiles| {
             format!(
-                "p50 {:.1} µs, p99 {:.1} µs, p99.9 {:.1} µs, max {:.0} µs",
+                "p50 {:.1} µs, p99 {:.1} µs, p99.9 {:.1} µs, max {:.1} µs",
                 it.p50_us, it.p99_us, it.p999_us, it.max_us
             )
         };
