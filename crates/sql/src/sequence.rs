@@ -10,7 +10,8 @@ use std::collections::{HashMap, HashSet};
 use cairn_table::row::{Order, Type, Value};
 use cairn_table::schema::{ColumnDef, ColumnType, KeyColumn, TableDef};
 use cairn_table::{Catalog, Durability, Isolation, RowBuf, RowRef, Table, Transaction, View};
-use cairn_vfs::sync::{Arc, Mutex, lock};
+use cairn_vfs::sync::atomic::{AtomicBool, Ordering::*};
+use cairn_vfs::sync::{Arc, Mutex, MutexGuard, lock};
 
 use crate::database::Shared;
 use crate::error::{Error, Result};
@@ -147,6 +148,8 @@ pub(crate) type Counters = HashMap<Name, Counter>;
 #[derive(Debug, Default)]
 pub(crate) struct SessionSequences {
     inner: Mutex<Inner>,
+    /// Whether the transaction may have something to do with sequences. Most have nothing, and their ends need no lock.
+    is_used: AtomicBool,
 }
 
 #[derive(Debug, Default)]
@@ -225,6 +228,14 @@ pub(crate) fn identity_column<'c>(
 }
 
 impl SessionSequences {
+    /// What the session knows, for who is about to note something of the transaction.
+    fn used(&self) -> MutexGuard<'_, Inner> {
+        let inner = lock(&self.inner);
+        // ORDER: with the loads of the transaction's end, which comes after what its queries did on other threads.
+        self.is_used.store(true, Release);
+        inner
+    }
+
     /// `nextval`.
     ///
     /// Errors: 42P01, 2200H.
@@ -243,7 +254,7 @@ impl SessionSequences {
             return Err(Error::new(SEQUENCE_GENERATOR_LIMIT_EXCEEDED, what));
         };
         counter.sequence.next = counter.sequence.after(value);
-        let mut inner = lock(&self.inner);
+        let mut inner = self.used();
         match counter.left.checked_sub(1) {
             Some(left) => counter.left = left,
             None => _ = inner.behind.insert(name.clone()),
@@ -289,7 +300,7 @@ impl SessionSequences {
         }
         sequence.next = if is_called { sequence.after(value) } else { Some(value) };
         counter.fall_behind();
-        let mut inner = lock(&self.inner);
+        let mut inner = self.used();
         inner.behind.insert(name.clone());
         if is_called {
             inner.current.insert(name, value);
@@ -311,7 +322,7 @@ impl SessionSequences {
         insert(transaction, &table, name, &sequence)?;
         let mut counters = lock(&shared.sequences);
         let before = counters.insert(name.clone(), Counter::new(sequence));
-        lock(&self.inner).note(Change { name: name.clone(), before, has_moved: true });
+        self.used().note(Change { name: name.clone(), before, has_moved: true });
         Ok(())
     }
 
@@ -342,7 +353,7 @@ impl SessionSequences {
             counter.sequence = sequence.clone();
             // ORDER: before the row is written. Whoever takes a value from here on moves the row once this transaction has ended.
             counter.fall_behind();
-            lock(&self.inner).note(Change { name: name.clone(), before, has_moved });
+            self.used().note(Change { name: name.clone(), before, has_moved });
             sequence
         };
         transaction.update(&table, &key, &values(name, &sequence))?;
@@ -359,7 +370,7 @@ impl SessionSequences {
         let removed = transaction.delete(&table, &key_of(&table, name))?;
         let mut counters = lock(&shared.sequences);
         if let Some(before) = counters.remove(name) {
-            lock(&self.inner).note(Change { name: name.clone(), before: Some(before), has_moved: false });
+            self.used().note(Change { name: name.clone(), before: Some(before), has_moved: false });
         }
         Ok(removed)
     }
@@ -368,6 +379,9 @@ impl SessionSequences {
     ///
     /// Errors: those of the table.
     pub fn write_back(&self, shared: &Shared, transaction: &mut Transaction) -> Result<()> {
+        if !self.is_used.load(Acquire) {
+            return Ok(());
+        }
         let behind: Vec<(bool, Name)> = {
             let mut inner = lock(&self.inner);
             let behind = std::mem::take(&mut inner.behind);
@@ -411,10 +425,14 @@ impl SessionSequences {
 
     /// The transaction has ended, or is about to be taken back. Sequences are what they were before it, if it was not committed.
     pub fn end(&self, shared: &Shared, committed: bool) {
+        if !self.is_used.load(Acquire) {
+            return;
+        }
         if !committed {
             self.take_back(shared, 0);
         }
         let mut inner = lock(&self.inner);
+        self.is_used.store(false, Relaxed);
         inner.changes.clear();
         inner.behind.clear();
         inner.own.clear();

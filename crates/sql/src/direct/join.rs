@@ -278,48 +278,38 @@ fn condition_of(join: &JoinTree) -> Result<Option<&Expr>, Failure> {
 
 /// The rows of a join: at the row of the last table, with those of the others as parameters.
 #[derive(Debug)]
-pub(crate) struct JoinCursor<'a> {
-    levels: &'a [Level],
-    last: &'a Access,
-    view: &'a View,
-    context: &'a dyn Context,
+pub(crate) struct JoinCursor {
+    view: View,
     params: Vec<Datum>,
     /// One for each table that has begun.
     cursors: Vec<Cursor>,
     has_begun: bool,
 }
 
-impl<'a> JoinCursor<'a> {
+impl JoinCursor {
     /// Before the first row. `count`: parameters with those of the tables.
-    pub fn new(
-        levels: &'a [Level],
-        last: &'a Access,
-        view: &'a View,
-        context: &'a dyn Context,
-        params: &[Datum],
-        count: usize,
-    ) -> Self {
+    pub fn new(view: &View, params: &[Datum], count: usize) -> Self {
         let mut params = params.to_vec();
         params.resize(count, Datum::Null);
-        JoinCursor { levels, last, view, context, params, cursors: Vec::new(), has_begun: false }
+        JoinCursor { view: view.clone(), params, cursors: Vec::new(), has_begun: false }
     }
 
     /// Goes to the next row; false after the last one.
     ///
     /// Errors: of the tables, and of computing conditions.
-    pub fn advance(&mut self) -> Result<bool> {
+    pub fn advance(&mut self, levels: &[Level], last: &Access, context: &dyn Context) -> Result<bool> {
         if !self.has_begun {
             self.has_begun = true;
-            self.begin_next()?;
+            self.begin_next(levels, last, context)?;
         }
         while let Some(depth) = self.cursors.len().checked_sub(1) {
-            let access = self.levels.get(depth).map_or(self.last, |level| &level.access);
-            let env = Env::new(Cells::None, &self.params, self.context);
+            let access = levels.get(depth).map_or(last, |level| &level.access);
+            let env = Env::new(Cells::None, &self.params, context);
             let found = match self.cursors.last_mut() {
                 Some(cursor) => cursor.advance(access, &env)?,
                 None => false,
             };
-            match (found, self.levels.get(depth)) {
+            match (found, levels.get(depth)) {
                 (false, _) => _ = self.cursors.pop(),
                 (true, None) => return Ok(true),
                 (true, Some(level)) => {
@@ -331,28 +321,30 @@ impl<'a> JoinCursor<'a> {
                             }
                         }
                     }
-                    self.begin_next()?;
+                    self.begin_next(levels, last, context)?;
                 }
             }
         }
         Ok(false)
     }
 
-    fn begin_next(&mut self) -> Result<()> {
-        let access = self.levels.get(self.cursors.len()).map_or(self.last, |level| &level.access);
-        let env = Env::new(Cells::None, &self.params, self.context);
-        self.cursors.push(Cursor::new(access, self.view, &env, Vec::new(), Default::default())?);
+    fn begin_next(&mut self, levels: &[Level], last: &Access, context: &dyn Context) -> Result<()> {
+        let access = levels.get(self.cursors.len()).map_or(last, |level| &level.access);
+        let env = Env::new(Cells::None, &self.params, context);
+        let cursor = Cursor::new(access, &self.view, &env, Vec::new(), Default::default())?;
+        self.cursors.push(cursor);
         Ok(())
     }
 
     /// What expressions look at: the row that it is at.
     ///
     /// Errors: of the table.
-    pub fn env(&self) -> Result<Env<'_>> {
+    #[inline]
+    pub fn env<'a>(&'a self, last: &'a Access, context: &'a dyn Context) -> Result<Env<'a>> {
         let row = match self.cursors.last() {
-            Some(cursor) => Cells::Row(cursor.row(self.last)?),
+            Some(cursor) => Cells::Row(cursor.row(last)?),
             None => Cells::None,
         };
-        Ok(Env::new(row, &self.params, self.context))
+        Ok(Env::new(row, &self.params, context))
     }
 }

@@ -102,6 +102,11 @@ pub(crate) enum Operator {
 }
 
 impl Node {
+    /// Whether its value is there, in a row or beside it, and takes no computing.
+    pub fn is_plain(&self) -> bool {
+        matches!(self, Node::Const(_) | Node::Slot { .. } | Node::Param(_))
+    }
+
     /// Looks at it and everything within.
     pub fn walk(&self, each: &mut dyn FnMut(&Node)) {
         each(self);

@@ -8,9 +8,9 @@ use cairn_vfs::sync::Arc;
 use super::Column;
 use crate::batch::{BATCH_ROWS, BatchReader, Columns, schema_of};
 use crate::datum::{Datum, DatumRef, FromDatum, rescale};
-use crate::direct::{Cursor, LeafRows, Output, Select};
+use crate::direct::{Access, Cursor, JoinCursor, LeafRows, Level, Output, Select};
 use crate::error::{Error, Result};
-use crate::expr::{Cells, Env};
+use crate::expr::{Cells, Env, NoContext, Node, Val};
 use crate::query::{Batches, Shelf, arrow_error};
 use crate::session::{Plan, Planned, SessionContext, Walk};
 use crate::sqlstate::{INTERNAL_ERROR, NUMERIC_VALUE_OUT_OF_RANGE, UNDEFINED_COLUMN};
@@ -37,6 +37,15 @@ pub(crate) enum Source {
     },
     /// Columns of a table's rows, a leaf at a time.
     Leaves { planned: Arc<Planned>, rows: Box<LeafRows>, skip: u64, left: u64 },
+    /// Rows of a join, as they are asked for. `is_plain`: they are columns as they are, and looked at where they lie.
+    Join {
+        planned: Arc<Planned>,
+        cursor: Box<JoinCursor>,
+        skip: u64,
+        left: u64,
+        is_plain: bool,
+        current: Vec<Datum>,
+    },
     /// Of the general path.
     Batches { batches: Batches, reader: Option<BatchReader>, row: usize },
     /// Rows that were put aside.
@@ -48,6 +57,12 @@ pub(crate) enum Source {
 impl Source {
     pub fn datums(rows: Vec<Vec<Datum>>) -> Self {
         Source::Datums { rest: rows.into_iter(), current: Vec::new() }
+    }
+
+    /// Of a join that is about to begin, the rows of LIMIT behind those of OFFSET.
+    pub fn join(planned: Arc<Planned>, cursor: Box<JoinCursor>, (skip, left): (u64, u64)) -> Self {
+        let is_plain = joined(&planned).is_some_and(|join| join.nodes.iter().all(Node::is_plain));
+        Source::Join { planned, cursor, skip, left, is_plain, current: Vec::new() }
     }
 
     /// Goes to the next row; false after the last one.
@@ -108,6 +123,26 @@ impl Source {
                 }
                 *left -= 1;
             }
+            Source::Join { planned, cursor, skip, left, is_plain, current } => {
+                let Some(Join { levels, last, nodes }) = joined(planned) else { return Ok(false) };
+                loop {
+                    if *left == 0 || !cursor.advance(levels, last, context)? {
+                        return Ok(false);
+                    }
+                    if *skip == 0 {
+                        break;
+                    }
+                    *skip -= 1;
+                }
+                *left -= 1;
+                if !*is_plain {
+                    let env = cursor.env(last, context)?;
+                    current.clear();
+                    for node in nodes {
+                        current.push(node.eval(&env)?.into_datum());
+                    }
+                }
+            }
             // The row is that of the reader that comes next; past the last one, another batch is needed.
             Source::Batches { batches, reader, row } => loop {
                 if let Some(reader) = reader
@@ -135,32 +170,22 @@ impl Source {
     /// Errors: rows that are not what the catalog says.
     #[inline]
     pub fn view(&self) -> Result<RowView<'_>> {
-        let kind = match self {
-            Source::Datums { current, .. } => Kind::Datums(current),
-            Source::Point { planned, row, current, .. } => {
-                let select = select(planned)?;
-                match (&select.output, &select.access) {
-                    (Output::Columns(columns), Some(access)) => Kind::Row(row.row(&access.table), columns),
-                    _ => Kind::Datums(current),
+        match self {
+            Source::Scan { planned, cursor, .. } => {
+                if let Some((access, _)) = plain(planned) {
+                    // That it is a row is seen once; its values are read where they lie.
+                    cursor.row(access)?;
                 }
             }
-            Source::Scan { planned, cursor, current, .. } => {
-                let select = select(planned)?;
-                match (&select.output, &select.access) {
-                    (Output::Columns(columns), Some(access)) => Kind::Row(cursor.row(access)?, columns),
-                    _ => Kind::Datums(current),
+            Source::Join { planned, cursor, is_plain: true, .. } => {
+                if let Some(join) = joined(planned) {
+                    cursor.env(join.last, &NoContext)?;
                 }
             }
-            Source::Leaves { rows, .. } => Kind::Leaves(rows),
-            Source::Batches { reader: Some(reader), row, .. } => Kind::Batch(reader, *row),
-            Source::Batches { .. } => Kind::Datums(&[]),
-            Source::Shelf(shelf) => match shelf.at() {
-                Some((reader, row)) => Kind::Batch(reader, row),
-                None => Kind::Datums(&[]),
-            },
             Source::Cursor(walk) => return walk.view(),
-        };
-        Ok(RowView { kind })
+            _ => {}
+        }
+        Ok(RowView { source: self })
     }
 
     /// Up to 8192 rows at once, by column; `None` after the last one.
@@ -210,32 +235,85 @@ fn select(planned: &Planned) -> Result<&Select> {
     }
 }
 
-/// A row.
-#[derive(Debug, Clone, Copy)]
-pub struct RowView<'r> {
-    kind: Kind<'r>,
+/// The columns of a plan that gives them as they are, and what reads the table; `None` where the row is computed.
+#[inline]
+fn plain(planned: &Planned) -> Option<(&Access, &[(usize, u8)])> {
+    match &planned.plan {
+        Plan::Select(Select { access: Some(access), output: Output::Columns(columns), .. }) => {
+            Some((access, columns))
+        }
+        _ => None,
+    }
 }
 
+/// A join that gives rows as they come.
+struct Join<'p> {
+    levels: &'p [Level],
+    last: &'p Access,
+    nodes: &'p [Node],
+}
+
+impl<'p> Join<'p> {
+    /// A column of the row that a cursor is at, of a join whose columns are all plain ones.
+    #[inline]
+    fn value(&self, cursor: &'p JoinCursor, column: usize) -> DatumRef<'p> {
+        let (Some(node), Ok(env)) = (self.nodes.get(column), cursor.env(self.last, &NoContext)) else {
+            return DatumRef::Null;
+        };
+        match node.eval(&env) {
+            Ok(Val::Ref(value)) => value,
+            // What is plain is there, and takes no computing.
+            _ => DatumRef::Null,
+        }
+    }
+}
+
+#[inline]
+fn joined(planned: &Planned) -> Option<Join<'_>> {
+    match &planned.plan {
+        Plan::Select(Select {
+            joined: Some((levels, _)),
+            access: Some(last),
+            output: Output::Nodes(nodes),
+            ..
+        }) => Some(Join { levels, last, nodes }),
+        _ => None,
+    }
+}
+
+/// A row. One word: a view that has the parts of its row is copied several times for each row, which costs more than finding them again for each value.
 #[derive(Debug, Clone, Copy)]
-enum Kind<'r> {
-    Datums(&'r [Datum]),
-    Row(RowRef<'r>, &'r [(usize, u8)]),
-    Leaves(&'r LeafRows),
-    Batch(&'r BatchReader, usize),
+pub struct RowView<'r> {
+    source: &'r Source,
 }
 
 impl<'r> RowView<'r> {
     /// The value of a column; NULL where there is no such column.
     #[inline]
     pub fn get(&self, column: usize) -> DatumRef<'r> {
-        match self.kind {
-            Kind::Datums(datums) => datums.get(column).map_or(DatumRef::Null, Datum::borrow),
-            Kind::Row(row, columns) => match columns.get(column) {
-                Some(&(column, scale)) => DatumRef::from_value(row.get(column), scale),
-                None => DatumRef::Null,
+        match self.source {
+            Source::Leaves { rows, .. } => rows.get(column),
+            Source::Point { planned, row, current, .. } => match plain(planned) {
+                Some((access, columns)) => value_of(row.row(&access.table), columns, column),
+                None => value_in(current, column),
             },
-            Kind::Leaves(rows) => rows.get(column),
-            Kind::Batch(batch, row) => batch.get(row, column),
+            Source::Scan { planned, cursor, current, .. } => match plain(planned) {
+                // `view` has seen that there is one.
+                Some((access, columns)) => {
+                    cursor.row(access).map_or(DatumRef::Null, |row| value_of(row, columns, column))
+                }
+                None => value_in(current, column),
+            },
+            Source::Join { planned, cursor, is_plain: true, .. } => {
+                joined(planned).map_or(DatumRef::Null, |join| join.value(cursor, column))
+            }
+            Source::Datums { current, .. } | Source::Join { current, .. } => value_in(current, column),
+            Source::Batches { reader: Some(reader), row, .. } => reader.get(*row, column),
+            Source::Shelf(shelf) => {
+                shelf.at().map_or(DatumRef::Null, |(reader, row)| reader.get(row, column))
+            }
+            // Views of a cursor's row are those of what it reads.
+            Source::Batches { reader: None, .. } | Source::Cursor(_) => DatumRef::Null,
         }
     }
 
@@ -250,17 +328,37 @@ impl<'r> RowView<'r> {
     }
 
     /// How many columns it has.
+    #[inline]
     pub fn len(&self) -> usize {
-        match self.kind {
-            Kind::Datums(datums) => datums.len(),
-            Kind::Row(_, columns) => columns.len(),
-            Kind::Leaves(rows) => rows.columns(),
-            Kind::Batch(batch, _) => batch.columns(),
+        match self.source {
+            Source::Leaves { rows, .. } => rows.columns(),
+            Source::Point { planned, current, .. } | Source::Scan { planned, current, .. } => {
+                plain(planned).map_or(current.len(), |(_, columns)| columns.len())
+            }
+            Source::Join { planned, .. } => joined(planned).map_or(0, |join| join.nodes.len()),
+            Source::Datums { current, .. } => current.len(),
+            Source::Batches { reader: Some(reader), .. } => reader.columns(),
+            Source::Shelf(shelf) => shelf.at().map_or(0, |(reader, _)| reader.columns()),
+            Source::Batches { reader: None, .. } | Source::Cursor(_) => 0,
         }
     }
 
     /// True where it has no columns.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+}
+
+#[inline]
+fn value_in(datums: &[Datum], column: usize) -> DatumRef<'_> {
+    datums.get(column).map_or(DatumRef::Null, Datum::borrow)
+}
+
+/// Of a row of a table, a column of the result.
+#[inline]
+fn value_of<'r>(row: RowRef<'r>, columns: &[(usize, u8)], column: usize) -> DatumRef<'r> {
+    match columns.get(column) {
+        Some(&(column, scale)) => DatumRef::from_value(row.get(column), scale),
+        None => DatumRef::Null,
     }
 }

@@ -36,11 +36,6 @@ impl<'s, T> FirstRows<'s, T> {
         self.skip.saturating_add(self.left)
     }
 
-    /// Whether no further row can be among them.
-    pub fn has_enough(&self) -> bool {
-        self.sort.is_none() && self.rows.len() >= self.wanted()
-    }
-
     /// Takes a row. `env` is what the expressions of the order look at.
     ///
     /// Errors: theirs.

@@ -100,15 +100,13 @@ impl Session {
         planned: &mut StdArc<Planned>,
         given: &[Datum],
     ) -> Result<Started> {
-        let bound = StdArc::clone(planned);
-        let params = &*bind(given, &bound.parameters)?;
-        match &bound.plan {
+        let params = &*bind(given, &planned.parameters)?;
+        match &planned.plan {
             Plan::Select(select) => match self.select(select, planned, params)? {
                 Some(started) => Ok(started),
                 None => {
                     // More than the direct path does in memory; it is not tried again.
-                    let general = self.replan_general(statement)?;
-                    *planned = general;
+                    *planned = self.replan_general(statement)?;
                     self.start_planned(statement, planned, given)
                 }
             },
@@ -145,12 +143,12 @@ impl Session {
                 let ((plan, kinds, _), params) = staged.start(self, params)?;
                 let parameters = kinds.into_iter().map(|kind| kind.unwrap_or_else(|| Type::Text.into()));
                 let filled = Planned {
-                    catalog: bound.catalog,
-                    settings: bound.settings,
+                    catalog: planned.catalog,
+                    settings: planned.settings,
                     plan,
                     parameters: parameters.collect(),
-                    columns: StdArc::clone(&bound.columns),
-                    kind: bound.kind,
+                    columns: StdArc::clone(&planned.columns),
+                    kind: planned.kind,
                 };
                 *planned = StdArc::new(filled);
                 self.start_planned(statement, planned, &params)
@@ -214,7 +212,7 @@ impl Session {
             return Ok(Started::Rows(Source::datums(self.lock_rows(select, params)?), "SELECT", false));
         }
         if let Some((levels, count)) = &select.joined {
-            return self.joined(select, (levels, access, *count), params);
+            return self.joined(select, (levels, access, *count), planned, params);
         }
         if let Output::Aggregates(aggregates) = &select.output {
             return self.aggregates(select, access, aggregates, params);
@@ -433,31 +431,38 @@ impl Session {
         &mut self,
         select: &Select,
         (levels, last, count): (&[Level], &Access, usize),
+        planned: &StdArc<Planned>,
         params: &[Datum],
     ) -> Result<Started> {
         let (skip, left) = self.limits(select, params)?;
         let (transaction, context) = self.parts()?;
-        let mut cursor = JoinCursor::new(levels, last, transaction.view(), context, params, count);
+        let mut cursor = JoinCursor::new(transaction.view(), params, count);
         let rows = match &select.output {
             Output::Aggregates(aggregates) => {
                 let mut totals: Vec<_> = aggregates.iter().map(Aggregate::begin).collect();
-                while cursor.advance()? {
-                    let env = cursor.env()?;
+                while cursor.advance(levels, last, context)? {
+                    let env = cursor.env(last, context)?;
                     for (aggregate, total) in aggregates.iter().zip(&mut totals) {
                         aggregate.add(total, &env)?;
                     }
                 }
                 vec![Aggregate::end_all(aggregates, totals)?]
             }
-            Output::Nodes(nodes) => {
-                let mut rows = FirstRows::new(select.sort.as_ref(), skip, left);
-                while !rows.has_enough() && cursor.advance()? {
-                    let env = cursor.env()?;
-                    let values = nodes.iter().map(|node| Ok(node.eval(&env)?.into_datum()));
-                    rows.push(&env, values.collect::<Result<_>>()?)?;
+            Output::Nodes(nodes) => match &select.sort {
+                Some(sort) => {
+                    let mut rows = FirstRows::new(Some(sort), skip, left);
+                    while cursor.advance(levels, last, context)? {
+                        let env = cursor.env(last, context)?;
+                        let values = nodes.iter().map(|node| Ok(node.eval(&env)?.into_datum()));
+                        rows.push(&env, values.collect::<Result<_>>()?)?;
+                    }
+                    rows.finish()
                 }
-                rows.finish()
-            }
+                None => {
+                    let (planned, cursor) = (StdArc::clone(planned), Box::new(cursor));
+                    return Ok(Started::Rows(Source::join(planned, cursor, (skip, left)), "SELECT", true));
+                }
+            },
             Output::Columns(_) | Output::Groups(_) => Vec::new(),
         };
         Ok(Started::Rows(Source::datums(rows), "SELECT", false))

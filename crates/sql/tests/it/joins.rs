@@ -223,3 +223,56 @@ fn joins_that_run_again() {
         assert_eq!(rows(&mut c, sql, &[Datum::Int(w as i32)]).unwrap(), [expected]);
     }
 }
+
+/// Goal: a join that follows keys gives its rows as they are asked for: columns as they lie and what is computed, cut off by LIMIT and OFFSET, an error behind the rows before it; and a cursor goes on with what it
+/// saw first. Method: orders and their items, in the order of their indexes.
+#[test]
+fn joins_that_follow_keys_come_row_by_row() {
+    let db = database();
+    let mut c = db.connect();
+    run(&mut c, "create table orders (id int primary key, customer int, note text)");
+    run(&mut c, "create index on orders (customer)");
+    run(&mut c, "create table items (id int primary key, order_id int, price numeric(8, 2), name text)");
+    run(&mut c, "create index on items (order_id)");
+    run(&mut c, "insert into orders values (1, 7, 'first'), (2, 7, null), (3, 8, 'third')");
+    run(
+        &mut c,
+        "insert into items values (10, 1, 1.5, 'pen'), (11, 1, 0, 'ink'), (12, 2, 20, null), (13, 3, 4.25, 'pad')",
+    );
+    let from = "from orders as o join items as i on i.order_id = o.id where o.customer = $1";
+    for (columns, limit, expected) in [
+        (
+            "o.note, i.id, i.price, i.name, $1",
+            "",
+            &["first|10|1.50|pen|7", "first|11|0.00|ink|7", "NULL|12|20.00|NULL|7"][..],
+        ),
+        ("i.name || '!', o.id + 1, 5", "limit 2", &["pen!|2|5", "ink!|2|5"]),
+        ("i.name, o.id", "limit 1 offset 1", &["ink|1"]),
+        ("i.price * 2", "offset 2", &["40.00"]),
+        ("i.id", "offset 3", &[]),
+        ("i.id", "limit 0", &[]),
+        ("o.note, i.name", "order by i.id desc limit 2", &["NULL|NULL", "first|ink"]),
+    ] {
+        let query = format!("select {columns} {from} {limit}");
+        assert_eq!(rows(&mut c, &query, &[Datum::Int(7)]).unwrap(), expected, "{query}");
+        assert_eq!(rows(&mut c, &query, &[Datum::Int(9)]).unwrap(), [""; 0], "{query}");
+    }
+
+    let query = format!("select i.id, 3 / i.price {from}");
+    let mut few = c.query(&query, &[Datum::Int(7)]).unwrap();
+    assert_eq!(few.next().unwrap().unwrap().get(0).to_string(), "10");
+    assert_eq!(few.next().unwrap_err().sqlstate(), "22012");
+    assert!(few.next().unwrap().is_none());
+    drop(few);
+
+    run(&mut c, "begin");
+    run(
+        &mut c,
+        "declare some cursor for select o.note, i.name from orders as o join items as i on i.order_id = o.id where o.customer = 7",
+    );
+    assert_eq!(ask(&mut c, "fetch some"), ["first|pen"]);
+    run(&mut c, "update items set name = 'new'");
+    run(&mut c, "delete from orders where id = 2");
+    assert_eq!(ask(&mut c, "fetch all from some"), ["first|ink", "NULL|NULL"]);
+    run(&mut c, "rollback");
+}
