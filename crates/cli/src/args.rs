@@ -374,8 +374,8 @@ pub struct BenchKvArgs {
 /// `cairn bench readme`.
 #[derive(Debug, Args)]
 pub struct ReadmeArgs {
-    /// Stored run [default: the newest in benchmark-results/stored]
-    #[arg(long, value_name = "FILE")]
+    /// Stored run, or directory of runs [default: the newest in benchmark-results/stored]
+    #[arg(long, value_name = "PATH")]
     pub run: Option<PathBuf>,
     /// Page to change
     #[arg(long, value_name = "FILE", default_value = "README.md")]

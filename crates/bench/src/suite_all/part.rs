@@ -72,7 +72,7 @@ pub enum Content {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PartState {
-    /// All of it was measured.
+    /// It went to its end. Tried again when the run is resumed if something failed of a contender.
     Done,
     /// Its time was up; what it has counts.
     Cut,
@@ -98,8 +98,9 @@ pub struct PartResult {
 }
 
 impl PartResult {
-    /// True when a resumed run leaves it as it is.
+    /// True when a resumed run leaves it as it is: it has ended, and everybody who was asked has figures. What failed of one contender may have been a full disk.
     pub fn is_final(&self) -> bool {
-        matches!(self.state, PartState::Done | PartState::Cut)
+        let has_failed = matches!(&self.content, Some(Content::Run(run)) if !run.failures().is_empty());
+        matches!(self.state, PartState::Done | PartState::Cut) && !has_failed
     }
 }

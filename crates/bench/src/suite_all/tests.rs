@@ -10,7 +10,7 @@ use cairn_vfs::{Fs, MemFs, OpenOptions};
 use super::*;
 use crate::error::{Error, Result};
 use crate::process::Stop;
-use crate::results::Run;
+use crate::results::{Contender, Run};
 use crate::suite_hash::Progress;
 use crate::testing::sample_run;
 
@@ -174,6 +174,37 @@ fn failures_stay_with_their_part() {
     let ending = measure(&plans(false), &mut journal, &Heard::default(), &Stop::default()).unwrap();
     assert_eq!((ending.over, ran.get()), ((2, 2), 1));
     assert_eq!(Whole::of(&plans(false), &journal).suites[0].standing(), "done");
+}
+
+/// Goal: a part in which one contender failed, of a full disk say, is measured again when the run is resumed; one who is not there is nobody to wait for.
+/// Method: a failure of one the first time, and an absent one all the time.
+#[test]
+fn a_contender_that_failed_is_asked_again() {
+    let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
+    let ran = Rc::new(Cell::new(0));
+    let plans = |fails: bool| {
+        let ran = Rc::clone(&ran);
+        let full = part("full", move |_: &Stop| {
+            ran.set(ran.get() + 1);
+            let mut run = sample_run();
+            run.contenders.push(Contender::left_out("lmdb", "lmdb", &"is not installed"));
+            if fails {
+                let first = run.contenders.first_mut().unwrap();
+                Contender::set_failures(&mut first.settings, ["seq: no space left".to_owned()]);
+            }
+            Ok(Content::Run(run))
+        });
+        vec![suite(SuiteName::Kv, vec![full])]
+    };
+    let mut journal = begun(&fs, &options());
+    let dir = journal.dir().to_owned();
+    measure(&plans(true), &mut journal, &Heard::default(), &Stop::default()).unwrap();
+    for (fails, runs) in [(true, 2), (false, 3), (false, 3)] {
+        drop(journal);
+        journal = resumed(&fs, &dir);
+        let ending = measure(&plans(fails), &mut journal, &Heard::default(), &Stop::default()).unwrap();
+        assert_eq!((ending.over, ran.get()), ((1, 1), runs));
+    }
 }
 
 /// Goal: a part that is slower than its share is cut, says so, keeps what it has, and is final: the others have their time all the same. Method: a

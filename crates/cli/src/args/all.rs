@@ -37,7 +37,8 @@ What a suite or a peer needs and is not here is told in a line, and left out.
 
 Each run has a directory of its own below --results: report.html, a stored run of each suite for
 compare, record and report, and what each part of it measured. Ctrl-C ends it with what it has; a
-second one ends it at once. --resume goes on with the parts that are not over.
+second one ends it at once. --resume goes on with the parts that are not over, and measures those
+anew in which something failed.
 
 Exit codes: 0 measured, 1 error, or a part or a contender failed (the report has the others), 130
 ended by Ctrl-C.")]

@@ -164,7 +164,7 @@ fn pairs(fs: &Arc<dyn Fs>, args: &CompareArgs, known: Option<&History>) -> Resul
 }
 
 /// The last run of each suite, by suite.
-fn last_of_each(runs: Vec<Run>) -> Vec<Run> {
+pub fn last_of_each(runs: Vec<Run>) -> Vec<Run> {
     let mut last: BTreeMap<String, Run> = BTreeMap::new();
     for run in runs {
         if last.get(&run.suite).is_none_or(|known| known.started <= run.started) {

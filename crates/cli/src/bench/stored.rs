@@ -7,6 +7,7 @@ use cairn_bench::report::render_html;
 use cairn_bench::{store, suite_hash, suite_index, suite_kv, suite_pool, suite_sql, table};
 use cairn_vfs::Fs;
 
+use super::history::last_of_each;
 use super::write_file;
 use crate::args::{ReadmeArgs, ReportArgs};
 use crate::error::{Error, Result};
@@ -15,23 +16,37 @@ use crate::output::{Outcome, Output, is_stdout};
 /// Runs that were kept for good, below the directory of all runs.
 pub const STORED: &str = "stored";
 
-/// Puts the table of a run between the markers of a page.
+/// Puts the tables of runs between the markers of a page: of the run in a file, or of the last one of each suite in a directory that the page has markers for.
 pub fn readme(fs: &Arc<dyn Fs>, args: &ReadmeArgs) -> Result<Outcome> {
     let dir = Path::new(store::RESULTS_DIR).join(STORED);
     let newest = newest(fs, &dir, &[suite_hash::NAME, suite_kv::NAME, suite_sql::NAME])?;
     let path = named_or(args.run.as_deref(), newest, &dir)?;
-    let run = store::load(&**fs, &path)?;
+    let mut runs = last_of_each(store::load_all(&**fs, &path)?);
     let refuse = |what: String| Error::Input { input: args.readme.display().to_string(), place: None, what };
     let page = super::read_text(fs, &args.readme)?;
-    let filled = table::replace_between_markers(&page, &run.suite, &table::to_markdown(&run))
-        .map_err(|error| refuse(error.to_string()))?;
+    if fs.metadata(&path)?.is_dir {
+        let suites: Vec<String> = runs.iter().map(|run| run.suite.clone()).collect();
+        runs.retain(|run| table::markers(&run.suite).iter().any(|marker| page.contains(marker)));
+        if runs.is_empty() {
+            let (dir, suites) = (path.display(), suites.join(", "));
+            return Err(refuse(format!("it has no markers for the suites in {dir}, which are {suites}")));
+        }
+    }
+    let mut filled = page.clone();
+    for run in &runs {
+        filled = table::replace_between_markers(&filled, &run.suite, &table::to_markdown(run))
+            .map_err(|error| refuse(error.to_string()))?;
+    }
     if filled != page {
         write_file(fs, &args.readme, filled.as_bytes())?;
     }
     let mut out = Output::new();
-    out.line(format!("{}: the table of {}", args.readme.display(), path.display()))?;
-    if run.stopped {
-        out.line("that run was ended early: its table has gaps, and says so")?;
+    for run in &runs {
+        let (readme, suite, path) = (args.readme.display(), &run.suite, path.display());
+        out.line(format!("{readme}: the table of suite {suite} of {path}"))?;
+        if run.stopped {
+            out.line("that run was ended early: its table has gaps, and says so")?;
+        }
     }
     out.finish()?;
     Ok(Outcome::Done)

@@ -45,7 +45,14 @@ fn a_run_goes_all_the_way() {
     let page = String::from_utf8(scratch.read("README.md")).unwrap();
     assert!(page.starts_with("# A\n") && page.ends_with("end\n") && page.contains("| cairn"), "{page}");
     assert!(!page.contains("stale words"));
+    scratch.write("README.md", page.replace("| cairn", "| stale"));
+    let told = scratch.run("bench readme --run runs").ended(0).text();
+    assert_eq!(told, "README.md: the table of suite hash of runs\n");
+    assert_eq!(scratch.read("README.md"), page.as_bytes(), "the run of a directory that the page has a place for");
     scratch.write("bare.md", "# no markers\n");
+    scratch
+        .run("bench readme --run runs --readme bare.md")
+        .failed(&["bare.md", "no markers for the suites in runs, which are hash"]);
     scratch
         .run(&format!("bench readme --run {run} --readme bare.md"))
         .failed(&["bare.md", "results:hash:begin"]);

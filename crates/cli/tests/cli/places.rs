@@ -58,7 +58,7 @@ const COMMANDS: &[(&str, Expects, &str)] = &[
     ("bench kv --ycsb-file PLACE", File(": no text: expected UTF-8"), ""),
     ("bench compare PLACE", Either("PLACE: there is no stored run in it", "is no stored run: no text: expected UTF-8"), ""),
     ("bench record PLACE", Either("PLACE: there is no stored run in it", "is no stored run: no text: expected UTF-8"), ""),
-    ("bench readme --run PLACE", File("is no stored run: no text: expected UTF-8"), ""),
+    ("bench readme --run PLACE", Either("PLACE: there is no stored run in it", "is no stored run: no text: expected UTF-8"), ""),
     ("bench history --history PLACE", Directory("the history: there is no store in PLACE"), ": `cairn bench record` begins a history"),
     ("bench hash --data PLACE --key k", File(", line 1: no text: expected a header line in UTF-8 that names the columns"), ""),
 ];
