@@ -80,8 +80,12 @@ impl Table {
         let (cores, disk) = (results.counters.cpu_bound_jobs, results.counters.io_bound_jobs);
         let bound = match results.is_cpu_bound {
             _ if cores + disk == 0 => "none has ended".to_owned(),
-            true => format!("CPU-bound: {cores} took longer for cores than for the disk, {disk} the other way round"),
-            false => format!("I/O-bound: {disk} took longer for the disk than for cores, {cores} the other way round"),
+            true => format!(
+                "CPU-bound: {cores} took longer for cores than for the disk, {disk} the other way round"
+            ),
+            false => format!(
+                "I/O-bound: {disk} took longer for the disk than for cores, {cores} the other way round"
+            ),
         };
         self.line("compactions", bound);
     }

@@ -48,7 +48,11 @@ fn a_run_goes_all_the_way() {
     scratch.write("README.md", page.replace("| cairn", "| stale"));
     let told = scratch.run("bench readme --run runs").ended(0).text();
     assert_eq!(told, "README.md: the table of suite hash of runs\n");
-    assert_eq!(scratch.read("README.md"), page.as_bytes(), "the run of a directory that the page has a place for");
+    assert_eq!(
+        scratch.read("README.md"),
+        page.as_bytes(),
+        "the run of a directory that the page has a place for"
+    );
     scratch.write("bare.md", "# no markers\n");
     scratch
         .run("bench readme --run runs --readme bare.md")

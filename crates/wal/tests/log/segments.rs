@@ -86,8 +86,11 @@ fn recycling() {
 fn segments_grow() {
     for background in [false, true] {
         let fs = memory();
-        let options =
-            small().segment_bytes(16 * SMALL).first_segment_bytes(SMALL).recycled_max(2).background(background);
+        let options = small()
+            .segment_bytes(16 * SMALL)
+            .first_segment_bytes(SMALL)
+            .recycled_max(2)
+            .background(background);
         let (log, mut appender, _) = open(&fs, &options, 1).unwrap();
         let sizes = |ended: &str| -> Vec<usize> {
             let named = |(path, _): &(PathBuf, Vec<u8>)| path.extension().is_some_and(|end| end == ended);
