@@ -52,7 +52,7 @@ pub struct Options {
     /// With `Buffered` writes: syncs the log this often in the background, which bounds what a power loss takes.
     /// Default: `None`, never.
     pub sync_interval: Option<Duration>,
-    /// Length of a log segment; the first two after the store is opened are shorter, of 1 and 4 MiB at most, so that who writes little has little allocated. Default: 16 MiB.
+    /// Length of a log segment. Default: 16 MiB.
     pub wal_segment_bytes: u64,
     /// When the log has grown beyond this, the keyspaces that hold it are flushed. Default: 1 GiB.
     pub wal_bytes_max: u64,

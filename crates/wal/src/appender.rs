@@ -44,7 +44,7 @@ pub struct Reservation {
 impl Appender {
     /// Begins the first segment of this process.
     pub(crate) fn begin(shared: Arc<Shared>, previous: Option<Previous>) -> Result<Appender> {
-        let prepared = shared.take_prepared(0)?;
+        let prepared = shared.take_prepared(u64::from(shared.options.segment_bytes))?;
         // What was taken over.
         let oldest = lock(&shared.sealed).front().map(|oldest| oldest.number);
         let (map, segment) = activate(&shared, prepared, previous, oldest)?;
@@ -104,11 +104,6 @@ impl Appender {
         }
         let mark = self.reserve_kind(0)?.commit_as(Kind::Close)?;
         self.shared.sync_to(mark)
-    }
-
-    /// Whether the segment is as long as they get.
-    pub(crate) fn is_in_whole_segment(&self) -> bool {
-        self.segment.bytes >= self.shared.options.segment_bytes
     }
 
     /// Ends appending: the segment that was written last, and where its last record ends.
@@ -180,10 +175,6 @@ impl Appender {
         let position = self.map.position();
         self.wake_at = position + window / 2;
         self.shared.want_window(self.segment.progress.clone(), position + 2 * window);
-        // The one after a short one is not asked for before it is likely to be needed.
-        if position >= self.map.end() / 2 {
-            self.shared.want_segment();
-        }
     }
 
     /// Seals the segment and begins one with room for a record of `bytes`.
@@ -209,7 +200,7 @@ impl Appender {
         (self.map, self.seed, self.number, self.before) = (map, segment.seed, segment.number, end_here);
         self.segment = segment;
         self.wake_at = 0;
-        if self.shared.options.background && self.is_in_whole_segment() {
+        if self.shared.options.background {
             self.shared.want_segment();
         }
         Ok(())

@@ -100,10 +100,7 @@ impl Log {
             let thread = thread
                 .map_err(|source| cairn_vfs::Error::new(cairn_vfs::Operation::Open, &tail.dir, source))?;
             *lock(&log.helper) = Some(thread);
-            // As later: the one after a whole segment at once, that after a shorter one when that is half full.
-            if appender.is_in_whole_segment() {
-                log.shared.want_segment();
-            }
+            log.shared.want_segment();
         }
         Ok((log, appender))
     }

@@ -7,7 +7,6 @@ use crate::{Error, Result};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
     pub(crate) segment_bytes: u32,
-    pub(crate) first_segment_bytes: u32,
     pub(crate) window_bytes: u32,
     pub(crate) recycled_max: usize,
     pub(crate) background: bool,
@@ -15,13 +14,7 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Options {
-            segment_bytes: 16 << 20,
-            first_segment_bytes: 1 << 20,
-            window_bytes: 256 << 10,
-            recycled_max: 4,
-            background: true,
-        }
+        Options { segment_bytes: 16 << 20, window_bytes: 256 << 10, recycled_max: 4, background: true }
     }
 }
 
@@ -32,21 +25,6 @@ impl Options {
     pub fn segment_bytes(mut self, bytes: u32) -> Self {
         self.segment_bytes = bytes;
         self
-    }
-
-    /// Size of the first segment that an opened log begins, in multiples of 4 KiB from 8 KiB on; each that follows is four times as long, up to [`Options::segment_bytes`]. Default 1 MiB:
-    /// who writes little has little allocated, and who writes much soon has long ones. Files of released segments that are there are used before.
-    #[must_use]
-    pub fn first_segment_bytes(mut self, bytes: u32) -> Self {
-        self.first_segment_bytes = bytes;
-        self
-    }
-
-    /// Size of the next segment, of which so many were made since the log was opened.
-    pub(crate) fn bytes_of(&self, made: u64) -> u64 {
-        let whole = u64::from(self.segment_bytes);
-        let grown = u64::from(self.first_segment_bytes) << (2 * made.min(16));
-        grown.min(whole)
     }
 
     /// How much of a segment is brought into memory at a time, in multiples of 4 KiB. Default 256 KiB: some four
@@ -73,13 +51,12 @@ impl Options {
     }
 
     pub(crate) fn check(&self) -> Result<()> {
-        for bytes in [self.segment_bytes, self.first_segment_bytes] {
-            if !(2 * HEADER_BYTES..=MAX_SEGMENT_BYTES).contains(&bytes) || !bytes.is_multiple_of(4096) {
-                return Err(Error::invalid(format!(
-                    "segments of {bytes} bytes: a multiple of 4096 from {} to {MAX_SEGMENT_BYTES} is expected",
-                    2 * HEADER_BYTES
-                )));
-            }
+        let bytes = self.segment_bytes;
+        if !(2 * HEADER_BYTES..=MAX_SEGMENT_BYTES).contains(&bytes) || !bytes.is_multiple_of(4096) {
+            return Err(Error::invalid(format!(
+                "segments of {bytes} bytes: a multiple of 4096 from {} to {MAX_SEGMENT_BYTES} is expected",
+                2 * HEADER_BYTES
+            )));
         }
         let window = self.window_bytes;
         if window == 0 || !window.is_multiple_of(4096) {

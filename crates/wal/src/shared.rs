@@ -238,7 +238,6 @@ impl Shared {
             Some(prepared) => {
                 let (number, path, file) = (prepared.number, prepared.path, prepared.file);
                 drop(prepared.map);
-                let bytes = bytes.next_multiple_of(4096);
                 self.or_clean_up(&path, self.make_ready(number, path.clone(), file, bytes))
             }
             None => self.prepare(&mut files, bytes),
@@ -250,25 +249,20 @@ impl Shared {
         self.check()?;
         let mut files = lock(&self.files);
         if lock(&self.prepared).is_none() {
-            let prepared = self.prepare(&mut files, 0)?;
+            let prepared = self.prepare(&mut files, u64::from(self.options.segment_bytes))?;
             *lock(&self.prepared) = Some(prepared);
         }
         Ok(())
     }
 
-    /// Makes a file ready with room for so many bytes, a recycled one if there is one that is long enough.
+    /// Makes a file ready, a recycled one if there is one of the size.
     fn prepare(&self, files: &mut MutexGuard<'_, Files>, bytes: u64) -> Result<Prepared> {
         let number = files.next;
         let following =
             number.checked_add(1).ok_or_else(|| Error::invalid("the log is out of segment numbers"))?;
         let path = segment_path(&self.dir, number);
-        let whole = u64::from(self.options.segment_bytes);
-        let recycled = if bytes <= whole { files.free.pop() } else { None };
-        let usual = match recycled {
-            Some(_) => whole,
-            None => self.options.bytes_of(self.counts.segments.load(Ordering::Relaxed)),
-        };
-        let bytes = bytes.max(usual).next_multiple_of(4096);
+        let bytes = bytes.max(u64::from(self.options.segment_bytes)).next_multiple_of(4096);
+        let recycled = if bytes == u64::from(self.options.segment_bytes) { files.free.pop() } else { None };
         let result = self
             .open_file(recycled.as_deref(), &path)
             .and_then(|file| self.make_ready(number, path.clone(), file, bytes));

@@ -48,7 +48,6 @@ impl<'c> Rows<'c> {
     /// The next row; `None` after the last one.
     ///
     /// Errors: whatever computing it met. There are no more rows then.
-    #[inline]
     #[allow(clippy::should_implement_trait, reason = "what it lends ends with the next call")]
     pub fn next(&mut self) -> Result<Option<RowView<'_>>> {
         match self.source.advance(&self.session.context) {

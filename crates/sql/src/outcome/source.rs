@@ -170,22 +170,40 @@ impl Source {
     /// Errors: rows that are not what the catalog says.
     #[inline]
     pub fn view(&self) -> Result<RowView<'_>> {
-        match self {
-            Source::Scan { planned, cursor, .. } => {
-                if let Some((access, _)) = plain(planned) {
-                    // That it is a row is seen once; its values are read where they lie.
-                    cursor.row(access)?;
+        let kind = match self {
+            Source::Datums { current, .. } => Kind::Datums(current),
+            Source::Point { planned, row, current, .. } => {
+                let select = select(planned)?;
+                match (&select.output, &select.access) {
+                    (Output::Columns(columns), Some(access)) => Kind::Row(row.row(&access.table), columns),
+                    _ => Kind::Datums(current),
                 }
             }
-            Source::Join { planned, cursor, is_plain: true, .. } => {
-                if let Some(join) = joined(planned) {
-                    cursor.env(join.last, &NoContext)?;
+            Source::Scan { planned, cursor, current, .. } => {
+                let select = select(planned)?;
+                match (&select.output, &select.access) {
+                    (Output::Columns(columns), Some(access)) => Kind::Row(cursor.row(access)?, columns),
+                    _ => Kind::Datums(current),
                 }
             }
+            Source::Leaves { rows, .. } => Kind::Leaves(rows),
+            Source::Join { planned, cursor, is_plain: true, .. } => match joined(planned) {
+                Some(Join { last, nodes, .. }) => {
+                    cursor.env(last, &NoContext)?;
+                    Kind::Join(last, nodes, cursor)
+                }
+                None => Kind::Datums(&[]),
+            },
+            Source::Join { current, .. } => Kind::Datums(current),
+            Source::Batches { reader: Some(reader), row, .. } => Kind::Batch(reader, *row),
+            Source::Batches { .. } => Kind::Datums(&[]),
+            Source::Shelf(shelf) => match shelf.at() {
+                Some((reader, row)) => Kind::Batch(reader, row),
+                None => Kind::Datums(&[]),
+            },
             Source::Cursor(walk) => return walk.view(),
-            _ => {}
-        }
-        Ok(RowView { source: self })
+        };
+        Ok(RowView { kind })
     }
 
     /// Up to 8192 rows at once, by column; `None` after the last one.
@@ -235,37 +253,11 @@ fn select(planned: &Planned) -> Result<&Select> {
     }
 }
 
-/// The columns of a plan that gives them as they are, and what reads the table; `None` where the row is computed.
-#[inline]
-fn plain(planned: &Planned) -> Option<(&Access, &[(usize, u8)])> {
-    match &planned.plan {
-        Plan::Select(Select { access: Some(access), output: Output::Columns(columns), .. }) => {
-            Some((access, columns))
-        }
-        _ => None,
-    }
-}
-
 /// A join that gives rows as they come.
 struct Join<'p> {
     levels: &'p [Level],
     last: &'p Access,
     nodes: &'p [Node],
-}
-
-impl<'p> Join<'p> {
-    /// A column of the row that a cursor is at, of a join whose columns are all plain ones.
-    #[inline]
-    fn value(&self, cursor: &'p JoinCursor, column: usize) -> DatumRef<'p> {
-        let (Some(node), Ok(env)) = (self.nodes.get(column), cursor.env(self.last, &NoContext)) else {
-            return DatumRef::Null;
-        };
-        match node.eval(&env) {
-            Ok(Val::Ref(value)) => value,
-            // What is plain is there, and takes no computing.
-            _ => DatumRef::Null,
-        }
-    }
 }
 
 #[inline]
@@ -281,39 +273,44 @@ fn joined(planned: &Planned) -> Option<Join<'_>> {
     }
 }
 
-/// A row. One word: a view that has the parts of its row is copied several times for each row, which costs more than finding them again for each value.
+/// A row.
 #[derive(Debug, Clone, Copy)]
 pub struct RowView<'r> {
-    source: &'r Source,
+    kind: Kind<'r>,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Kind<'r> {
+    Datums(&'r [Datum]),
+    Row(RowRef<'r>, &'r [(usize, u8)]),
+    Leaves(&'r LeafRows),
+    /// Columns of a join that are plain ones: its last table, and where it is. What they look at is put together for each, as a row is copied whole on its way to who asked for it.
+    Join(&'r Access, &'r [Node], &'r JoinCursor),
+    Batch(&'r BatchReader, usize),
 }
 
 impl<'r> RowView<'r> {
     /// The value of a column; NULL where there is no such column.
     #[inline]
     pub fn get(&self, column: usize) -> DatumRef<'r> {
-        match self.source {
-            Source::Leaves { rows, .. } => rows.get(column),
-            Source::Point { planned, row, current, .. } => match plain(planned) {
-                Some((access, columns)) => value_of(row.row(&access.table), columns, column),
-                None => value_in(current, column),
+        match self.kind {
+            Kind::Datums(datums) => datums.get(column).map_or(DatumRef::Null, Datum::borrow),
+            Kind::Row(row, columns) => match columns.get(column) {
+                Some(&(column, scale)) => DatumRef::from_value(row.get(column), scale),
+                None => DatumRef::Null,
             },
-            Source::Scan { planned, cursor, current, .. } => match plain(planned) {
-                // `view` has seen that there is one.
-                Some((access, columns)) => {
-                    cursor.row(access).map_or(DatumRef::Null, |row| value_of(row, columns, column))
+            Kind::Leaves(rows) => rows.get(column),
+            Kind::Join(last, nodes, cursor) => {
+                let (Some(node), Ok(env)) = (nodes.get(column), cursor.env(last, &NoContext)) else {
+                    return DatumRef::Null;
+                };
+                match node.eval(&env) {
+                    Ok(Val::Ref(value)) => value,
+                    // What is plain is there, and takes no computing.
+                    _ => DatumRef::Null,
                 }
-                None => value_in(current, column),
-            },
-            Source::Join { planned, cursor, is_plain: true, .. } => {
-                joined(planned).map_or(DatumRef::Null, |join| join.value(cursor, column))
             }
-            Source::Datums { current, .. } | Source::Join { current, .. } => value_in(current, column),
-            Source::Batches { reader: Some(reader), row, .. } => reader.get(*row, column),
-            Source::Shelf(shelf) => {
-                shelf.at().map_or(DatumRef::Null, |(reader, row)| reader.get(row, column))
-            }
-            // Views of a cursor's row are those of what it reads.
-            Source::Batches { reader: None, .. } | Source::Cursor(_) => DatumRef::Null,
+            Kind::Batch(batch, row) => batch.get(row, column),
         }
     }
 
@@ -328,37 +325,18 @@ impl<'r> RowView<'r> {
     }
 
     /// How many columns it has.
-    #[inline]
     pub fn len(&self) -> usize {
-        match self.source {
-            Source::Leaves { rows, .. } => rows.columns(),
-            Source::Point { planned, current, .. } | Source::Scan { planned, current, .. } => {
-                plain(planned).map_or(current.len(), |(_, columns)| columns.len())
-            }
-            Source::Join { planned, .. } => joined(planned).map_or(0, |join| join.nodes.len()),
-            Source::Datums { current, .. } => current.len(),
-            Source::Batches { reader: Some(reader), .. } => reader.columns(),
-            Source::Shelf(shelf) => shelf.at().map_or(0, |(reader, _)| reader.columns()),
-            Source::Batches { reader: None, .. } | Source::Cursor(_) => 0,
+        match self.kind {
+            Kind::Datums(datums) => datums.len(),
+            Kind::Row(_, columns) => columns.len(),
+            Kind::Leaves(rows) => rows.columns(),
+            Kind::Join(_, nodes, _) => nodes.len(),
+            Kind::Batch(batch, _) => batch.columns(),
         }
     }
 
     /// True where it has no columns.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
-    }
-}
-
-#[inline]
-fn value_in(datums: &[Datum], column: usize) -> DatumRef<'_> {
-    datums.get(column).map_or(DatumRef::Null, Datum::borrow)
-}
-
-/// Of a row of a table, a column of the result.
-#[inline]
-fn value_of<'r>(row: RowRef<'r>, columns: &[(usize, u8)], column: usize) -> DatumRef<'r> {
-    match columns.get(column) {
-        Some(&(column, scale)) => DatumRef::from_value(row.get(column), scale),
-        None => DatumRef::Null,
     }
 }

@@ -80,55 +80,6 @@ fn recycling() {
     }
 }
 
-/// Goal: who writes little has a short log allocated, and who writes on soon has whole segments; only whole ones are kept to be written again, and those come before new short
-/// ones. Records longer than a short segment work, and all are found again. Method: the sizes of files, with and without a helper.
-#[test]
-fn segments_grow() {
-    for background in [false, true] {
-        let fs = memory();
-        let options = small()
-            .segment_bytes(16 * SMALL)
-            .first_segment_bytes(SMALL)
-            .recycled_max(2)
-            .background(background);
-        let (log, mut appender, _) = open(&fs, &options, 1).unwrap();
-        let sizes = |ended: &str| -> Vec<usize> {
-            let named = |(path, _): &(PathBuf, Vec<u8>)| path.extension().is_some_and(|end| end == ended);
-            files(&*fs).into_iter().filter(named).map(|(_, bytes)| bytes.len() / SMALL as usize).collect()
-        };
-        append(&mut appender, 0..3).unwrap();
-        assert_eq!(sizes("wal"), [1], "nothing else is prepared yet");
-        let lsns = append(&mut appender, 3..3_000).unwrap();
-        let segments = lsns.last().unwrap().segment() as usize;
-        assert!(segments > 4);
-        assert_eq!(sizes("wal")[..segments], [&[1, 4][..], &vec![16; segments - 2]].concat());
-        log.sync().unwrap();
-        assert_eq!(recover(&fs, Lsn::ZERO, Mode::Strict).unwrap().numbers(), (0..3_000).collect::<Vec<_>>());
-        log.release_before(*lsns.last().unwrap()).unwrap();
-        assert_eq!(sizes("free"), [16, 16]);
-        drop((log, appender));
-
-        let (log, mut appender, _) = open(&fs, &options, 2).unwrap();
-        append(&mut appender, 3_000..3_001).unwrap();
-        log.sync().unwrap();
-        assert_eq!(sizes("wal").last(), Some(&16), "what is there already is used");
-        log.close(appender).unwrap();
-
-        // Longer than any of the short ones.
-        let fs = memory();
-        let (log, mut appender, _) = open(&fs, &options, 3).unwrap();
-        let long = vec![7; 6 * SMALL as usize];
-        appender.append(&[&long]).unwrap();
-        append(&mut appender, 0..1).unwrap();
-        log.sync().unwrap();
-        let found = recover(&fs, Lsn::ZERO, Mode::Strict).unwrap().records;
-        assert_eq!((found.len(), &found[0].1), (2, &long));
-    }
-    for bytes in [0, 4096, 10_000] {
-        assert!(open(&memory(), &small().first_segment_bytes(bytes), 1).is_err(), "{bytes}");
-    }
-}
-
 /// Goal: only whole segments before a position go, never the one being written nor one that somebody still fills.
 #[test]
 fn release_is_careful() {
