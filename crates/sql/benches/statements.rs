@@ -64,7 +64,6 @@ fn main() {
             4_000,
             false,
         ),
-        ("count", "SELECT count(*) FROM records WHERE $1 >= 0", 20_000, false),
     ] {
         if filter.as_ref().is_some_and(|filter| !name.contains(filter.as_str())) {
             continue;
