@@ -375,7 +375,7 @@ pub struct BenchKvArgs {
 #[derive(Debug, Args)]
 pub struct ReadmeArgs {
     /// Stored run, or directory of runs [default: the newest in benchmark-results/stored]
-    #[arg(long, value_name = "PATH")]
+    #[arg(long, value_name = "RUN")]
     pub run: Option<PathBuf>,
     /// Page to change
     #[arg(long, value_name = "FILE", default_value = "README.md")]

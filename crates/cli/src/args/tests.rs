@@ -85,7 +85,7 @@ const KINDS: [&str; 28] = [
 ];
 
 /// Kinds with one or two options.
-const RARE_KINDS: [&str; 5] = ["K/N", "STORE", "TEXT", "URL", "WORD"];
+const RARE_KINDS: [&str; 6] = ["K/N", "RUN", "STORE", "TEXT", "URL", "WORD"];
 
 /// What clap prints on a line where it does not know the terminal.
 const LINE_MAX: usize = 100;
