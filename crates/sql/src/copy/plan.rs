@@ -35,10 +35,9 @@ enum Kind {
 
 /// What a COPY came to.
 #[derive(Debug)]
-#[allow(clippy::large_enum_variant, reason = "there is one at a time")]
 pub(crate) enum Started {
-    In(Reader),
-    Out(Writer),
+    In(Box<Reader>),
+    Out(Box<Writer>),
     Done(u64),
 }
 
@@ -101,7 +100,9 @@ impl Copy {
     pub fn start(&self, session: &mut Session) -> Result<Started> {
         let is_parquet = self.options.format == Format::Parquet;
         match (&self.kind, &self.file) {
-            (Kind::From(insert), None) => Ok(Started::In(Reader::new(Arc::clone(insert), &self.options))),
+            (Kind::From(insert), None) => {
+                Ok(Started::In(Box::new(Reader::new(Arc::clone(insert), &self.options))))
+            }
             (Kind::From(insert), Some(path)) => {
                 let file = session.shared.fs.open(path, OpenOptions::read()).map_err(io)?;
                 let rows = match is_parquet {
@@ -112,7 +113,7 @@ impl Copy {
             }
             (Kind::To { query, columns }, None) => {
                 let batches = query.run(session, &[])?;
-                Ok(Started::Out(Writer::new(batches, columns, &self.options)))
+                Ok(Started::Out(Box::new(Writer::new(batches, columns, &self.options))))
             }
             (Kind::To { query, columns }, Some(path)) => {
                 let batches = query.run(session, &[])?;

@@ -90,10 +90,16 @@ impl LeafRows {
     /// Goes to the next row; false after the last one.
     ///
     /// Errors: of the table.
-    #[inline]
     pub fn advance(&mut self, access: &Access) -> Result<bool> {
-        self.at += 1;
-        Ok(self.at < self.rows || self.fill(access)?)
+        Ok(self.step() || self.fill(access)?)
+    }
+
+    /// Goes to the next row of the leaf that it is at; false, and it stays, where that has no more.
+    #[inline]
+    pub fn step(&mut self) -> bool {
+        let is_there = self.at + 1 < self.rows;
+        self.at += usize::from(is_there);
+        is_there
     }
 
     /// Goes to the next leaf that has rows, and to its first one.
@@ -113,6 +119,7 @@ impl LeafRows {
     }
 
     /// How many columns the result has.
+    #[inline]
     pub fn columns(&self) -> usize {
         self.outputs.as_ref().map_or(self.columns.len(), Vec::len)
     }

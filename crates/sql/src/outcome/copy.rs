@@ -11,13 +11,13 @@ use crate::sqlstate::QUERY_CANCELED;
 #[derive(Debug)]
 pub struct CopyIn<'c> {
     session: &'c mut Session,
-    reader: Reader,
+    reader: Box<Reader>,
     /// The statement has not ended.
     open: bool,
 }
 
 impl<'c> CopyIn<'c> {
-    pub(crate) fn new(session: &'c mut Session, reader: Reader) -> Self {
+    pub(crate) fn new(session: &'c mut Session, reader: Box<Reader>) -> Self {
         CopyIn { session, reader, open: true }
     }
 
@@ -87,12 +87,12 @@ impl Drop for CopyIn<'_> {
 #[derive(Debug)]
 pub struct CopyOut<'c> {
     session: &'c mut Session,
-    writer: Writer,
+    writer: Box<Writer>,
     open: bool,
 }
 
 impl<'c> CopyOut<'c> {
-    pub(crate) fn new(session: &'c mut Session, writer: Writer) -> Self {
+    pub(crate) fn new(session: &'c mut Session, writer: Box<Writer>) -> Self {
         CopyOut { session, writer, open: true }
     }
 

@@ -15,10 +15,6 @@ pub use tag::CommandTag;
 
 /// What a statement gave, or what it waits for.
 #[derive(Debug)]
-#[allow(
-    clippy::large_enum_variant,
-    reason = "there is one at a time, and a pointer would be one more allocation for each read"
-)]
 pub enum Outcome<'c> {
     /// Rows to be read.
     Rows(Rows<'c>),

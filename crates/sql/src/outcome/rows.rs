@@ -48,8 +48,19 @@ impl<'c> Rows<'c> {
     /// The next row; `None` after the last one.
     ///
     /// Errors: whatever computing it met. There are no more rows then.
+    #[inline]
     #[allow(clippy::should_implement_trait, reason = "what it lends ends with the next call")]
     pub fn next(&mut self) -> Result<Option<RowView<'_>>> {
+        if self.source.step() {
+            self.count += 1;
+            return Ok(Some(RowView::of(&self.source)));
+        }
+        self.next_elsewhere()
+    }
+
+    /// As [`Rows::next`], wherever the next row is. Not inlined, so that a step within a leaf is.
+    #[inline(never)]
+    fn next_elsewhere(&mut self) -> Result<Option<RowView<'_>>> {
         match self.source.advance(&self.session.context) {
             Ok(true) => {
                 self.count += 1;

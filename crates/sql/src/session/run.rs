@@ -24,7 +24,6 @@ use crate::sqlstate::{
 use crate::statement::Statement;
 
 /// What running a statement came to.
-#[allow(clippy::large_enum_variant, reason = "there is one at a time")]
 pub(super) enum Started {
     /// Rows; whether the statement goes on while they are read.
     Rows(Source, &'static str, bool),
@@ -132,7 +131,11 @@ impl Session {
             }
             Plan::Query(query) => {
                 let batches = query.run(self, params)?;
-                Ok(Started::Rows(Source::Batches { batches, reader: None, row: 0 }, query.verb(), true))
+                Ok(Started::Rows(
+                    Source::Batches { batches: Box::new(batches), reader: None, row: 0 },
+                    query.verb(),
+                    true,
+                ))
             }
             Plan::Change(change) => {
                 self.check_writable(change.verb())?;
@@ -243,7 +246,7 @@ impl Session {
             ));
         }
         let key = std::mem::take(&mut self.key);
-        let cursor = Cursor::new(access, view, &env, key, Default::default())?;
+        let cursor = Box::new(Cursor::new(access, view, &env, key, Default::default())?);
         let params = if select.keeps_params { params.to_vec() } else { Vec::new() };
         let source =
             Source::Scan { planned: StdArc::clone(planned), cursor, params, skip, left, current: Vec::new() };
