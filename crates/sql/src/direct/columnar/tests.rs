@@ -24,6 +24,7 @@ fn rows(connection: &mut Connection, sql: &str, params: &[Datum]) -> Vec<String>
             .collect();
         all.push(columns.join("|"));
     }
+    assert_eq!(rows.tag().rows, Some(all.len() as u64), "{sql}");
     all
 }
 
