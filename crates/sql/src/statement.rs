@@ -1,8 +1,7 @@
 //! Prepared statements.
 
-use arc_swap::ArcSwap;
 use cairn_table::schema::ColumnType;
-use cairn_vfs::sync::Arc;
+use cairn_vfs::sync::{Arc, Current};
 
 use crate::outcome::Column;
 use crate::session::{Plan, Planned};
@@ -39,13 +38,13 @@ struct Inner {
     given: Vec<Option<ColumnType>>,
     /// As it was prepared first.
     first: Arc<Planned>,
-    planned: ArcSwap<Planned>,
+    planned: Current<Planned>,
 }
 
 impl Statement {
     pub(crate) fn new(sql: String, given: Vec<Option<ColumnType>>, planned: Planned) -> Self {
         let first = Arc::new(planned);
-        Statement(Arc::new(Inner { sql, given, planned: ArcSwap::new(Arc::clone(&first)), first }))
+        Statement(Arc::new(Inner { sql, given, planned: Current::new(Arc::clone(&first)), first }))
     }
 
     pub(crate) fn given(&self) -> &[Option<ColumnType>] {
@@ -54,6 +53,12 @@ impl Statement {
 
     pub(crate) fn planned(&self) -> Arc<Planned> {
         self.0.planned.load_full()
+    }
+
+    /// Whether that is its plan.
+    #[inline]
+    pub(crate) fn is_planned(&self, planned: &Arc<Planned>) -> bool {
+        self.0.planned.is(planned)
     }
 
     pub(crate) fn set(&self, planned: &Arc<Planned>) {

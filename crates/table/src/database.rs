@@ -3,10 +3,9 @@
 use std::path::Path;
 use std::time::Duration;
 
-use arc_swap::ArcSwap;
 use cairn_pool::Lsn;
 use cairn_vfs::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use cairn_vfs::sync::{Arc, Mutex, MutexGuard, OnceLock, lock};
+use cairn_vfs::sync::{Arc, Current, Mutex, MutexGuard, OnceLock, lock};
 use cairn_vfs::{Clock, Fs, Operation, Rng, SystemClock, SystemRng};
 
 use crate::catalog::{Catalog, ROOT};
@@ -107,7 +106,7 @@ pub(crate) struct Inner {
     pub(crate) rows: Rows,
     pub(crate) waits: Waits,
     pub(crate) commits: CommitQueue,
-    pub(crate) catalog: ArcSwap<Catalog>,
+    pub(crate) catalog: Current<Catalog>,
     pub(crate) schema: SchemaLock,
     pub(crate) options: Options,
     next_transaction: AtomicU64,
@@ -159,7 +158,7 @@ impl Database {
             rows: Rows::new(),
             waits: Waits::default(),
             commits: CommitQueue::default(),
-            catalog: ArcSwap::from_pointee(catalog),
+            catalog: Current::new(Arc::new(catalog)),
             schema: SchemaLock::default(),
             options: options.clone(),
             next_transaction: AtomicU64::new(next),
@@ -245,7 +244,7 @@ impl Database {
 
     /// The number of the newest committed catalog: another one after each committed change of the schema. Takes no lock.
     pub fn catalog_version(&self) -> u64 {
-        self.inner.catalog().version()
+        self.inner.catalog.load().version()
     }
 }
 
@@ -317,11 +316,6 @@ impl Inner {
 
     pub(crate) fn catalog(&self) -> Arc<Catalog> {
         self.catalog.load_full()
-    }
-
-    /// As [`Inner::catalog`], for a short look: without a count in memory that threads share.
-    pub(crate) fn catalog_now(&self) -> arc_swap::Guard<Arc<Catalog>> {
-        self.catalog.load()
     }
 
     /// Writes pages and gives log back, up to where the oldest transaction that writes may have begun.

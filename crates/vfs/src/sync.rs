@@ -3,10 +3,12 @@
 //! Built with `--cfg cairn_shuttle` they are those of `shuttle`, which runs all threads of a test on one and decides
 //! by a seed, at each of these calls, which of them goes on.
 
+mod current;
 mod futex;
 #[cfg(cairn_shuttle)]
 mod rw_lock;
 
+pub use current::Current;
 pub use futex::Futex;
 #[cfg(cairn_shuttle)]
 pub use rw_lock::RwLock;

@@ -14,7 +14,7 @@ pub(crate) use list::{items, put_item};
 pub(crate) use number::{OPEN, kept, pow10, rescale, rescale_exact, too_fine};
 pub(crate) use parse::{parse_decimal, parse_decimal_exactly};
 
-use cairn_table::row::{Interval, Type, Value};
+use cairn_table::row::{Interval, Make, Type, Value};
 
 /// A value that owns its bytes.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -180,7 +180,7 @@ impl<'a> DatumRef<'a> {
     }
 
     /// A column's value. `scale` is the column's, and matters to decimals only.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn from_value(value: Value<'a>, scale: u8) -> DatumRef<'a> {
         match value {
             Value::Boolean(value) => DatumRef::Boolean(value),
@@ -222,6 +222,26 @@ impl<'a> DatumRef<'a> {
             DatumRef::Interval { months, days, micros } => Value::Interval(Interval { months, days, micros }),
             DatumRef::Uuid(value) => Value::Uuid(value),
         }
+    }
+}
+
+/// Makes a column's values [`DatumRef`]s where they are read: for a column of this scale.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct AsDatum {
+    pub scale: u8,
+}
+
+impl<'a> Make<'a> for AsDatum {
+    type Made = DatumRef<'a>;
+
+    #[inline(always)]
+    fn make(self, value: Value<'a>) -> DatumRef<'a> {
+        DatumRef::from_value(value, self.scale)
+    }
+
+    #[inline(always)]
+    fn absent(self) -> DatumRef<'a> {
+        DatumRef::Null
     }
 }
 

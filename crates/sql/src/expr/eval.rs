@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use cairn_table::RowRef;
-use cairn_table::row::Value;
+use cairn_table::row::{Make, Value};
 
 use super::{Comparison, Node, arithmetic, builtin, call, cast, like, logic};
 use crate::datum::{Datum, DatumRef};
@@ -87,6 +87,35 @@ impl<'a> Cells<'a> {
             Cells::Values(values) => values.get(column).copied().unwrap_or(Value::Null),
         }
     }
+
+    /// As [`Cells::get`], made into something else where it is read.
+    #[inline]
+    fn get_as<M: Make<'a>>(&self, column: usize, make: M) -> M::Made {
+        match self {
+            Cells::Row(row) => row.get_as(column, make),
+            Cells::None | Cells::Values(_) => make.make(self.get(column)),
+        }
+    }
+}
+
+/// Makes a column's values what an expression gives, where they are read: for a column of this scale.
+#[derive(Debug, Clone, Copy)]
+struct AsVal {
+    scale: u8,
+}
+
+impl<'a> Make<'a> for AsVal {
+    type Made = Result<Val<'a>>;
+
+    #[inline(always)]
+    fn make(self, value: Value<'a>) -> Result<Val<'a>> {
+        Ok(Val::Ref(DatumRef::from_value(value, self.scale)))
+    }
+
+    #[inline(always)]
+    fn absent(self) -> Result<Val<'a>> {
+        Ok(Val::NULL)
+    }
 }
 
 /// What expressions may ask of the session: times, sequences, settings.
@@ -129,9 +158,11 @@ impl Node {
         Ok(match self {
             Node::Const(datum) => datum.borrow().into(),
             Node::Slot { slot, scale } => {
-                let value =
-                    if *slot < env.width { env.row.get(*slot) } else { env.excluded.get(*slot - env.width) };
-                DatumRef::from_value(value, *scale).into()
+                let make = AsVal { scale: *scale };
+                return match slot.checked_sub(env.width) {
+                    None => env.row.get_as(*slot, make),
+                    Some(slot) => env.excluded.get_as(slot, make),
+                };
             }
             Node::Param(param) => env.params.get(*param).map_or(DatumRef::Null, Datum::borrow).into(),
             Node::Not(operand) => Val::boolean(operand.eval(env)?.truth().map(|truth| !truth)),

@@ -11,7 +11,8 @@ use crate::session::Session;
 #[derive(Debug)]
 pub struct Rows<'c> {
     session: &'c mut Session,
-    columns: Arc<[Column]>,
+    /// Where the source does not know them.
+    columns: Option<Arc<[Column]>>,
     source: Source,
     verb: &'static str,
     count: u64,
@@ -22,7 +23,7 @@ pub struct Rows<'c> {
 impl<'c> Rows<'c> {
     pub(crate) fn new(
         session: &'c mut Session,
-        columns: Arc<[Column]>,
+        columns: Option<Arc<[Column]>>,
         source: Source,
         verb: &'static str,
         open: bool,
@@ -32,7 +33,7 @@ impl<'c> Rows<'c> {
 
     /// What columns they have.
     pub fn columns(&self) -> &[Column] {
-        &self.columns
+        self.columns.as_ref().or_else(|| self.source.columns()).map_or(&[], |columns| columns)
     }
 
     /// Whether they are FETCHed from a cursor that was declared BINARY: a client that says nothing else gets the binary form of their values.
@@ -96,7 +97,8 @@ impl<'c> Rows<'c> {
     ///
     /// Errors: as [`Rows::next`].
     pub fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
-        match self.source.next_batch(&self.session.context, &self.columns) {
+        let columns = self.columns.as_ref().or_else(|| self.source.columns()).map(Arc::clone);
+        match self.source.next_batch(&self.session.context, &columns.unwrap_or_default()) {
             Ok(Some(batch)) => {
                 self.count += batch.num_rows() as u64;
                 Ok(Some(batch))

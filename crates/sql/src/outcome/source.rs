@@ -7,7 +7,7 @@ use cairn_vfs::sync::Arc;
 
 use super::Column;
 use crate::batch::{BATCH_ROWS, BatchReader, Columns, schema_of};
-use crate::datum::{Datum, DatumRef, FromDatum, rescale};
+use crate::datum::{AsDatum, Datum, DatumRef, FromDatum, rescale};
 use crate::direct::{Access, Cursor, JoinCursor, LeafRows, Level, Output, Select};
 use crate::error::{Error, Result};
 use crate::expr::{Cells, Env, NoContext, Node, Val};
@@ -59,6 +59,18 @@ impl Source {
     pub fn join(planned: Arc<Planned>, cursor: Box<JoinCursor>, (skip, left): (u64, u64)) -> Self {
         let is_plain = joined(&planned).is_some_and(|join| join.nodes.iter().all(Node::is_plain));
         Source::Join { planned, cursor, skip, left, is_plain, current: Vec::new() }
+    }
+
+    /// The columns of its rows, where it has the plan that says so.
+    #[inline]
+    pub fn columns(&self) -> Option<&Arc<[Column]>> {
+        match self {
+            Source::Point { planned, .. }
+            | Source::Scan { planned, .. }
+            | Source::Leaves { planned, .. }
+            | Source::Join { planned, .. } => Some(&planned.columns),
+            Source::Datums { .. } | Source::Batches { .. } | Source::Shelf(_) | Source::Cursor(_) => None,
+        }
     }
 
     /// Goes to the next row; false after the last one.
@@ -385,7 +397,7 @@ fn value_in(datums: &[Datum], column: usize) -> DatumRef<'_> {
 #[inline]
 fn value_of<'r>(row: RowRef<'r>, columns: &[(usize, u8)], column: usize) -> DatumRef<'r> {
     match columns.get(column) {
-        Some(&(column, scale)) => DatumRef::from_value(row.get(column), scale),
+        Some(&(column, scale)) => row.get_as(column, AsDatum { scale }),
         None => DatumRef::Null,
     }
 }

@@ -48,6 +48,8 @@ pub(crate) struct Session {
     pub apart: Option<Canceller>,
     pub timer: Option<crate::database::Timer>,
     pub notices: Vec<Notice>,
+    /// What the last statement ran with: the next one is often the same.
+    last: Option<Arc<Planned>>,
     /// Statements by text, for calls that give only that.
     cache: HashMap<String, Statement>,
     /// Those of PREPARE.
@@ -77,6 +79,7 @@ impl Session {
             apart: None,
             timer: None,
             notices: Vec::new(),
+            last: None,
             cache: HashMap::new(),
             named: HashMap::new(),
             cursors: Cursors::default(),

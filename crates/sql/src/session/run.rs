@@ -16,7 +16,7 @@ use crate::direct::{
 };
 use crate::error::{Error, Result};
 use crate::expr::{Cells, Env, Val, assign, is_assignable};
-use crate::outcome::{CommandTag, CopyIn, CopyOut, Outcome, Rows, Source};
+use crate::outcome::{Column, CommandTag, CopyIn, CopyOut, Outcome, Rows, Source};
 use crate::sqlstate::{
     FEATURE_NOT_SUPPORTED, INTERNAL_ERROR, LOCK_NOT_AVAILABLE, PROTOCOL_VIOLATION, QUERY_CANCELED,
     READ_ONLY_SQL_TRANSACTION,
@@ -31,12 +31,23 @@ pub(super) enum Started {
     Copy(CopyStarted),
 }
 
+impl Started {
+    /// The columns of its rows, where their source does not know them by itself.
+    pub(super) fn columns(&self, planned: &Planned) -> Option<StdArc<[Column]>> {
+        match self {
+            Started::Rows(source, ..) if source.columns().is_none() => Some(StdArc::clone(&planned.columns)),
+            _ => None,
+        }
+    }
+}
+
 impl Session {
     /// Runs a prepared statement. `strict`: its rows must have the columns that its caller knows.
     ///
     /// Errors: all there are.
     pub fn run(&mut self, statement: &Statement, params: &[Datum], strict: bool) -> Result<Outcome<'_>> {
-        let mut planned = statement.planned();
+        let last = self.last.take().filter(|last| statement.is_planned(last));
+        let mut planned = last.unwrap_or_else(|| statement.planned());
         if let Plan::Utility(tree) = &planned.plan {
             return self.utility(tree);
         }
@@ -45,7 +56,11 @@ impl Session {
         }
         self.begin_statement()?;
         match self.start(statement, &mut planned, params, strict) {
-            Ok(started) => self.outcome(started, &planned),
+            Ok(started) => {
+                let columns = started.columns(&planned);
+                self.last = Some(planned);
+                self.outcome(started, columns)
+            }
             Err(error) => {
                 let error = self.explain(error);
                 self.end_statement(false)?;
@@ -54,8 +69,12 @@ impl Session {
         }
     }
 
-    pub(super) fn outcome(&mut self, started: Started, planned: &Planned) -> Result<Outcome<'_>> {
-        let columns = StdArc::clone(&planned.columns);
+    /// `columns` are those of rows whose source does not know them.
+    pub(super) fn outcome(
+        &mut self,
+        started: Started,
+        columns: Option<StdArc<[Column]>>,
+    ) -> Result<Outcome<'_>> {
         match started {
             Started::Rows(source, verb, goes_on) => {
                 if !goes_on {

@@ -20,7 +20,7 @@ use cairn_vfs::sync::atomic::{AtomicI64, Ordering};
 use smallvec::SmallVec;
 
 use super::statistics::TableStatistics;
-use crate::row::{KeyFormat, Order, Row, RowFormat, Type, Value};
+use crate::row::{KeyFormat, Make, Order, OrNull, Row, RowFormat, Type, Value};
 use crate::schema::{IndexDef, TableDef};
 use crate::storage::{Layout, Lead, Tree};
 
@@ -336,17 +336,22 @@ impl<'a> RowRef<'a> {
     /// no row, which checksums exclude.
     #[inline]
     pub fn get(&self, column: usize) -> Value<'a> {
+        self.get_as(column, OrNull)
+    }
+
+    /// As [`RowRef::get`], made into something else where it is read. What is not there is what `make` says stands for it.
+    #[inline]
+    pub fn get_as<M: Make<'a>>(&self, column: usize, make: M) -> M::Made {
         let (places, key) = match self.index {
             None => (&self.table.places, &self.table.key),
             Some(index) => (&index.places, &index.key),
         };
-        let value = match places.get(column) {
-            Some(Place::Row(at)) => self.row.get(*at),
-            Some(Place::Key(at)) => key.get(*at, self.tree_key),
-            Some(Place::Primary(at)) => self.table.key.get(*at, self.primary),
-            Some(Place::Elsewhere) | None => None,
-        };
-        value.unwrap_or(Value::Null)
+        match places.get(column) {
+            Some(Place::Row(at)) => self.row.get_as(*at, make),
+            Some(Place::Key(at)) => key.get_as(*at, self.tree_key, make),
+            Some(Place::Primary(at)) => self.table.key.get_as(*at, self.primary, make),
+            Some(Place::Elsewhere) | None => make.absent(),
+        }
     }
 
     /// The key of the row in its table: bytes that [`Table::key_format`] makes.

@@ -56,9 +56,10 @@ impl Table {
         Some(at)
     }
 
+    /// Says something else in a slot that one has. Whoever sees it sees what was done before. ORDER: what is read afterwards may be read before others see it; whoever must not has a fence between.
     fn set(&self, at: usize, value: u64) {
         if let Some(slot) = self.values.get(at) {
-            slot.store(value, Ordering::SeqCst);
+            slot.store(value, Ordering::Release);
         }
     }
 
@@ -144,10 +145,9 @@ impl Snapshot {
         let slots = &*self.slots;
         let at = slots.snapshots.take().ok_or(Error::Busy { what: "snapshots", most: SLOTS })?;
         self.at = at;
-        // ORDER: the log's end before the look at the writers, and both before the commits. A writer that the look misses appends behind the end; one that has
-        // ended by then is among the commits.
+        // ORDER: the log's end before the look at the writers, and both before the commits; loads stay in their order by themselves. A writer that the look misses appends behind the end, since
+        // whoever sees its record in the log sees its slot; one that has ended by then is among the commits.
         let end = end();
-        fence(Ordering::SeqCst);
         self.all_visible = slots.oldest_writer().map_or(end, |oldest| oldest.min(end));
         let mut csn = slots.last();
         loop {

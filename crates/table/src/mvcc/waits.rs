@@ -104,7 +104,10 @@ impl Canceller {
 
     /// Lets it go on from the next call on.
     pub fn reset(&self) {
-        self.shared.is_set.store(false, Ordering::SeqCst);
+        // It seldom is, and a look is cheaper than a write that all see.
+        if self.is_cancelled() {
+            self.shared.is_set.store(false, Ordering::SeqCst);
+        }
     }
 
     /// Whether it is to stop.

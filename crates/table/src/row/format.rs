@@ -9,6 +9,7 @@
 //!
 //! Little endian. Every column is found without looking at the others. A row with values of 64 KiB and more together is wide; whoever keeps it remembers that.
 
+use super::make::{IfThere, Make};
 use super::value::{Interval, Type, Value};
 
 /// How rows with certain columns are laid out.
@@ -187,22 +188,37 @@ impl<'a> Row<'a> {
     /// The value of a column. `None` when there is no such column, or the bytes are no row of this format.
     #[inline]
     pub fn get(&self, column: usize) -> Option<Value<'a>> {
-        let &(kind, place) = self.format.columns.get(column)?;
-        if self.bytes.get(column / 8)? >> (column % 8) & 1 == 1 {
-            return Some(Value::Null);
+        self.get_as(column, IfThere)
+    }
+
+    /// As [`Row::get`], made into something else where it is read.
+    #[inline]
+    pub fn get_as<M: Make<'a>>(&self, column: usize, make: M) -> M::Made {
+        let Some(&(kind, place)) = self.format.columns.get(column) else { return make.absent() };
+        match self.bytes.get(column / 8) {
+            None => return make.absent(),
+            Some(nulls) if nulls >> (column % 8) & 1 == 1 => return make.make(Value::Null),
+            Some(_) => {}
         }
         match place {
-            Place::Fixed(offset) => self.fixed(kind, offset),
-            Place::Variable(index) => {
-                let body = self.bytes.get(self.format.ends + self.end * self.format.variable..)?;
-                let start = if index == 0 { 0 } else { self.end(index - 1)? };
-                let bytes = body.get(start..self.end(index)?)?;
-                match kind {
-                    Type::Text => std::str::from_utf8(bytes).ok().map(Value::Text),
-                    _ => Some(Value::Blob(bytes)),
-                }
-            }
+            Place::Fixed(offset) => fixed(kind, self.bytes.get(offset..).unwrap_or_default(), make),
+            Place::Variable(index) => match (self.variable(index), kind) {
+                (Some(bytes), Type::Text) => match std::str::from_utf8(bytes) {
+                    Ok(text) => make.make(Value::Text(text)),
+                    Err(_) => make.absent(),
+                },
+                (Some(bytes), _) => make.make(Value::Blob(bytes)),
+                (None, _) => make.absent(),
+            },
         }
+    }
+
+    /// The bytes of one of those of variable width.
+    #[inline]
+    fn variable(&self, index: usize) -> Option<&'a [u8]> {
+        let body = self.bytes.get(self.format.ends + self.end * self.format.variable..)?;
+        let start = if index == 0 { 0 } else { self.end(index - 1)? };
+        body.get(start..self.end(index)?)
     }
 
     fn end(&self, index: usize) -> Option<usize> {
@@ -212,24 +228,37 @@ impl<'a> Row<'a> {
             _ => Some(u32::from_le_bytes(*bytes.first_chunk()?) as usize),
         }
     }
+}
 
-    fn fixed(&self, kind: Type, offset: usize) -> Option<Value<'a>> {
-        let bytes = self.bytes.get(offset..)?;
-        Some(match kind {
-            Type::Boolean => Value::Boolean(*bytes.first()? != 0),
-            Type::SmallInt => Value::SmallInt(i16::from_le_bytes(*bytes.first_chunk()?)),
-            Type::Int => Value::Int(i32::from_le_bytes(*bytes.first_chunk()?)),
-            Type::Date => Value::Date(i32::from_le_bytes(*bytes.first_chunk()?)),
-            Type::BigInt => Value::BigInt(i64::from_le_bytes(*bytes.first_chunk()?)),
-            Type::Time => Value::Time(i64::from_le_bytes(*bytes.first_chunk()?)),
-            Type::Timestamp => Value::Timestamp(i64::from_le_bytes(*bytes.first_chunk()?)),
-            Type::Real => Value::Real(f32::from_le_bytes(*bytes.first_chunk()?)),
-            Type::Double => Value::Double(f64::from_le_bytes(*bytes.first_chunk()?)),
-            Type::Decimal => Value::Decimal(i128::from_le_bytes(*bytes.first_chunk()?)),
-            Type::Uuid => Value::Uuid(*bytes.first_chunk()?),
-            Type::Interval => Value::Interval(Interval::from_le_bytes(*bytes.first_chunk()?)),
-            Type::Text | Type::Blob => return None,
-        })
+/// The value of a fixed width that some bytes begin with.
+#[inline]
+fn fixed<'a, M: Make<'a>>(kind: Type, bytes: &[u8], make: M) -> M::Made {
+    /// The first bytes as a number, as the value that it is.
+    macro_rules! read {
+        ($number:ty, $value:expr) => {
+            match bytes.first_chunk() {
+                Some(bytes) => make.make($value(<$number>::from_le_bytes(*bytes))),
+                None => make.absent(),
+            }
+        };
+    }
+    match kind {
+        Type::Boolean => read!(u8, |byte| Value::Boolean(byte != 0)),
+        Type::SmallInt => read!(i16, Value::SmallInt),
+        Type::Int => read!(i32, Value::Int),
+        Type::Date => read!(i32, Value::Date),
+        Type::BigInt => read!(i64, Value::BigInt),
+        Type::Time => read!(i64, Value::Time),
+        Type::Timestamp => read!(i64, Value::Timestamp),
+        Type::Real => read!(f32, Value::Real),
+        Type::Double => read!(f64, Value::Double),
+        Type::Decimal => read!(i128, Value::Decimal),
+        Type::Interval => read!(Interval, Value::Interval),
+        Type::Uuid => match bytes.first_chunk() {
+            Some(bytes) => make.make(Value::Uuid(*bytes)),
+            None => make.absent(),
+        },
+        Type::Text | Type::Blob => make.absent(),
     }
 }
 

@@ -17,6 +17,7 @@
 //! No encoded key is the beginning of another, so columns follow each other without separators, and the beginning of a key by whole columns
 //! is the beginning of the bytes of every key that has these columns.
 
+use super::make::{IfThere, Make};
 use super::value::{Type, Value};
 
 /// How a column of a key is ordered.
@@ -112,20 +113,25 @@ impl KeyFormat {
     /// The value of a column, read where it lies. `None` for bytes that are no such key, and for columns that [`KeyFormat::keeps`] says no of.
     #[inline]
     pub fn get<'k>(&self, column: usize, key: &'k [u8]) -> Option<Value<'k>> {
-        let &(kind, order) = self.columns.get(column)?;
-        let mut rest = key.get(self.offset(column, key)?..)?;
-        let (&tag, after) = rest.split_first()?;
-        if tag != VALUE {
-            return Some(Value::Null);
-        }
-        rest = after;
-        match kind {
-            Type::Text if !order.descending => {
-                let end = end_of_text(rest, 0)?;
-                std::str::from_utf8(rest.get(..end - 2)?).ok().map(Value::Text)
-            }
-            Type::Text | Type::Blob | Type::Interval => None,
-            _ => fixed(kind, order.descending, &mut rest),
+        self.get_as(column, key, IfThere)
+    }
+
+    /// As [`KeyFormat::get`], made into something else where it is read.
+    #[inline]
+    pub fn get_as<'k, M: Make<'k>>(&self, column: usize, key: &'k [u8], make: M) -> M::Made {
+        let place = self.columns.get(column).zip(self.offset(column, key));
+        let Some((&(kind, order), rest)) = place.and_then(|(column, at)| Some((column, key.get(at..)?))) else {
+            return make.absent();
+        };
+        match (rest.split_first(), kind) {
+            (None, _) => make.absent(),
+            (Some((&tag, _)), _) if tag != VALUE => make.make(Value::Null),
+            (Some((_, rest)), Type::Text) if !order.descending => match text(rest) {
+                Some(text) => make.make(Value::Text(text)),
+                None => make.absent(),
+            },
+            (Some(_), Type::Text | Type::Blob | Type::Interval) => make.absent(),
+            (Some((_, rest)), _) => fixed(kind, order.descending, rest, make),
         }
     }
 
@@ -216,7 +222,7 @@ impl FixedKey {
         if !self.tags.iter().all(|&tag| byte(tag) == Some(VALUE)) {
             return None;
         }
-        fixed(self.kind, self.descending, &mut own.get(1..)?)
+        fixed(self.kind, self.descending, own.get(1..)?, IfThere)
     }
 }
 
@@ -259,8 +265,10 @@ fn escape(bytes: &[u8], to: &mut Vec<u8>) {
 
 /// Reads one value from the front.
 fn decode<'s>(kind: Type, descending: bool, key: &mut &[u8], store: &'s mut Vec<u8>) -> Option<Value<'s>> {
-    if kind.width().is_some() {
-        return fixed(kind, descending, key);
+    if let Some(width) = kind.width() {
+        let (bytes, rest) = key.split_at_checked(width)?;
+        *key = rest;
+        return fixed(kind, descending, bytes, IfThere);
     }
     unescape(key, if descending { !0 } else { 0u8 }, store)?;
     match kind {
@@ -281,35 +289,49 @@ fn end_of_text(bytes: &[u8], zero: u8) -> Option<usize> {
     }
 }
 
+/// A text from the front, of a column that ascends.
+#[inline]
+fn text(bytes: &[u8]) -> Option<&str> {
+    let end = end_of_text(bytes, 0)?;
+    std::str::from_utf8(bytes.get(..end - 2)?).ok()
+}
+
 /// Reads a value of fixed width from the front.
-fn fixed(kind: Type, descending: bool, key: &mut &[u8]) -> Option<Value<'static>> {
-    let flip = if descending { !0 } else { 0u8 };
-    let width = kind.width()?;
-    let (bytes, rest) = key.split_at_checked(width)?;
-    *key = rest;
-    let mut buffer = [0; 16];
-    buffer.iter_mut().skip(16 - width).zip(bytes).for_each(|(place, byte)| *place = byte ^ flip);
-    let number = u128::from_be_bytes(buffer);
-    Some(match kind {
-        Type::Boolean if number < 2 => Value::Boolean(number == 1),
-        Type::SmallInt => Value::SmallInt((number as u16 ^ 1 << 15) as i16),
-        Type::Int => Value::Int((number as u32 ^ 1 << 31) as i32),
-        Type::Date => Value::Date((number as u32 ^ 1 << 31) as i32),
-        Type::BigInt => Value::BigInt((number as u64 ^ 1 << 63) as i64),
-        Type::Time => Value::Time((number as u64 ^ 1 << 63) as i64),
-        Type::Timestamp => Value::Timestamp((number as u64 ^ 1 << 63) as i64),
-        Type::Decimal => Value::Decimal((number ^ 1 << 127) as i128),
-        Type::Real => {
-            let bits = number as u32;
+#[inline]
+fn fixed<'k, M: Make<'k>>(kind: Type, descending: bool, bytes: &[u8], make: M) -> M::Made {
+    /// The first bytes as a number without sign, flipped back, as the value that it is.
+    macro_rules! read {
+        ($number:ty, $value:expr) => {
+            match bytes.first_chunk() {
+                Some(bytes) => {
+                    let number = <$number>::from_be_bytes(*bytes);
+                    make.make($value(if descending { !number } else { number }))
+                }
+                None => make.absent(),
+            }
+        };
+    }
+    match kind {
+        Type::Boolean => match bytes.first().map(|byte| if descending { !byte } else { *byte }) {
+            Some(byte @ (0 | 1)) => make.make(Value::Boolean(byte == 1)),
+            _ => make.absent(),
+        },
+        Type::SmallInt => read!(u16, |number| Value::SmallInt((number ^ 1 << 15) as i16)),
+        Type::Int => read!(u32, |number| Value::Int((number ^ 1 << 31) as i32)),
+        Type::Date => read!(u32, |number| Value::Date((number ^ 1 << 31) as i32)),
+        Type::BigInt => read!(u64, |number| Value::BigInt((number ^ 1 << 63) as i64)),
+        Type::Time => read!(u64, |number| Value::Time((number ^ 1 << 63) as i64)),
+        Type::Timestamp => read!(u64, |number| Value::Timestamp((number ^ 1 << 63) as i64)),
+        Type::Decimal => read!(u128, |number| Value::Decimal((number ^ 1 << 127) as i128)),
+        Type::Real => read!(u32, |bits: u32| {
             Value::Real(f32::from_bits(if bits >> 31 == 1 { bits ^ 1 << 31 } else { !bits }))
-        }
-        Type::Double => {
-            let bits = number as u64;
+        }),
+        Type::Double => read!(u64, |bits: u64| {
             Value::Double(f64::from_bits(if bits >> 63 == 1 { bits ^ 1 << 63 } else { !bits }))
-        }
-        Type::Uuid => Value::Uuid(buffer),
-        _ => return None,
-    })
+        }),
+        Type::Uuid => read!(u128, |number: u128| Value::Uuid(number.to_be_bytes())),
+        Type::Text | Type::Blob | Type::Interval => make.absent(),
+    }
 }
 
 fn unescape(key: &mut &[u8], flip: u8, to: &mut Vec<u8>) -> Option<()> {

@@ -132,9 +132,8 @@ impl Transaction {
             return Transaction::begin(db, isolation, canceller.clone(), lock_timeout).map(Box::new);
         };
         next.look_anew(canceller, lock_timeout)?;
-        let now = db.catalog_now();
-        if !Arc::ptr_eq(&now, &next.view.catalog) {
-            next.use_catalog(Arc::clone(&now));
+        if !db.catalog.is(&next.view.catalog) {
+            next.use_catalog(db.catalog());
         }
         if !next.view.canceller.is_same(canceller) {
             next.view.canceller = canceller.clone();

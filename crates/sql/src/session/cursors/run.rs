@@ -103,7 +103,7 @@ impl Session {
             Ok(walk) => {
                 let columns = self.cursors.get(name).map(|cursor| StdArc::clone(&cursor.columns));
                 let source = Source::Cursor(Box::new(walk));
-                Ok(Rows::new(self, columns.unwrap_or_default(), source, verb, true))
+                Ok(Rows::new(self, columns, source, verb, true))
             }
             Err(error) => {
                 self.end_statement(false)?;
@@ -179,7 +179,10 @@ impl Session {
                 let verb = self.cursors.get(name).map_or("SELECT", |cursor| cursor.verb);
                 self.give(name, some(most), verb).map(Outcome::Rows)
             }
-            Ok(Some(other)) => self.outcome(other, &planned),
+            Ok(Some(other)) => {
+                let columns = other.columns(&planned);
+                self.outcome(other, columns)
+            }
             Err(error) => {
                 let error = self.explain(error);
                 self.end_statement(false)?;

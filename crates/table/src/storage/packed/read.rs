@@ -4,7 +4,7 @@ use cairn_pool::Changed;
 
 use super::symbols::Table;
 use super::{
-    ALL_NULL, BYTES, CODES, ESCAPE, HEADER, HIGH, LOW, NO_NULLS, NUMBERS, PLAIN, STREAM, STREAMS, TEXTS,
+    ALL_NULL, BYTES, CODES, HEADER, HIGH, LOW, NO_NULLS, NUMBERS, PLAIN, STREAM, STREAMS, TEXTS,
     VALUES, bits,
 };
 use crate::storage::node::max_record;
@@ -174,22 +174,7 @@ impl<S: Source + ?Sized> Packed<'_, S> {
             }
             CODES => {
                 let (start, end) = stream.ends().range(self.0, at)?;
-                let table = Table::read(self.0, stream.table)?;
-                let mut place = heap + start;
-                while place < heap + end {
-                    let code = self.0.u8(place)?;
-                    place += 1;
-                    if code == ESCAPE {
-                        to.push(self.0.u8(place)?);
-                        place += 1;
-                        continue;
-                    }
-                    let (word, len) = table.symbol(self.0, code)?;
-                    let end = to.len() + len;
-                    to.extend_from_slice(&word.to_le_bytes());
-                    to.truncate(end);
-                }
-                Ok(())
+                Table::read(self.0, stream.table)?.append(self.0, (heap + start, heap + end), to)
             }
             _ => Err(Changed),
         }

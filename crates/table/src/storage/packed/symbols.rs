@@ -11,8 +11,9 @@ const LONGEST: usize = 8;
 /// A table as a page has it, to be read symbol by symbol.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Table {
-    /// Of each length from 1 to 8: the first code, and where its symbol is.
-    first: [u16; LONGEST],
+    /// Of each length from 1 to 8 the first code, that of length 1 in the lowest byte; none is less than the one before.
+    first: u64,
+    /// Where the symbols of each length are.
     places: [u16; LONGEST],
     count: u16,
 }
@@ -22,15 +23,17 @@ impl Table {
     #[inline]
     pub(super) fn read<S: Source + ?Sized>(from: &S, place: u16) -> Result<Table, Changed> {
         let counts = from.u64(place.into())?.to_le_bytes();
-        let mut table = Table { first: [0; LONGEST], places: [0; LONGEST], count: 0 };
+        let (mut first, mut places, mut count) = ([0; LONGEST], [0; LONGEST], 0u16);
         let mut at = place.checked_add(LONGEST as u16).ok_or(Changed)?;
-        let places = table.first.iter_mut().zip(&mut table.places);
-        for ((first, symbols), (count, len)) in places.zip(counts.into_iter().map(u16::from).zip(1..)) {
-            (*first, *symbols) = (table.count, at);
-            table.count += count;
-            at = at.checked_add(count * len).ok_or(Changed)?;
+        for ((first, symbols), (own, len)) in
+            first.iter_mut().zip(&mut places).zip(counts.into_iter().map(u16::from).zip(1..))
+        {
+            (*first, *symbols) = (count as u8, at);
+            count += own;
+            at = at.checked_add(own * len).ok_or(Changed)?;
         }
-        if table.count > u16::from(ESCAPE) { Err(Changed) } else { Ok(table) }
+        // Then each of the first codes was a byte.
+        if count > u16::from(ESCAPE) { Err(Changed) } else { Ok(Table { first: u64::from_le_bytes(first), places, count }) }
     }
 
     /// How many symbols there are.
@@ -42,19 +45,56 @@ impl Table {
     /// The bytes that a code stands for, the first one lowest, and how many they are. Above those there may be others.
     #[inline]
     pub(super) fn symbol<S: Source + ?Sized>(&self, from: &S, code: u8) -> Result<(u64, usize), Changed> {
-        let code = u16::from(code);
-        if code >= self.count {
+        if u16::from(code) >= self.count {
             return Err(Changed);
         }
         // Symbols are in the order of their lengths: as many lengths begin at or before the code.
-        let len = self.first.iter().filter(|first| **first <= code).count();
+        let len = bytes_up_to(self.first, code);
         let nth = len.checked_sub(1).ok_or(Changed)?;
-        let (Some(first), Some(place)) = (self.first.get(nth), self.places.get(nth)) else {
-            return Err(Changed);
-        };
-        let at = usize::from(*place) + usize::from(code - first) * len;
+        let (first, place) = ((self.first >> (8 * nth)) as u8, *self.places.get(nth).ok_or(Changed)?);
+        let at = usize::from(place) + usize::from(code - first) * len;
         Ok((from.u64(at)?, len))
     }
+
+    /// Appends the text of the codes from a place to another.
+    #[inline]
+    pub(super) fn append<S: Source + ?Sized>(
+        &self,
+        from: &S,
+        (mut place, last): (usize, usize),
+        to: &mut Vec<u8>,
+    ) -> Result<(), Changed> {
+        let mut end = to.len();
+        // Room for the longest text of these codes: each word is written whole, and the next one over what was too much of it.
+        to.resize(end + LONGEST * last.saturating_sub(place), 0);
+        while place < last {
+            let word = to.get_mut(end..).and_then(<[u8]>::first_chunk_mut::<LONGEST>).ok_or(Changed)?;
+            let code = from.u8(place)?;
+            place += 1;
+            if code == ESCAPE {
+                word[0] = from.u8(place)?;
+                (place, end) = (place + 1, end + 1);
+                continue;
+            }
+            let (symbol, len) = self.symbol(from, code)?;
+            *word = symbol.to_le_bytes();
+            end += len;
+        }
+        to.truncate(end);
+        Ok(())
+    }
+}
+
+/// How many of eight bytes are not above another one.
+#[inline]
+fn bytes_up_to(bytes: u64, most: u8) -> usize {
+    const ONES: u64 = u64::MAX / 0xff;
+    const HIGH: u64 = ONES << 7;
+    let most = u64::from(most) * ONES;
+    // Without their highest bits no difference borrows from the next byte; those are compared by themselves.
+    let low = (most | HIGH) - (bytes & !HIGH);
+    let is_up_to = (most & !bytes | !(most ^ bytes) & low) & HIGH;
+    ((is_up_to >> 7).wrapping_mul(ONES) >> 56) as usize
 }
 
 /// A table whose symbols lie one by one: for many texts.
@@ -69,8 +109,9 @@ impl Symbols {
         let table = Table::read(from, place)?;
         let mut symbols = Symbols { words: [0; 256], lens: [0; 256] };
         let mut own = symbols.words.iter_mut().zip(&mut symbols.lens).take(table.count().into());
-        let lasts = table.first.iter().skip(1).copied().chain([table.count]);
-        for ((len, place), (first, last)) in (1..).zip(table.places).zip(table.first.into_iter().zip(lasts)) {
+        let first = table.first.to_le_bytes();
+        let lasts = first.into_iter().skip(1).chain([table.count()]);
+        for ((len, place), (first, last)) in (1..).zip(table.places).zip(first.into_iter().zip(lasts)) {
             let start = usize::from(place);
             let bytes = from.get(start..start + len * usize::from(last - first) + LONGEST).ok_or(Changed)?;
             for ((word, own_len), nth) in own.by_ref().take((last - first).into()).zip(0..) {
@@ -158,6 +199,29 @@ pub(super) fn renumber(codes: &[u8], new: &[u8; 256], to: &mut Vec<u8>) {
             to.extend(codes.next());
         } else {
             to.push(new[usize::from(code)]);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Goal: the length of a code is that of the first codes not above it. Method: each byte among many rows of eight, against a count one by one.
+    #[test]
+    fn bytes_are_compared_without_sign() {
+        let rows = [
+            [0, 0, 0, 0, 0, 0, 0, 0],
+            [0, 1, 2, 3, 5, 8, 13, 21],
+            [0, 0, 126, 127, 128, 129, 254, 255],
+            [0, 255, 255, 255, 255, 255, 255, 255],
+            [255, 128, 127, 0, 1, 129, 64, 200],
+        ];
+        for row in rows {
+            for most in 0..=u8::MAX {
+                let expected = row.iter().filter(|byte| **byte <= most).count();
+                assert_eq!(bytes_up_to(u64::from_le_bytes(row), most), expected, "{row:?}, {most}");
+            }
         }
     }
 }
