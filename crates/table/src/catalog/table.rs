@@ -20,7 +20,7 @@ use cairn_vfs::sync::atomic::{AtomicI64, Ordering};
 use smallvec::SmallVec;
 
 use super::statistics::TableStatistics;
-use crate::row::{KeyFormat, Make, Order, OrNull, Row, RowFormat, Type, Value};
+use crate::row::{KeyFormat, Make, OrNull, Order, Row, RowFormat, Type, Value};
 use crate::schema::{IndexDef, TableDef};
 use crate::storage::{Layout, Lead, Tree};
 

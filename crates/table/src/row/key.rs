@@ -120,7 +120,8 @@ impl KeyFormat {
     #[inline]
     pub fn get_as<'k, M: Make<'k>>(&self, column: usize, key: &'k [u8], make: M) -> M::Made {
         let place = self.columns.get(column).zip(self.offset(column, key));
-        let Some((&(kind, order), rest)) = place.and_then(|(column, at)| Some((column, key.get(at..)?))) else {
+        let Some((&(kind, order), rest)) = place.and_then(|(column, at)| Some((column, key.get(at..)?)))
+        else {
             return make.absent();
         };
         match (rest.split_first(), kind) {

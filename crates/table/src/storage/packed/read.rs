@@ -4,8 +4,7 @@ use cairn_pool::Changed;
 
 use super::symbols::Table;
 use super::{
-    ALL_NULL, BYTES, CODES, HEADER, HIGH, LOW, NO_NULLS, NUMBERS, PLAIN, STREAM, STREAMS, TEXTS,
-    VALUES, bits,
+    ALL_NULL, BYTES, CODES, HEADER, HIGH, LOW, NO_NULLS, NUMBERS, PLAIN, STREAM, STREAMS, TEXTS, VALUES, bits,
 };
 use crate::storage::node::max_record;
 use crate::storage::source::Source;

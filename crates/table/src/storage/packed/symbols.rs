@@ -33,7 +33,11 @@ impl Table {
             at = at.checked_add(own * len).ok_or(Changed)?;
         }
         // Then each of the first codes was a byte.
-        if count > u16::from(ESCAPE) { Err(Changed) } else { Ok(Table { first: u64::from_le_bytes(first), places, count }) }
+        if count > u16::from(ESCAPE) {
+            Err(Changed)
+        } else {
+            Ok(Table { first: u64::from_le_bytes(first), places, count })
+        }
     }
 
     /// How many symbols there are.
