@@ -232,5 +232,24 @@ fn main() {
             }
         });
     }
+    // Each with keys of its own, so that nobody waits for anybody's rows.
+    let table = make("w", true);
+    bench.run("insert by eight threads, transactions of 500, sync", rows / 4, || {
+        std::thread::scope(|scope| {
+            for thread in 0..8 {
+                let (db, table) = (&db, &table);
+                scope.spawn(move || {
+                    for at in 0..rows / 4 / 8 / 500 {
+                        let mut transaction = db.begin(Isolation::ReadCommitted).unwrap();
+                        for one in 0..500 {
+                            let id = thread * rows + at * 500 + one;
+                            transaction.insert(table, &values(id, mix(id, rows) as i32)).unwrap();
+                        }
+                        transaction.commit(Durability::Sync).unwrap();
+                    }
+                });
+            }
+        });
+    });
     let _ = Path::new("");
 }

@@ -21,6 +21,9 @@ use super::state::{ABORTED, ACTIVE, State};
 const SHARDS: usize = 64;
 /// Places that a shard keeps when it is empty.
 const KEPT: usize = 28;
+/// And the most that it keeps where it had that many rows since it was empty the last time: transactions that follow each other are about as large, and a table that grows from the beginning each time
+/// is made anew three times. 64 KiB.
+const KEPT_MOST: usize = 896;
 
 /// A change of one record, and how to undo it.
 #[derive(Debug)]
@@ -97,14 +100,30 @@ struct Shard {
     entries: Mutex<HashTable<Entry>>,
     /// As many as there are in `entries`, for who only wants to know that there is none.
     len: AtomicUsize,
+    /// As many as there were at most since there was none. Changed under the lock only.
+    peak: AtomicUsize,
 }
 
 impl Shard {
+    /// Says how many there are after one has come.
+    fn has_more(&self, entries: &HashTable<Entry>) {
+        let len = entries.len();
+        if len > self.peak.load(Ordering::Relaxed) {
+            self.peak.store(len, Ordering::Relaxed);
+        }
+        self.len.store(len, Ordering::Release);
+    }
+
     /// Says how many there are after some have gone, and gives the memory of a large transaction back: few rows in a large table are each on a cache line that nobody
     /// has seen for long.
     fn has_fewer(&self, entries: &mut HashTable<Entry>) {
         if entries.is_empty() && entries.capacity() > KEPT {
-            *entries = HashTable::with_capacity(KEPT);
+            let peak = self.peak.load(Ordering::Relaxed);
+            let is_usual = entries.capacity() <= KEPT_MOST && peak > entries.capacity() / 4;
+            if !is_usual {
+                *entries = HashTable::with_capacity(KEPT);
+            }
+            self.peak.store(0, Ordering::Relaxed);
         }
         self.len.store(entries.len(), Ordering::Release);
     }
@@ -195,7 +214,7 @@ impl Rows {
             };
             let entry = Entry { tree, key: Arc::clone(&key), owner, shares, versions: SmallVec::new() };
             entries.insert_unique(hash, entry, |entry| self.rehash(entry));
-            shard.len.store(entries.len(), Ordering::Release);
+            shard.has_more(&entries);
             return Claim::Mine { key, is_new: true };
         };
         entry.tidy();
@@ -272,7 +291,7 @@ impl Rows {
         let (key, owner) = (Arc::clone(key), Some(Arc::clone(me)));
         let entry = Entry { tree, key, owner, shares: None, versions: SmallVec::new() };
         entries.insert_unique(hash, entry, |entry| self.rehash(entry));
-        shard.len.store(entries.len(), Ordering::Release);
+        shard.has_more(&entries);
         true
     }
 

@@ -17,6 +17,16 @@ const KEEPS_ALLOCATIONS: [u64; 3] = [
     0x0102_1994, // tmpfs
 ];
 
+/// How pages are brought in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Present {
+    /// The first store into each takes a fault that makes it writable. A write-back before that leaves the other
+    /// processors alone: it has nothing to take from them.
+    Readable,
+    /// Stores take no fault.
+    Writable,
+}
+
 /// Memory that is a part of a file. Only [`AppendMap`](super::AppendMap) gives access to it.
 #[derive(Debug)]
 pub struct Region {
@@ -75,9 +85,9 @@ impl Region {
         self.range.start + (offset - self.range.start) / page * page
     }
 
-    /// Makes the pages of a part of the range present and writable, without changing them. What would be a signal at
-    /// a store is an error here.
-    pub(super) fn populate(&self, part: Range<u64>) -> io::Result<()> {
+    /// Makes the pages of a part of the range present, and with [`Present::Writable`] writable, without changing them.
+    /// What would be a signal at a store is an error here.
+    pub(super) fn populate(&self, part: Range<u64>, present: Present) -> io::Result<()> {
         let page = rustix::param::page_size();
         let from = (part.start - self.range.start) as usize / page * page;
         let to = ((part.end - self.range.start) as usize)
@@ -86,14 +96,18 @@ impl Region {
         debug_assert!(from < to);
         // SAFETY: `from` lies in the mapping.
         let start = unsafe { self.start.add(from) };
+        let advice = match present {
+            Present::Readable => mm::Advice::LinuxPopulateRead,
+            Present::Writable => mm::Advice::LinuxPopulateWrite,
+        };
         loop {
             // SAFETY: the pages are mapped here, writable, and populating changes no byte of them.
-            match unsafe { mm::madvise(start.as_ptr().cast(), to - from, mm::Advice::LinuxPopulateWrite) } {
+            match unsafe { mm::madvise(start.as_ptr().cast(), to - from, advice) } {
                 Ok(()) => return Ok(()),
                 Err(Errno::INTR | Errno::AGAIN) => {}
                 // Kernels before 5.14 do not know the advice.
                 Err(Errno::INVAL | Errno::NOSYS) => {
-                    self.touch(part);
+                    self.touch(part, present);
                     return Ok(());
                 }
                 Err(errno) => return Err(errno.into()),
@@ -111,15 +125,20 @@ impl Region {
         Ok(())
     }
 
-    /// Writes a byte of each page back to where it was read, which makes the page present and writable.
-    fn touch(&self, part: Range<u64>) {
+    /// Reads a byte of each page, which makes the page present, and writes it back to make it writable.
+    fn touch(&self, part: Range<u64>, present: Present) {
         let page = rustix::param::page_size() as u64;
         let mut at = part.start;
         while at < part.end {
             let byte = self.at(at).as_ptr();
             // SAFETY: the byte is mapped, and nobody else has it: `AppendMap` hands out what is populated, later.
             // Volatile, or there would be nothing to do.
-            unsafe { byte.write_volatile(byte.read_volatile()) };
+            unsafe {
+                let value = byte.read_volatile();
+                if present == Present::Writable {
+                    byte.write_volatile(value);
+                }
+            }
             at = (at + 1).next_multiple_of(page);
         }
     }
@@ -139,17 +158,19 @@ mod tests {
     use super::*;
 
     /// Goal: kernels without `MADV_POPULATE_WRITE` get the pages too, unchanged. Method: call the fallback over bytes
-    /// that are there, from the middle of a page to the middle of another.
+    /// that are there, from the middle of a page to the middle of another, and what they would call.
     #[test]
     fn touch_changes_nothing() {
         let file = tempfile::tempfile().unwrap();
         let bytes: Vec<u8> = (0..20_000_u32).map(|n| n as u8).collect();
         std::os::unix::fs::FileExt::write_all_at(&file, &bytes, 0).unwrap();
         let Some(region) = Region::of_descriptor(file.as_fd(), 0..20_000).unwrap() else { return };
-        region.touch(100..19_000);
-        region.populate(4096..20_000).unwrap();
-        let mut after = vec![0; 20_000];
-        std::os::unix::fs::FileExt::read_exact_at(&file, &mut after, 0).unwrap();
-        assert!(after == bytes);
+        for present in [Present::Readable, Present::Writable] {
+            region.touch(100..19_000, present);
+            region.populate(4096..20_000, present).unwrap();
+            let mut after = vec![0; 20_000];
+            std::os::unix::fs::FileExt::read_exact_at(&file, &mut after, 0).unwrap();
+            assert!(after == bytes);
+        }
     }
 }
