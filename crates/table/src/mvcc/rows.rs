@@ -474,4 +474,35 @@ mod tests {
             assert_eq!((rows.see(1, b"key", 5, None, &mut Vec::new()), rows.len()), (Seen::InPlace, 0));
         }
     }
+
+    /// Goal: tables of rows stay as large as transactions are that follow each other, and no larger. Method: rows of one transaction, all let go of; then transactions of a row each, in every table.
+    #[test]
+    fn memory_is_kept_for_what_is_usual() {
+        for (count, kept) in [(10_000_u32, 112..=KEPT_MOST), (200_000, 0..=KEPT)] {
+            let rows = Rows::new();
+            let capacities = || rows.shards.iter().map(|shard| lock(&shard.0.entries).capacity());
+            let transaction = |numbers: std::ops::Range<u32>| {
+                let state = Arc::new(State::new(1));
+                let claim = |number: u32| {
+                    // Neighbours would be in one table.
+                    match rows.claim(1, &(16 * number).to_be_bytes(), &state, Mode::Exclusive, None) {
+                        Claim::Mine { key, .. } => key,
+                        other => panic!("{other:?}"),
+                    }
+                };
+                let keys: Vec<_> = numbers.map(claim).collect();
+                state.set(5);
+                keys.iter().for_each(|key| rows.release(1, key));
+            };
+            transaction(0..count);
+            assert_eq!(rows.len(), 0);
+            assert!(
+                capacities().all(|capacity| kept.contains(&capacity)),
+                "{:?}",
+                capacities().collect::<Vec<_>>()
+            );
+            (0..4_000).for_each(|number| transaction(number..number + 1));
+            assert!(capacities().all(|capacity| capacity <= KEPT), "{:?}", capacities().collect::<Vec<_>>());
+        }
+    }
 }
