@@ -235,7 +235,7 @@ fn main() {
     // Each with keys of its own, so that nobody waits for anybody's rows.
     let table = make("w", true);
     bench.run("insert by eight threads, transactions of 500, sync", rows / 4, || {
-        std::thread::scope(|scope| {
+        cairn_vfs::thread::scope(|scope| {
             for thread in 0..8 {
                 let (db, table) = (&db, &table);
                 scope.spawn(move || {
