@@ -169,7 +169,7 @@ impl Recorder {
         let shared = &*self.shared;
         let is_in = HOT.with(|hot| {
             let left = hot.left.get();
-            if hot.recorder.get() != shared.each.number || left == 0 || hot.epoch.get() != shared.epoch() {
+            if hot.recorder.get() != shared.number || left == 0 || hot.epoch.get() != shared.epoch() {
                 return false;
             }
             hot.left.set(left - 1);
@@ -211,10 +211,10 @@ impl Recorder {
     /// Makes sure that the thread's place is in this recorder, at a time that is known. False where nothing is recorded any more.
     fn begin(&self, hot: &Hot, local: &mut Local) -> bool {
         let shared = &self.shared;
-        if local.recorder != shared.each.number {
+        if local.recorder != shared.number {
             local.adopt(hot, shared);
         }
-        hot.recorder.set(shared.each.number);
+        hot.recorder.set(shared.number);
         (hot.left.get() > 0 && hot.epoch.get() == shared.epoch()) || shared.look_at_clock(hot, local)
     }
 
@@ -231,7 +231,7 @@ impl Recorder {
                 let end = lane.as_ref().map(|lane| lock(&lane.end));
                 hot.recorder.set(0);
                 fill(&mut Batch { shared, place: is_on.then_some((hot, &*local)), end, joined: false });
-                hot.recorder.set(shared.each.number);
+                hot.recorder.set(shared.number);
                 true
             })
         });

@@ -264,8 +264,8 @@ impl AppendProgress {
         self.shared.inner().failure.get().cloned()
     }
 
-    /// Makes memory ready up to `to` (rounded up to 4096, cut to the range), so that stores there wait for no disk, and
-    /// but for [`Zeros::Small`] take no page fault. Does nothing when it is ready already; concurrent calls wait for each other.
+    /// Makes memory ready up to `to` (rounded up to 4096, cut to the range), so that stores there read nothing from the
+    /// disk and allocate nothing, and but for [`Zeros::Small`] take no page fault. Does nothing when it is ready already; concurrent calls wait for each other.
     ///
     /// Costs 0.3 to 3 microseconds for each 4 KiB. Errors: of writing the zeros; `Map` when pages cannot be had,
     /// which a store would meet as a signal.

@@ -34,9 +34,8 @@ thread_local! {
     };
 }
 
-/// All that an operation needs while nothing is special, on one cache line. It has nothing to drop, so that nobody asks whether it is still there.
+/// All that an operation needs while nothing is special. It has nothing to drop, so that nobody asks whether it is still there.
 #[derive(Debug)]
-#[repr(align(64))]
 pub(super) struct Hot {
     /// The number of the recorder whose ring this is. 0 for none, and while a batch is recorded.
     pub recorder: Cell<u64>,
@@ -75,7 +74,7 @@ impl Local {
         if let Some(lane) = self.lane.take() {
             self.others.push((self.recorder, std::mem::take(&mut self.shared), lane));
         }
-        let known = self.others.iter().position(|(number, ..)| *number == shared.each.number);
+        let known = self.others.iter().position(|(number, ..)| *number == shared.number);
         let lane = match known {
             Some(at) => self.others.swap_remove(at).2,
             None => {
@@ -90,7 +89,7 @@ impl Local {
         hot.ring.set(lane.ring);
         hot.left.set(0);
         hot.batched.set(0);
-        (self.recorder, self.shared, self.lane) = (shared.each.number, Arc::downgrade(shared), Some(lane));
+        (self.recorder, self.shared, self.lane) = (shared.number, Arc::downgrade(shared), Some(lane));
         (self.step, self.now_ns, self.is_told) = (0, 0, false);
         self.pace = Pace::new();
     }

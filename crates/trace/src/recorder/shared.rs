@@ -38,31 +38,24 @@ const PIECE_WORDS: u64 = 4096;
 
 static RECORDERS: AtomicU64 = AtomicU64::new(1);
 
-/// What each operation looks at, on one cache line: an operation of a store leaves little in the nearest cache, and the recorder pays for each line that it asks for.
-#[derive(Debug)]
-#[repr(align(64))]
-pub(super) struct Each {
-    /// Of all recorders of the process.
-    pub number: u64,
-    /// Changes when threads should look at the clock: time has passed, or the recording is over.
-    epoch: AtomicU64,
-    /// Hashes up to here are recorded. It only goes down.
-    threshold: AtomicU64,
-    hash_seed: u64,
-    keys: KeyForm,
-}
-
 /// What recorders and the helper have in common.
 #[derive(Debug)]
 pub(super) struct Shared {
-    pub each: Each,
+    /// Of all recorders of the process.
+    pub number: u64,
     /// False once nothing is recorded any more.
     pub on: AtomicBool,
+    /// Changes when threads should look at the clock: time has passed, or the recording is over.
+    epoch: AtomicU64,
     pub dropped: AtomicU64,
+    keys: KeyForm,
+    /// Hashes up to here are recorded. It only goes down.
+    threshold: AtomicU64,
     /// It may.
     adaptive: bool,
     /// What an operation took that it last went down for; 0 where it has not.
     operation_ns: AtomicU64,
+    hash_seed: u64,
     bytes_max: u64,
     start_ns: u64,
     clock: Arc<dyn Clock>,
@@ -108,17 +101,15 @@ impl Shared {
         };
         let tail = Tail::create(&**fs, path, &header)?;
         let shared = Shared {
-            each: Each {
-                number: RECORDERS.fetch_add(1, Ordering::Relaxed),
-                epoch: AtomicU64::new(0),
-                threshold: AtomicU64::new(sample::threshold(first)),
-                hash_seed,
-                keys: options.keys,
-            },
+            number: RECORDERS.fetch_add(1, Ordering::Relaxed),
             on: AtomicBool::new(true),
+            epoch: AtomicU64::new(0),
             dropped: AtomicU64::new(0),
+            keys: options.keys,
+            threshold: AtomicU64::new(sample::threshold(first)),
             adaptive,
             operation_ns: AtomicU64::new(0),
+            hash_seed,
             bytes_max: options.bytes_max,
             start_ns: clock.now().as_nanos() as u64,
             clock,
@@ -133,7 +124,7 @@ impl Shared {
     /// Changes when threads should look at the clock.
     #[inline]
     pub fn epoch(&self) -> u64 {
-        self.each.epoch.load(Ordering::Relaxed)
+        self.epoch.load(Ordering::Relaxed)
     }
 
     /// The lanes that there are.
@@ -163,7 +154,7 @@ impl Shared {
 
     /// Notes when the operations that follow are, and how many of them there may be before the next look. False where nothing is recorded any more.
     pub fn look_at_clock(&self, hot: &Hot, local: &mut Local) -> bool {
-        let epoch = self.each.epoch.load(Ordering::Acquire);
+        let epoch = self.epoch.load(Ordering::Acquire);
         if !self.on.load(Ordering::Relaxed) {
             return false;
         }
@@ -206,13 +197,13 @@ impl Shared {
     /// Goes over to half of the keys where the thread's operations since its last look are the last of many that were too fast for all of them.
     fn weigh(&self, hot: &Hot, local: &mut Local, elapsed_ns: u64) {
         let operations = u64::from(local.step.saturating_sub(hot.left.get())) + u64::from(hot.batched.take());
-        let threshold = self.each.threshold.load(Ordering::Relaxed);
+        let threshold = self.threshold.load(Ordering::Relaxed);
         let sample = sample::of_threshold(threshold);
         let Some(operation_ns) = local.pace.add(sample, operations, elapsed_ns) else { return };
         let lower = sample::threshold(sample.saturating_mul(2));
         self.operation_ns.store(operation_ns, Ordering::Relaxed);
         // ORDER: who sees the threshold sees what it was lowered for. Where another thread has lowered it meanwhile, once is enough.
-        let _ = self.each.threshold.compare_exchange(threshold, lower, Ordering::Release, Ordering::Relaxed);
+        let _ = self.threshold.compare_exchange(threshold, lower, Ordering::Release, Ordering::Relaxed);
     }
 
     /// The operations of one key in so many are recorded.
@@ -220,7 +211,7 @@ impl Shared {
     /// ORDER: whoever has taken operations out of a lane sees no higher threshold here than their thread did: it is one and the same atomic, and
     /// the ring's tail, or the lane's lock, is between the two. So no block claims a larger share than its operations are of.
     fn sample(&self) -> u32 {
-        sample::of_threshold(self.each.threshold.load(Ordering::Acquire))
+        sample::of_threshold(self.threshold.load(Ordering::Acquire))
     }
 
     /// Records an operation of the thread whose place this is, unless its key is not in the sample: then false. `end` is its lane's where that
@@ -266,7 +257,7 @@ impl Shared {
     /// Takes what is in a lane's ring out of it, so many words at once, and writes what makes a block.
     pub fn drain(&self, lane: &Lane, end: &mut LaneEnd, words_max: u64) {
         let Some(ring) = lane.ring else { return };
-        ring.drain(self.each.keys, words_max, |item| match item {
+        ring.drain(self.keys, words_max, |item| match item {
             Item::Time(now_ns) => end.now_ns = now_ns,
             Item::Operation { joined, keyspace, key, detail } => {
                 self.encode(end, (joined, keyspace), key, detail);
@@ -290,12 +281,12 @@ impl Shared {
     #[inline(always)]
     pub fn stored<'a>(&self, key: &'a [u8]) -> Option<StoredKey<'a>> {
         let key = key.get(..key.len().min(KEY_BYTES_MAX))?;
-        let threshold = self.each.threshold.load(Ordering::Relaxed);
-        if self.each.keys == KeyForm::Raw && threshold == u64::MAX {
+        let threshold = self.threshold.load(Ordering::Relaxed);
+        if self.keys == KeyForm::Raw && threshold == u64::MAX {
             return Some(StoredKey::Raw(key));
         }
-        let hash = xxh3_64_seeded(key, self.each.hash_seed);
-        (hash <= threshold).then_some(match self.each.keys {
+        let hash = xxh3_64_seeded(key, self.hash_seed);
+        (hash <= threshold).then_some(match self.keys {
             KeyForm::Hashed => StoredKey::Hash(hash, key.len() as u32),
             KeyForm::Raw => StoredKey::Raw(key),
         })
@@ -304,8 +295,8 @@ impl Shared {
     #[cold]
     fn stored_end<'a>(&self, end: &'a [u8]) -> StoredKey<'a> {
         let end = end.get(..end.len().min(KEY_BYTES_MAX)).unwrap_or_default();
-        match self.each.keys {
-            KeyForm::Hashed => StoredKey::Hash(xxh3_64_seeded(end, self.each.hash_seed), end.len() as u32),
+        match self.keys {
+            KeyForm::Hashed => StoredKey::Hash(xxh3_64_seeded(end, self.hash_seed), end.len() as u32),
             KeyForm::Raw => StoredKey::Raw(end),
         }
     }
@@ -332,7 +323,7 @@ impl Shared {
                 break;
             }
         }
-        self.each.epoch.fetch_add(1, Ordering::Release);
+        self.epoch.fetch_add(1, Ordering::Release);
         most
     }
 
@@ -360,7 +351,7 @@ impl Shared {
     /// Nothing is recorded any more.
     fn stop(&self) {
         self.on.store(false, Ordering::Relaxed);
-        self.each.epoch.fetch_add(1, Ordering::Release);
+        self.epoch.fetch_add(1, Ordering::Release);
     }
 
     pub fn finish(&self) -> Result<Summary> {

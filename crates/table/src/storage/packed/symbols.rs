@@ -68,6 +68,9 @@ impl Table {
         (mut place, last): (usize, usize),
         to: &mut Vec<u8>,
     ) -> Result<(), Changed> {
+        if last > from.len() {
+            return Err(Changed);
+        }
         let mut end = to.len();
         // Room for the longest text of these codes: each word is written whole, and the next one over what was too much of it.
         to.resize(end + LONGEST * last.saturating_sub(place), 0);
