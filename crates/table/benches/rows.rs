@@ -47,8 +47,12 @@ struct Bench {
 }
 
 impl Bench {
+    fn wants(&self, name: &str) -> bool {
+        self.filter.as_ref().is_none_or(|filter| name.contains(filter.as_str()))
+    }
+
     fn run(&self, name: &str, count: i64, work: impl FnOnce()) {
-        if self.filter.as_ref().is_some_and(|filter| !name.contains(filter.as_str())) {
+        if !self.wants(name) {
             return;
         }
         let start = self.clock.now();
@@ -94,6 +98,42 @@ fn blocks(bench: &Bench, db: &Database, table: &Arc<Table>, rows: i64) {
             assert_eq!(transaction.view().count(table, None, everything).unwrap(), rows as u64);
         }
     });
+}
+
+/// Deletes as applications do them: rows that came lately, some in each leaf of an index. Each is locked first, and a savepoint of its own.
+fn delete_of_few(bench: &Bench, db: &Database, table: &Arc<Table>, rows: i64) {
+    const NAME: &str = "delete of few, transactions of 500, an index";
+    if !bench.wants(NAME) {
+        return;
+    }
+    let text = "some text of a row, forty bytes of it...";
+    let insert = |ids: std::ops::Range<i64>| {
+        let mut transaction = db.begin(Isolation::ReadCommitted).unwrap();
+        for id in ids {
+            let group = (mix(id, rows) % (rows / 100)) as i32;
+            transaction.insert(table, &[Value::BigInt(id), Value::Int(group), Value::Text(text)]).unwrap();
+        }
+        transaction.commit(Durability::Buffered).unwrap();
+    };
+    insert(0..rows);
+    let (count, mut buffer, mut row) = (rows / 10, Vec::new(), RowBuf::default());
+    for first in (0..5).map(|turn| rows + turn * count) {
+        insert(first..first + count);
+        bench.run(NAME, count, || {
+            for at in 0..count / 500 {
+                let mut transaction = db.begin(Isolation::ReadCommitted).unwrap();
+                for one in 0..500 {
+                    transaction.savepoint();
+                    buffer.clear();
+                    let id = Value::BigInt(first + at * 500 + one);
+                    assert!(table.key_format().encode(&[id], &mut buffer));
+                    assert!(transaction.lock(table, &buffer, &mut row).unwrap());
+                    assert!(transaction.delete(table, &buffer).unwrap());
+                }
+                transaction.commit(Durability::Buffered).unwrap();
+            }
+        });
+    }
 }
 
 fn main() {
@@ -232,6 +272,7 @@ fn main() {
             }
         });
     }
+    delete_of_few(&bench, &db, &make("x", true), rows);
     // Each with keys of its own, so that nobody waits for anybody's rows.
     let table = make("w", true);
     bench.run("insert by eight threads, transactions of 500, sync", rows / 4, || {

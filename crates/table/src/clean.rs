@@ -11,19 +11,13 @@ use std::collections::{HashSet, VecDeque};
 use std::mem::take;
 
 use cairn_vfs::ErrorKind;
-use cairn_vfs::sync::{Arc, Mutex, RwLock, RwLockWriteGuard, lock, write};
+use cairn_vfs::sync::{Mutex, RwLock, RwLockWriteGuard, lock, write};
 
 use crate::Result;
 use crate::catalog::{Catalog, ROOT};
 use crate::database::Inner;
-use crate::mvcc::{ABORTED, Ended, State, Taken};
-use crate::storage::{Store, Tree, free_chain, is_ghost};
-
-/// So many ghosts are claimed together at most: who wants one of the keys waits until all are removed.
-const TOGETHER: usize = 64;
-
-/// A record that is a ghost: the root of its tree, and its key.
-pub(crate) type Ghost = (u32, Arc<[u8]>);
+use crate::mvcc::{Ended, Ghost, Taken};
+use crate::storage::{RunMemory, Store, Tree, free_chain, is_ghost};
 
 /// Who cleans up, and what could not be.
 #[derive(Debug, Default)]
@@ -82,11 +76,11 @@ impl Inner {
         take(&mut ended.claims).iter().for_each(|(tree, key)| self.rows.release(*tree, key));
         // Those of one that was undone became what they were before.
         let Ended { ghosts, trees, chains, .. } = ended;
-        ghosts.retain(|(tree, _)| !trees.contains(tree));
+        ghosts.retain(|ghost| !trees.contains(&ghost.tree));
         self.remove_ghosts(ghosts)?;
         each(chains, |chain| free_chain(self.store.space(), chain))?;
         while let Some(root) = trees.last().copied() {
-            lock(&self.cleaning.left).retain(|(tree, _)| *tree != root);
+            lock(&self.cleaning.left).retain(|ghost| ghost.tree != root);
             // An error may have put some back that have ended before.
             self.commits.forget_ghosts_of(root);
             self.store.begin_to_free(root)?;
@@ -118,47 +112,39 @@ impl Inner {
     /// put another row, or may still see the one that was there, nothing is done until later. Cost: the list is sorted, and a walk down the tree for each leaf that has some.
     pub(crate) fn remove_ghosts(&self, ghosts: &mut Vec<Ghost>) -> Result<()> {
         ghosts.sort_unstable();
-        let (mut done, mut result) = (0, Ok(()));
-        while let (Ok(()), Some(rest @ [(root, _), ..])) = (&result, ghosts.get(done..)) {
-            let some = rest.iter().take(TOGETHER).take_while(|(tree, _)| tree == root).count();
-            let (gone, removed) = self.remove_together(*root, rest.get(..some).unwrap_or_default());
+        let (mut done, mut result, mut memory) = (0, Ok(()), RunMemory::default());
+        for some in ghosts.chunk_by(|a, b| a.tree == b.tree) {
+            let Some(Ghost { tree: root, .. }) = some.first() else { continue };
+            let is_free = |ghost: &Ghost| self.rows.is_forgotten(*root, &ghost.key);
+            let held = |ghost: &Ghost| lock(&self.cleaning.left).push_back(ghost.clone());
+            let tree = Tree::open(self.store.space(), *root);
+            let gone;
+            (gone, result) = remove_in_runs(&tree, some, is_free, held, &mut memory);
             done += gone;
-            result = removed;
+            if result.is_err() {
+                break;
+            }
         }
         ghosts.drain(..done);
         result
     }
-
-    /// Removes some ghosts of a tree, which are in order. Gives how many of them it is done with.
-    fn remove_together(&self, root: u32, ghosts: &[Ghost]) -> (usize, Result<()>) {
-        let state = Arc::new(State::new(0));
-        let is_mine = |(_, key): &&Ghost| self.rows.claim_forgotten(root, key, &state);
-        let (mine, others): (Vec<&Ghost>, Vec<&Ghost>) = ghosts.iter().partition(is_mine);
-        let keys: Vec<&Arc<[u8]>> = mine.iter().map(|(_, key)| key).collect();
-        let (done, result) = remove_in_runs(&Tree::open(self.store.space(), root), &keys);
-        state.set(ABORTED);
-        state.end();
-        keys.iter().for_each(|key| self.rows.release(root, key));
-        lock(&self.cleaning.left).extend(others.into_iter().cloned());
-        match result {
-            Ok(()) => (ghosts.len(), Ok(())),
-            // Those that were put aside come once more.
-            Err(error) => {
-                let at = keys
-                    .get(done)
-                    .and_then(|key| ghosts.iter().position(|(_, ghost)| Arc::ptr_eq(ghost, key)));
-                (at.unwrap_or(ghosts.len()), Err(error))
-            }
-        }
-    }
 }
 
-/// Removes those of some keys that are ghosts; they are in order. Gives how many it is done with.
-fn remove_in_runs(tree: &Tree, keys: &[impl AsRef<[u8]>]) -> (usize, Result<()>) {
+/// Removes those of some keys that are ghosts and free, and tells which are not free; they are in order. Gives how many it is done with.
+fn remove_in_runs<K: AsRef<[u8]>>(
+    tree: &Tree,
+    keys: &[K],
+    is_free: impl Fn(&K) -> bool,
+    held: impl Fn(&K),
+    memory: &mut RunMemory,
+) -> (usize, Result<()>) {
     let mut done = 0;
     while let Some(rest @ [_, ..]) = keys.get(done..) {
-        match tree.remove_run(rest, is_ghost) {
-            Ok(run) => done += run.keys,
+        match tree.remove_run(rest, is_ghost, &is_free, memory) {
+            Ok(run) => {
+                memory.held.iter().filter_map(|&at| rest.get(at)).for_each(&held);
+                done += run.keys;
+            }
             Err(error) => {
                 done += usize::from(error.kind() == ErrorKind::Corruption);
                 return (done, Err(error));
@@ -173,10 +159,12 @@ pub(crate) fn remove_left(store: &Store, catalog: &Catalog, mut ghosts: Vec<(u32
     let roots: HashSet<u32> = catalog.tables().flat_map(|table| table.roots()).chain([ROOT]).collect();
     ghosts.retain(|(root, _)| roots.contains(root));
     ghosts.sort_unstable();
+    let mut memory = RunMemory::default();
     for some in ghosts.chunk_by(|(a, _), (b, _)| a == b) {
         let Some((root, _)) = some.first() else { continue };
         let keys: Vec<&[u8]> = some.iter().map(|(_, key)| &key[..]).collect();
-        remove_in_runs(&Tree::open(store.space(), *root), &keys).1?;
+        // Nobody else is there yet.
+        remove_in_runs(&Tree::open(store.space(), *root), &keys, |_| true, |_| (), &mut memory).1?;
     }
     Ok(())
 }

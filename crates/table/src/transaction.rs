@@ -20,11 +20,12 @@ use cairn_vfs::sync::{Arc, Mutex, Weak, lock};
 
 use crate::catalog::{Catalog, Counters, Table};
 use crate::database::{Durability, Inner, Isolation};
-use crate::mvcc::{Canceller, Ended, ReadSet, Snapshot, State, Write, WriterSlot};
+use crate::mvcc::{Canceller, Ended, Ghost, Key, ReadSet, Snapshot, State, Write, WriterSlot};
 use crate::storage::{Record, Tree, free_chain};
 use crate::view::{Fixed, View, long_place};
 use crate::{Error, Result};
 
+use dml::Entry;
 use locks::Looked;
 use statement::{Mark, Statement};
 
@@ -64,11 +65,11 @@ pub struct Transaction {
     /// Those that were undone: others may have read what they wrote, and look for the versions.
     undone: Vec<Arc<Write>>,
     /// Rows that it has, to be let go of when nobody needs their versions: trees and keys.
-    claims: Vec<(u32, Arc<[u8]>)>,
+    claims: Vec<(u32, Key)>,
     /// The row that was locked last, unless something was changed or undone since. Nobody else can change it.
     looked: Option<Looked>,
     /// Records that became ghosts, to be removed then.
-    ghosts: Vec<(u32, Arc<[u8]>)>,
+    ghosts: Vec<Ghost>,
     /// Counts the savepoints.
     epoch: u32,
     /// Alive as long as there are views that were fixed with this epoch: what is changed meanwhile is of the next one.
@@ -91,8 +92,12 @@ pub struct Transaction {
     /// Those before are of earlier savepoints.
     counts_since: usize,
     has_schema_lock: bool,
-    /// For the beginning of a record of the log.
+    /// For a record of the log.
     header: Vec<u8>,
+    /// For a record that is looked at before it is changed.
+    found: Vec<u8>,
+    /// For the entry of a row in an index.
+    entry: Entry,
     /// Snapshots of earlier statements: a clone of the view may still have one.
     own_snapshots: Vec<Weak<Snapshot>>,
     lock_timeout: Option<Duration>,
@@ -154,6 +159,8 @@ impl Transaction {
             counts_since: 0,
             has_schema_lock: false,
             header: Vec::new(),
+            found: Vec::new(),
+            entry: Entry::default(),
             own_snapshots: Vec::new(),
             lock_timeout,
             statement: Statement::default(),

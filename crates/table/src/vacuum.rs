@@ -14,6 +14,7 @@ use crate::Result;
 use crate::catalog::{Catalog, GHOST, ROOT, Table};
 use crate::check::{Pages, all_roots};
 use crate::database::{Database, Durability, Inner, Isolation};
+use crate::mvcc::{Ghost, Key};
 use crate::storage::{Direction, Tree, chain_pages, read_chain, write_chain};
 use crate::transaction::Transaction;
 use crate::view::long_place;
@@ -90,7 +91,7 @@ impl Inner {
         let mut ghosts = Vec::new();
         while let Some((key, value)) = cursor.next()? {
             if value.first().is_some_and(|flags| flags & GHOST != 0) {
-                ghosts.push((root, key.into()));
+                ghosts.push(Ghost { tree: root, key: Key::new(key) });
             }
         }
         let count = ghosts.len() as u64;

@@ -122,6 +122,18 @@ impl Delete {
         context: &dyn Context,
     ) -> Result<(u64, Vec<Vec<Datum>>)> {
         let table = &self.rows.access.table;
+        // Nobody looks at the row: the table takes it out by its key.
+        if self.returning.is_none()
+            && self.rows.access.residual.is_none()
+            && self.rows.is_at_once(transaction)
+        {
+            let env = Env::new(Cells::None, params, context);
+            let is_out = match self.rows.key(&env)? {
+                Some(key) => transaction.delete(table, &key)?,
+                None => false,
+            };
+            return Ok((is_out.into(), Vec::new()));
+        }
         let mut results = Vec::new();
         let count = self.rows.each(transaction, params, context, &mut |transaction, key, buffer| {
             if let Some(returning) = &self.returning {
@@ -165,15 +177,9 @@ impl Rows {
         let env = Env::new(Cells::None, params, context);
         let table = &self.access.table;
         let mut buffer = RowBuf::default();
-        // A row by its key is locked at once: with read committed it does not matter whether it was there a moment ago.
-        if self.access.range.is_point
-            && self.access.index.is_none()
-            && transaction.isolation() == Isolation::ReadCommitted
-        {
-            let mut key = Vec::with_capacity(32);
-            if self.access.ranges(&env, &mut key)? != Ranges::Point
-                || !transaction.lock(table, &key, &mut buffer)?
-            {
+        if self.is_at_once(transaction) {
+            let Some(key) = self.key(&env)? else { return Ok(0) };
+            if !transaction.lock(table, &key, &mut buffer)? {
                 return Ok(0);
             }
             return Ok(self
@@ -197,6 +203,20 @@ impl Rows {
             }
         }
         Ok(count)
+    }
+
+    /// Whether it is a row by its key that is locked at once: with read committed it does not matter whether it was there a moment ago.
+    fn is_at_once(&self, transaction: &Transaction) -> bool {
+        self.access.range.is_point
+            && self.access.index.is_none()
+            && transaction.isolation() == Isolation::ReadCommitted
+    }
+
+    /// The key of such a row; `None` where no row can be meant.
+    fn key(&self, env: &Env<'_>) -> Result<Option<Vec<u8>>> {
+        let mut key = Vec::with_capacity(32);
+        let is_point = self.access.ranges(env, &mut key)? == Ranges::Point;
+        Ok(is_point.then_some(key))
     }
 
     fn change(

@@ -266,7 +266,8 @@ impl Table {
         key: &mut Vec<u8>,
         value: &mut Vec<u8>,
     ) -> bool {
-        let columns: Vec<Value<'_>> = index.def.columns.iter().map(|key| row.get(key.column)).collect();
+        let columns: SmallVec<[Value<'_>; 4]> =
+            index.def.columns.iter().map(|key| row.get(key.column)).collect();
         let primary = row.key();
         if !index.key.encode(&columns, key) {
             return false;

@@ -11,11 +11,25 @@ use std::collections::VecDeque;
 use cairn_pool::Lsn;
 use cairn_vfs::sync::{Arc, Mutex, lock};
 
+use super::key::Key;
 use super::reads::ReadSet;
 use super::rows::Write;
 use super::slots::{Slots, WriterSlot};
 use super::state::{ABORTED, State};
 use crate::{Result, hook};
+
+/// A record that is a ghost: the root of its tree, and its key.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Ghost {
+    pub(crate) tree: u32,
+    pub(crate) key: Key,
+}
+
+impl AsRef<[u8]> for Ghost {
+    fn as_ref(&self) -> &[u8] {
+        &self.key
+    }
+}
 
 /// A transaction that has ended, until nobody needs to know.
 #[derive(Debug)]
@@ -25,9 +39,9 @@ pub(crate) struct Ended {
     pub(crate) state: Arc<State>,
     pub(crate) writes: Vec<Arc<Write>>,
     /// Rows that it claimed: trees and keys.
-    pub(crate) claims: Vec<(u32, Arc<[u8]>)>,
+    pub(crate) claims: Vec<(u32, Key)>,
     /// Records that it turned into ghosts.
-    pub(crate) ghosts: Vec<(u32, Arc<[u8]>)>,
+    pub(crate) ghosts: Vec<Ghost>,
     /// Trees that nobody needs any more when everybody sees it.
     pub(crate) trees: Vec<u32>,
     /// First pages of chains that nobody needs then.
@@ -151,7 +165,7 @@ impl CommitQueue {
     /// A tree goes: nobody has to remove what is left of its rows.
     pub(crate) fn forget_ghosts_of(&self, root: u32) {
         let mut queues = lock(&self.queues);
-        queues.ended.iter_mut().for_each(|ended| ended.ghosts.retain(|(tree, _)| *tree != root));
+        queues.ended.iter_mut().for_each(|ended| ended.ghosts.retain(|ghost| ghost.tree != root));
     }
 
     /// Puts some back that were taken out and are still needed.

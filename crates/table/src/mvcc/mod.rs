@@ -5,16 +5,18 @@
 //! The idea is that of Freitag, Kemper, Neumann, "Memory-Optimized Multi-Version Concurrency Control for Disk-Based Database Systems", VLDB 2022.
 
 mod commit;
+mod key;
 mod reads;
 mod rows;
 mod slots;
 mod state;
 mod waits;
 
-pub(crate) use commit::{CommitQueue, Ended, Taken};
+pub(crate) use commit::{CommitQueue, Ended, Ghost, Taken};
+pub(crate) use key::Key;
 pub(crate) use reads::ReadSet;
 pub(crate) use rows::{Claim, Kept, Mode, Rows, Seen, Write};
 pub(crate) use slots::{Slots, Snapshot, WriterSlot};
-pub(crate) use state::{ABORTED, State};
+pub(crate) use state::State;
 pub use waits::Canceller;
 pub(crate) use waits::Waits;

@@ -16,6 +16,7 @@ use cairn_vfs::sync::{Arc, Line, Mutex, lock};
 use hashbrown::{DefaultHashBuilder, HashTable};
 use smallvec::{SmallVec, smallvec};
 
+use super::key::Key;
 use super::state::{ABORTED, ACTIVE, State};
 
 const SHARDS: usize = 64;
@@ -25,6 +26,9 @@ const KEPT: usize = 28;
 /// is made anew three times. 64 KiB, and 4 MiB of all shards.
 const KEPT_MOST: usize = 896;
 
+/// What a record was: short ones, as most entries of indexes, in place.
+type Value = SmallVec<[u8; 16]>;
+
 /// A change of one record, and how to undo it.
 #[derive(Debug)]
 pub(crate) struct Write {
@@ -33,9 +37,9 @@ pub(crate) struct Write {
     epoch: u32,
     /// The root of the tree.
     pub(crate) tree: u32,
-    pub(crate) key: Arc<[u8]>,
+    pub(crate) key: Key,
     /// What the record was; `None` when there was none.
-    pub(crate) before: Option<Box<[u8]>>,
+    pub(crate) before: Option<Value>,
     /// Whether the log says so. Of a transaction's oldest change of a record only.
     is_logged: AtomicBool,
 }
@@ -71,7 +75,7 @@ struct Shares {
 #[derive(Debug)]
 struct Entry {
     tree: u32,
-    key: Arc<[u8]>,
+    key: Key,
     owner: Option<Arc<State>>,
     /// Seldom any, and a row of a large transaction should not cost more memory than it must.
     shares: Option<Box<Shares>>,
@@ -100,7 +104,7 @@ struct Shard {
     entries: Mutex<HashTable<Entry>>,
     /// As many as there are in `entries`, for who only wants to know that there is none.
     len: AtomicUsize,
-    /// As many as there were at most since there was none. Changed under the lock only.
+    /// As many as there were at most of late: half of what it was, each time that there is none. Changed under the lock only.
     peak: AtomicUsize,
 }
 
@@ -123,7 +127,8 @@ impl Shard {
             if !is_usual {
                 *entries = HashTable::with_capacity(KEPT);
             }
-            self.peak.store(0, Ordering::Relaxed);
+            // Which rows a transaction has in which table is chance: one that has few here does not mean that they have become few.
+            self.peak.store(peak / 2, Ordering::Relaxed);
         }
         self.len.store(entries.len(), Ordering::Release);
     }
@@ -140,7 +145,7 @@ pub(crate) struct Rows {
 #[derive(Debug)]
 pub(crate) enum Claim {
     /// It is the caller's. `is_new` when it was not before, and `key` is to be kept for [`Rows::release`].
-    Mine { key: Arc<[u8]>, is_new: bool },
+    Mine { key: Key, is_new: bool },
     /// Somebody has it, or some do: wait for the end of one, and ask again.
     Wait(Vec<Arc<State>>),
     /// It was changed after the caller's snapshot.
@@ -205,14 +210,14 @@ impl Rows {
         let mut entries = lock(&shard.entries);
         let is_it = |entry: &Entry| entry.tree == tree && *entry.key == *key;
         let Some(entry) = entries.find_mut(hash, is_it) else {
-            let key: Arc<[u8]> = key.into();
+            let key = Key::new(key);
             let (owner, shares) = match mode {
                 Mode::Exclusive => (Some(Arc::clone(me)), None),
                 Mode::Shared => {
                     (None, Some(Box::new(Shares { states: smallvec![Arc::clone(me)], wanted_by: None })))
                 }
             };
-            let entry = Entry { tree, key: Arc::clone(&key), owner, shares, versions: SmallVec::new() };
+            let entry = Entry { tree, key: key.clone(), owner, shares, versions: SmallVec::new() };
             entries.insert_unique(hash, entry, |entry| self.rehash(entry));
             shard.has_more(&entries);
             return Claim::Mine { key, is_new: true };
@@ -221,7 +226,7 @@ impl Rows {
         let is_mine = |state: &Arc<State>| Arc::ptr_eq(state, me);
         match &entry.owner {
             Some(owner) if is_mine(owner) => {
-                return Claim::Mine { key: Arc::clone(&entry.key), is_new: false };
+                return Claim::Mine { key: entry.key.clone(), is_new: false };
             }
             Some(owner) => return Claim::Wait(vec![Arc::clone(owner)]),
             None => {}
@@ -254,7 +259,7 @@ impl Rows {
             Mode::Shared if has_share => {}
             Mode::Shared => entry.shares.get_or_insert_default().states.push(Arc::clone(me)),
         }
-        Claim::Mine { key: Arc::clone(&entry.key), is_new: !has_share }
+        Claim::Mine { key: entry.key.clone(), is_new: !has_share }
     }
 
     /// `me` does not wait for a row any more that it has not got: others may share it again.
@@ -281,18 +286,11 @@ impl Rows {
         entry.owner.clone().filter(|owner| owner.commit() == ACTIVE)
     }
 
-    /// Claims a row of which nothing is kept, and nobody has. False when there is, or somebody has it.
-    pub(crate) fn claim_forgotten(&self, tree: u32, key: &Arc<[u8]>, me: &Arc<State>) -> bool {
+    /// Whether nothing is kept of a row, and nobody has it. ORDER: for who holds the record's leaf. Whoever wants to change the record claims it before it looks at the leaf: so it is seen here, or it
+    /// comes behind this under the lock, and finds the leaf held.
+    pub(crate) fn is_forgotten(&self, tree: u32, key: &[u8]) -> bool {
         let (shard, hash) = self.place(tree, key);
-        let mut entries = lock(&shard.entries);
-        if entries.find(hash, |entry| entry.tree == tree && entry.key == *key).is_some() {
-            return false;
-        }
-        let (key, owner) = (Arc::clone(key), Some(Arc::clone(me)));
-        let entry = Entry { tree, key, owner, shares: None, versions: SmallVec::new() };
-        entries.insert_unique(hash, entry, |entry| self.rehash(entry));
-        shard.has_more(&entries);
-        true
+        lock(&shard.entries).find(hash, |entry| entry.tree == tree && *entry.key == *key).is_none()
     }
 
     /// Keeps what a row was that `me` owns and is going to change.
@@ -301,14 +299,14 @@ impl Rows {
         me: &Arc<State>,
         epoch: u32,
         tree: u32,
-        key: &Arc<[u8]>,
+        key: &Key,
         before: Option<&[u8]>,
     ) -> Kept {
         let (shard, hash) = self.place(tree, key);
         let write = || {
-            let (writer, before) = (Arc::clone(me), before.map(Into::into));
+            let (writer, before) = (Arc::clone(me), before.map(Value::from_slice));
             let is_logged = AtomicBool::new(false);
-            Arc::new(Write { writer, epoch, tree, key: Arc::clone(key), before, is_logged })
+            Arc::new(Write { writer, epoch, tree, key: key.clone(), before, is_logged })
         };
         let mut entries = lock(&shard.entries);
         let Some(entry) = entries.find_mut(hash, |entry| entry.tree == tree && entry.key == *key) else {
@@ -357,7 +355,7 @@ impl Rows {
             Some(write) => match &write.before {
                 None => Seen::Absent,
                 Some(before) => {
-                    to.extend(&**before);
+                    to.extend_from_slice(before);
                     Seen::Before
                 }
             },
@@ -383,7 +381,7 @@ impl Rows {
     }
 
     /// Lets go of a row that was claimed by somebody who has ended.
-    pub(crate) fn release(&self, tree: u32, key: &Arc<[u8]>) {
+    pub(crate) fn release(&self, tree: u32, key: &Key) {
         let (shard, hash) = self.place(tree, key);
         let mut entries = lock(&shard.entries);
         if let Ok(mut found) = entries.find_entry(hash, |entry| entry.tree == tree && entry.key == *key)

@@ -27,34 +27,36 @@ struct Planned<'p> {
     ops: Vec<u8>,
 }
 
-/// Does one operation on one page: as a [`Change`] of it, with less to do. Errors: as [`Change::commit`].
+/// Does some operations on one page: as a [`Change`] of it, with less to do. The record is made behind the `header`, in its memory. Errors: as [`Change::commit`].
 #[inline]
-pub(crate) fn change_page(
+pub(crate) fn change_page<'o>(
     mut guard: Exclusive<'_>,
-    op: Op<'_>,
-    header: &[u8],
+    ops: impl Iterator<Item = Op<'o>> + Clone,
+    header: &mut Vec<u8>,
     log: &dyn Log,
     file: &std::path::Path,
 ) -> Result<()> {
     let number = guard.id().page();
-    let start = header.len();
-    let mut record = Vec::with_capacity(start + 32 + op.len());
-    record.extend(header);
+    let (start, record) = (header.len(), header);
+    record.reserve(16 + ops.clone().map(|op| 16 + op.len()).sum::<usize>());
     record.extend([PAGES, 1, 0]);
     record.extend(number.to_le_bytes());
     record.extend([0; 4]);
-    op.encode(&mut record);
+    ops.clone().for_each(|op| op.encode(record));
     let len = (record.len() - start - 11) as u32;
     if let Some(place) = record.get_mut(start + 7..start + 11) {
         place.copy_from_slice(&len.to_le_bytes());
     }
     // ORDER: as in `Change::commit`.
     _ = guard.payload_mut(log.end());
-    let lsn = log.append(&record)?;
-    op.apply(guard.payload_mut(lsn)).map_err(|_| Error::Corruption {
-        file: file.to_owned(),
-        page: number,
-        what: format!("it has no room for {op:?}"),
+    let lsn = log.append(record)?;
+    let (payload, mut ops) = (guard.payload_mut(lsn), ops);
+    ops.try_for_each(|op| {
+        op.apply(payload).map_err(|_| Error::Corruption {
+            file: file.to_owned(),
+            page: number,
+            what: format!("it has no room for {op:?}"),
+        })
     })
 }
 

@@ -27,5 +27,5 @@ pub(crate) use record::{Before, Record};
 pub use space::Space;
 pub(crate) use space::page_size_of;
 pub use store::{Store, StoreOptions};
-pub(crate) use tree::{Builder, Edit};
+pub(crate) use tree::{Builder, Edit, RunMemory};
 pub use tree::{Cursor, Direction, Tree, TreeStats};

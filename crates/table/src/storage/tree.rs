@@ -14,6 +14,7 @@ mod restructure;
 mod unpack;
 
 use std::cmp::Ordering;
+use std::iter::once;
 use std::sync::Arc;
 
 use cairn_pool::{Changed, Lsn, Optimistic};
@@ -49,11 +50,8 @@ pub(crate) trait Edit {
     /// Sees the record as it is; false leaves it so. Errors end the change.
     fn look(&mut self, current: Option<&[u8]>) -> Result<bool>;
 
-    /// What it is to be.
-    fn value(&self) -> &[u8];
-
-    /// What the log's record begins with.
-    fn header(&self) -> &[u8];
+    /// What it is to be, and what the log's record begins with, which is made in that memory.
+    fn parts(&mut self) -> (&[u8], &mut Vec<u8>);
 }
 
 /// What [`Tree::remove_run`] has done.
@@ -63,6 +61,17 @@ pub(crate) struct Run {
     pub(crate) keys: usize,
     /// So many records it has taken out.
     pub(crate) removed: usize,
+}
+
+/// What [`Tree::remove_run`] works in: for who calls it again and again.
+#[derive(Debug, Default)]
+pub(crate) struct RunMemory {
+    value: Vec<u8>,
+    /// Where on the leaf the keys are that are there: which, where, and whether they pass the test.
+    places: Vec<(usize, u16, bool)>,
+    record: Vec<u8>,
+    /// Of the last run: the keys that are there, or have another value, and were not free.
+    pub(crate) held: Vec<usize>,
 }
 
 /// Why an attempt came to nothing.
@@ -171,30 +180,29 @@ impl Tree {
 
     /// Adds a record; false, and nothing else, when the key is there. Errors: [`Error::TooLong`]; the pool's and the log's.
     pub fn insert(&self, key: &[u8], value: &[u8]) -> Result<bool> {
-        self.write(key, value, Existing::Keep, &[])
+        self.write(key, value, Existing::Keep, &mut Vec::new())
     }
 
     /// Adds a record, or gives the one that has the key another value; true when it was added. Errors: as [`Tree::insert`].
     pub fn put(&self, key: &[u8], value: &[u8]) -> Result<bool> {
-        self.write(key, value, Existing::Replace, &[])
+        self.write(key, value, Existing::Replace, &mut Vec::new())
     }
 
-    /// As [`Tree::put`], with a header for the log record.
-    pub(crate) fn put_for(&self, key: &[u8], value: &[u8], header: &[u8]) -> Result<bool> {
+    /// As [`Tree::put`], with a header for the log record, which is made in its memory.
+    pub(crate) fn put_for(&self, key: &[u8], value: &[u8], header: &mut Vec<u8>) -> Result<bool> {
         self.write(key, value, Existing::Replace, header)
     }
 
     /// Adds a record, or puts it into the place of one, as [`Tree::put`]; `edit` sees what is there first, and says whether to go on. It may be asked more than once,
-    /// and whoever calls this sees that nobody else changes the record meanwhile. True when it was done.
-    pub(crate) fn edit(&self, key: &[u8], edit: &mut dyn Edit) -> Result<bool> {
-        let mut found = Vec::new();
+    /// and whoever calls this sees that nobody else changes the record meanwhile. True when it was done. `found` is memory for what is there.
+    pub(crate) fn edit(&self, key: &[u8], found: &mut Vec<u8>, edit: &mut dyn Edit) -> Result<bool> {
         self.attempt(|| {
             let leaf = self.descend(key)?;
             let node = Node(&leaf);
             let (at, is_there) = self.sound(&leaf, node.search(key))?;
             found.clear();
             if is_there {
-                self.sound(&leaf, node.value(at, &mut found))?;
+                self.sound(&leaf, node.value(at, found))?;
             }
             let prefix = self.sound(&leaf, node.prefix_len())?;
             let free = self.sound(&leaf, node.free())?;
@@ -202,7 +210,8 @@ impl Tree {
             if !edit.look(is_there.then_some(&found[..]))? {
                 return Ok(false);
             }
-            let (value, rest) = (edit.value(), self.sound(&leaf, key.get(prefix..).ok_or(Changed))?);
+            let rest = self.sound(&leaf, key.get(prefix..).ok_or(Changed))?;
+            let (value, header) = edit.parts();
             let (len, most) = (key.len() + value.len(), self.max_record());
             if len > most {
                 let (key, value) = (key.len(), value.len());
@@ -217,12 +226,12 @@ impl Tree {
             let at = at as u16;
             let op = if is_there { Op::Replace { at, value } } else { Op::Insert { at, key: rest, value } };
             let guard = leaf.upgrade_exclusive()?;
-            change_page(guard, op, edit.header(), &*self.space.log, self.space.path())?;
+            change_page(guard, once(op), header, &*self.space.log, self.space.path())?;
             Ok(true)
         })
     }
 
-    fn write(&self, key: &[u8], value: &[u8], existing: Existing, header: &[u8]) -> Result<bool> {
+    fn write(&self, key: &[u8], value: &[u8], existing: Existing, header: &mut Vec<u8>) -> Result<bool> {
         let (len, most) = (key.len() + value.len(), self.max_record());
         if len > most {
             return Err(Error::TooLong { key: key.len(), value: value.len(), most });
@@ -248,28 +257,34 @@ impl Tree {
             }
             let at = at as u16;
             let op = if is_there { Op::Replace { at, value } } else { Op::Insert { at, key: rest, value } };
-            change_page(leaf.upgrade_exclusive()?, op, header, &*self.space.log, self.space.path())?;
+            change_page(leaf.upgrade_exclusive()?, once(op), header, &*self.space.log, self.space.path())?;
             Ok(!is_there)
         })
     }
 
     /// Takes a record out; false when there is none. Errors: the pool's and the log's.
     pub fn remove(&self, key: &[u8]) -> Result<bool> {
-        Ok(self.remove_run(&[key], |_| true)?.removed > 0)
+        Ok(self.remove_run(&[key], |_| true, |_| true, &mut RunMemory::default())?.removed > 0)
     }
 
-    /// Takes those records out whose values pass a test: that of the first of some keys, which are in order, and of those after it that lie on the same leaf. Cost: one walk down and one
-    /// record of the log for all. Errors: as [`Tree::remove`].
-    pub(crate) fn remove_run(&self, keys: &[impl AsRef<[u8]>], test: impl Fn(&[u8]) -> bool) -> Result<Run> {
+    /// Takes those records out whose values pass a test: that of the first of some keys, which are in order, and of those after it that lie on the same leaf. While nobody changes the leaf, `is_free` is
+    /// asked about each record that is there; what is not free stays, and `memory.held` says so. Cost: one walk down and one record of the log for all. Errors: as [`Tree::remove`].
+    pub(crate) fn remove_run<K: AsRef<[u8]>>(
+        &self,
+        keys: &[K],
+        test: impl Fn(&[u8]) -> bool,
+        is_free: impl Fn(&K) -> bool,
+        memory: &mut RunMemory,
+    ) -> Result<Run> {
+        let RunMemory { value, places, record, held } = memory;
         let Some(first) = keys.first() else { return Ok(Run::default()) };
-        let (mut value, mut places) = (Vec::new(), Vec::new());
         let (run, is_sparse) = self.attempt(|| {
             let leaf = self.descend(first.as_ref())?;
             let node = Node(&leaf);
             let prefix = self.sound(&leaf, node.prefix_len())?;
             let (mut freed, mut looked_at) = (0, 0);
             places.clear();
-            for key in keys.iter().map(AsRef::as_ref) {
+            for (number, key) in keys.iter().map(AsRef::as_ref).enumerate() {
                 if looked_at > 0 && self.sound(&leaf, node.compare_upper(key))?.is_some_and(Ordering::is_lt) {
                     break;
                 }
@@ -279,29 +294,48 @@ impl Tree {
                     continue;
                 }
                 value.clear();
-                self.sound(&leaf, node.value(at, &mut value))?;
+                self.sound(&leaf, node.value(at, value))?;
                 // A key may be there twice.
-                if places.last() != Some(&(at as u16)) && test(&value) {
-                    freed += SLOT + key.len().saturating_sub(prefix) + value.len();
-                    places.push(at as u16);
+                if places.last().is_none_or(|&(_, last, _)| last != at as u16) {
+                    let goes = test(value);
+                    if goes {
+                        freed += SLOT + key.len().saturating_sub(prefix) + value.len();
+                    }
+                    places.push((number, at as u16, goes));
                 }
             }
-            let run = Run { keys: looked_at, removed: places.len() };
-            if places.is_empty() {
+            held.clear();
+            let mut free = |&(number, _, _): &(usize, u16, bool)| {
+                let is_free = keys.get(number).is_some_and(&is_free);
+                if !is_free {
+                    held.push(number);
+                }
+                is_free
+            };
+            let mut run = Run { keys: looked_at, removed: 0 };
+            let going = places.iter().filter(|(.., goes)| *goes).count();
+            if going == 0 {
+                places.retain(&mut free);
+                // They are what they were when they were asked about.
                 leaf.validate()?;
                 return Ok((run, false));
             }
             self.unpacked(&leaf, first.as_ref())?;
             // Not at each one: while neighbours are full a look at them comes to nothing, and costs more than the removal.
             let count = self.sound(&leaf, node.count())?;
-            let left = count.saturating_sub(places.len());
+            let left = count.saturating_sub(going);
             let is_turn = count.saturating_sub(1) / LOOK_AT_NEIGHBOURS * LOOK_AT_NEIGHBOURS >= left;
             let is_sparse = is_turn && self.sound(&leaf, node.free())? + freed > self.space.payload / 4 * 3;
-            let mut change = Change::default();
-            let page = change.hold(leaf.upgrade_exclusive()?);
+            let guard = leaf.upgrade_exclusive()?;
+            places.retain(|place| free(place) && place.2);
+            run.removed = places.len();
+            if places.is_empty() {
+                return Ok((run, false));
+            }
             // From the last on, so that none is elsewhere when its turn comes.
-            places.iter().rev().for_each(|&at| change.plan(page, Op::Remove { at }));
-            change.commit(&*self.space.log, self.space.path())?;
+            let ops = places.iter().rev().map(|&(_, at, _)| Op::Remove { at });
+            record.clear();
+            change_page(guard, ops, record, &*self.space.log, self.space.path())?;
             Ok((run, is_sparse))
         })?;
         if is_sparse {

@@ -1,12 +1,14 @@
 //! Changes of single records: what was there before is kept in memory and told to the log, and then the tree is changed.
 
+use std::mem::take;
+
 use cairn_vfs::sync::Arc;
 
 use super::Transaction;
 use crate::Result;
 use crate::catalog::GHOST;
 use crate::hook;
-use crate::mvcc::{Kept, State, Write};
+use crate::mvcc::{Ghost, Kept, Key, State, Write};
 use crate::storage::{Before, Edit, Record, Tree};
 
 impl Transaction {
@@ -14,47 +16,49 @@ impl Transaction {
     pub(super) fn put(
         &mut self,
         tree: &Tree,
-        key: &Arc<[u8]>,
+        key: &Key,
         before: Option<&[u8]>,
         after: Option<&[u8]>,
     ) -> Result<()> {
         let state = self.writing()?;
         let kept = self.keep(&state, tree.root(), key, before);
-        tree.put_for(key, after.unwrap_or(&[GHOST]), &self.header)?;
+        tree.put_for(key, after.unwrap_or(&[GHOST]), &mut self.header)?;
         kept.set_logged();
         if after.is_none() {
-            self.ghosts.push((tree.root(), Arc::clone(key)));
+            self.ghosts.push(Ghost { tree: tree.root(), key: key.clone() });
         }
         Ok(())
     }
 
     /// Adds a record at a key that it has claimed; false when there is one. As [`Transaction::put`], with one walk down the tree.
-    pub(super) fn add(&mut self, tree: &Tree, key: &Arc<[u8]>, record: &[u8]) -> Result<bool> {
+    pub(super) fn add(&mut self, tree: &Tree, key: &Key, record: &[u8]) -> Result<bool> {
         self.turn(tree, key, Wanted::Nothing, record)
     }
 
     /// Makes the record at a key that it has claimed a ghost; false when there is none. As [`Transaction::put`], with one walk down the tree.
-    pub(super) fn take_out(&mut self, tree: &Tree, key: &Arc<[u8]>) -> Result<bool> {
+    pub(super) fn take_out(&mut self, tree: &Tree, key: &Key) -> Result<bool> {
         let is_out = self.turn(tree, key, Wanted::Record, &[GHOST])?;
         if is_out {
-            self.ghosts.push((tree.root(), Arc::clone(key)));
+            self.ghosts.push(Ghost { tree: tree.root(), key: key.clone() });
         }
         Ok(is_out)
     }
 
     /// Changes a record if it is what it should be; false when it is not.
-    fn turn(&mut self, tree: &Tree, key: &Arc<[u8]>, wanted: Wanted, to: &[u8]) -> Result<bool> {
+    fn turn(&mut self, tree: &Tree, key: &Key, wanted: Wanted, to: &[u8]) -> Result<bool> {
         let state = self.writing()?;
+        let mut found = take(&mut self.found);
         let mut turn = Turn { transaction: self, state, root: tree.root(), key, wanted, to, kept: None };
-        let is_done = tree.edit(key, &mut turn)?;
-        if let (true, Some(kept)) = (is_done, turn.kept) {
+        let is_done = tree.edit(key, &mut found, &mut turn);
+        if let (Ok(true), Some(kept)) = (&is_done, turn.kept) {
             kept.set_logged();
         }
-        Ok(is_done)
+        self.found = found;
+        is_done
     }
 
     /// Keeps what a record is before this transaction changes it, and begins the log's record of the change. What it gives learns when that is in the log.
-    fn keep(&mut self, state: &Arc<State>, root: u32, key: &Arc<[u8]>, before: Option<&[u8]>) -> Arc<Write> {
+    fn keep(&mut self, state: &Arc<State>, root: u32, key: &Key, before: Option<&[u8]>) -> Arc<Write> {
         self.looked = None;
         if self.fixed.strong_count() > 0 {
             self.next_epoch();
@@ -71,7 +75,7 @@ impl Transaction {
         if let Some(write) = new {
             hook::at("keeps a version");
             // The write remembers the key from now on.
-            if self.claims.last().is_some_and(|(_, last)| Arc::ptr_eq(last, key)) {
+            if self.claims.last().is_some_and(|(tree, last)| *tree == root && last == key) {
                 self.claims.pop();
             }
             self.undo.push(write);
@@ -94,7 +98,7 @@ struct Turn<'t> {
     transaction: &'t mut Transaction,
     state: Arc<State>,
     root: u32,
-    key: &'t Arc<[u8]>,
+    key: &'t Key,
     wanted: Wanted,
     to: &'t [u8],
     /// The record is claimed, so it is the same each time that it is seen.
@@ -113,11 +117,7 @@ impl Edit for Turn<'_> {
         Ok(true)
     }
 
-    fn value(&self) -> &[u8] {
-        self.to
-    }
-
-    fn header(&self) -> &[u8] {
-        &self.transaction.header
+    fn parts(&mut self) -> (&[u8], &mut Vec<u8>) {
+        (self.to, &mut self.transaction.header)
     }
 }

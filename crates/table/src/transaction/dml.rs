@@ -1,5 +1,7 @@
 //! Rows: inserted, changed, deleted; with their entries in indexes.
 
+use std::mem::take;
+
 use cairn_vfs::sync::atomic::Ordering;
 use cairn_vfs::sync::{Arc, lock};
 
@@ -7,15 +9,15 @@ use super::Transaction;
 use super::locks::Looked;
 use crate::catalog::{Index, LONG, RowRef, Table};
 use crate::database::Isolation;
-use crate::mvcc::Mode;
+use crate::mvcc::{Key, Mode};
 use crate::row::{Order, Type, Value};
 use crate::schema::{ColumnType, TableDef};
 use crate::storage::{Direction, Tree, write_chain};
 use crate::{Error, Result};
 
 /// The entry of a row in an index.
-#[derive(Default, PartialEq, Eq)]
-struct Entry {
+#[derive(Debug, Default)]
+pub(super) struct Entry {
     key: Vec<u8>,
     value: Vec<u8>,
 }
@@ -62,10 +64,12 @@ impl Transaction {
             None => table.row(&key, &record),
         };
         let Some(row) = row else { return Err(self.view.db.damaged_record(table.tree.root())) };
+        let mut entry = take(&mut self.entry);
         for index in &table.indexes {
-            let entry = entry_of(table, index, &row)?;
+            entry.set(table, index, &row)?;
             self.add_entry(table, index, &entry, values)?;
         }
+        self.entry = entry;
         Ok(())
     }
 
@@ -151,7 +155,7 @@ impl Transaction {
     fn replace(
         &mut self,
         table: &Arc<Table>,
-        key: &Arc<[u8]>,
+        key: &Key,
         before: &[u8],
         old: &RowRef<'_>,
         values: &[Value<'_>],
@@ -174,7 +178,9 @@ impl Transaction {
             if columns.clone().all(|column| is_same(old.get(column), new.get(column))) {
                 continue;
             }
-            let (from, to) = (entry_of(table, index, old)?, entry_of(table, index, &new)?);
+            let (mut from, mut to) = (Entry::default(), Entry::default());
+            from.set(table, index, old)?;
+            to.set(table, index, &new)?;
             if from.key == to.key {
                 let key = self.claim(index.tree.root(), &from.key, Mode::Exclusive, false)?;
                 let before = self.current(&index.tree, &key)?;
@@ -187,19 +193,15 @@ impl Transaction {
         Ok(())
     }
 
-    fn remove_row(
-        &mut self,
-        table: &Arc<Table>,
-        key: &Arc<[u8]>,
-        before: &[u8],
-        old: &RowRef<'_>,
-    ) -> Result<()> {
+    fn remove_row(&mut self, table: &Arc<Table>, key: &Key, before: &[u8], old: &RowRef<'_>) -> Result<()> {
         self.put(&table.tree, key, Some(before), None)?;
         self.note_old_chain(before);
+        let mut entry = take(&mut self.entry);
         for index in &table.indexes {
-            let entry = entry_of(table, index, old)?;
+            entry.set(table, index, old)?;
             self.remove_entry(index, &entry)?;
         }
+        self.entry = entry;
         Ok(())
     }
 
@@ -323,18 +325,22 @@ fn place_of<'t>(
     is_key.then_some((&index.tree, key))
 }
 
-fn entry_of(table: &Table, index: &Index, row: &RowRef<'_>) -> Result<Entry> {
-    let mut entry = Entry::default();
-    if !table.encode_entry(index, row, &mut entry.key, &mut entry.value) {
-        return Err(Error::Invalid {
-            what: format!("the columns that index {} includes are longer than 64 KiB", index.def.name),
-        });
+impl Entry {
+    /// Makes it the one of a row.
+    fn set(&mut self, table: &Table, index: &Index, row: &RowRef<'_>) -> Result<()> {
+        self.key.clear();
+        self.value.clear();
+        if !table.encode_entry(index, row, &mut self.key, &mut self.value) {
+            return Err(Error::Invalid {
+                what: format!("the columns that index {} includes are longer than 64 KiB", index.def.name),
+            });
+        }
+        let (key, value, most) = (self.key.len(), self.value.len(), index.tree.max_record());
+        if key + value > most {
+            return Err(Error::TooLong { key, value, most });
+        }
+        Ok(())
     }
-    let (key, value, most) = (entry.key.len(), entry.value.len(), index.tree.max_record());
-    if key + value > most {
-        return Err(Error::TooLong { key, value, most });
-    }
-    Ok(entry)
 }
 
 /// A violation that names the columns and the values.

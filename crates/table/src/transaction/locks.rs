@@ -6,7 +6,7 @@ use cairn_vfs::sync::atomic::Ordering;
 use super::{LOOK, Transaction};
 use crate::catalog::{GHOST, Table};
 use crate::database::Isolation;
-use crate::mvcc::{Claim, Mode, State};
+use crate::mvcc::{Claim, Key, Mode, State};
 use crate::storage::Tree;
 use crate::view::RowBuf;
 use crate::{Error, Result};
@@ -19,14 +19,14 @@ const KEY: u32 = 1 << 31;
 #[derive(Debug)]
 pub(super) struct Looked {
     tree: u32,
-    pub(super) key: Arc<[u8]>,
+    pub(super) key: Key,
     pub(super) record: Vec<u8>,
 }
 
 /// What came of asking for a row.
 enum Tried {
     /// Its key.
-    Mine(Arc<[u8]>),
+    Mine(Key),
     /// Those who have it.
     Held(Vec<Arc<State>>),
 }
@@ -34,7 +34,7 @@ enum Tried {
 impl Transaction {
     /// Keeps others from changing a row. Waits for who has it. Errors: [`Error::Deadlock`], [`Error::LockTimeout`], [`Error::Cancelled`]; with `is_strict`,
     /// [`Error::SerializationFailure`] when somebody has changed it since the snapshot.
-    pub(super) fn claim(&mut self, tree: u32, key: &[u8], mode: Mode, is_strict: bool) -> Result<Arc<[u8]>> {
+    pub(super) fn claim(&mut self, tree: u32, key: &[u8], mode: Mode, is_strict: bool) -> Result<Key> {
         let state = self.known();
         loop {
             match self.try_claim(&state, tree, key, mode, is_strict)? {
@@ -62,7 +62,7 @@ impl Transaction {
         match self.view.db.rows.claim(tree, key, state, mode, snapshot) {
             Claim::Mine { key, is_new } => {
                 if is_new {
-                    self.claims.push((tree, Arc::clone(&key)));
+                    self.claims.push((tree, key.clone()));
                 }
                 Ok(Tried::Mine(key))
             }
@@ -133,7 +133,7 @@ impl Transaction {
         }
     }
 
-    fn locked(&mut self, table: &Table, key: Arc<[u8]>, row: &mut RowBuf) -> Result<bool> {
+    fn locked(&mut self, table: &Table, key: Key, row: &mut RowBuf) -> Result<bool> {
         let Some(bytes) = self.current(&table.tree, &key)? else { return Ok(false) };
         let whole = self.whole(&bytes)?;
         row.set(&key, whole.as_deref().unwrap_or(&bytes));

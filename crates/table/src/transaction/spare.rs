@@ -95,6 +95,8 @@ impl Transaction {
             counts_since,
             has_schema_lock: _,
             header: _,
+            found: _,
+            entry: _,
             own_snapshots,
             lock_timeout: _,
             statement,

@@ -131,7 +131,14 @@ fn runs_of_removals() {
             let spared = rng.below(4) as u8;
             let mut rest = &keys[..];
             while !rest.is_empty() {
-                let run = tree.remove_run(rest, |value| value.first() != Some(&spared)).unwrap();
+                let run = tree
+                    .remove_run(
+                        rest,
+                        |value| value.first() != Some(&spared),
+                        |_| true,
+                        &mut RunMemory::default(),
+                    )
+                    .unwrap();
                 assert!(run.keys > 0 && run.removed <= run.keys);
                 rest = &rest[run.keys..];
                 (calls, removed) = (calls + 1, removed + run.removed);

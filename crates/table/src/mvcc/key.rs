@@ -1,0 +1,94 @@
+//! Keys that are kept in memory as long as others have to know of their rows.
+
+use std::ops::Deref;
+
+use cairn_vfs::sync::Arc;
+
+/// So many bytes are kept in place: the key of most tables, and of most indexes with the row's key behind it. The whole takes 24 bytes.
+const SHORT: usize = 22;
+
+/// A key. A short one is copied; a long one is shared.
+///
+/// A row that is changed has its key in five lists. Memory of its own for each key has to be got and given back, its owners have to be counted, and whoever compares keys waits for it.
+#[derive(Debug, Clone)]
+pub(crate) enum Key {
+    Short { len: u8, bytes: [u8; SHORT] },
+    Long(Arc<[u8]>),
+}
+
+impl Key {
+    #[inline]
+    pub(crate) fn new(key: &[u8]) -> Key {
+        let mut bytes = [0; SHORT];
+        match bytes.get_mut(..key.len()) {
+            Some(place) => {
+                place.copy_from_slice(key);
+                Key::Short { len: key.len() as u8, bytes }
+            }
+            None => Key::Long(key.into()),
+        }
+    }
+}
+
+impl Deref for Key {
+    type Target = [u8];
+
+    #[inline]
+    fn deref(&self) -> &[u8] {
+        match self {
+            // It is never longer.
+            Key::Short { len, bytes } => bytes.get(..usize::from(*len)).unwrap_or_default(),
+            Key::Long(bytes) => bytes,
+        }
+    }
+}
+
+impl AsRef<[u8]> for Key {
+    fn as_ref(&self) -> &[u8] {
+        self
+    }
+}
+
+impl PartialEq for Key {
+    fn eq(&self, other: &Key) -> bool {
+        **self == **other
+    }
+}
+
+impl Eq for Key {}
+
+impl PartialOrd for Key {
+    fn partial_cmp(&self, other: &Key) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Key {
+    fn cmp(&self, other: &Key) -> std::cmp::Ordering {
+        (**self).cmp(&**other)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Goal: keys of every length around that of short ones are the bytes that they were made of, and are in their order.
+    #[test]
+    fn are_their_bytes() {
+        let bytes: Vec<u8> = (0..60).map(|at| if at < 5 { 200 } else { at }).collect();
+        let (zeros, lens) = ([0; 30], 0..30_usize);
+        let mut keys: Vec<&[u8]> = lens.clone().map(|len| &bytes[..len]).collect();
+        keys.extend(lens.map(|len| &zeros[..len]));
+        keys.extend([&bytes[10..], &bytes[35..40], &bytes[3..11]]);
+        assert_eq!(size_of::<Key>(), 24);
+        for a in &keys {
+            assert_eq!(*Key::new(a), **a);
+            assert_eq!(*Key::new(a).clone(), **a);
+            for b in &keys {
+                assert_eq!(Key::new(a).cmp(&Key::new(b)), a.cmp(b));
+                assert_eq!(Key::new(a) == Key::new(b), a == b);
+            }
+        }
+    }
+}
