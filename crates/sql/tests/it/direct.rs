@@ -41,6 +41,44 @@ fn rows_come_and_go() {
     assert_eq!(fails(&mut c, "selct 1"), "42601");
 }
 
+/// A row that is named by its whole key is changed only where the rest of the condition holds; keys that no row can have, and NULL, name none. In both isolations, with RETURNING and without.
+#[test]
+fn rows_by_their_key() {
+    for isolation in ["read committed", "repeatable read"] {
+        for returning in ["", " returning id"] {
+            let mut c = database().connect();
+            run(&mut c, "create table t (id int primary key, v int)");
+            run(&mut c, "create index t_v on t (v)");
+            run(&mut c, "insert into t values (1, 10), (2, 20), (3, null)");
+            let mut changed = |change: &str, condition: &str| {
+                run(&mut c, &format!("begin isolation level {isolation}"));
+                let count = run(&mut c, &format!("{change} where {condition}{returning}"));
+                let left = ask(&mut c, "select count(*) from t where v is distinct from 77");
+                run(&mut c, "rollback");
+                (count, left)
+            };
+            for change in ["delete from t", "update t set v = 77"] {
+                for (condition, count) in [
+                    ("id = 1", 1),
+                    ("id = 1 and v = 10", 1),
+                    ("id = 1 and v = 20", 0),
+                    ("v = 20 and id = 1", 0),
+                    ("id = 3 and v = 20", 0),
+                    ("id = 3 and v is null", 1),
+                    ("id = 1 and id = 2", 0),
+                    ("id = 4", 0),
+                    ("id = 3000000000", 0),
+                    ("id = null", 0),
+                    ("id = 2 or id = 2", 1),
+                ] {
+                    let found = changed(change, condition);
+                    assert_eq!(found, (count, vec![(3 - count).to_string()]), "{change} where {condition}");
+                }
+            }
+        }
+    }
+}
+
 /// Blocks commit, roll back, fail, and have savepoints.
 #[test]
 fn transactions() {
