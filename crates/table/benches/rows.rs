@@ -2,7 +2,6 @@
 #![allow(clippy::unwrap_used, clippy::panic, missing_docs, reason = "a benchmark")]
 
 use std::ops::Bound;
-use std::path::Path;
 use std::sync::Arc;
 
 use cairn_table::row::{Order, Type, Value};
@@ -292,5 +291,4 @@ fn main() {
             }
         });
     });
-    let _ = Path::new("");
 }

@@ -27,7 +27,7 @@ const KEPT: usize = 28;
 const KEPT_MOST: usize = 896;
 
 /// What a record was: short ones, as most entries of indexes, in place.
-type Value = SmallVec<[u8; 16]>;
+type Bytes = SmallVec<[u8; 16]>;
 
 /// A change of one record, and how to undo it.
 #[derive(Debug)]
@@ -39,7 +39,7 @@ pub(crate) struct Write {
     pub(crate) tree: u32,
     pub(crate) key: Key,
     /// What the record was; `None` when there was none.
-    pub(crate) before: Option<Value>,
+    pub(crate) before: Option<Bytes>,
     /// Whether the log says so. Of a transaction's oldest change of a record only.
     is_logged: AtomicBool,
 }
@@ -286,8 +286,8 @@ impl Rows {
         entry.owner.clone().filter(|owner| owner.commit() == ACTIVE)
     }
 
-    /// Whether nothing is kept of a row, and nobody has it. ORDER: for who holds the record's leaf. Whoever wants to change the record claims it before it looks at the leaf: so it is seen here, or it
-    /// comes behind this under the lock, and finds the leaf held.
+    /// Whether nothing is kept of a row, and nobody has it. ORDER: for who holds the record's leaf, or sees afterwards that nobody has changed that. Whoever wants to change the record claims it before it
+    /// looks at the leaf: so it is seen here, or it comes behind this under the lock, and finds the leaf held.
     pub(crate) fn is_forgotten(&self, tree: u32, key: &[u8]) -> bool {
         let (shard, hash) = self.place(tree, key);
         lock(&shard.entries).find(hash, |entry| entry.tree == tree && *entry.key == *key).is_none()
@@ -304,7 +304,7 @@ impl Rows {
     ) -> Kept {
         let (shard, hash) = self.place(tree, key);
         let write = || {
-            let (writer, before) = (Arc::clone(me), before.map(Value::from_slice));
+            let (writer, before) = (Arc::clone(me), before.map(Bytes::from_slice));
             let is_logged = AtomicBool::new(false);
             Arc::new(Write { writer, epoch, tree, key: key.clone(), before, is_logged })
         };

@@ -67,11 +67,21 @@ pub(crate) struct Run {
 #[derive(Debug, Default)]
 pub(crate) struct RunMemory {
     value: Vec<u8>,
-    /// Where on the leaf the keys are that are there: which, where, and whether they pass the test.
-    places: Vec<(usize, u16, bool)>,
+    found: Vec<Found>,
     record: Vec<u8>,
-    /// Of the last run: the keys that are there, or have another value, and were not free.
+    /// Of the last run: the numbers of the keys whose records are there and were not free.
     pub(crate) held: Vec<usize>,
+}
+
+/// A key of a run that its leaf has.
+#[derive(Debug)]
+struct Found {
+    /// Which of the keys.
+    number: usize,
+    /// Where on the leaf.
+    at: u16,
+    /// Whether its value passes the test.
+    goes: bool,
 }
 
 /// Why an attempt came to nothing.
@@ -276,72 +286,80 @@ impl Tree {
         is_free: impl Fn(&K) -> bool,
         memory: &mut RunMemory,
     ) -> Result<Run> {
-        let RunMemory { value, places, record, held } = memory;
-        let Some(first) = keys.first() else { return Ok(Run::default()) };
+        let RunMemory { value, found, record, held } = memory;
+        let Some(first) = keys.first().map(AsRef::as_ref) else { return Ok(Run::default()) };
+        let is_held = |number: &usize| !keys.get(*number).is_some_and(&is_free);
         let (run, is_sparse) = self.attempt(|| {
-            let leaf = self.descend(first.as_ref())?;
-            let node = Node(&leaf);
-            let prefix = self.sound(&leaf, node.prefix_len())?;
-            let (mut freed, mut looked_at) = (0, 0);
-            places.clear();
-            for (number, key) in keys.iter().map(AsRef::as_ref).enumerate() {
-                if looked_at > 0 && self.sound(&leaf, node.compare_upper(key))?.is_some_and(Ordering::is_lt) {
-                    break;
-                }
-                looked_at += 1;
-                let (at, is_there) = self.sound(&leaf, node.search(key))?;
-                if !is_there {
-                    continue;
-                }
-                value.clear();
-                self.sound(&leaf, node.value(at, value))?;
-                // A key may be there twice.
-                if places.last().is_none_or(|&(_, last, _)| last != at as u16) {
-                    let goes = test(value);
-                    if goes {
-                        freed += SLOT + key.len().saturating_sub(prefix) + value.len();
-                    }
-                    places.push((number, at as u16, goes));
-                }
-            }
+            let leaf = self.descend(first)?;
+            let (looked_at, freed) = self.find_run(&leaf, keys, &test, value, found)?;
+            let going = found.iter().filter(|found| found.goes).count();
             held.clear();
-            let mut free = |&(number, _, _): &(usize, u16, bool)| {
-                let is_free = keys.get(number).is_some_and(&is_free);
-                if !is_free {
-                    held.push(number);
-                }
-                is_free
-            };
-            let mut run = Run { keys: looked_at, removed: 0 };
-            let going = places.iter().filter(|(.., goes)| *goes).count();
             if going == 0 {
-                places.retain(&mut free);
+                held.extend(found.iter().map(|found| found.number).filter(is_held));
                 // They are what they were when they were asked about.
                 leaf.validate()?;
-                return Ok((run, false));
+                return Ok((Run { keys: looked_at, removed: 0 }, false));
             }
-            self.unpacked(&leaf, first.as_ref())?;
+            self.unpacked(&leaf, first)?;
             // Not at each one: while neighbours are full a look at them comes to nothing, and costs more than the removal.
+            let node = Node(&leaf);
             let count = self.sound(&leaf, node.count())?;
             let left = count.saturating_sub(going);
             let is_turn = count.saturating_sub(1) / LOOK_AT_NEIGHBOURS * LOOK_AT_NEIGHBOURS >= left;
             let is_sparse = is_turn && self.sound(&leaf, node.free())? + freed > self.space.payload / 4 * 3;
             let guard = leaf.upgrade_exclusive()?;
-            places.retain(|place| free(place) && place.2);
-            run.removed = places.len();
-            if places.is_empty() {
+            held.extend(found.iter().map(|found| found.number).filter(is_held));
+            // Both are in order.
+            found.retain(|found| found.goes && held.binary_search(&found.number).is_err());
+            let run = Run { keys: looked_at, removed: found.len() };
+            if found.is_empty() {
                 return Ok((run, false));
             }
             // From the last on, so that none is elsewhere when its turn comes.
-            let ops = places.iter().rev().map(|&(_, at, _)| Op::Remove { at });
+            let ops = found.iter().rev().map(|found| Op::Remove { at: found.at });
             record.clear();
             change_page(guard, ops, record, &*self.space.log, self.space.path())?;
             Ok((run, is_sparse))
         })?;
         if is_sparse {
-            self.merge(first.as_ref())?;
+            self.merge(first)?;
         }
         Ok(run)
+    }
+
+    /// Finds those of some keys that a leaf has, as far as the keys can be on it. Gives how many keys that is, and how many bytes those take that pass the test.
+    fn find_run(
+        &self,
+        leaf: &Optimistic<'_>,
+        keys: &[impl AsRef<[u8]>],
+        test: impl Fn(&[u8]) -> bool,
+        value: &mut Vec<u8>,
+        found: &mut Vec<Found>,
+    ) -> Attempt<(usize, usize)> {
+        let node = Node(leaf);
+        let prefix = self.sound(leaf, node.prefix_len())?;
+        let (mut looked_at, mut freed) = (0, 0);
+        found.clear();
+        for (number, key) in keys.iter().map(AsRef::as_ref).enumerate() {
+            if number > 0 && self.sound(leaf, node.compare_upper(key))?.is_some_and(Ordering::is_lt) {
+                break;
+            }
+            looked_at += 1;
+            let (at, is_there) = self.sound(leaf, node.search(key))?;
+            let at = at as u16;
+            // A key may be there twice.
+            if !is_there || found.last().is_some_and(|last| last.at == at) {
+                continue;
+            }
+            value.clear();
+            self.sound(leaf, node.value(at.into(), value))?;
+            let goes = test(value);
+            if goes {
+                freed += SLOT + key.len().saturating_sub(prefix) + value.len();
+            }
+            found.push(Found { number, at, goes });
+        }
+        Ok((looked_at, freed))
     }
 
     /// Some keys that divide the tree into parts of about the same size, in order: `least` of them at least, if it has so many nodes. Cost: reads the upper nodes.

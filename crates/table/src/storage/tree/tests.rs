@@ -105,8 +105,8 @@ fn as_a_map() {
     }
 }
 
-/// Goal: many records go at once as one by one: those that pass the test and no others, also when a key is there twice or not at all, and pages that become empty are given back. Method: random sorted
-/// keys, up to a hundred at a time over many leaves, against a map, until nothing is left.
+/// Goal: many records go at once as one by one: those that pass the test, are free, and no others, also when a key is there twice or not at all; records that are not free are told, whether they would
+/// go or not; and pages that become empty are given back. Method: random sorted keys, up to a hundred at a time over many leaves, against a map, until nothing is left.
 #[test]
 fn runs_of_removals() {
     for seed in 0..6 {
@@ -129,22 +129,27 @@ fn runs_of_removals() {
             keys.extend(keys.first().cloned());
             keys.sort_unstable();
             let spared = rng.below(4) as u8;
-            let mut rest = &keys[..];
+            let turn = rng.below(4) as usize;
+            let is_free =
+                |key: &Vec<u8>| (key.iter().map(|byte| usize::from(*byte)).sum::<usize>() + turn) % 4 > 0;
+            let (mut rest, mut memory, mut held) = (&keys[..], RunMemory::default(), Vec::new());
             while !rest.is_empty() {
-                let run = tree
-                    .remove_run(
-                        rest,
-                        |value| value.first() != Some(&spared),
-                        |_| true,
-                        &mut RunMemory::default(),
-                    )
-                    .unwrap();
+                let goes = |value: &[u8]| value.first() != Some(&spared);
+                let run = tree.remove_run(rest, goes, is_free, &mut memory).unwrap();
                 assert!(run.keys > 0 && run.removed <= run.keys);
+                held.extend(memory.held.iter().map(|&at| rest[..run.keys][at].clone()));
                 rest = &rest[run.keys..];
                 (calls, removed) = (calls + 1, removed + run.removed);
             }
+            let mut expected = keys.clone();
+            expected.dedup();
+            expected.retain(|key| map.contains_key(key) && !is_free(key));
+            held.dedup();
+            assert_eq!(held, expected, "seed {seed}");
             let before = map.len();
-            map.retain(|key, value| value.first() == Some(&spared) || keys.binary_search(key).is_err());
+            map.retain(|key, value| {
+                value.first() == Some(&spared) || !is_free(key) || keys.binary_search(key).is_err()
+            });
             removed = removed.checked_sub(before - map.len()).unwrap();
             assert_eq!(removed, 0);
             if calls % 7 == 0 {
