@@ -4,10 +4,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use cairn_table::row::Value;
-use cairn_table::{Durability, Error, Table};
+use cairn_table::{Durability, Error, RowBuf, Table};
 use cairn_vfs::{OpenOptions, Rng, SeededRng};
 
-use crate::{Fixture, all, get, key};
+use crate::{Fixture, all, get, key, set};
 
 fn delete(fixture: &Fixture, table: &Arc<Table>, id: i32) {
     fixture.run(|transaction| assert!(transaction.delete(table, &key(table, id)).unwrap()));
@@ -39,6 +39,21 @@ fn ghosts_whose_key_somebody_has() {
         assert_eq!(fixture.db.stats().versioned_rows, 0);
         assert_eq!(fixture.db.vacuum().unwrap().ghosts, 0, "commits: {commits}");
         assert_eq!(get(&fixture.begin(), &table, 5), commits.then_some(6));
+    }
+}
+
+/// Goal: rows that were locked and not changed are let go of, whatever else of the table was changed between the locks. Method: two locked, the first one changed, and the other way round; nothing is kept in the end.
+#[test]
+fn rows_that_were_only_locked() {
+    for changed in [1, 2] {
+        let (fixture, table) = Fixture::indexed(4);
+        fixture.run(|transaction| {
+            let mut row = RowBuf::default();
+            [1, 2].map(|id| assert!(transaction.lock(&table, &key(&table, id), &mut row).unwrap()));
+            assert!(set(transaction, &table, changed, 7).unwrap());
+        });
+        fixture.run(|transaction| transaction.insert(&table, &[Value::Int(9), Value::Null]).unwrap());
+        assert_eq!(fixture.db.stats().versioned_rows, 0, "of {changed}");
     }
 }
 
