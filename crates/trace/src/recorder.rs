@@ -41,7 +41,7 @@ pub const ENV_SAMPLE: &str = "CAIRN_TRACE_SAMPLE";
 pub struct Options {
     /// How keys are kept. Default: hashed, since keys tell about people.
     pub keys: KeyForm,
-    /// Whose operations are recorded. Default: [`Sample::Auto`], all keys as long as that costs a thread no more than about 2 % of its time.
+    /// Whose operations are recorded. Default: [`Sample::Auto`], all keys as long as that costs a thread little of its time.
     pub sample: Sample,
     /// Recording ends when the file has so many bytes. Default: 16 GiB.
     pub bytes_max: u64,

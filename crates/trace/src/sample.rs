@@ -8,7 +8,7 @@ use serde::Serialize;
 /// The share of the keys that is recorded. It is by the key's hash, so that of each key there is everything or nothing (SHARDS).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Sample {
-    /// All keys, and fewer of them once a thread's operations are so fast that recording costs it more than about 2 %: half, a quarter, one in 64 at
+    /// All keys, and fewer of them once a thread's operations are so fast that recording them costs it more than 1.1 %, their hashes aside: half, a quarter, one in 64 at
     /// least. Never more again, so that what is left at the end is a uniform sample, which is all that a reader gets.
     #[default]
     Auto,
@@ -62,7 +62,7 @@ impl fmt::Display for Lowered {
             Some(operation_ns) => write!(f, "at {operation_ns} ns an operation, ")?,
             None => f.write_str("its operations were so fast that ")?,
         }
-        f.write_str("all keys would have cost more than 2 %; --sample 1 records all")
+        f.write_str("all keys would have cost more than 1.1 %; --sample 1 records all")
     }
 }
 

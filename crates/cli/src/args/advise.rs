@@ -102,7 +102,7 @@ pub struct AdviseArgs {
     /// Write what was asked into a workload file that is not there yet, or with - to standard output, and do no more
     #[arg(long, value_name = "FILE")]
     pub write_workload: Option<PathBuf>,
-    /// How good the advice is: fourteen workloads are answered, then everybody is run on them [about half an hour]
+    /// How good the advice is: fourteen workloads are answered, then everybody is run on them [about an hour]
     #[arg(long, conflicts_with_all = ["workload", "trace", "memory", "disk", "p99", "dbs"])]
     pub check: bool,
     /// With --check: only workloads with this in their name

@@ -88,7 +88,7 @@ pub struct RecordArgs {
     /// How keys are kept
     #[arg(long, value_enum, default_value = "hashed")]
     pub keys: Keys,
-    /// Record the operations of one key in so many, 1 for all; auto takes all keys, and halves that where recording would cost a thread more than 2 %
+    /// Record the operations of one key in so many, 1 for all; auto takes all keys, and halves that where recording would cost a thread more than 1.1 %
     #[arg(long, value_name = "COUNT", default_value_t = Sample::Auto)]
     pub sample: Sample,
     /// Say what was recorded as JSON

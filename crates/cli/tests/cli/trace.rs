@@ -203,7 +203,7 @@ fn the_share_is_told() {
         if number < 400 { recorder.put(0, &key, 10) } else { recorder.get(0, &key, Some(10)) }
     }
     recorder.finish().unwrap();
-    let why = "at 200 ns an operation, all keys would have cost more than 2 %; --sample 1 records all";
+    let why = "at 200 ns an operation, all keys would have cost more than 1.1 %; --sample 1 records all";
     let text = scratch.run("trace stats low").ended(0).text();
     assert!(text.contains("One key in 4") && text.contains(&format!("{why}.")), "{text}");
     let json = &scratch.run("trace stats low --json").ended(0).json()[0];

@@ -49,7 +49,9 @@ fn rows_that_were_only_locked() {
         let (fixture, table) = Fixture::indexed(4);
         fixture.run(|transaction| {
             let mut row = RowBuf::default();
-            [1, 2].map(|id| assert!(transaction.lock(&table, &key(&table, id), &mut row).unwrap()));
+            for id in [1, 2] {
+                assert!(transaction.lock(&table, &key(&table, id), &mut row).unwrap());
+            }
             assert!(set(transaction, &table, changed, 7).unwrap());
         });
         fixture.run(|transaction| transaction.insert(&table, &[Value::Int(9), Value::Null]).unwrap());
