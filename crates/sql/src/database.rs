@@ -169,6 +169,7 @@ pub struct Builder {
     lock_timeout: Option<Duration>,
     threads: Option<usize>,
     memory_limit: u64,
+    create: bool,
     read_only: bool,
 }
 
@@ -183,6 +184,7 @@ impl Default for Builder {
             lock_timeout: None,
             threads: None,
             memory_limit: 1 << 30,
+            create: true,
             read_only: false,
         }
     }
@@ -245,6 +247,13 @@ impl Builder {
         self
     }
 
+    /// Whether a database is made where there is none: true by default. An empty file without a log is none, too.
+    #[must_use]
+    pub fn create(mut self, create: bool) -> Self {
+        self.create = create;
+        self
+    }
+
     /// Refuses all changes with 25006, and makes no database where there is none. Opening one recovers it all the same, and keeps others out.
     #[must_use]
     pub fn read_only(mut self, read_only: bool) -> Self {
@@ -254,12 +263,11 @@ impl Builder {
 
     /// Opens the database in this file, or makes one.
     ///
-    /// Errors: 58030 where the file system fails, XX001 where the file is damaged or is no database, 58P01 where there is none and [`Builder::read_only`] was asked for.
+    /// Errors: 58030 where the file system fails, XX001 where the file is damaged or is no database, 58P01 where there is none and [`Builder::create`] or [`Builder::read_only`] says that none is made.
     pub fn open(&self, path: impl AsRef<Path>) -> Result<Database> {
         let path = path.as_ref();
-        if self.read_only && !self.fs.exists(path).map_err(cairn_table::Error::from)? {
-            let what = format!("{} is not there", path.display());
-            return Err(Error::new(UNDEFINED_FILE, what));
+        if self.read_only || !self.create {
+            self.expect_database(path)?;
         }
         let mut options = Options::default();
         let frames = self.cache_bytes / options.store.page_size as u64;
@@ -295,6 +303,21 @@ impl Builder {
         };
         crate::sequence::load_all(&shared)?;
         Ok(Database(Arc::new(shared)))
+    }
+
+    /// Fails where there is nothing, or an empty file, which would become a database.
+    fn expect_database(&self, path: &Path) -> Result<()> {
+        let missing = |what: &str| Err(Error::new(UNDEFINED_FILE, format!("{} {what}", path.display())));
+        let log = cairn_table::log_dir(path);
+        if !self.fs.exists(path).map_err(cairn_table::Error::from)? {
+            return missing("is not there");
+        }
+        // With a log it is what a power loss has left of one.
+        let is_empty = self.fs.metadata(path).map_err(cairn_table::Error::from)?.len == 0;
+        if is_empty && !self.fs.exists(&log).map_err(cairn_table::Error::from)? {
+            return missing("is no database: it is empty");
+        }
+        Ok(())
     }
 }
 

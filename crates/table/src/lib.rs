@@ -35,7 +35,7 @@ pub use check::CheckReport;
 pub use database::{Database, Durability, Isolation, Options, Stats};
 pub use error::{Error, Relation, Result};
 pub use mvcc::Canceller;
-pub use storage::{Direction, StreamForm};
+pub use storage::{Direction, StreamForm, log_dir, pages_path};
 pub use survey::{LevelSurvey, Survey, TableSurvey, TreeSurvey};
 pub use transaction::{BulkInsert, BulkLoad, Rules, Savepoint, Spare, Transaction};
 pub use vacuum::VacuumReport;

@@ -7,7 +7,7 @@ use cairn_sql::Database;
 use cairn_vfs::{Fs, MemFs};
 
 use crate::args::shell::OpenArgs;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::place;
 
 /// Opens a database file, or makes one; without a path, one in memory.
@@ -36,10 +36,5 @@ pub fn open(fs: &Arc<dyn Fs>, path: Option<&Path>, args: &OpenArgs) -> Result<Da
 /// Opens a database file that is there. An empty file would be made one, which is nothing to look after.
 pub fn open_existing(fs: &Arc<dyn Fs>, path: &Path) -> Result<Database> {
     place::expect_file(fs, path)?;
-    let mut log = path.as_os_str().to_owned();
-    log.push("-log");
-    if fs.metadata(path)?.len == 0 && !fs.exists(Path::new(&log))? {
-        return Err(Error::usage(format!("{} is no database: it is empty", path.display())));
-    }
-    Ok(Database::builder().fs(Arc::clone(fs)).open(path)?)
+    Ok(Database::builder().fs(Arc::clone(fs)).create(false).open(path)?)
 }

@@ -33,12 +33,20 @@ fn statements_come_from_everywhere() {
     assert!(!scratch.names().contains(&"memory.db".to_owned()));
 }
 
-/// Goal: a database that is only to be read has to be there, and one that somebody else has open says so. Method: a name without a file; a lock that is held.
+/// Goal: a database that is only to be read has to be there and to be one, and one that somebody else has open says so. Method: a name without a file, an empty file; a lock that is held.
 #[test]
 fn databases_that_cannot_be_read() {
     let scratch = scratch();
     scratch.run("sql none.db --read-only -c select").failed(&["none.db is not there"]);
     assert!(!scratch.names().iter().any(|name| name.starts_with("none")), "{:?}", scratch.names());
+    scratch.write("empty.db", "");
+    for command in
+        ["empty.db --read-only -c select", "verify empty.db", "dump empty.db", "vacuum empty.db", "backup empty.db copy.db"]
+    {
+        scratch.run(&format!("sql {command}")).failed(&["empty.db is no database: it is empty"]);
+    }
+    assert_eq!(scratch.read("empty.db"), b"");
+    assert_eq!(scratch.names().iter().filter(|name| name.starts_with("empty")).count(), 1);
     scratch.shell("cairn sql --read-only -c 'SELECT 1'").ended(0);
     scratch.shell("cairn sql --read-only -c 'CREATE TABLE t (a int)'").ended(1);
     let fs: std::sync::Arc<dyn cairn_vfs::Fs> = std::sync::Arc::new(cairn_vfs::StdFs::new());

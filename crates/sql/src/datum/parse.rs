@@ -1,5 +1,7 @@
 //! Values from their text form, as PostgreSQL reads it.
 
+use std::str::FromStr;
+
 use cairn_table::row::Type;
 use cairn_table::schema::ColumnType;
 
@@ -33,8 +35,16 @@ impl Datum {
             Type::SmallInt => Datum::SmallInt(integer(text, kind)?),
             Type::Int => Datum::Int(integer(text, kind)?),
             Type::BigInt => Datum::BigInt(integer(text, kind)?),
-            Type::Real => Datum::Real(float(trimmed).ok_or_else(invalid)? as f32),
-            Type::Double => Datum::Double(float(trimmed).ok_or_else(invalid)?),
+            Type::Real => {
+                let value: f32 = float(trimmed).ok_or_else(invalid)?;
+                in_range(trimmed, kind, value.is_infinite(), value == 0.0)?;
+                Datum::Real(value)
+            }
+            Type::Double => {
+                let value: f64 = float(trimmed).ok_or_else(invalid)?;
+                in_range(trimmed, kind, value.is_infinite(), value == 0.0)?;
+                Datum::Double(value)
+            }
             Type::Decimal => {
                 let (unscaled, scale, is_exact) = digits_of(trimmed).ok_or_else(invalid)?;
                 let digits = kind.decimal.unwrap_or((38, scale));
@@ -89,16 +99,27 @@ fn integer<T: TryFrom<i64>>(text: &str, kind: &ColumnType) -> Result<T> {
     })
 }
 
-fn float(text: &str) -> Option<f64> {
+/// Read at once in its own width: a double between two numbers of a real would be rounded twice.
+fn float<T: FromStr>(text: &str) -> Option<T> {
     let lower = text.to_ascii_lowercase();
-    match lower.as_str() {
-        "nan" => return Some(f64::NAN),
-        "infinity" | "+infinity" | "inf" | "+inf" => return Some(f64::INFINITY),
-        "-infinity" | "-inf" => return Some(f64::NEG_INFINITY),
-        _ => {}
-    }
+    let is_word =
+        matches!(lower.as_str(), "nan" | "infinity" | "+infinity" | "inf" | "+inf" | "-infinity" | "-inf");
     let starts = lower.bytes().find(|byte| !matches!(byte, b'-' | b'+' | b'.'))?;
-    starts.is_ascii_digit().then(|| lower.parse().ok()).flatten()
+    (is_word || starts.is_ascii_digit()).then(|| lower.parse().ok()).flatten()
+}
+
+/// Sees that digits have not become an infinity, or nothing.
+fn in_range(text: &str, kind: &ColumnType, is_infinite: bool, is_zero: bool) -> Result<()> {
+    let mantissa = text.split(['e', 'E']).next().unwrap_or(text);
+    let is_lost = is_infinite && mantissa.bytes().any(|byte| byte.is_ascii_digit())
+        || is_zero && mantissa.bytes().any(|byte| matches!(byte, b'1'..=b'9'));
+    match is_lost {
+        true => {
+            let what = format!("\"{text}\" is out of range for type {}", name_of(kind));
+            Err(Error::new(NUMERIC_VALUE_OUT_OF_RANGE, what))
+        }
+        false => Ok(()),
+    }
 }
 
 /// The digits of a number and how many of them are after the point; digits beyond what 128 bits hold are rounded away when they are after the point.

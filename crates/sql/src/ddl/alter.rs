@@ -12,7 +12,7 @@ use datafusion::sql::sqlparser::ast::{
     visit_expressions_mut,
 };
 
-use super::constraints::column_of;
+use super::constraints::{check_is_unique, column_of};
 use super::dependents::Relation;
 use super::identity::check_identity;
 use crate::datum::{Datum, DatumRef};
@@ -76,8 +76,12 @@ impl Session {
             }
             A::AlterColumn { column_name, op } => self.alter_column(table, column_name, op),
             A::AddConstraint { constraint, .. } => self.add_constraint(table, constraint),
-            A::DropConstraint { if_exists, name, .. } => {
-                self.drop_constraint(table, &ident(name), *if_exists)
+            A::DropConstraint { if_exists, name, drop_behavior } => {
+                let (name, mut table) = (ident(name), Arc::clone(table));
+                if *drop_behavior == Some(ast::DropBehavior::Cascade) {
+                    table = self.drop_what_needs(&table, &name)?;
+                }
+                self.drop_constraint(&table, &name, *if_exists)
             }
             A::RenameConstraint { old_name, new_name } => {
                 let (old, new) = (ident(old_name), ident(new_name));
@@ -341,6 +345,27 @@ impl Session {
             _ => {}
         }
         Ok(new)
+    }
+
+    /// Drops the foreign keys that find nothing unique to refer to without a constraint of a table, which is given back as it is then.
+    fn drop_what_needs(&mut self, table: &Arc<Table>, name: &str) -> Result<Arc<Table>> {
+        let mut without = table.def().clone();
+        without.indexes.retain(|index| index.name != name || !index.is_constraint);
+        if without.primary_key_name.as_deref() == Some(name) {
+            without.primary_key.clear();
+        }
+        let catalog = Arc::clone(self.transaction()?.view().catalog());
+        let children: BTreeSet<u32> = catalog.references_to(table.id()).map(|(child, _)| child.id()).collect();
+        for child in children.into_iter().filter_map(|id| catalog.table_by_id(id)) {
+            let mut def = child.def().clone();
+            def.foreign_keys
+                .retain(|key| key.table != table.id() || check_is_unique(&without, &key.references).is_ok());
+            if def.foreign_keys.len() < child.def().foreign_keys.len() {
+                self.redefine(child, def)?;
+            }
+        }
+        let catalog = Arc::clone(self.transaction()?.view().catalog());
+        Ok(catalog.table_by_id(table.id()).map_or_else(|| Arc::clone(table), Arc::clone))
     }
 
     fn drop_constraint(&mut self, table: &Arc<Table>, name: &str, may_miss: bool) -> Result<Arc<Table>> {

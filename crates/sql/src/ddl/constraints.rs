@@ -238,7 +238,7 @@ pub(super) fn key_columns(def: &TableDef, columns: &[IndexColumn]) -> Result<Vec
     Ok(keys)
 }
 
-fn check_is_unique(parent: &TableDef, references: &[usize]) -> Result<()> {
+pub(super) fn check_is_unique(parent: &TableDef, references: &[usize]) -> Result<()> {
     let same = |columns: &[KeyColumn]| {
         columns.len() == references.len() && columns.iter().all(|key| references.contains(&key.column))
     };

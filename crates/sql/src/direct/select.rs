@@ -5,7 +5,7 @@ use cairn_table::row::{Order, Type};
 use cairn_vfs::sync::Arc;
 use datafusion::sql::sqlparser::ast::{
     Expr, GroupByExpr, LimitClause, LockClause, NonBlock, OrderBy, OrderByKind, Query, Select as SelectTree,
-    SelectFlavor, SelectItem, SetExpr, Value,
+    SelectFlavor, SetExpr, Value,
 };
 
 use super::columnar::Columnar;
@@ -178,7 +178,7 @@ impl Select {
         }
         let (nodes, columns) = binder.outputs(&parts.select.projection, &scope, Some(&table))?;
         let order = match parts.order {
-            Some(order) => sort_keys(order, &parts.select.projection, &nodes, &columns, &scope, binder)?,
+            Some(order) => sort_keys(order, &nodes, &columns, &scope, binder)?,
             None => Vec::new(),
         };
         let looked_at = slots(nodes.iter().chain(&conjuncts).chain(order.iter().map(|(node, _)| node)));
@@ -319,7 +319,7 @@ fn join(parts: &Parts<'_>, binder: &mut Binder<'_>) -> Result<(Select, Vec<Colum
         None => {
             let (nodes, columns) = binder.outputs(&parts.select.projection, &scope, None)?;
             let order = match parts.order {
-                Some(order) => sort_keys(order, &parts.select.projection, &nodes, &columns, &scope, binder)?,
+                Some(order) => sort_keys(order, &nodes, &columns, &scope, binder)?,
                 None => Vec::new(),
             };
             (Output::Nodes(nodes), columns, order)
@@ -396,10 +396,16 @@ fn aggregate(table: &Arc<Table>, conjuncts: Vec<Node>, aggregates: Vec<Aggregate
     })
 }
 
+/// The result that a name alone means before it means a column: `ORDER BY lower` of `SELECT lower(name)`.
+fn result_named(expr: &Expr, columns: &[Column]) -> Option<usize> {
+    let Expr::Identifier(name) = expr else { return None };
+    let name = ident(name);
+    columns.iter().position(|column| column.name == name)
+}
+
 /// What ORDER BY names: results by number or name, or expressions over the table.
 fn sort_keys(
     order: &OrderBy,
-    items: &[SelectItem],
     nodes: &[Node],
     columns: &[Column],
     scope: &Scope,
@@ -410,11 +416,6 @@ fn sort_keys(
     for by in exprs {
         let descending = by.options.asc == Some(false);
         let nulls_first = by.options.nulls_first.unwrap_or(descending);
-        let alias = |name: &str| {
-            items
-                .iter()
-                .any(|item| matches!(item, SelectItem::ExprWithAlias { alias, .. } if ident(alias) == name))
-        };
         let node = match &by.expr {
             Expr::Value(value) => match &value.value {
                 Value::Number(digits, _) => {
@@ -423,11 +424,10 @@ fn sort_keys(
                 }
                 _ => return Err(Failure::Unknown),
             },
-            Expr::Identifier(name) if alias(&ident(name)) => {
-                let at = columns.iter().position(|column| column.name == ident(name));
-                at.and_then(|at| nodes.get(at)).cloned().ok_or(Failure::Unknown)?
-            }
-            expr => binder.compiler(scope).output(expr)?.0,
+            expr => match result_named(expr, columns) {
+                Some(at) => nodes.get(at).cloned().ok_or(Failure::Unknown)?,
+                None => binder.compiler(scope).output(expr)?.0,
+            },
         };
         if node.is_volatile() || by.with_fill.is_some() {
             return Err(Failure::Unknown);

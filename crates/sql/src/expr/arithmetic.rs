@@ -44,21 +44,8 @@ pub(super) fn binary(operator: Operator, left: DatumRef<'_>, right: DatumRef<'_>
         (D::Decimal { unscaled: a, scale: m }, D::Decimal { unscaled: b, scale: n }) => {
             decimals(operator, (a, m), (b, n))
         }
-        (D::Real(a), D::Real(b)) => {
-            let value = floats(operator, a.into(), b.into())? as f32;
-            if value.is_infinite() && a.is_finite() && b.is_finite() {
-                Err(overflow("value"))
-            } else {
-                Ok(Datum::Real(value))
-            }
-        }
-        (D::Double(a), D::Double(b)) => {
-            let value = floats(operator, a, b)?;
-            if value.is_infinite() && a.is_finite() && b.is_finite() {
-                return Err(overflow("value"));
-            }
-            Ok(Datum::Double(value))
-        }
+        (D::Real(a), D::Real(b)) => reals(operator, a, b).map(Datum::Real),
+        (D::Double(a), D::Double(b)) => doubles(operator, a, b).map(Datum::Double),
         _ => time::binary(operator, left, right),
     }
 }
@@ -158,6 +145,18 @@ fn divide((a, m): (i128, u8), (b, n): (i128, u8)) -> Option<Datum> {
         return Some(Datum::Decimal { unscaled: quotient + if up && rest != 0 { sign } else { 0 }, scale });
     }
     None
+}
+
+/// Of two reals. Errors: 22003 where the result is too large or too small, 22012.
+pub(crate) fn reals(operator: Operator, a: f32, b: f32) -> Result<f32> {
+    let value = floats(operator, a.into(), b.into())? as f32;
+    if value.is_infinite() && a.is_finite() && b.is_finite() { Err(overflow("value")) } else { Ok(value) }
+}
+
+/// Of two doubles. Errors: as [`reals`].
+pub(crate) fn doubles(operator: Operator, a: f64, b: f64) -> Result<f64> {
+    let value = floats(operator, a, b)?;
+    if value.is_infinite() && a.is_finite() && b.is_finite() { Err(overflow("value")) } else { Ok(value) }
 }
 
 fn floats(operator: Operator, a: f64, b: f64) -> Result<f64> {

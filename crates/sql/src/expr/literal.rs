@@ -40,7 +40,10 @@ fn number(digits: &str) -> Result<Typed, Failure> {
         return Ok(Typed::new(Node::Const(Datum::BigInt(value)), Type::BigInt.into()));
     }
     let Some((unscaled, scale)) = parse_decimal_exactly(digits) else {
-        // More digits than a decimal holds, which may be wanted for a double.
+        if !digits.contains(['e', 'E']) {
+            // More digits than a decimal holds: what it is put into says how many of them count.
+            return Ok(Typed::unknown(Node::Const(Datum::Text(digits.to_owned()))));
+        }
         let value: f64 = digits.parse().map_err(|_| Failure::Unknown)?;
         if value.is_infinite() {
             let what = format!("the number {digits} is out of range");

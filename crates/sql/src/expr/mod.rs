@@ -20,6 +20,7 @@ mod scope;
 mod texts;
 mod time;
 
+pub(crate) use arithmetic::{doubles, reals};
 pub(crate) use builtin::Function;
 pub(crate) use cast::{assign, cast, is_assignable};
 pub(crate) use compile::{Compiler, Failure, NoContext, Typed};

@@ -90,6 +90,15 @@ impl Compiler<'_> {
                     return Ok((left, right));
                 }
                 let Some(kind) = common(a, b) else { return Err(undefined(symbol, a, b)) };
+                if kind.kind == Type::Decimal {
+                    // Numerics are compared whatever their scales are. In that of the other there may be no room for a whole number.
+                    let own = |kind: &ColumnType| match kind.kind {
+                        Type::Decimal => kind.clone(),
+                        _ => ColumnType::decimal(38, 0),
+                    };
+                    let (a, b) = (own(a), own(b));
+                    return Ok((self.coerce(left, &a)?, self.coerce(right, &b)?));
+                }
                 Ok((self.coerce(left, &kind)?, self.coerce(right, &kind)?))
             }
         }

@@ -24,6 +24,7 @@ use super::late_columns::LateColumns;
 use super::literals::Literals;
 use super::lone_rows::LoneRows;
 use super::multisets::Multisets;
+use super::guards::Guards;
 use super::numbers::Numbers;
 use super::read::ReadTexts;
 use super::share::ShareTotals;
@@ -96,7 +97,8 @@ impl General {
 fn analyzer_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
     let first: [Arc<dyn AnalyzerRule + Send + Sync>; 4] =
         [Arc::new(Literals), Arc::new(WideSums), Arc::new(Multisets), Arc::new(LoneRows)];
-    let last: [Arc<dyn AnalyzerRule + Send + Sync>; 2] = [Arc::new(ReadTexts), Arc::new(Numbers)];
+    let last: [Arc<dyn AnalyzerRule + Send + Sync>; 3] =
+        [Arc::new(ReadTexts), Arc::new(Numbers), Arc::new(Guards)];
     first.into_iter().chain(Analyzer::new().rules).chain(last).collect()
 }
 

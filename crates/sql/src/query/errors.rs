@@ -83,6 +83,9 @@ fn error_of(error: &DataFusionError) -> Error {
         {
             Error::unsupported("a subquery that looks outside by anything but equality")
         }
+        DataFusionError::NotImplemented(what) if what.contains("OuterReferenceColumn") => {
+            Error::unsupported("LATERAL that looks outside by anything but equality")
+        }
         DataFusionError::NotImplemented(what) => Error::new(FEATURE_NOT_SUPPORTED, first_line(what)),
         DataFusionError::SQL(source, _) => Error::new(SYNTAX_ERROR, source.to_string()),
         DataFusionError::Plan(what) => by_text(what, DATATYPE_MISMATCH),

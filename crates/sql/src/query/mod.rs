@@ -13,6 +13,7 @@ mod extremes;
 mod filter;
 mod functions;
 mod give_way;
+mod guards;
 mod join_keys;
 mod keeps;
 mod kept;

@@ -1,14 +1,14 @@
 //! Arithmetic and casts of numbers as PostgreSQL has them: what does not fit is an error, and what is between two numbers is rounded.
 //!
-//! DataFusion's operators on integers go round at the end of their type, and its casts cut digits off. An analyzer's rule puts functions into their place once the types
-//! are known; they work on whole arrays.
+//! DataFusion's operators on integers go round at the end of their type, those on floating-point numbers divide by zero, its casts cut digits off, and a numeric that is rounded
+//! down keeps its zeros. An analyzer's rule puts functions into their place once the types are known; they work on whole arrays.
 
 use std::hash::Hash;
 
 use arrow::array::{Array, ArrayRef, AsArray, PrimitiveArray};
 use arrow::compute::kernels::numeric;
 use arrow::datatypes::{
-    ArrowPrimitiveType, DataType, Decimal128Type, Float32Type, Float64Type, Int16Type, Int32Type, Int64Type,
+    ArrowPrimitiveType, DECIMAL128_MAX_PRECISION, DataType, Decimal128Type, Float32Type, Float64Type, Int16Type, Int32Type, Int64Type,
 };
 use arrow::error::ArrowError;
 use cairn_table::row::Type;
@@ -31,6 +31,7 @@ use super::errors::external;
 use super::own::cast;
 use crate::datum::pow10;
 use crate::error::Error;
+use crate::expr::{doubles, reals};
 use crate::sqlstate::NUMERIC_VALUE_OUT_OF_RANGE;
 
 /// The rule.
@@ -70,10 +71,11 @@ fn in_expr(expr: Expr, schema: &dyn ExprSchema) -> Result<Transformed<Expr>> {
                 Operator::Plus => Arithmetic::Add,
                 Operator::Minus => Arithmetic::Subtract,
                 Operator::Multiply => Arithmetic::Multiply,
+                Operator::Divide => Arithmetic::Divide,
                 _ => return Ok(Transformed::no(expr)),
             };
             match (kind(left), kind(right)) {
-                (Some(left), Some(right)) if left == right && left.is_signed_integer() => {}
+                (Some(left), Some(right)) if left == right && arithmetic.is_ours(&left) => {}
                 _ => return Ok(Transformed::no(expr)),
             }
             (Number::Arithmetic(arithmetic), vec![(**left).clone(), (**right).clone()])
@@ -109,10 +111,41 @@ fn in_expr(expr: Expr, schema: &dyn ExprSchema) -> Result<Transformed<Expr>> {
                 _ => return Ok(Transformed::no(expr)),
             }
         }
+        Expr::ScalarFunction(call) => {
+            let digits = call.args.first().and_then(&kind).and_then(|of| digits_left(call, &of));
+            let Some(digits) = digits else { return Ok(Transformed::no(expr)) };
+            let to = DataType::Decimal128(DECIMAL128_MAX_PRECISION, digits);
+            return Ok(Transformed::yes(Expr::Cast(Cast::new(Box::new(expr), to))));
+        }
         _ => return Ok(Transformed::no(expr)),
     };
     let function = Arc::new(ScalarUDF::from(NumberFunction::new(function)));
     Ok(Transformed::yes(Expr::ScalarFunction(ScalarFunction::new_udf(function, arguments))))
+}
+
+/// As many digits are added behind the point at most, so that there is room before it.
+const MOST_DIGITS: i8 = 20;
+
+/// The digits behind the point that `floor`, `ceil` and `trunc` give a numeric that has others; `None` of other calls.
+fn digits_left(call: &ScalarFunction, of: &DataType) -> Option<i8> {
+    let DataType::Decimal128(_, had) = of else { return None };
+    let digits = match (call.name(), call.args.get(1)) {
+        ("floor" | "ceil" | "trunc", None) => 0,
+        ("trunc", Some(digits)) => whole(digits)?,
+        _ => return None,
+    };
+    let digits = i8::try_from(digits.max(0)).ok()?;
+    (digits < *had || digits > *had && digits <= MOST_DIGITS).then_some(digits)
+}
+
+/// A constant whole number, whatever type it was given.
+fn whole(expr: &Expr) -> Option<i64> {
+    match expr {
+        Expr::Literal(ScalarValue::Int64(value), _) => *value,
+        Expr::Literal(ScalarValue::Int32(value), _) => value.map(i64::from),
+        Expr::Cast(Cast { expr, field }) if field.data_type().is_integer() => whole(expr),
+        _ => None,
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -120,17 +153,44 @@ enum Arithmetic {
     Add,
     Subtract,
     Multiply,
+    Divide,
+}
+
+impl Arithmetic {
+    /// Whether DataFusion's is another one for numbers of a type: it finds whole numbers that are divided by zero itself.
+    fn is_ours(self, kind: &DataType) -> bool {
+        match kind {
+            DataType::Float32 | DataType::Float64 => true,
+            kind => kind.is_signed_integer() && self != Arithmetic::Divide,
+        }
+    }
+
+    /// The direct path's operator.
+    fn operator(self) -> crate::expr::Operator {
+        match self {
+            Arithmetic::Add => crate::expr::Operator::Add,
+            Arithmetic::Subtract => crate::expr::Operator::Subtract,
+            Arithmetic::Multiply => crate::expr::Operator::Multiply,
+            Arithmetic::Divide => crate::expr::Operator::Divide,
+        }
+    }
 }
 
 /// What is done to numbers.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum Number {
-    /// Of two integers of one type.
+    /// Of two numbers of one type.
     Arithmetic(Arithmetic),
     /// To the nearest integer of a type: of two as near, floating point numbers go to the even one, decimals away from zero.
     Rounded(DataType),
     /// `round` of floating point numbers.
     RoundedToEven,
+}
+
+/// Whether a function divides by its last argument.
+pub(super) fn divides(function: &ScalarUDF) -> bool {
+    let number = function.inner().downcast_ref::<NumberFunction>().map(|function| &function.number);
+    matches!(number, Some(Number::Arithmetic(Arithmetic::Divide)))
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]
@@ -152,6 +212,7 @@ impl ScalarUDFImpl for NumberFunction {
             Number::Arithmetic(Arithmetic::Add) => "add",
             Number::Arithmetic(Arithmetic::Subtract) => "subtract",
             Number::Arithmetic(Arithmetic::Multiply) => "multiply",
+            Number::Arithmetic(Arithmetic::Divide) => "divide",
             Number::Rounded(DataType::Int16) => "rounded_to_smallint",
             Number::Rounded(DataType::Int32) => "rounded_to_integer",
             Number::Rounded(_) => "rounded_to_bigint",
@@ -174,7 +235,12 @@ impl ScalarUDFImpl for NumberFunction {
         let result = match (&self.number, args.args.as_slice()) {
             (Number::Arithmetic(arithmetic), [left, right]) => {
                 let scalar = matches!((left, right), (ColumnarValue::Scalar(_), ColumnarValue::Scalar(_)));
-                let result = computed(*arithmetic, left, right)?;
+                let rows = if scalar { 1 } else { args.number_rows };
+                let result = match left.data_type() {
+                    DataType::Float32 => floats::<Float32Type>(*arithmetic, left, right, rows, reals)?,
+                    DataType::Float64 => floats::<Float64Type>(*arithmetic, left, right, rows, doubles)?,
+                    _ => computed(*arithmetic, left, right)?,
+                };
                 return as_given(result, scalar);
             }
             (Number::Rounded(to), [of]) => {
@@ -212,11 +278,30 @@ fn as_given(array: ArrayRef, is_scalar: bool) -> Result<ColumnarValue> {
     }
 }
 
+/// Of floating-point numbers, as the direct path computes them: what is divided by zero, too large or too small is an error.
+fn floats<T: ArrowPrimitiveType>(
+    arithmetic: Arithmetic,
+    left: &ColumnarValue,
+    right: &ColumnarValue,
+    rows: usize,
+    compute: impl Fn(crate::expr::Operator, T::Native, T::Native) -> crate::Result<T::Native>,
+) -> Result<ArrayRef> {
+    let (left, right) = (left.to_array(rows)?, right.to_array(rows)?);
+    let operator = arithmetic.operator();
+    let pairs = left.as_primitive::<T>().iter().zip(right.as_primitive::<T>());
+    let values = pairs.map(|pair| match pair {
+        (Some(left), Some(right)) => compute(operator, left, right).map(Some).map_err(external),
+        _ => Ok(None),
+    });
+    Ok(Arc::new(values.collect::<Result<PrimitiveArray<T>>>()?))
+}
+
 fn computed(arithmetic: Arithmetic, left: &ColumnarValue, right: &ColumnarValue) -> Result<ArrayRef> {
     let apply = match arithmetic {
         Arithmetic::Add => numeric::add,
         Arithmetic::Subtract => numeric::sub,
         Arithmetic::Multiply => numeric::mul,
+        Arithmetic::Divide => numeric::div,
     };
     let result = match (left, right) {
         (ColumnarValue::Array(left), ColumnarValue::Array(right)) => apply(left, right),

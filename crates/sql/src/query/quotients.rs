@@ -92,8 +92,10 @@ fn is_mixed(left: &Expr, right: &Expr, schema: &DFSchema) -> bool {
 /// A number as a floating-point number; what is none stays.
 fn double(expr: Expr, schema: &DFSchema) -> Expr {
     if let Expr::Literal(ScalarValue::Decimal128(Some(unscaled), _, scale), metadata) = &expr
-        && let Ok(scale) = u8::try_from(*scale)
-        && let Ok(value) = (Datum::Decimal { unscaled: *unscaled, scale }).to_string().parse()
+        && let Ok(value) = match u8::try_from(*scale) {
+            Ok(scale) => Datum::Decimal { unscaled: *unscaled, scale }.to_string().parse(),
+            Err(_) => format!("{unscaled}e{}", -i32::from(*scale)).parse(),
+        }
     {
         return Expr::Literal(ScalarValue::Float64(Some(value)), metadata.clone());
     }
@@ -273,6 +275,11 @@ struct ExactFunction {
     exact: Exact,
     scale: u8,
     signature: Signature,
+}
+
+/// Whether a function divides by its last argument.
+pub(super) fn divides(function: &ScalarUDF) -> bool {
+    function.inner().downcast_ref::<ExactFunction>().is_some_and(|function| function.exact == Exact::Quotient)
 }
 
 impl ScalarUDFImpl for ExactFunction {

@@ -80,6 +80,11 @@ impl Read {
     }
 }
 
+/// Whether a function reads texts as something else, which they may not be.
+pub(super) fn reads(function: &ScalarUDF) -> bool {
+    function.inner().downcast_ref::<Read>().is_some()
+}
+
 impl ScalarUDFImpl for Read {
     fn name(&self) -> &str {
         &self.name

@@ -250,3 +250,68 @@ fn refused_rather_than_wrong() {
     run(&mut c, "set time zone local");
     run(&mut c, "reset timezone");
 }
+
+/// Goal: a condition that guards another one does so on every path, as PostgreSQL's order of conditions has it. Method: divisions by zero and texts that are no numbers behind conditions that keep them
+/// away, in WHERE, ON and HAVING, and without them.
+#[test]
+fn conditions_guard_each_other() {
+    let mut c = database().connect();
+    run(&mut c, "create table t (id int primary key, a int, d double precision, n numeric(8,2), s text)");
+    run(
+        &mut c,
+        "insert into t select i, i % 3, i % 3, i % 3, case when i % 3 = 0 then 'none' else (i % 3)::text end from generate_series(1, 30) as g(i)",
+    );
+    for (guard, part) in [
+        ("a <> 0", "10 / a > 9"),
+        ("a <> 0", "10 % a = 0"),
+        ("d <> 0", "10 / d > 9"),
+        ("n <> 0", "10 / n > 9"),
+        ("s <> 'none'", "s::int < 2"),
+    ] {
+        let count = |from: &str| format!("select count(distinct id) from {from}");
+        let guarded = [
+            count(&format!("t where {guard} and {part}")),
+            count(&format!("t where id > 0 and {guard} and id < 100 and {part}")),
+            count(&format!("t join (values (1)) as v(i) on {guard} and {part}")),
+            format!("select count(*) from t where {guard} and {part}"),
+            format!("select count(*) from (select distinct id, a, d, n, s from t where {guard} and {part}) as q"),
+        ];
+        for query in &guarded {
+            let found: i64 = ask(&mut c, query)[0].parse().unwrap();
+            assert!((10..=20).contains(&found), "{query}: {found}");
+        }
+        assert!(["22012", "22P02"].contains(&fails(&mut c, &count(&format!("t where {part}")))), "{part}");
+    }
+    assert_eq!(
+        ask(&mut c, "select a from t group by a having a <> 0 and 10 / a > 0 order by a"),
+        ["1", "2"]
+    );
+    // A guard of another table is no guard: PostgreSQL asks about one table first, too.
+    assert_eq!(
+        ask(&mut c, "select count(*) from t x join t y on x.id = y.id where x.a <> 0 and 10 / x.a > 1 and y.id < 4"),
+        ["2"]
+    );
+}
+
+/// Goal: a series in a list of results gives a row each, as anywhere else. Method: alone, beside a column, into a table; in FROM as before.
+#[test]
+fn series_of_results() {
+    let mut c = database().connect();
+    run(&mut c, "create table t (id int primary key)");
+    run(&mut c, "insert into t select generate_series(1, 2)");
+    assert_eq!(ask(&mut c, "select generate_series(1, 3)"), ["1", "2", "3"]);
+    assert_eq!(ask(&mut c, "select id, generate_series(1, id) as n from t order by 1, 2"), ["1|1", "2|1", "2|2"]);
+    assert_eq!(ask(&mut c, "select sum(g) from generate_series(1, 4) as g"), ["10"]);
+}
+
+/// Goal: ORDER BY takes the names that results have without being given one. Method: the same on both paths.
+#[test]
+fn orders_by_names_of_results() {
+    let mut c = database().connect();
+    run(&mut c, "create table t (id int primary key, name text)");
+    run(&mut c, "insert into t values (1, 'B'), (2, 'a')");
+    assert_eq!(ask(&mut c, "select lower(name) from t order by lower"), ["a", "b"]);
+    assert_eq!(ask(&mut c, "select distinct lower(name) from t order by lower"), ["a", "b"]);
+    assert_eq!(ask(&mut c, "select name from t order by name"), ["B", "a"]);
+    assert_eq!(ask(&mut c, "select id as name, name as id from t order by name desc"), ["2|a", "1|B"]);
+}

@@ -249,3 +249,27 @@ fn columns_that_several_refer_to() {
     run(&mut c, "insert into c values (7, 8, 10)");
     assert_eq!(fails(&mut c, "insert into c values (7, 8, 9)"), "23503");
 }
+
+/// Goal: what rows refer to stays unique. Method: the primary key and another constraint dropped under references, alone and with CASCADE, also of a table that refers to itself.
+#[test]
+fn keys_that_others_refer_to() {
+    let mut c = database().connect();
+    run(&mut c, "create table p (id int primary key, u int constraint p_u unique, up int references p)");
+    run(&mut c, "create table c (id int references p, u int references p (u))");
+    run(&mut c, "insert into p values (1, 10, 1)");
+    run(&mut c, "insert into c values (1, 10)");
+    assert_eq!(fails(&mut c, "alter table p drop constraint p_pkey"), "2BP01");
+    assert_eq!(fails(&mut c, "alter table p drop constraint p_pkey, add primary key (id)"), "2BP01");
+    assert_eq!(fails(&mut c, "alter table p drop constraint p_u"), "2BP01");
+    assert_eq!(fails(&mut c, "delete from p"), "23503");
+    run(&mut c, "alter table p drop constraint p_u cascade");
+    run(&mut c, "insert into c values (1, 11)");
+    assert_eq!(fails(&mut c, "insert into c values (2, 11)"), "23503");
+    run(&mut c, "alter table p drop constraint p_pkey cascade");
+    run(&mut c, "insert into c values (2, 11)");
+    run(&mut c, "insert into p values (1, 10, 7)");
+    run(&mut c, "delete from p");
+    run(&mut c, "alter table p add unique (id)");
+    run(&mut c, "alter table p drop column u");
+    assert_eq!(ask(&mut c, "select count(*) from c"), ["3"]);
+}

@@ -196,6 +196,39 @@ fn stops() {
     }
 }
 
+/// Goal: a request to cancel is forgotten by the next call, or holds until the next message where there are any. Method: requests while nothing runs, before statements of each kind.
+#[test]
+fn requests_before_statements() {
+    let mut c = database().connect();
+    run(&mut c, "create table t (id int primary key)");
+    c.canceller().cancel();
+    assert_eq!(ask(&mut c, "select 1"), ["1"]);
+    c.canceller().cancel();
+    c.begin_message();
+    assert_eq!(run(&mut c, "insert into t values (1)"), 1);
+    c.canceller().cancel();
+    for sql in
+        ["select 1", "select id from t", "insert into t values (2)", "begin", "create table u (id int)"]
+    {
+        assert_eq!(fails(&mut c, sql), "57014", "{sql}");
+    }
+    assert_eq!(c.begin_implicit().unwrap_err().sqlstate(), "57014");
+    c.begin_message();
+    c.begin_implicit().unwrap();
+    assert_eq!(run(&mut c, "insert into t values (2)"), 1);
+    c.canceller().cancel();
+    assert_eq!(c.end_implicit().unwrap_err().sqlstate(), "57014");
+    c.begin_message();
+    assert_eq!(c.status(), cairn_sql::TransactionStatus::Idle);
+    run(&mut c, "begin");
+    c.canceller().cancel();
+    assert_eq!(fails(&mut c, "select 1"), "57014");
+    assert_eq!(c.status(), cairn_sql::TransactionStatus::Failed);
+    run(&mut c, "rollback");
+    c.begin_message();
+    assert_eq!(ask(&mut c, "select id from t"), ["1"]);
+}
+
 /// Sequences go on where they were, after rollbacks, DDL in blocks and opening again.
 #[test]
 fn sequences_and_openings() {

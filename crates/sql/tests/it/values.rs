@@ -275,3 +275,75 @@ fn parts_of_moments_have_fractions() {
         ["2024"]
     );
 }
+
+/// Goal: no digit is lost silently that a numeric or a floating-point number has no room for. Method: literals of more digits than a numeric has, texts beyond both ends of the floating-point types.
+#[test]
+fn numbers_beyond_their_types() {
+    let mut c = database().connect();
+    run(&mut c, "create table t (n numeric, f numeric(30,5), d double precision, r real)");
+    let digits = "9007199254740993.12345678901234567890123";
+    assert_eq!(fails(&mut c, &format!("insert into t (n) values ({digits})")), "22003");
+    run(&mut c, &format!("insert into t (f, d) values ({digits}, {digits})"));
+    assert_eq!(ask(&mut c, "select f, d from t"), ["9007199254740993.12346|9.007199254740994e+15"]);
+    assert_eq!(fails(&mut c, &format!("select f < {digits} from t")), "22003");
+    for refused in
+        ["'1e50'::real", "'1e400'::double precision", "'-1e39'::real", "'1e-50'::real", "'1e-400'::double precision"]
+    {
+        assert_eq!(fails(&mut c, &format!("select {refused}")), "22003", "{refused}");
+        assert_eq!(fails(&mut c, &format!("select {refused} from t group by 1")), "22003", "{refused}");
+    }
+    assert_eq!(fails(&mut c, "insert into t (r) values ('1e39')"), "22003");
+    assert_eq!(
+        ask(&mut c, "select 'Infinity'::real, '-inf'::float8, '0e500'::float8, '1e-45'::real > 0, '16777217.0000001'::real"),
+        ["Infinity|-Infinity|0|t|1.6777218e+07"]
+    );
+}
+
+/// Goal: both paths agree on what computing with numbers gives, errors too. Method: each expression over one table by itself and in a query with DISTINCT, which DataFusion runs.
+#[test]
+fn both_paths_compute_alike() {
+    let mut c = database().connect();
+    run(
+        &mut c,
+        "create table t (id int primary key, x double precision, r real, n numeric(10,2), by bytea, s text, b numeric(38,30), c bigint)",
+    );
+    run(&mut c, "insert into t values (1, 1e308, 3e38, 1.59, '\\x0102', 'aé', 1.5, 10000000000)");
+    let alike = [
+        ("x / 2", "5e+307"),
+        ("r / 2 * 2 = r", "t"),
+        ("length(by)", "2"),
+        ("octet_length(by)", "2"),
+        ("length(s)", "2"),
+        ("octet_length(s)", "3"),
+        ("char_length(s)", "2"),
+        ("floor(n / 1)", "1"),
+        ("ceil(n)::text", "2"),
+        ("floor(-n)", "-2"),
+        ("trunc(n, 1)", "1.5"),
+        ("trunc(n)", "1"),
+        ("trunc(n, 5)", "1.59000"),
+        ("b < c", "t"),
+        ("x < 1e39", "f"),
+    ];
+    for (expr, expected) in alike {
+        for query in ["select", "select distinct"] {
+            assert_eq!(ask(&mut c, &format!("{query} {expr} from t")), [expected], "{query} {expr}");
+        }
+    }
+    for (expr, sqlstate) in [
+        ("x / (id - 1)", "22012"),
+        ("r / (id - 1)", "22012"),
+        ("n / (id - 1)", "22012"),
+        ("x * 10", "22003"),
+        ("x + x", "22003"),
+        ("-x - x", "22003"),
+        ("r * 10::real", "22003"),
+        ("id * c * c", "22003"),
+    ] {
+        for query in ["select", "select distinct"] {
+            assert_eq!(fails(&mut c, &format!("{query} {expr} from t")), sqlstate, "{query} {expr}");
+        }
+    }
+    assert_eq!(fails(&mut c, "select count(*) from t where x / (id - 1) > 5"), "22012");
+    assert_eq!(ask(&mut c, "select ceil(avg(id)), floor(avg(id)) from t"), ["1|1"]);
+}

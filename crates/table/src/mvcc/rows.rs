@@ -476,7 +476,7 @@ mod tests {
     /// Goal: tables of rows stay as large as transactions are that follow each other, and no larger. Method: rows of one transaction, all let go of; then transactions of a row each, in every table.
     #[test]
     fn memory_is_kept_for_what_is_usual() {
-        for (count, kept) in [(10_000_u32, 112..=KEPT_MOST), (200_000, 0..=KEPT)] {
+        for (count, kept, most) in [(10_000_u32, 10_000, KEPT_MOST), (200_000, 0, KEPT)] {
             let rows = Rows::new();
             let capacities = || rows.shards.iter().map(|shard| lock(&shard.0.entries).capacity());
             let transaction = |numbers: std::ops::Range<u32>| {
@@ -494,11 +494,10 @@ mod tests {
             };
             transaction(0..count);
             assert_eq!(rows.len(), 0);
-            assert!(
-                capacities().all(|capacity| kept.contains(&capacity)),
-                "{:?}",
-                capacities().collect::<Vec<_>>()
-            );
+            // Of a table by itself the places of rows that left it do not tell: they count only when they are found free.
+            let shards: Vec<usize> = capacities().collect();
+            assert!(shards.iter().all(|&capacity| capacity <= most), "{shards:?}");
+            assert!(shards.iter().sum::<usize>() >= kept, "{shards:?}");
             (0..4_000).for_each(|number| transaction(number..number + 1));
             assert!(capacities().all(|capacity| capacity <= KEPT), "{:?}", capacities().collect::<Vec<_>>());
         }

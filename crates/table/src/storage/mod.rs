@@ -26,6 +26,6 @@ pub(crate) use packed::{CHUNK as UNPACKED_AT_ONCE, Column, ColumnSet, Layout, Le
 pub(crate) use record::{Before, Record};
 pub use space::Space;
 pub(crate) use space::page_size_of;
-pub use store::{Store, StoreOptions};
+pub use store::{Store, StoreOptions, log_dir, pages_path};
 pub(crate) use tree::{Builder, Edit, RunMemory};
 pub use tree::{Cursor, Direction, Tree, TreeStats};

@@ -71,6 +71,16 @@ pub struct Store {
     path: PathBuf,
 }
 
+/// The directory with the log of the database in this file.
+pub fn log_dir(path: &Path) -> PathBuf {
+    beside(path, "-log")
+}
+
+/// The file beside a database where pages are copied before they are written.
+pub fn pages_path(path: &Path) -> PathBuf {
+    beside(path, "-pages")
+}
+
 fn beside(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);
@@ -114,7 +124,7 @@ impl Store {
                 what: format!("frames is {frames}; {MIN_FRAMES} at least were expected"),
             });
         }
-        let (directory, copies) = (beside(path, "-log"), beside(path, "-pages"));
+        let (directory, copies) = (log_dir(path), pages_path(path));
         refuse_foreign(fs, path, options.page_size, &[&directory, &copies])?;
         let lock = fs.open(path, OpenOptions::create())?;
         lock.try_lock()?;
@@ -220,7 +230,7 @@ impl Store {
             )
         };
         // The usual reason: somebody has copied or moved the file alone.
-        let [log, pages] = ["-log", "-pages"].map(|suffix| beside(file.path(), suffix));
+        let (log, pages) = (log_dir(file.path()), pages_path(file.path()));
         let what = format!(
             "{wrong}; {} and {} belong to the file and go where it goes, or a backup (`cairn sql backup`) takes all of it",
             log.display(),
@@ -245,19 +255,19 @@ impl Store {
 
     /// A file that is there of a database, its log and its double write included: whoever makes one would take it for its own. Errors: the file system's.
     pub(crate) fn find(fs: &Arc<dyn Fs>, path: &Path) -> Result<Option<PathBuf>> {
-        for file in [path.to_owned(), beside(path, "-pages")] {
+        for file in [path.to_owned(), pages_path(path)] {
             if fs.exists(&file)? {
                 return Ok(Some(file));
             }
         }
-        let directory = beside(path, "-log");
+        let directory = log_dir(path);
         // One without files is what is left of a backup that failed.
         Ok(if fs.exists(&directory)? { fs.read_dir(&directory)?.into_iter().next() } else { None })
     }
 
     /// Removes the files of a database that nobody has open, as far as there are any. Errors: the file system's.
     pub(crate) fn remove(fs: &Arc<dyn Fs>, path: &Path) -> Result<()> {
-        let directory = beside(path, "-log");
+        let directory = log_dir(path);
         if fs.exists(&directory)? {
             for name in fs.read_dir(&directory)? {
                 fs.remove(&directory.join(name))?;
@@ -265,7 +275,7 @@ impl Store {
             // Empty, it stands in nobody's way, and some file systems cannot do it.
             let _ = fs.remove_dir(&directory);
         }
-        for file in [path.to_owned(), beside(path, "-pages")] {
+        for file in [path.to_owned(), pages_path(path)] {
             if fs.exists(&file)? {
                 fs.remove(&file)?;
             }
@@ -291,7 +301,7 @@ impl Store {
 
     fn undo_records(&self, unfinished: &Unfinished) -> Result<()> {
         let end = self.log.end();
-        let (directory, from) = (beside(&self.path, "-log"), cairn_wal::Lsn::ZERO);
+        let (directory, from) = (log_dir(&self.path), cairn_wal::Lsn::ZERO);
         let mut recovery = Recovery::open(&self.fs, &directory, from, &RecoveryOptions::default())?;
         while let Some(record) = recovery.next()? {
             // What follows is what this writes itself.

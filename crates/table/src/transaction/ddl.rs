@@ -74,8 +74,16 @@ impl Transaction {
             self.check_name(&def.schema, &def.name)?;
         }
         check_def(&def)?;
-        let is_as_before = columns.len() == old.columns.len()
-            && columns.iter().enumerate().all(|(at, from)| *from == Some(at))
+        let has_same_places = columns.len() == old.columns.len()
+            && columns.iter().enumerate().all(|(at, from)| *from == Some(at));
+        // Where columns have other places, those who refer to them by their places are told by the caller, who has refused what they need.
+        if has_same_places {
+            check_stays_referable(self.view.catalog(), table.id(), &def, || match &old.primary_key_name {
+                Some(name) => format!("constraint {name}"),
+                None => format!("the primary key of table {}", old.name),
+            })?;
+        }
+        let is_as_before = has_same_places
             && def
                 .columns
                 .iter()
@@ -170,16 +178,7 @@ impl Transaction {
         let new = Arc::new(new.ok_or_else(|| self.view.db.damaged_record(ROOT))?);
         let mut catalog = Catalog::clone(self.view.catalog());
         let record = catalog.put_table(Arc::clone(&new));
-        for (child, at) in catalog.references_to(new.id()) {
-            if let Some(key) = child.def().foreign_keys.get(at)
-                && !is_referable(&new, &key.references)
-            {
-                return Err(Error::InUse {
-                    what: format!("index {}", removed.name),
-                    detail: format!("constraint {} on table {} needs it", key.name, child.def().name),
-                });
-            }
-        }
+        check_stays_referable(&catalog, new.id(), new.def(), || format!("index {}", removed.name))?;
         self.set(catalog, vec![record], Vec::new())?;
         self.drop_tree(tree.root())?;
         self.now(&new)
@@ -278,7 +277,7 @@ impl Transaction {
     fn check_references(&self, catalog: &Catalog, table: &Table) -> Result<()> {
         for key in &table.def().foreign_keys {
             let parent = catalog.table_by_id(key.table);
-            if !parent.is_some_and(|parent| is_referable(parent, &key.references)) {
+            if !parent.is_some_and(|parent| is_referable(parent.def(), &key.references)) {
                 return Err(Error::Invalid {
                     what: format!(
                         "there is no unique constraint matching given keys for constraint \"{}\"",
@@ -412,12 +411,32 @@ impl Transaction {
 pub(super) const EVERYTHING: (std::ops::Bound<&[u8]>, std::ops::Bound<&[u8]>) =
     (std::ops::Bound::Unbounded, std::ops::Bound::Unbounded);
 
-fn is_referable(parent: &Table, columns: &[usize]) -> bool {
+/// Sees that foreign keys to a table find what they need in a definition of it. Errors: [`Error::InUse`] of what is gone.
+fn check_stays_referable(
+    catalog: &Catalog,
+    id: u32,
+    def: &TableDef,
+    gone: impl Fn() -> String,
+) -> Result<()> {
+    for (child, at) in catalog.references_to(id) {
+        if let Some(key) = child.def().foreign_keys.get(at)
+            && !is_referable(def, &key.references)
+        {
+            return Err(Error::InUse {
+                what: gone(),
+                detail: format!("constraint {} on table {} needs it", key.name, child.def().name),
+            });
+        }
+    }
+    Ok(())
+}
+
+fn is_referable(parent: &TableDef, columns: &[usize]) -> bool {
     let is_it = |key: &[KeyColumn]| {
         key.len() == columns.len() && key.iter().all(|column| columns.contains(&column.column))
     };
-    is_it(&parent.def().primary_key)
-        || parent.def().indexes.iter().any(|index| index.unique && is_it(&index.columns))
+    is_it(&parent.primary_key)
+        || parent.indexes.iter().any(|index| index.unique && is_it(&index.columns))
 }
 
 /// Sees that a definition makes sense.

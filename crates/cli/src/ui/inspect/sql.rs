@@ -1,10 +1,12 @@
 //! A database: trees, pages, fill, forms of columns, rows. By the tables' own crate, so without SQL.
 
 use std::ops::Bound;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
-use cairn_table::{Database, Direction, Isolation, LevelSurvey, Options, Table, TableSurvey, TreeSurvey};
+use cairn_table::{
+    Database, Direction, Isolation, LevelSurvey, Options, Table, TableSurvey, TreeSurvey, log_dir, pages_path,
+};
 use cairn_vfs::{ErrorKind, File, Fs, MemFs, OpenOptions};
 use serde_json::{Value, json};
 
@@ -34,17 +36,12 @@ fn open(fs: &Arc<dyn Fs>, path: &Path) -> Result<Shadow, Refused> {
         _ => error.into(),
     })?;
     let memory = MemFs::new();
-    let named = |suffix: &str| {
-        let mut name = path.as_os_str().to_owned();
-        name.push(suffix);
-        PathBuf::from(name)
-    };
     if let Some(parent) = path.parent() {
         memory.create_dir_all(parent)?;
     }
     memory.add_shadow(path, &*file)?;
-    let mut beside = vec![named("-pages")];
-    let log = named("-log");
+    let mut beside = vec![pages_path(path)];
+    let log = log_dir(path);
     if fs.exists(&log)? {
         memory.create_dir_all(&log)?;
         beside.extend(fs.read_dir(&log)?);

@@ -15,8 +15,14 @@ use crate::syntax::last_name;
 /// Errors: one that is not there.
 pub(super) fn called(place: &mut Expr) -> Result<()> {
     let Expr::Function(called) = place else { return Ok(()) };
-    if let name @ ("json_agg" | "jsonb_agg") = last_name(&called.name).as_str() {
-        return Err(Error::unsupported(name));
+    match last_name(&called.name).as_str() {
+        name @ ("json_agg" | "jsonb_agg") => return Err(Error::unsupported(name)),
+        // DataFusion's gives a list, of which a row each is made. As a table it is no expression and does not come here.
+        "generate_series" => {
+            *place = call("unnest", vec![take(place)]);
+            return Ok(());
+        }
+        _ => {}
     }
     let other = remainder(called)
         .or_else(|| null_if(called))

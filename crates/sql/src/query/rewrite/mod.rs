@@ -93,6 +93,7 @@ impl VisitorMut for Rewriter<'_> {
         if let Some(ast::OrderBy { kind: ast::OrderByKind::Expressions(order), .. }) = &mut query.order_by {
             once(order);
             groups::name_ordered(&mut query.body, order);
+            names::name_ordered(&mut query.body, order);
         }
         for cte in query.with.iter_mut().flat_map(|with| &mut with.cte_tables) {
             names::name_results(&mut cte.query.body);

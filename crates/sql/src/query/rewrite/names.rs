@@ -178,6 +178,24 @@ pub(super) fn name_results(body: &mut ast::SetExpr) {
     }
 }
 
+/// Gives results that are sorted by the name they have without being given one that name: `SELECT lower(a) … ORDER BY lower`.
+pub(super) fn name_ordered(body: &mut ast::SetExpr, order: &[ast::OrderByExpr]) {
+    let ast::SetExpr::Select(select) = body else { return };
+    for by in order {
+        let Expr::Identifier(name) = &by.expr else { continue };
+        let is_it = |item: &ast::SelectItem| match item {
+            ast::SelectItem::UnnamedExpr(expr) => crate::direct::name_of(expr) == ident(name),
+            ast::SelectItem::ExprWithAlias { alias, .. } => ident(alias) == ident(name),
+            _ => false,
+        };
+        let Some(item) = select.projection.iter_mut().find(|item| is_it(item)) else { continue };
+        let ast::SelectItem::UnnamedExpr(expr) = item else { continue };
+        if !matches!(expr, Expr::Identifier(_) | Expr::CompoundIdentifier(_)) {
+            *item = ast::SelectItem::ExprWithAlias { expr: take(expr), alias: name.clone() };
+        }
+    }
+}
+
 /// Names on the right of UNION and the like count for nothing, and are not to be those on the left.
 fn numbered(body: &mut ast::SetExpr) {
     let ast::SetExpr::Select(select) = body else { return };
