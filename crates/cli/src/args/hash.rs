@@ -121,9 +121,9 @@ pub struct WriteArgs {
     /// How values are compressed [default: as the store has it, none in a new one]
     #[arg(long, value_enum)]
     pub compression: Option<Codec>,
-    /// Level of zstd
-    #[arg(long, value_name = "NUMBER", default_value_t = 3, value_parser = number::between::<i32>(1, 22))]
-    pub level: i32,
+    /// Level of zstd [default: 3]
+    #[arg(long, value_name = "NUMBER", value_parser = number::between::<i32>(1, 22))]
+    pub level: Option<i32>,
     /// Sparkey only: records of this size are compressed together [default: as the log has it, 4KiB in a new one]
     #[arg(long, value_parser = bytes_between(16, 1 << 30), value_name = "SIZE")]
     pub block_bytes: Option<u64>,
@@ -138,7 +138,7 @@ pub struct WriteArgs {
 impl WriteArgs {
     /// The defaults.
     pub fn unchanged() -> Self {
-        WriteArgs { compression: None, level: 3, block_bytes: None, memory: 1 << 30, threads: None }
+        WriteArgs { compression: None, level: None, block_bytes: None, memory: 1 << 30, threads: None }
     }
 }
 

@@ -86,7 +86,7 @@ The whole file appears at once.")]
 /// How a database is opened.
 #[derive(Debug, Clone, Args)]
 pub struct OpenArgs {
-    /// Memory for pages
+    /// Memory for pages, of which there are 256 at least
     #[arg(long, alias = "cache", value_parser = bytes_between(0, 1 << 40), value_name = "SIZE", default_value = "128MiB")]
     pub cache_size: u64,
     /// What a commit promises

@@ -218,7 +218,7 @@ pub struct OptimizeArgs {
 /// `cairn sim validate`.
 #[derive(Debug, Args)]
 pub struct ValidateArgs {
-    /// Smaller stores: a few minutes instead of a quarter of an hour
+    /// Smaller stores: a few minutes instead of half an hour
     #[arg(long)]
     pub quick: bool,
     /// Instead of the usual cases, over a hundred that no rule of the model was written by

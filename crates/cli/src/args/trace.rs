@@ -24,7 +24,7 @@ record where the environment names a file, as `cairn kv`, `cairn hash` and `cair
 CAIRN_TRACE, CAIRN_TRACE_KEYS and CAIRN_TRACE_SAMPLE; a second store it opens is recorded to FILE.1.
 
 Of each key there are all operations or none. By default (auto) all keys are recorded as long as
-that is cheap. Where a thread's operations take less than 1.4 µs for 50 ms, as those in memory
+that is cheap. Where a thread's operations take less than 2.9 µs for 50 ms, as those in memory
 do, the share of keys is halved, down to one in 64 and never up again, and what is read is the
 sample that is left; it is told which. --sample 1 records all keys whatever it costs.
 

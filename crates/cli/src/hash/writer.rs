@@ -178,15 +178,29 @@ pub fn summarize_pair(fs: &Arc<dyn Fs>, path: &Path) -> Result<Value> {
     }))
 }
 
-/// The options of a table. Errors: less memory than it can be built with.
+/// The level that values are compressed with. Errors: one was asked for, and nothing is compressed with levels.
+fn zstd_level(args: &WriteArgs, codec: Codec) -> Result<i32> {
+    match (args.level, codec) {
+        (Some(level), Codec::None | Codec::Snappy) => {
+            Err(Error::usage(format!("--level {level}: expected with --compression zstd, which alone has levels")))
+        }
+        (level, _) => Ok(level.unwrap_or(3)),
+    }
+}
+
+/// The options of a table. Errors: less memory than it can be built with, and what is an option of others.
 pub fn table_options(args: &WriteArgs, codec: Codec) -> Result<BuildOptions> {
     check_memory(args, BuildOptions::MEMORY_BYTES_MIN)?;
+    let level = zstd_level(args, codec)?;
+    if args.block_bytes.is_some() {
+        return Err(Error::usage("--block-bytes: expected with a Sparkey store, which alone compresses blocks"));
+    }
     let compression = match codec {
         Codec::None => table::Compression::None,
         Codec::Snappy => table::Compression::Snappy,
         Codec::Zstd => match table::Compression::zstd() {
             table::Compression::Zstd { dictionary_bytes, .. } => {
-                table::Compression::Zstd { level: args.level, dictionary_bytes }
+                table::Compression::Zstd { level, dictionary_bytes }
             }
             other => other,
         },
@@ -201,17 +215,18 @@ pub fn table_options(args: &WriteArgs, codec: Codec) -> Result<BuildOptions> {
 fn check_memory(args: &WriteArgs, least: u64) -> Result<()> {
     let given = args.memory;
     if given < least {
-        return Err(Error::usage(format!("--memory {given}: expected at least {}", human(least))));
+        return Err(Error::usage(format!("--memory {}: expected at least {}", human(given), human(least))));
     }
     Ok(())
 }
 
-/// The options of a log, whose commits are durable.
+/// The options of a log, whose commits are durable. Errors: what is an option of others.
 pub fn log_options(args: &WriteArgs, codec: Codec) -> Result<LogOptions> {
+    let level = zstd_level(args, codec)?;
     let compression = match codec {
         Codec::None => sparkey::Compression::None,
         Codec::Snappy => sparkey::Compression::Snappy,
-        Codec::Zstd => sparkey::Compression::Zstd { level: args.level },
+        Codec::Zstd => sparkey::Compression::Zstd { level },
     };
     let options = LogOptions::default().compression(compression).sync(true);
     Ok(match args.block_bytes {

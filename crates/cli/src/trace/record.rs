@@ -1,5 +1,6 @@
 //! `cairn trace record`: a program is run with the environment that makes its stores record. Ctrl-C is the program's: what it recorded until then is told.
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
@@ -38,7 +39,10 @@ pub fn record(fs: &Arc<dyn Fs>, args: &RecordArgs) -> Result<Outcome> {
         .env(ENV_KEYS, if args.keys == Keys::Raw { "raw" } else { "hashed" })
         .env(ENV_SAMPLE, args.sample.to_string())
         .status()
-        .map_err(|error| Error::usage(format!("{}: {error}", program.display())))?;
+        .map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => Error::usage(format!("{} is not there", program.display())),
+            _ => Error::usage(format!("{}: {error}", program.display())),
+        })?;
     let mut traces = all(fs, &args.out)?;
     traces.retain(|path| !before.contains(path));
     let mut output = Output::new();

@@ -6,6 +6,7 @@ use cairn_bench::{report, trace_text};
 use cairn_trace::Trace;
 use cairn_trace::stats::{self, Options};
 use cairn_vfs::Fs;
+use serde_json::{Map, Value};
 
 use crate::args::trace::StatsArgs;
 use crate::bench::write_file;
@@ -23,7 +24,12 @@ pub fn stats(fs: &Arc<dyn Fs>, args: &StatsArgs) -> Result<Outcome> {
         write_file(fs, page, report::render_trace(&name, &stats).as_bytes())?;
     }
     if args.json {
-        out.json(&serde_json::to_value(&stats).map_err(|error| Error::usage(error.to_string()))?)?;
+        let figures = serde_json::to_value(&stats).map_err(|error| Error::usage(error.to_string()))?;
+        let mut json = Map::from_iter([("trace".to_owned(), args.trace.display().to_string().into())]);
+        if let Value::Object(figures) = figures {
+            json.extend(figures);
+        }
+        out.json(&json.into())?;
     } else {
         out.bytes(trace_text::to_text(&name, &stats).as_bytes())?;
         if let Some(page) = args.html.as_ref().filter(|page| !is_stdout(page)) {

@@ -220,7 +220,10 @@ fn impossible_inputs_are_refused() {
     scratch.run("hash build - --format binary --key k -o s.cairn").failed(&["--key"]);
     scratch.run("hash build - --format jsonl -o s.cairn").failed(&["--key"]);
     scratch.run("hash build a.csv -o store").failed(&[".cairn, .spi or .spl", "--to"]);
-    scratch.run("hash build a.csv -o s.cairn --memory 1MiB").failed(&["--memory", "16.0 MiB"]);
+    scratch.run("hash build a.csv -o s.cairn --memory 1MiB").failed(&["--memory 1.0 MiB", "16.0 MiB"]);
+    scratch.run("hash build a.csv -o s.cairn --level 5").failed(&["--level 5", "--compression zstd"]);
+    scratch.run("hash build a.csv -o s.spi --level 5 --compression snappy").failed(&["--level 5"]);
+    scratch.run("hash build a.csv -o s.cairn --block-bytes 4KiB").failed(&["--block-bytes", "Sparkey"]);
     scratch
         .run("hash build a.csv -o s.spi --compression zstd --block-bytes 2")
         .failed(&["--block-bytes", "16 B to 1.0 GiB"]);

@@ -243,6 +243,7 @@ fn the_share_is_told() {
             .run(&format!("trace record -o w --sample={word} -- true"))
             .failed(&[word, "expected auto, or"]);
     }
+    scratch.run("trace record -o w -- ./nowhere").failed(&["error: ./nowhere is not there"]);
     let ran = scratch.shell("CAIRN_TRACE=w CAIRN_TRACE_SAMPLE=0 cairn kv get s.kv a");
     assert!(ran.err.contains("CAIRN_TRACE_SAMPLE \"0\": expected auto, or"), "{}", ran.err);
 }

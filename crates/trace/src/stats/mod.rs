@@ -356,9 +356,12 @@ fn arrival(slices: &[u32], slice_ns: u64, seconds: f64) -> Option<Arrival> {
     let mean = operations as f64 / slices.len() as f64;
     let square = |count: &u32| (f64::from(*count) - mean).powi(2);
     let variance = slices.iter().map(square).sum::<f64>() / slices.len() as f64;
+    let mean_per_sec = operations as f64 / seconds;
+    let busiest = f64::from(slices.iter().copied().max().unwrap_or(0)) / slice_secs;
     Some(Arrival {
-        mean_per_sec: operations as f64 / seconds,
-        peak_per_sec: f64::from(slices.iter().copied().max().unwrap_or(0)) / slice_secs,
+        mean_per_sec,
+        // A slice that the trace does not fill says too little.
+        peak_per_sec: busiest.max(mean_per_sec),
         slice_secs,
         idle_share: slices.iter().filter(|count| **count == 0).count() as f64 / slices.len() as f64,
         dispersion: variance / mean,
