@@ -69,12 +69,13 @@ impl Entry {
     #[inline]
     pub fn set_state(&self, state: State) {
         let changes = self.activity.load(Ordering::Relaxed) >> 2;
-        self.activity.store((changes + 1) << 2 | state.code(), Ordering::Relaxed);
+        // ORDER: whoever sees it sees what was done before, such as forgetting what was asked for the last message.
+        self.activity.store((changes + 1) << 2 | state.code(), Ordering::Release);
     }
 
     /// A number that stays the same while nothing happens.
     pub fn activity(&self) -> u64 {
-        self.activity.load(Ordering::Relaxed)
+        self.activity.load(Ordering::Acquire)
     }
 
     /// What the connection is about.
@@ -93,7 +94,7 @@ impl Entry {
         let _ = self.canceller.set(canceller);
     }
 
-    /// Cancels what it is doing.
+    /// Cancels what it is doing, up to the end of the message.
     pub fn cancel(&self) {
         if let Some(canceller) = self.canceller.get() {
             canceller.cancel();

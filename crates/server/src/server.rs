@@ -197,7 +197,7 @@ impl Builder {
             return Ok(());
         }
         Err(Error::Settings(format!(
-            "{address} can be reached from other machines: that needs a password file and TLS"
+            "{address} can be reached from other machines: that needs a password file and TLS, or leave to be open to everybody"
         )))
     }
 }

@@ -17,7 +17,7 @@ use crate::syntax::parse;
 pub struct Canceller(cairn_table::Canceller);
 
 impl Canceller {
-    /// The statement that runs now ends with 57014. None that begins later is touched.
+    /// The statement that runs now ends with 57014. None that begins later is touched, but for those of the same message: [`Connection::begin_message`].
     pub fn cancel(&self) {
         self.0.cancel();
     }
@@ -258,6 +258,13 @@ impl Connection {
     /// What other threads end its statements with.
     pub fn canceller(&self) -> Canceller {
         Canceller(self.session.canceller.clone())
+    }
+
+    /// From here on requests to cancel hold for all statements up to the next call of this, also for those that have not begun; what was asked before is forgotten. For
+    /// the wire protocol, where a message has several statements, and a request may come between them. Without it each call begins anew.
+    pub fn begin_message(&mut self) {
+        self.session.keeps_cancels = true;
+        self.session.canceller.reset();
     }
 
     /// As SET.

@@ -12,6 +12,7 @@ use cairn_vfs::{Fs, StdFs};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::Mode;
 
+use crate::auth::scram::random;
 use crate::error::Error;
 
 use super::socket::Socket;
@@ -78,7 +79,7 @@ impl Listeners {
         }
         let mode = if is_private { 0o600 } else { 0o666 };
         // The file is there from bind on, and must not be open to others before its mode is set: it is made where only its owner gets to.
-        let nest = Nest::new(directory, port).map_err(refuse)?;
+        let nest = Nest::new(directory).map_err(refuse)?;
         let listener = UnixListener::bind(nest.socket()).map_err(refuse)?;
         let set = std::fs::set_permissions(nest.socket(), PermissionsExt::from_mode(mode));
         set.and_then(|()| listener.set_nonblocking(true)).map_err(refuse)?;
@@ -153,15 +154,19 @@ impl Listener {
 struct Nest(PathBuf);
 
 impl Nest {
-    /// What a killed server has left of one is used again: the name has the process in it.
-    fn new(directory: &Path, port: u16) -> io::Result<Nest> {
-        let path = directory.join(format!(".cairn-{}-{port}", std::process::id()));
-        let nest = Nest(path);
-        let _ = StdFs::new().remove(&nest.socket());
-        match rustix::fs::mkdir(&nest.0, Mode::RWXU) {
-            Err(error) if error != rustix::io::Errno::EXIST => Err(error.into()),
-            _ => Ok(nest),
-        }
+    /// Its name is one that nobody foresees: who made the folder before could put another socket in.
+    fn new(directory: &Path) -> io::Result<Nest> {
+        let mut bytes = [0; 6];
+        random(&mut bytes).map_err(io::Error::other)?;
+        // Short, as a socket's path has about a hundred bytes.
+        let name = bytes.iter().fold(0, |name, byte| name << 8 | u64::from(*byte));
+        Nest::at(directory.join(format!(".cairn-{name:012x}")))
+    }
+
+    /// Errors: there is something of that name, which is somebody else's.
+    fn at(path: PathBuf) -> io::Result<Nest> {
+        rustix::fs::mkdir(&path, Mode::RWXU)?;
+        Ok(Nest(path))
     }
 
     fn socket(&self) -> PathBuf {
@@ -171,7 +176,8 @@ impl Nest {
 
 impl Drop for Nest {
     fn drop(&mut self) {
-        // An empty folder that stays is in nobody's way.
+        // The socket is still there if it could not be moved to its place. A folder that stays is in nobody's way.
+        let _ = StdFs::new().remove(&self.socket());
         let _ = rustix::fs::rmdir(&self.0);
     }
 }
@@ -182,5 +188,28 @@ impl Drop for Listener {
             // A file that stays is replaced by the next server.
             let _ = StdFs::new().remove(path);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Goal: a socket is bound in a folder that is its server's own and that nobody could have made before. Method: names and modes of two such folders, one that is there already, and what is left when they have gone.
+    #[test]
+    #[allow(clippy::disallowed_methods, reason = "modes of files are no matter of engines")]
+    fn nests_are_of_their_own() {
+        let directory = tempfile::tempdir().unwrap();
+        let (one, other) = (Nest::new(directory.path()).unwrap(), Nest::new(directory.path()).unwrap());
+        assert_ne!(one.0, other.0);
+        let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!([mode(&one.0), mode(&other.0)], [0o700; 2]);
+        assert_eq!(Nest::at(one.0.clone()).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
+        drop((one, other));
+        let mut listeners = Listeners::new().unwrap();
+        let path = listeners.unix(directory.path(), 7, true).unwrap();
+        assert_eq!(mode(&path), 0o600);
+        let names = std::fs::read_dir(directory.path()).unwrap().map(|entry| entry.unwrap().file_name());
+        assert_eq!(names.collect::<Vec<_>>(), [".s.PGSQL.7"]);
     }
 }

@@ -89,7 +89,7 @@ impl<S: Read + Write> Session<S> {
             backend::empty_query_response(&mut self.wire.out);
             return Ok(());
         }
-        if let Some(tag) = self.forget_prepared(portal.prepared.statement.sql())? {
+        if let Some(tag) = self.forget_prepared(portal.prepared.statement.sql()) {
             backend::command_complete(&mut self.wire.out, tag);
             return Ok(());
         }
@@ -109,24 +109,27 @@ impl<S: Read + Write> Session<S> {
     fn run_portal(&mut self, portal: &mut Portal, name: &str, most: u32) -> Result<(), Trouble> {
         let Session { wire, connection, limits, observer, .. } = self;
         let statement = &portal.prepared.statement;
-        let outcome = match most {
-            0 => connection.run(statement, &portal.parameters)?,
-            most => connection.run_in_parts(statement, &portal.parameters, name, most.into())?,
-        };
-        portal.progress = Progress::Done;
-        let tag = match outcome {
-            Outcome::Done(tag) => tag,
-            Outcome::Rows(rows) => {
-                let columns = rows::columns_of(statement, &rows);
-                let sent = send(wire, rows, &columns, &portal.formats, most)?;
-                portal.note(&sent, None, observer);
-                return Ok(());
+        let tag = {
+            let outcome = match most {
+                0 => connection.run(statement, &portal.parameters)?,
+                most => connection.run_in_parts(statement, &portal.parameters, name, most.into())?,
+            };
+            portal.progress = Progress::Done;
+            match outcome {
+                Outcome::Done(tag) => tag,
+                Outcome::Rows(rows) => {
+                    let columns = rows::columns_of(statement, &rows);
+                    let sent = send(wire, rows, &columns, &portal.formats, most)?;
+                    portal.note(&sent, None, observer);
+                    return Ok(());
+                }
+                Outcome::CopyIn(copy) => copy::copy_in(wire, copy, limits.message_bytes_max)?,
+                Outcome::CopyOut(copy) => copy::copy_out(wire, copy)?,
             }
-            Outcome::CopyIn(copy) => copy::copy_in(wire, copy, limits.message_bytes_max)?,
-            Outcome::CopyOut(copy) => copy::copy_out(wire, copy)?,
         };
         observer.tell(statement.sql(), tag.rows.unwrap_or(0));
-        backend::command_complete(&mut wire.out, tag);
+        backend::command_complete(&mut wire.out, &tag);
+        self.forget_all(&tag);
         Ok(())
     }
 

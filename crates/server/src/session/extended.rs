@@ -3,7 +3,7 @@
 use std::io::{Read, Write};
 use std::sync::Arc;
 
-use cairn_sql::{Connection, Datum, Statement, StatementKind, TransactionStatus};
+use cairn_sql::{CommandTag, Connection, Datum, Statement, StatementKind, TransactionStatus};
 
 use crate::codec::backend;
 use crate::codec::frontend::{self, Bind, Message, Target};
@@ -187,25 +187,35 @@ impl<S: Read + Write> Session<S> {
         ))
     }
 
-    /// DEALLOCATE, for statements that the protocol has prepared: SQL knows nothing of them. `None` for every other text.
-    pub(super) fn forget_prepared(&mut self, sql: &str) -> Result<Option<&'static str>, Trouble> {
+    /// DEALLOCATE of a statement that the protocol has prepared: SQL knows nothing of them. `None` for every other text, and in a transaction that has failed: SQL
+    /// refuses it then.
+    pub(super) fn forget_prepared(&mut self, sql: &str) -> Option<&'static str> {
         let mut words = sql.split_ascii_whitespace();
-        if !words.next().is_some_and(|first| first.eq_ignore_ascii_case("deallocate")) {
-            return Ok(None);
+        if !words.next().is_some_and(|first| first.eq_ignore_ascii_case("deallocate"))
+            || self.connection.status() == TransactionStatus::Failed
+        {
+            return None;
         }
         let mut name = words.next().unwrap_or_default();
         if name.eq_ignore_ascii_case("prepare") {
             name = words.next().unwrap_or_default();
         }
         if name.eq_ignore_ascii_case("all") {
-            self.statements.clear();
-            // Those that SQL has prepared, where it can.
-            let _ = self.connection.execute(sql, &[]);
-            return Ok(Some("DEALLOCATE ALL"));
+            return None;
         }
         let bare = name.strip_prefix('"').and_then(|name| name.strip_suffix('"'));
         let folded = bare.map_or_else(|| name.to_lowercase(), |name| name.replace("\"\"", "\""));
-        Ok(self.statements.remove(&folded).map(|_| "DEALLOCATE"))
+        self.statements.remove(&folded).map(|_| "DEALLOCATE")
+    }
+
+    /// What a statement of SQL has forgotten altogether, the protocol forgets as well. Portals need nothing: DISCARD ALL is in no transaction, and none is left after it.
+    pub(super) fn forget_all(&mut self, done: &CommandTag) {
+        if matches!(&*done.verb, "DEALLOCATE ALL" | "DISCARD ALL") {
+            self.statements.clear();
+        }
+        if done.verb == "DISCARD ALL" {
+            self.unnamed = None;
+        }
     }
 }
 

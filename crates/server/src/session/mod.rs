@@ -166,6 +166,8 @@ impl<S: Read + Write> Session<S> {
                 _ => State::IdleInTransaction,
             });
             let tag = self.wire.receive(self.limits.message_bytes_max)?;
+            // ORDER: before others see that it is busy. What they ask from then on is about this message.
+            self.connection.begin_message();
             self.entry.set_state(State::Busy);
             if self.is_skipping && !matches!(tag, b'S' | b'X') {
                 continue;
@@ -175,9 +177,11 @@ impl<S: Read + Write> Session<S> {
             }
             match self.handle(tag) {
                 Ok(()) => {}
-                Err(Trouble::Failure(failure)) => self.fail(tag, &failure)?,
+                Err(Trouble::Failure(failure)) => self.fail(tag, &failure),
                 Err(lost) => return Err(lost),
             }
+            // Answers to messages that came together go out together, unless they are long.
+            self.wire.flush_if_full()?;
         }
     }
 
@@ -216,7 +220,7 @@ impl<S: Read + Write> Session<S> {
     }
 
     /// Tells the client that a message failed; what it has begun implicitly is taken back.
-    fn fail(&mut self, tag: u8, failure: &Failure) -> Result<(), Trouble> {
+    fn fail(&mut self, tag: u8, failure: &Failure) {
         self.notices();
         backend::failure(&mut self.wire.out, Severity::Error, failure);
         // Also what the connection has not heard of, as a parameter that cannot be read.
@@ -226,8 +230,6 @@ impl<S: Read + Write> Session<S> {
             b'S' => self.ready(),
             _ => self.is_skipping = true,
         }
-        self.wire.flush_if_full()?;
-        Ok(())
     }
 
     /// Ends a batch after an error.
@@ -342,3 +344,6 @@ fn doom_failure(doom: Doom) -> Failure {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

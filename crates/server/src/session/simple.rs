@@ -58,7 +58,7 @@ impl<S: Read + Write> Session<S> {
 
     /// False where there is nothing to run.
     fn run_one(&mut self, sql: &str, is_among_several: bool) -> Result<bool, Trouble> {
-        if let Some(tag) = self.forget_prepared(sql)? {
+        if let Some(tag) = self.forget_prepared(sql) {
             backend::command_complete(&mut self.wire.out, tag);
             return Ok(true);
         }
@@ -98,7 +98,8 @@ impl<S: Read + Write> Session<S> {
             Outcome::CopyOut(copy) => copy::copy_out(wire, copy)?,
         };
         observer.tell(statement.sql(), tag.rows.unwrap_or(0));
-        backend::command_complete(&mut wire.out, tag);
+        backend::command_complete(&mut wire.out, &tag);
+        self.forget_all(&tag);
         Ok(())
     }
 }

@@ -70,7 +70,7 @@ fn whole_number(out: &mut Vec<u8>, kind: &ColumnType, value: DatumRef<'_>) {
 
 /// Reads a value of the type with this number, or where that is left to the statement, of `kind`.
 ///
-/// Errors: 22P03 for bytes that are no such value, 22003 for one beyond what is kept.
+/// Errors: 22P03 for bytes that are no such value, 22003 for one beyond what is kept, 22008 for such a date or timestamp.
 pub fn decode(type_oid: u32, kind: &ColumnType, bytes: &[u8]) -> Result<Datum, Failure> {
     let what = super::kind_of(type_oid).unwrap_or_else(|| kind.clone());
     let malformed = || {
@@ -99,7 +99,7 @@ pub fn decode(type_oid: u32, kind: &ColumnType, bytes: &[u8]) -> Result<Datum, F
         Type::Blob => Some(Datum::Blob(bytes.to_owned())),
         Type::Date => {
             let days = i32::from_be_bytes(fixed(bytes).ok_or_else(malformed)?);
-            Some(Datum::Date(days.checked_add(EPOCH_DAYS).ok_or_else(range)?))
+            Some(Datum::date_after_2000(days)?)
         }
         Type::Time => {
             let micros = i64::from_be_bytes(fixed(bytes).ok_or_else(malformed)?);
@@ -110,7 +110,7 @@ pub fn decode(type_oid: u32, kind: &ColumnType, bytes: &[u8]) -> Result<Datum, F
         }
         Type::Timestamp => {
             let micros = i64::from_be_bytes(fixed(bytes).ok_or_else(malformed)?);
-            Some(Datum::Timestamp(micros.checked_add(EPOCH_MICROS).ok_or_else(range)?))
+            Some(Datum::timestamp_after_2000(micros)?)
         }
         Type::Interval => interval(bytes),
         Type::Uuid => fixed(bytes).map(Datum::Uuid),

@@ -146,3 +146,33 @@ fn moments_have_a_zone() {
     assert_eq!((oid_of(&ColumnType::zoned()), bytes_of(oid::TIMESTAMPTZ)), (1184, 8));
     assert_eq!(oid_of(&Type::Timestamp.into()), 1114);
 }
+
+/// Goal: dates and moments that no text says, PostgreSQL's infinities among them, are refused as parameters. Method: the first and the last of which there is a text, their neighbours, and the ends of the integers; with and without a zone.
+#[test]
+fn dates_and_moments_have_ends() {
+    let after_2000 = |kind: &ColumnType, text: &str| {
+        let bytes = binary_of(kind, &Datum::parse(text, kind).unwrap());
+        bytes.iter().fold(i64::from(bytes[0] as i8) >> 8, |number, byte| number << 8 | i64::from(*byte))
+    };
+    let code = |kind: &ColumnType, bytes: &[u8]| match binary::decode(oid_of(kind), kind, bytes) {
+        Ok(value) => value.to_string(),
+        Err(failure) => failure.sqlstate.into_owned(),
+    };
+    let kind = ColumnType::new(Type::Date);
+    let (first, last) = ("290308-01-01 BC", "294246-12-31");
+    let of = |days: i64| code(&kind, &i32::try_from(days).unwrap().to_be_bytes());
+    let ends = [after_2000(&kind, first), after_2000(&kind, last)];
+    assert_eq!(ends.map(of), [first, last]);
+    for days in [ends[0] - 1, ends[1] + 1, i32::MIN.into(), i32::MAX.into()] {
+        assert_eq!(of(days), "22008", "{days}");
+    }
+    let (first, last) = ("290279-12-22 19:59:05.224193 BC", "294246-12-31 23:59:59.999999");
+    for kind in [ColumnType::new(Type::Timestamp), ColumnType::zoned()] {
+        let of = |micros: i64| code(&kind, &micros.to_be_bytes());
+        let ends = [after_2000(&kind, first), after_2000(&kind, last)];
+        assert_eq!(ends.map(of), [first, last]);
+        for micros in [ends[0] - 1, ends[1] + 1, i64::MIN, i64::MAX] {
+            assert_eq!(of(micros), "22008", "{kind} {micros}");
+        }
+    }
+}

@@ -297,3 +297,50 @@ fn lists_as_parameters() {
     assert_eq!(client.ask(&[select("b", 1007), sync()]), "E ERROR 42883\nZ I\n");
     assert_eq!(client.ask(&[select("a", 0), describe(b'S', ""), sync()]), "1\nt 1007\nT b:25\nZ I\n");
 }
+
+/// Goal: DISCARD ALL and DEALLOCATE ALL forget what the protocol has prepared, but not where they are refused; other DISCARDs leave it. Method: both protocols; a block, before and after it has failed.
+#[test]
+fn sessions_are_discarded() {
+    let host = Host::new();
+    let mut client = host.session();
+    let prepare = |client: &mut Client, name: &str| {
+        assert_eq!(client.ask(&[parse(name, "SELECT 1 AS a", &[]), sync()]), "1\nZ I\n");
+    };
+    let is_there = |client: &mut Client, name: &str| match &*client.ask(&[describe(b'S', name), sync()]) {
+        "t \nT a:23\nZ I\n" => true,
+        "E ERROR 26000\nZ I\n" => false,
+        told => panic!("{told}"),
+    };
+    let by_name = |sql: &str| [parse("d", sql, &[]), bind("", "d", false, &[]), execute("", 0), sync()];
+    for what in ["DISCARD PLANS", "DISCARD SEQUENCES", "DISCARD TEMP"] {
+        prepare(&mut client, what);
+        assert_eq!(client.query(what), format!("C {what}\nZ I\n"));
+        assert!(is_there(&mut client, what), "{what}");
+    }
+    for what in ["DISCARD ALL", "discard /* all of it */ all;", "DEALLOCATE ALL", "deallocate prepare all"] {
+        let tag =
+            if what.starts_with("DE") || what.starts_with("de") { "DEALLOCATE ALL" } else { "DISCARD ALL" };
+        for is_extended in [false, true] {
+            prepare(&mut client, "s");
+            prepare(&mut client, "");
+            match is_extended {
+                true => assert_eq!(client.ask(&by_name(what)), format!("1\n2\nC {tag}\nZ I\n")),
+                false => assert_eq!(client.query(what), format!("C {tag}\nZ I\n")),
+            }
+            assert!(!is_there(&mut client, "s") && !is_there(&mut client, "d"), "{what} {is_extended}");
+            assert_eq!(is_there(&mut client, ""), tag == "DEALLOCATE ALL", "{what} {is_extended}");
+        }
+    }
+    prepare(&mut client, "s");
+    client.query("BEGIN");
+    assert_eq!(client.query("DISCARD ALL"), "E ERROR 25001\nZ E\n");
+    for what in ["DISCARD ALL", "DEALLOCATE ALL", "DEALLOCATE s"] {
+        assert_eq!(client.query(what), "E ERROR 25P02\nZ E\n", "{what}");
+        let told = client.ask(&[parse("", what, &[]), bind("", "", false, &[]), execute("", 0), sync()]);
+        assert_eq!(told, "1\n2\nE ERROR 25P02\nZ E\n", "{what}");
+    }
+    client.query("ROLLBACK");
+    assert!(is_there(&mut client, "s"));
+    assert_eq!(client.query("DEALLOCATE s"), "C DEALLOCATE\nZ I\n");
+    assert!(!is_there(&mut client, "s"));
+}

@@ -14,13 +14,17 @@ use cairn_table::schema::ColumnType;
 use super::decode::{Cell, bad, utf8};
 use super::fields::Span;
 use crate::datum::{Datum, DatumRef, kept, pow10};
-use crate::sqlstate::{INVALID_BINARY_REPRESENTATION, NUMERIC_VALUE_OUT_OF_RANGE};
+use crate::sqlstate::{DATETIME_FIELD_OVERFLOW, INVALID_BINARY_REPRESENTATION, NUMERIC_VALUE_OUT_OF_RANGE};
 use crate::{Error, Result};
 
 pub(super) const SIGNATURE: &[u8] = b"PGCOPY\n\xff\r\n\0";
 /// Days from 1970-01-01 to 2000-01-01.
 const EPOCH_DAYS: i32 = 10_957;
-const EPOCH_MICROS: i64 = EPOCH_DAYS as i64 * 86_400_000_000;
+const EPOCH_MICROS: i64 = EPOCH_DAYS as i64 * DAY_MICROS;
+const DAY_MICROS: i64 = 86_400_000_000;
+/// The first and the last day that have a text, of the years -290307 and 294246, counted from 1970-01-01.
+const FIRST_DAY: i32 = -106_751_981;
+const LAST_DAY: i32 = 106_751_981;
 /// Flags that a reader must know; the lower ones are for readers who like them.
 const CRITICAL: u32 = 0xffff_0000;
 const NEGATIVE: u16 = 0x4000;
@@ -85,6 +89,35 @@ pub(super) fn tuple(bytes: &[u8], columns: usize, spans: &mut Vec<Span>) -> Resu
     Ok(Found::Row(at))
 }
 
+impl Datum {
+    /// The date so many days after 2000-01-01, as PostgreSQL's binary formats count.
+    ///
+    /// Errors: 22008 for one that no text says; PostgreSQL's infinities are among these.
+    pub fn date_after_2000(days: i32) -> Result<Datum> {
+        date(days).map(Datum::Date)
+    }
+
+    /// The moment so many microseconds after 2000-01-01, as PostgreSQL's binary formats count.
+    ///
+    /// Errors: as [`Datum::date_after_2000`].
+    pub fn timestamp_after_2000(micros: i64) -> Result<Datum> {
+        timestamp(micros).map(Datum::Timestamp)
+    }
+}
+
+fn date(days: i32) -> Result<i32> {
+    let days = days.checked_add(EPOCH_DAYS).filter(|days| (FIRST_DAY..=LAST_DAY).contains(days));
+    days.ok_or_else(|| Error::new(DATETIME_FIELD_OVERFLOW, "date out of range"))
+}
+
+fn timestamp(micros: i64) -> Result<i64> {
+    const END: i64 = (LAST_DAY as i64 + 1) * DAY_MICROS;
+    // The least number is an infinity. All others are after the first day: that is farther from 2000 than 64 bits reach.
+    let finite = Some(micros).filter(|micros| *micros > i64::MIN);
+    let micros = finite.and_then(|micros| micros.checked_add(EPOCH_MICROS)).filter(|micros| *micros < END);
+    micros.ok_or_else(|| Error::new(DATETIME_FIELD_OVERFLOW, "timestamp out of range"))
+}
+
 fn wrong() -> Error {
     Error::new(INVALID_BINARY_REPRESENTATION, "incorrect binary data format")
 }
@@ -106,18 +139,12 @@ pub(super) fn get<'a>(bytes: &'a [u8], kind: &ColumnType) -> Result<Cell<'a>> {
         Type::Text if kind.is_json => return Datum::parse(utf8(bytes)?, kind).map(Cell::Owned),
         Type::Text => DatumRef::Text(utf8(bytes)?),
         Type::Blob => DatumRef::Blob(bytes),
-        Type::Date => {
-            DatumRef::Date(i32::from_be_bytes(exact(bytes)?).checked_add(EPOCH_DAYS).ok_or_else(wrong)?)
-        }
+        Type::Date => DatumRef::Date(date(i32::from_be_bytes(exact(bytes)?))?),
         Type::Time => {
             let micros = i64::from_be_bytes(exact(bytes)?);
-            DatumRef::Time(
-                Some(micros).filter(|micros| (0..=86_400_000_000).contains(micros)).ok_or_else(wrong)?,
-            )
+            DatumRef::Time(Some(micros).filter(|micros| (0..=DAY_MICROS).contains(micros)).ok_or_else(wrong)?)
         }
-        Type::Timestamp => DatumRef::Timestamp(
-            i64::from_be_bytes(exact(bytes)?).checked_add(EPOCH_MICROS).ok_or_else(wrong)?,
-        ),
+        Type::Timestamp => DatumRef::Timestamp(timestamp(i64::from_be_bytes(exact(bytes)?))?),
         Type::Interval => {
             let (micros, rest) = bytes.split_first_chunk::<8>().ok_or_else(wrong)?;
             let (days, months) = rest.split_first_chunk::<4>().ok_or_else(wrong)?;

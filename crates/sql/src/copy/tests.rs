@@ -298,3 +298,35 @@ fn parquet_files() {
     other.write_all_at(b"PAR1 but nothing else PAR1", 0).unwrap();
     assert_eq!(ParquetReader::open(other).unwrap_err().sqlstate(), "22P04");
 }
+
+/// Goal: dates and moments that no text says, PostgreSQL's infinities among them, are refused in binary rows. Method: the first and the last of which there is a text, their neighbours, and the ends of the integers.
+#[test]
+fn binary_dates_and_moments_have_ends() {
+    let code = |kind: &ColumnType, bytes: &[u8]| match binary::get(bytes, kind) {
+        Ok(cell) => cell.borrow().to_string(),
+        Err(error) => error.sqlstate().to_owned(),
+    };
+    let kind = ColumnType::new(Type::Date);
+    let (first, last) = ("290308-01-01 BC", "294246-12-31");
+    let ends = [first, last].map(|text| match Datum::parse(text, &kind) {
+        Ok(Datum::Date(days)) => days - 10_957,
+        other => panic!("{other:?}"),
+    });
+    let of = |days: i32| code(&kind, &days.to_be_bytes());
+    assert_eq!(ends.map(of), [first, last]);
+    for days in [ends[0] - 1, ends[1] + 1, i32::MIN, i32::MAX] {
+        assert_eq!(of(days), "22008", "{days}");
+    }
+    let (first, last) = ("290279-12-22 19:59:05.224193 BC", "294246-12-31 23:59:59.999999");
+    for kind in [ColumnType::new(Type::Timestamp), ColumnType::zoned()] {
+        let ends = [first, last].map(|text| match Datum::parse(text, &kind) {
+            Ok(Datum::Timestamp(micros)) => micros - 10_957 * 86_400_000_000,
+            other => panic!("{other:?}"),
+        });
+        let of = |micros: i64| code(&kind, &micros.to_be_bytes());
+        assert_eq!(ends.map(of), [first, last]);
+        for micros in [ends[0] - 1, ends[1] + 1, i64::MIN, i64::MAX] {
+            assert_eq!(of(micros), "22008", "{micros}");
+        }
+    }
+}

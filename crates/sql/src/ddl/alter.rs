@@ -355,7 +355,8 @@ impl Session {
             without.primary_key.clear();
         }
         let catalog = Arc::clone(self.transaction()?.view().catalog());
-        let children: BTreeSet<u32> = catalog.references_to(table.id()).map(|(child, _)| child.id()).collect();
+        let children: BTreeSet<u32> =
+            catalog.references_to(table.id()).map(|(child, _)| child.id()).collect();
         for child in children.into_iter().filter_map(|id| catalog.table_by_id(id)) {
             let mut def = child.def().clone();
             def.foreign_keys

@@ -34,7 +34,9 @@ impl AnalyzerRule for Guards {
                 None => Transformed::no(LogicalPlan::Filter(filter)),
             }),
             // Of an outer join NULL and false are the same, too.
-            LogicalPlan::Join(mut join) if !matches!(join.join_type, JoinType::LeftMark | JoinType::RightMark) => {
+            LogicalPlan::Join(mut join)
+                if !matches!(join.join_type, JoinType::LeftMark | JoinType::RightMark) =>
+            {
                 let predicate = join.filter.as_ref().map(guarded).transpose()?.flatten();
                 let is_changed = predicate.is_some();
                 join.filter = predicate.or(join.filter);
@@ -58,7 +60,8 @@ fn guarded(predicate: &Expr) -> Result<Option<Expr>> {
         }
         // A part of other tables keeps it from being moved to its own, where PostgreSQL asks about it before tables are joined, too.
         let tables = tables_of(part);
-        let before = safe.iter().filter(|guard| !asks_elsewhere(guard) && tables_of(guard).is_subset(&tables));
+        let before =
+            safe.iter().filter(|guard| !asks_elsewhere(guard) && tables_of(guard).is_subset(&tables));
         match conjunction(before.map(|guard| Expr::clone(guard))) {
             Some(guard) if !asks_elsewhere(part) => {
                 done.push(after(guard, part.clone())?);

@@ -8,7 +8,8 @@ use std::hash::Hash;
 use arrow::array::{Array, ArrayRef, AsArray, PrimitiveArray};
 use arrow::compute::kernels::numeric;
 use arrow::datatypes::{
-    ArrowPrimitiveType, DECIMAL128_MAX_PRECISION, DataType, Decimal128Type, Float32Type, Float64Type, Int16Type, Int32Type, Int64Type,
+    ArrowPrimitiveType, DECIMAL128_MAX_PRECISION, DataType, Decimal128Type, Float32Type, Float64Type,
+    Int16Type, Int32Type, Int64Type,
 };
 use arrow::error::ArrowError;
 use cairn_table::row::Type;

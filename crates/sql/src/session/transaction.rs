@@ -140,9 +140,9 @@ impl Session {
 
     /// The transaction that a statement runs in; one is begun for it alone where there is none.
     ///
-    /// Errors: 25P02 in a transaction that has failed.
+    /// Errors: 25P02 in a transaction that has failed; 57014 where the message that it is part of was cancelled.
     pub fn begin_statement(&mut self) -> Result<()> {
-        self.canceller.reset();
+        self.heed_cancel().inspect_err(|_| self.fail_block())?;
         self.start_timer();
         match &mut self.open {
             None => {
@@ -180,8 +180,20 @@ impl Session {
         };
         // Rows that cursors hold are still to be computed there.
         let ended = self.end_transaction(succeeded && changed.is_ok());
-        self.stop_timer();
+        self.stop_timer(succeeded);
         settled.and(changed).and(ended)
+    }
+
+    /// A request to cancel that came before this call is for nothing that runs, unless it holds for more than a statement.
+    ///
+    /// Errors: 57014 where it does.
+    fn heed_cancel(&self) -> Result<()> {
+        if !self.keeps_cancels {
+            self.canceller.reset();
+        } else if self.canceller.is_cancelled() {
+            return Err(cairn_table::Error::Cancelled.into());
+        }
+        Ok(())
     }
 
     fn end_changes(&mut self) -> Result<()> {
@@ -255,8 +267,12 @@ impl Session {
         }
     }
 
-    fn stop_timer(&mut self) {
-        self.timer = None;
+    fn stop_timer(&mut self, succeeded: bool) {
+        let has_fired = self.timer.take().is_some_and(|timer| timer.has_fired());
+        if has_fired && succeeded && self.keeps_cancels {
+            // Its time was over when there was nothing left to stop: the statements behind it have their own.
+            self.canceller.reset();
+        }
     }
 
     pub fn transaction(&mut self) -> Result<&mut Transaction> {
@@ -380,7 +396,7 @@ impl Session {
                 }
             }
             None => {
-                self.canceller.reset();
+                self.heed_cancel()?;
                 self.open(Span::Block, modes).map(|_| ())
             }
         }
@@ -413,10 +429,14 @@ impl Session {
 
     /// Commits what is open, as a statement of its own: it may have rows to put aside, which can be stopped.
     fn commit_in_time(&mut self) -> Result<()> {
-        self.canceller.reset();
+        if let Err(error) = self.heed_cancel() {
+            // As after every COMMIT that fails.
+            self.rollback()?;
+            return Err(error);
+        }
         self.start_timer();
         let committed = self.commit();
-        self.stop_timer();
+        self.stop_timer(committed.is_ok());
         committed
     }
 
@@ -500,7 +520,7 @@ impl Session {
 
     pub fn begin_implicit(&mut self) -> Result<()> {
         if self.open.is_none() {
-            self.canceller.reset();
+            self.heed_cancel()?;
             self.open(Span::Together, Modes::default())?;
         }
         Ok(())

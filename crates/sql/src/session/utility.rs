@@ -2,8 +2,8 @@
 
 use cairn_table::Isolation;
 use datafusion::sql::sqlparser::ast::{
-    self, Expr, Reset, Set, Statement as Tree, TransactionAccessMode, TransactionIsolationLevel,
-    TransactionMode, Value,
+    self, DiscardObject, Expr, Reset, Set, Statement as Tree, TransactionAccessMode,
+    TransactionIsolationLevel, TransactionMode, Value,
 };
 
 use super::Session;
@@ -98,7 +98,11 @@ impl Session {
                 }
                 CommandTag::new("RESET")
             }
-            Tree::Discard { .. } => {
+            // Plans are made anew where they are no longer right, and no table is temporary.
+            Tree::Discard { object_type: DiscardObject::PLANS } => CommandTag::new("DISCARD PLANS"),
+            Tree::Discard { object_type: DiscardObject::SEQUENCES } => CommandTag::new("DISCARD SEQUENCES"),
+            Tree::Discard { object_type: DiscardObject::TEMP } => CommandTag::new("DISCARD TEMP"),
+            Tree::Discard { object_type: DiscardObject::ALL } => {
                 if self.in_block() {
                     return Err(Error::new(
                         ACTIVE_SQL_TRANSACTION,

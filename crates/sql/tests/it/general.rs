@@ -274,7 +274,9 @@ fn conditions_guard_each_other() {
             count(&format!("t where id > 0 and {guard} and id < 100 and {part}")),
             count(&format!("t join (values (1)) as v(i) on {guard} and {part}")),
             format!("select count(*) from t where {guard} and {part}"),
-            format!("select count(*) from (select distinct id, a, d, n, s from t where {guard} and {part}) as q"),
+            format!(
+                "select count(*) from (select distinct id, a, d, n, s from t where {guard} and {part}) as q"
+            ),
         ];
         for query in &guarded {
             let found: i64 = ask(&mut c, query)[0].parse().unwrap();
@@ -282,13 +284,13 @@ fn conditions_guard_each_other() {
         }
         assert!(["22012", "22P02"].contains(&fails(&mut c, &count(&format!("t where {part}")))), "{part}");
     }
-    assert_eq!(
-        ask(&mut c, "select a from t group by a having a <> 0 and 10 / a > 0 order by a"),
-        ["1", "2"]
-    );
+    assert_eq!(ask(&mut c, "select a from t group by a having a <> 0 and 10 / a > 0 order by a"), ["1", "2"]);
     // A guard of another table is no guard: PostgreSQL asks about one table first, too.
     assert_eq!(
-        ask(&mut c, "select count(*) from t x join t y on x.id = y.id where x.a <> 0 and 10 / x.a > 1 and y.id < 4"),
+        ask(
+            &mut c,
+            "select count(*) from t x join t y on x.id = y.id where x.a <> 0 and 10 / x.a > 1 and y.id < 4"
+        ),
         ["2"]
     );
 }
@@ -300,7 +302,10 @@ fn series_of_results() {
     run(&mut c, "create table t (id int primary key)");
     run(&mut c, "insert into t select generate_series(1, 2)");
     assert_eq!(ask(&mut c, "select generate_series(1, 3)"), ["1", "2", "3"]);
-    assert_eq!(ask(&mut c, "select id, generate_series(1, id) as n from t order by 1, 2"), ["1|1", "2|1", "2|2"]);
+    assert_eq!(
+        ask(&mut c, "select id, generate_series(1, id) as n from t order by 1, 2"),
+        ["1|1", "2|1", "2|2"]
+    );
     assert_eq!(ask(&mut c, "select sum(g) from generate_series(1, 4) as g"), ["10"]);
 }
 

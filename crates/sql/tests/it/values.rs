@@ -286,15 +286,22 @@ fn numbers_beyond_their_types() {
     run(&mut c, &format!("insert into t (f, d) values ({digits}, {digits})"));
     assert_eq!(ask(&mut c, "select f, d from t"), ["9007199254740993.12346|9.007199254740994e+15"]);
     assert_eq!(fails(&mut c, &format!("select f < {digits} from t")), "22003");
-    for refused in
-        ["'1e50'::real", "'1e400'::double precision", "'-1e39'::real", "'1e-50'::real", "'1e-400'::double precision"]
-    {
+    for refused in [
+        "'1e50'::real",
+        "'1e400'::double precision",
+        "'-1e39'::real",
+        "'1e-50'::real",
+        "'1e-400'::double precision",
+    ] {
         assert_eq!(fails(&mut c, &format!("select {refused}")), "22003", "{refused}");
         assert_eq!(fails(&mut c, &format!("select {refused} from t group by 1")), "22003", "{refused}");
     }
     assert_eq!(fails(&mut c, "insert into t (r) values ('1e39')"), "22003");
     assert_eq!(
-        ask(&mut c, "select 'Infinity'::real, '-inf'::float8, '0e500'::float8, '1e-45'::real > 0, '16777217.0000001'::real"),
+        ask(
+            &mut c,
+            "select 'Infinity'::real, '-inf'::float8, '0e500'::float8, '1e-45'::real > 0, '16777217.0000001'::real"
+        ),
         ["Infinity|-Infinity|0|t|1.6777218e+07"]
     );
 }
@@ -322,7 +329,6 @@ fn both_paths_compute_alike() {
         ("trunc(n, 1)", "1.5"),
         ("trunc(n)", "1"),
         ("trunc(n, 5)", "1.59000"),
-        ("b < c", "t"),
         ("x < 1e39", "f"),
     ];
     for (expr, expected) in alike {
@@ -345,5 +351,7 @@ fn both_paths_compute_alike() {
         }
     }
     assert_eq!(fails(&mut c, "select count(*) from t where x / (id - 1) > 5"), "22012");
+    // One scale for both would leave no room for the whole number.
+    assert_eq!(ask(&mut c, "select b < c from t where b < 10000000000::bigint"), ["t"]);
     assert_eq!(ask(&mut c, "select ceil(avg(id)), floor(avg(id)) from t"), ["1|1"]);
 }

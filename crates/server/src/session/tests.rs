@@ -1,0 +1,64 @@
+use std::os::unix::net::UnixStream;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use cairn_vfs::MemFs;
+
+use super::*;
+use crate::net::socket::{Peer, Socket};
+use crate::net::transport::Transport;
+use crate::registry::Registry;
+
+/// A client that sends everything at once, and notes how much it is sent.
+struct Client<'a> {
+    bytes: &'a [u8],
+    sent: &'a AtomicUsize,
+    largest: &'a AtomicUsize,
+}
+
+impl Read for Client<'_> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        self.bytes.read(into)
+    }
+}
+
+impl Write for Client<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.sent.fetch_add(bytes.len(), Ordering::Relaxed);
+        self.largest.fetch_max(bytes.len(), Ordering::Relaxed);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+fn message(tag: u8, body: &[u8]) -> Vec<u8> {
+    let length = i32::try_from(body.len()).unwrap() + 4;
+    [&[tag][..], &length.to_be_bytes(), body].concat()
+}
+
+/// Goal: answers do not pile up, however much a client asks before it looks at any. Method: as many questions as one read takes, with answers of some thousand bytes each; the largest write.
+#[test]
+fn answers_to_many_messages_go_out_before_the_last() {
+    let columns = ["1"; 100].join(", ");
+    let mut bytes = message(b'P', format!("s\0SELECT {columns}\0\0\0").as_bytes());
+    for _ in 0..1500 {
+        bytes.extend(message(b'D', b"Ss\0"));
+    }
+    bytes.extend([message(b'S', b""), message(b'X', b"")].concat());
+    assert!(bytes.len() <= 16 << 10, "they are read at once");
+    let (sent, largest) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let client = Client { bytes: &bytes, sent: &sent, largest: &largest };
+    let database = cairn_sql::Database::builder().fs(Arc::new(MemFs::new())).open("test.db").unwrap();
+    let registry = Arc::new(Registry::default());
+    let (socket, _other) = UnixStream::pair().unwrap();
+    let present = registry.enter(Arc::new(Socket::Unix(socket)), Peer::Unix).unwrap();
+    let wire = Wire::new(Transport::Plain(client));
+    let entry = Arc::clone(present.entry());
+    let session = Session::new(wire, database.connect(), entry, Arc::new(Limits::default()));
+    assert!(matches!(session.serve(), End::Gone));
+    let (sent, largest) = (sent.into_inner(), largest.into_inner());
+    assert!(sent > 3 << 20, "{sent} bytes");
+    assert!(largest < 72 << 10, "{largest} bytes at once, of {sent}");
+}
