@@ -1,3 +1,6 @@
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
 import { Lab, expect, shot, test } from "./lab";
 
 test("the token becomes a cookie and leaves the address", async ({ page, lab, open }) => {
@@ -110,6 +113,25 @@ test("runs are listed, and reports are in a sandbox", async ({ page, open, error
   // That it was refused is what the browser's console says too.
   expect(errors.filter((error) => !/Content Security Policy/.test(error))).toEqual([]);
   errors.length = 0;
+});
+
+test("nothing in a table that is saved is a formula, and numbers stay numbers", async ({ page, lab }) => {
+  const run = JSON.parse(readFileSync(join(lab.dir, "runs/hash-quick.json"), "utf8")) as { measurements: { metric: string; samples: number[] }[] };
+  const saved = {
+    "-2+3+cmd|' /C calc'!D2": "'-2+3+cmd|' /C calc'!D2", "-2 3": "'-2 3", "-": "'-", "--1": "'--1", "=1": "'=1", "+1": "'+1", "@a": "'@a",
+    "-2": "-2", "-0.25": "-0.25", "-1e-7": "-1e-7", "a-b": "a-b",
+  };
+  Object.keys(saved).forEach((metric, at) => { run.measurements[at]!.metric = metric; });
+  run.measurements[0]!.samples = [-0.5];
+  writeFileSync(join(lab.dir, "formulas.json"), JSON.stringify(run));
+  lab.cairn("bench", "report", "formulas.json", "--out", "formulas.html");
+  await page.goto(pathToFileURL(join(lab.dir, "formulas.html")).href);
+  const download = page.waitForEvent("download");
+  await page.locator("#save-csv").click();
+  const [head, ...lines] = readFileSync(await (await download).path(), "utf8").split("\r\n").map((line) => line.split(","));
+  const column = (name: string) => lines.map((line) => line[head!.indexOf(name)]);
+  expect(column("metric").slice(0, Object.keys(saved).length)).toEqual(Object.values(saved));
+  expect(column("samples")[0]).toBe("-0.5");
 });
 
 test("history draws charts, and words choose among them", async ({ page, open, errors }) => {

@@ -1,3 +1,5 @@
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { expect, test, type Page } from "@playwright/test";
 
 const errors: string[] = [];
@@ -75,11 +77,35 @@ test("rubbish gets a message that names the setting, and the server stays up", a
   await page.locator('[name="options.write_buffer_size"]').press("Tab");
   await expect(page.locator("#message")).toContainText("write_buffer_size");
   for (const body of ["", "{", "[]", '{"config":{},"vary":["seed=1..9"]}', '{"config":{"sead":1},"vary":["seed=1,2"]}']) {
-    const answer = await request.post("/api/sweep", { data: body, headers: { "content-type": "text/plain" } });
+    const post = (headers: Record<string, string>) => request.post("/api/sweep", { data: body, headers: { "content-type": "text/plain", ...headers } });
+    const answer = await post({ "x-cairn": "test" });
     expect(answer.status()).toBe(400);
     expect((await answer.json()).error).not.toBe("");
+    // Another site's page can send this much.
+    expect((await post({})).status()).toBe(403);
   }
   expect((await request.get("/", { headers: { host: "evil.example" } })).status()).toBe(403);
+  expect((await request.get("/api/start")).ok()).toBe(true);
+});
+
+test("a page of another site has nothing made", async ({ page, request }) => {
+  const ours = new URL(page.url()).origin;
+  const html = `<form method="post" enctype="text/plain" action="${ours}/api/sweep"><button>Post</button></form><a href="${ours}/api/stream?config={}">Get</a><a href="${ours}/">Page</a>`;
+  // Another port is another origin.
+  const other = createServer((_, answer) => answer.writeHead(200, { "content-type": "text/html" }).end(html));
+  await new Promise<void>((listening) => other.listen(0, "127.0.0.1", () => listening()));
+  try {
+    for (const [name, status] of [["Post", 403], ["Get", 403], ["Page", 200]] as const) {
+      await page.goto(`http://127.0.0.1:${(other.address() as AddressInfo).port}/`);
+      const answer = page.waitForResponse((it) => it.url().startsWith(ours));
+      await page.getByText(name).click();
+      expect((await answer).status(), name).toBe(status);
+    }
+  } finally {
+    other.close();
+  }
+  // The browser logs refusals as well.
+  errors.length = 0;
   expect((await request.get("/api/start")).ok()).toBe(true);
 });
 

@@ -198,8 +198,9 @@
     const columns = [...new Set(flat.flatMap(Object.keys))];
     const quote = (value) => {
       const text = String(value ?? "");
-      // A leading formula character would run in a spreadsheet.
-      const safe = /^[=+@\t\r]|^-[^\d]/.test(text) ? `'${text}` : text;
+      // A leading formula character would run in a spreadsheet. A minus leads numbers as well, which stay numbers.
+      const isNumber = /^-\d+(\.\d+)?(e[+-]?\d+)?$/.test(text);
+      const safe = /^[-=+@\t\r]/.test(text) && !isNumber ? `'${text}` : text;
       return /[",\n\r]/.test(safe) ? `"${safe.replaceAll("\"", "\"\"")}"` : safe;
     };
     const lines = [columns, ...flat.map((row) => columns.map((column) => row[column]))];

@@ -181,9 +181,9 @@ pub fn summarize_pair(fs: &Arc<dyn Fs>, path: &Path) -> Result<Value> {
 /// The level that values are compressed with. Errors: one was asked for, and nothing is compressed with levels.
 fn zstd_level(args: &WriteArgs, codec: Codec) -> Result<i32> {
     match (args.level, codec) {
-        (Some(level), Codec::None | Codec::Snappy) => {
-            Err(Error::usage(format!("--level {level}: expected with --compression zstd, which alone has levels")))
-        }
+        (Some(level), Codec::None | Codec::Snappy) => Err(Error::usage(format!(
+            "--level {level}: expected with --compression zstd, which alone has levels"
+        ))),
         (level, _) => Ok(level.unwrap_or(3)),
     }
 }
@@ -193,7 +193,9 @@ pub fn table_options(args: &WriteArgs, codec: Codec) -> Result<BuildOptions> {
     check_memory(args, BuildOptions::MEMORY_BYTES_MIN)?;
     let level = zstd_level(args, codec)?;
     if args.block_bytes.is_some() {
-        return Err(Error::usage("--block-bytes: expected with a Sparkey store, which alone compresses blocks"));
+        return Err(Error::usage(
+            "--block-bytes: expected with a Sparkey store, which alone compresses blocks",
+        ));
     }
     let compression = match codec {
         Codec::None => table::Compression::None,

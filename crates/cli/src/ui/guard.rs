@@ -10,10 +10,7 @@ use cairn_vfs::{Rng, SystemRng};
 
 use crate::error::{Error, Result};
 use crate::output::to_hex;
-use crate::web::{Hosts, POLICY, Refused};
-
-/// What requests that change something have to have. No form can send it, and no script of another site without being asked about first.
-const OURS: &str = "x-cairn";
+use crate::web::{Hosts, POLICY, Refused, expect_ours};
 
 /// The secret of one start of the server, and the names that it is asked by.
 #[derive(Debug)]
@@ -79,11 +76,8 @@ impl Guard {
                 return Err(Refused::new(StatusCode::UNAUTHORIZED, what));
             }
         };
-        let only_reads = [Method::GET, Method::HEAD].contains(request.method());
-        if !only_reads && !headers.contains_key(OURS) {
-            let what = "a change is asked for without the header x-cairn";
-            return Err(Refused::new(StatusCode::FORBIDDEN, what));
-        }
+        // The cookie goes with requests of pages on other ports of this machine.
+        expect_ours(request)?;
         Ok(entry)
     }
 }

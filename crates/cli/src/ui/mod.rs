@@ -47,7 +47,7 @@ struct Shared {
     results: PathBuf,
     history: PathBuf,
     jobs: Jobs,
-    reads: Semaphore,
+    reads: Arc<Semaphore>,
 }
 
 impl Shared {
@@ -56,7 +56,12 @@ impl Shared {
         &self,
         work: impl FnOnce() -> Result<T, Refused> + Send + 'static,
     ) -> Result<T, Refused> {
-        let _turn = self.reads.acquire().await.map_err(refuse)?;
+        let turn = Arc::clone(&self.reads).acquire_owned().await.map_err(refuse)?;
+        // The work has the turn, not who waits for it: a page that leaves does not end the work.
+        let work = move || {
+            let _turn = turn;
+            work()
+        };
         let failed = |error| {
             Refused::new(StatusCode::INTERNAL_SERVER_ERROR, format!("the look at it failed: {error}"))
         };
@@ -83,7 +88,7 @@ pub fn run(fs: &Arc<dyn Fs>, args: &UiArgs) -> Result<Outcome> {
         results: args.results.clone(),
         history: args.at.history.clone(),
         jobs: Jobs::new(args.allow_run, args.results.clone(), args.watch.clone()),
-        reads: Semaphore::new(READS_MAX),
+        reads: Arc::new(Semaphore::new(READS_MAX)),
     });
     let told = if args.allow_run { "; benchmarks can be started" } else { "" };
     let served = web::serve((args.listen, args.port).into(), told, |address| {
@@ -150,4 +155,50 @@ async fn start(State(shared): State<Arc<Shared>>) -> Json<Value> {
 async fn places_list(State(shared): State<Arc<Shared>>) -> Result<Json<Value>, Refused> {
     let inner = Arc::clone(&shared);
     shared.blocking(move || Ok(Json(inner.places.list().into()))).await
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use cairn_vfs::MemFs;
+    use tokio::sync::oneshot;
+
+    use super::*;
+
+    /// Goal: work has its turn until it ends, whether or not the page still waits. Method: work that waits on a channel; the turns that are left when its request is dropped,
+    /// and after the work.
+    #[test]
+    fn a_turn_lasts_as_long_as_the_work() {
+        let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
+        let shared = Arc::new(Shared {
+            fs: Arc::clone(&fs),
+            places: Places::new(&fs, &[]).unwrap(),
+            results: PathBuf::new(),
+            history: PathBuf::new(),
+            jobs: Jobs::new(false, PathBuf::new(), None),
+            reads: Arc::new(Semaphore::new(READS_MAX)),
+        });
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        runtime.block_on(async {
+            let (begin, has_begun) = oneshot::channel();
+            // Dropped when a check fails too, so that the work ends.
+            let (release, released) = mpsc::channel::<()>();
+            let asking = Arc::clone(&shared);
+            let request = tokio::spawn(async move {
+                let work = move || {
+                    begin.send(()).unwrap();
+                    let _ = released.recv();
+                    Ok(())
+                };
+                asking.blocking(work).await
+            });
+            has_begun.await.unwrap();
+            request.abort();
+            assert!(request.await.unwrap_err().is_cancelled());
+            assert_eq!(shared.reads.available_permits(), READS_MAX - 1);
+            drop(release);
+            assert!(shared.reads.acquire_many(READS_MAX as u32).await.is_ok());
+        });
+    }
 }

@@ -2,6 +2,7 @@
 
 mod asked;
 mod hosts;
+mod ours;
 mod refused;
 
 use std::io::Write;
@@ -14,6 +15,7 @@ use axum::response::IntoResponse;
 use crate::error::{Error, Result};
 pub use asked::{Body, Query};
 pub use hosts::Hosts;
+pub use ours::expect_ours;
 pub use refused::{Refused, refuse};
 
 /// What a page may send at a time.

@@ -40,9 +40,13 @@ fn databases_that_cannot_be_read() {
     scratch.run("sql none.db --read-only -c select").failed(&["none.db is not there"]);
     assert!(!scratch.names().iter().any(|name| name.starts_with("none")), "{:?}", scratch.names());
     scratch.write("empty.db", "");
-    for command in
-        ["empty.db --read-only -c select", "verify empty.db", "dump empty.db", "vacuum empty.db", "backup empty.db copy.db"]
-    {
+    for command in [
+        "empty.db --read-only -c select",
+        "verify empty.db",
+        "dump empty.db",
+        "vacuum empty.db",
+        "backup empty.db copy.db",
+    ] {
         scratch.run(&format!("sql {command}")).failed(&["empty.db is no database: it is empty"]);
     }
     assert_eq!(scratch.read("empty.db"), b"");

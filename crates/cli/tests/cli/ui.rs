@@ -173,6 +173,49 @@ fn only_who_has_the_token_is_answered() {
     assert_eq!(server.send("POST /sim/api/export", &[("Cookie", &cookie)], "{}").0, 403);
 }
 
+/// Goal: pages of other sites have no simulation made, of neither server; programs do, and links from anywhere lead to the page. Method: requests as forms, images and
+/// scripts of another site make them, and as our page and programs do.
+#[test]
+fn only_our_pages_have_simulations_made() {
+    let scratch = Scratch::new();
+    for (line, below) in [("sim ui", ""), ("ui", "/sim")] {
+        let server = Server::start_as(&scratch, line);
+        let bearer = format!("Bearer {}", server.token);
+        let ask = |head: &str, headers: &[(&str, &str)], body: &str| {
+            let (method, path) = head.split_once(' ').unwrap();
+            let headers = [&[("Authorization", bearer.as_str())], headers].concat();
+            let (status, _, said) = server.send(&format!("{method} {below}{path}"), &headers, body);
+            (status, said)
+        };
+        let (ours, text) = (("x-cairn", "test"), ("Content-Type", "text/plain"));
+        let site = |site: &'static str| ("Sec-Fetch-Site", site);
+        let sweep = r#"{"config":{"duration_secs":60},"vary":["seed=1"]}"#;
+        for (path, body) in [("sweep", sweep), ("export", r#"{"config":{}}"#), ("import", "")] {
+            let head = format!("POST /api/{path}");
+            for headers in [&[text][..], &[text, site("cross-site")], &[ours, site("same-site")]] {
+                let (status, said) = ask(&head, headers, body);
+                let said: Value = serde_json::from_str(&said).unwrap_or_else(|_| panic!("{head}: {said:?}"));
+                assert!(status == 403 && said["error"].is_string(), "{line}, {head}, {headers:?}: {said}");
+            }
+        }
+        for headers in [&[ours][..], &[ours, text, site("same-origin")]] {
+            assert_eq!(ask("POST /api/sweep", headers, sweep).0, 200, "{line}, {headers:?}");
+        }
+        let stream = "GET /api/stream?config=%7B%22duration_secs%22:60%7D";
+        for (head, from, status) in [
+            (stream, "cross-site", 403),
+            (stream, "same-site", 403),
+            (stream, "same-origin", 200),
+            ("GET /api/start", "cross-site", 403),
+            ("GET /api/start", "none", 200),
+            ("GET /", "cross-site", 200),
+        ] {
+            assert_eq!(ask(head, &[site(from)], "").0, status, "{line}, {head}, {from}");
+        }
+        assert_eq!(ask(stream, &[], "").0, 200, "{line}");
+    }
+}
+
 /// Goal: only what was named is looked into. Method: names that lead out of the folder, a link, a file that is not named, runs outside of the results.
 #[test]
 fn no_path_leads_out() {

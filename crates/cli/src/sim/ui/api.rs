@@ -18,7 +18,7 @@ use super::frames::Frames;
 use crate::args::sim::VaryArgs;
 use crate::sim::run::exported;
 use crate::sim::sweep::FIGURES;
-use crate::sim::vary::{points, run_all};
+use crate::sim::vary::{Axis, Point, points, run_all};
 use crate::web::{Body, Query, Refused, refuse};
 
 /// Runs at the same time; others wait.
@@ -26,6 +26,9 @@ const RUNS_MAX: usize = 4;
 
 /// Configurations of a heat map.
 const SWEEP_MAX: usize = 144;
+
+/// Settings that a sweep varies: more could be sent than would be made in minutes.
+const AXES_MAX: usize = 16;
 
 /// Points of a run that a page may ask for.
 const POINTS_MAX: usize = 1000;
@@ -77,6 +80,12 @@ impl Shared {
 /// A configuration of a page: checked, and bounded further than one that was typed.
 fn config_of(text: &str) -> Result<Config, Refused> {
     let mut config = Config::from_json(text, "the page's configuration").map_err(refuse)?;
+    bound(&mut config)?;
+    Ok(config)
+}
+
+/// Bounds a configuration, which can have been changed after it was sent.
+fn bound(config: &mut Config) -> Result<(), Refused> {
     if config.duration_secs > SECS_MAX {
         return Err(refuse(format!(
             "duration_secs is {}, expected at most {SECS_MAX}",
@@ -84,7 +93,7 @@ fn config_of(text: &str) -> Result<Config, Refused> {
         )));
     }
     config.points = config.points.min(POINTS_MAX);
-    Ok(config)
+    Ok(())
 }
 
 /// What the page begins with.
@@ -189,23 +198,59 @@ impl Drop for EndsRuns {
     }
 }
 
+/// Errors: a sweep of more than a page may ask for. Nothing of it is made yet: what a request has room for would take hours.
+fn expect_few(args: &VaryArgs) -> Result<(), Refused> {
+    let settings = args.vary.len();
+    if settings > AXES_MAX {
+        return Err(refuse(format!("a sweep over {settings} settings, expected at most {AXES_MAX}")));
+    }
+    match args.samples {
+        Some(samples) if !(1..=SWEEP_MAX).contains(&samples) => {
+            Err(refuse(format!("samples is {samples}, expected 1 to {SWEEP_MAX}")))
+        }
+        Some(_) => Ok(()),
+        None => match grid_count(&args.vary) {
+            0..=SWEEP_MAX => Ok(()),
+            count => Err(refuse(format!("{count} configurations, expected at most {SWEEP_MAX}"))),
+        },
+    }
+}
+
+/// How many configurations the grid over these axes has.
+fn grid_count(vary: &[String]) -> usize {
+    vary.iter().map(|axis| value_count(axis)).fold(1, usize::saturating_mul)
+}
+
+/// How many values an axis lists behind its `=`. Commas separate them, but for those inside of braces and brackets.
+fn value_count(axis: &str) -> usize {
+    let values = axis.split_once('=').map_or("", |(_, values)| values);
+    let mut depth = 0;
+    let separates = |c: &char| {
+        depth += i32::from("{[".contains(*c)) - i32::from("}]".contains(*c));
+        *c == ',' && depth == 0
+    };
+    1 + values.chars().filter(separates).count()
+}
+
+/// The configurations of a sweep. Each is bounded like the one that was sent: what varies can be what is bounded.
+fn swept(config: &Config, args: &VaryArgs) -> Result<(Vec<Axis>, Vec<Point>), Refused> {
+    let (axes, mut points) = points(config, args).map_err(refuse)?;
+    points.iter_mut().try_for_each(|point| bound(&mut point.config))?;
+    Ok((axes, points))
+}
+
 /// A small sweep: values and figures of each configuration.
 pub async fn sweep(State(shared): State<Arc<Shared>>, Body(body): Body) -> Result<Json<Value>, Refused> {
     let asked: SweepAsked = json::parse(&body, "the request").map_err(refuse)?;
     let config = config_of(&asked.config.to_string())?;
-    if let Some(samples) = asked.samples.filter(|samples| !(1..=SWEEP_MAX).contains(samples)) {
-        return Err(refuse(format!("samples is {samples}, expected 1 to {SWEEP_MAX}")));
-    }
+    let args = VaryArgs { vary: asked.vary, samples: asked.samples, threads: None };
+    expect_few(&args)?;
     let turn = Arc::clone(&shared.runs).acquire_owned().await.map_err(refuse)?;
     let is_ended = Arc::new(AtomicBool::new(false));
     let _ends = EndsRuns(Arc::clone(&is_ended));
     let work = move || {
         let (_turn, _at_work) = (turn, shared.begin());
-        let args = VaryArgs { vary: asked.vary, samples: asked.samples, threads: None };
-        let (axes, points) = points(&config, &args).map_err(refuse)?;
-        if points.len() > SWEEP_MAX {
-            return Err(refuse(format!("{} configurations, expected at most {SWEEP_MAX}", points.len())));
-        }
+        let (axes, points) = swept(&config, &args)?;
         let results = run_all(&points, None, &is_ended).map_err(refuse)?;
         let rows: Vec<Value> = points
             .iter()
@@ -242,4 +287,73 @@ pub async fn import(Body(body): Body) -> Result<Json<Value>, Refused> {
     let imported = import_rocksdb(&body, "default", "the OPTIONS file").map_err(refuse)?;
     let (ignored, notes) = (imported.ignored.len(), imported.notes);
     Ok(Json(json!({ "options": imported.options, "ignored": ignored, "notes": notes })))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn args(vary: &[&str], samples: Option<usize>) -> VaryArgs {
+        VaryArgs { vary: vary.iter().map(|axis| (*axis).to_owned()).collect(), samples, threads: None }
+    }
+
+    /// What is said of a sweep that cannot be.
+    fn refusal(vary: &[String], samples: Option<usize>) -> String {
+        let body = json!({ "config": {}, "vary": vary, "samples": samples }).to_string();
+        let shared = Arc::new(Shared::new(Config::default()));
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        format!("{:?}", runtime.block_on(sweep(State(shared), Body(body))).unwrap_err())
+    }
+
+    /// Goal: a sweep that is too large is refused before any of it is made. Method: sweeps of which no configuration can be made, so that making the first would
+    /// give another refusal; products beyond what a number holds.
+    #[test]
+    fn sweeps_are_counted_before_they_are_made() {
+        let wrong = |count: usize| format!("options.nothing={}", vec!["1"; count].join(","));
+        for (vary, samples, expected) in [
+            (vec![wrong(145)], None, "145 configurations, expected at most 144"),
+            (vec![wrong(1_000); 2], None, "1000000 configurations"),
+            (vec![wrong(1_000); 7], None, &format!("{} configurations", usize::MAX)),
+            (vec![wrong(1); 17], None, "17 settings, expected at most 16"),
+            (vec![wrong(1)], Some(145), "samples is 145"),
+            (vec![wrong(1)], Some(0), "samples is 0"),
+            (vec![wrong(144)], None, "options.nothing"),
+            (vec![wrong(1_000)], Some(144), "options.nothing"),
+        ] {
+            let said = refusal(&vary, samples);
+            assert!(said.contains(expected), "{expected}: {said}");
+        }
+    }
+
+    /// Goal: what is counted is what would be made. Method: grids of both, with commas inside of values among them.
+    #[test]
+    fn a_grid_is_counted_as_it_is_made() {
+        let traffic = r#"workload.traffic={"kind":"constant","mb_per_sec":5},{"kind":"spikes","base":1,"spike":9,"every_secs":60,"length_secs":5}"#;
+        for vary in [
+            &["seed=1"][..],
+            &["seed=1,2,3", "options.write_buffer_size=8MiB,16MiB"],
+            &[traffic],
+            &[traffic, "options.compression=none,lz4,zstd", "points=10"],
+        ] {
+            let args = args(vary, None);
+            let (_, points) = points(&Config::default(), &args).unwrap();
+            assert_eq!(grid_count(&args.vary), points.len(), "{vary:?}");
+        }
+    }
+
+    /// Goal: no configuration of a sweep is larger than one that a page may send. Method: settings that are bounded as what varies, in grids and hypercubes.
+    #[test]
+    fn what_varies_is_bounded() {
+        let config = Config::default();
+        for (vary, samples) in
+            [("duration_secs=3600,2592001", None), ("duration_secs=2592001.0..9e7", Some(3))]
+        {
+            let said = format!("{:?}", swept(&config, &args(&[vary], samples)).unwrap_err());
+            assert!(said.contains("duration_secs is ") && said.contains("at most 2592000"), "{said}");
+        }
+        let (_, points) =
+            swept(&config, &args(&["points=10,100000", "duration_secs=2592000"], None)).unwrap();
+        let kept: Vec<usize> = points.iter().map(|point| point.config.points).collect();
+        assert_eq!(kept, [10, POINTS_MAX]);
+    }
 }

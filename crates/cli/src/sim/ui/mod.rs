@@ -24,7 +24,7 @@ use super::setup::{Setup, setup};
 use crate::args::sim::UiArgs;
 use crate::error::Result;
 use crate::output::Outcome;
-use crate::web::{self, BODY_BYTES_MAX, Hosts, Refused, asset};
+use crate::web::{self, BODY_BYTES_MAX, Hosts, Refused, asset, expect_ours};
 use api::Shared;
 
 /// Serves until Ctrl-C.
@@ -36,7 +36,7 @@ pub fn run(fs: &Arc<dyn Fs>, args: &UiArgs) -> Result<Outcome> {
         let app = routes("", config)
             .route("/shared.css", get(|| asset(web::STYLE, web::SHARED_STYLE)))
             .fallback(|| async { Refused::missing("there is no such page") })
-            .layer(middleware::from_fn_with_state(hosts, only_this_machine))
+            .layer(middleware::from_fn_with_state(hosts, guard))
             .layer(DefaultBodyLimit::max(BODY_BYTES_MAX));
         Ok((app, String::new()))
     })?;
@@ -59,11 +59,17 @@ pub fn routes(prefix: &str, start: Config) -> Router {
         .with_state(Arc::new(Shared::new(start)))
 }
 
-/// Requests by the names of other sites are not for us.
-async fn only_this_machine(State(hosts): State<Arc<Hosts>>, request: Request, next: Next) -> Response {
-    if hosts.allows(request.headers()) {
-        next.run(request).await
-    } else {
-        Refused::new(StatusCode::FORBIDDEN, "this page is for this machine only").into_response()
+/// Lets requests through that may be answered: by a name of this machine, from a page of ours.
+async fn guard(State(hosts): State<Arc<Hosts>>, request: Request, next: Next) -> Response {
+    match judge(&hosts, &request) {
+        Ok(()) => next.run(request).await,
+        Err(refused) => refused.into_response(),
     }
+}
+
+fn judge(hosts: &Hosts, request: &Request) -> Result<(), Refused> {
+    if !hosts.allows(request.headers()) {
+        return Err(Refused::new(StatusCode::FORBIDDEN, "this page is for this machine only"));
+    }
+    expect_ours(request)
 }
