@@ -17,6 +17,8 @@ use std::path::Path;
 use cairn_codec::varint;
 
 use crate::kind::Seqno;
+use crate::table::ENTRY_BYTES_MAX;
+use crate::ttl::STAMP_BYTES;
 use crate::version::KeyspaceId;
 use crate::{Error, Result};
 
@@ -26,11 +28,19 @@ pub(crate) const HEADER_BYTES: usize = 12;
 /// The longest key that a store takes: 64 KiB - 1.
 pub const KEY_BYTES_MAX: usize = (1 << 16) - 1;
 
-/// The longest value that a store takes: 1 GiB.
-pub const VALUE_BYTES_MAX: usize = 1 << 30;
+/// The longest value that a store takes: 511 MiB, wherever values are kept and whatever the key.
+pub const VALUE_BYTES_MAX: usize = 511 << 20;
 
-/// The longest encoded batch: one record of the log.
-pub const BATCH_BYTES_MAX: usize = (1 << 31) - 1;
+/// The longest encoded batch: one record of the log, 1 GiB.
+pub const BATCH_BYTES_MAX: usize = cairn_wal::MAX_RECORD_BYTES;
+
+// What is acknowledged must go into a table at the next flush: with the longest key, and the time behind it.
+const _: () = assert!(KEY_BYTES_MAX + VALUE_BYTES_MAX + STAMP_BYTES <= ENTRY_BYTES_MAX);
+// And into a record of the log: with tag, keyspace and both lengths before it.
+const _: () = assert!(
+    HEADER_BYTES + 1 + 3 * varint::MAX_BYTES + KEY_BYTES_MAX + VALUE_BYTES_MAX + STAMP_BYTES
+        <= BATCH_BYTES_MAX
+);
 
 /// The keyspace that every store has.
 pub(crate) const DEFAULT: KeyspaceId = KeyspaceId(0);
@@ -236,7 +246,7 @@ impl WriteBatch {
     /// Adds any operation on any keyspace ([`crate::Keyspace::id`]).
     ///
     /// Errors: [`Error::Invalid`] for keys and values that are too long, for a range that ends before it starts, and for
-    /// a batch of 2 GiB or more.
+    /// a batch of more than [`BATCH_BYTES_MAX`].
     #[inline]
     pub fn add(&mut self, keyspace: KeyspaceId, operation: Operation<'_>) -> Result<()> {
         operation.check()?;
@@ -382,5 +392,22 @@ impl<'a> Iterator for Operations<'a> {
             self.rest = &[];
         }
         Some(parsed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use cairn_vfs::ErrorKind;
+
+    use super::*;
+
+    /// Goal: no batch is taken that the log would refuse. Method: one that is some bytes below the log's longest record, of zeros
+    /// that nobody touches and that take no memory.
+    #[test]
+    fn as_long_as_a_record() {
+        let record = vec![0; cairn_wal::MAX_RECORD_BYTES - 10];
+        let mut batch = WriteBatch { record, count: 0, is_plain: true };
+        assert_eq!(batch.put("key", [7; 20]).unwrap_err().kind(), ErrorKind::Invalid);
+        assert!(batch.is_empty() && batch.record().len() <= cairn_wal::MAX_RECORD_BYTES);
     }
 }

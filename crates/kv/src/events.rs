@@ -74,7 +74,8 @@ pub enum Event {
     },
 }
 
-/// Hears of events. Called on the thread where they happen: be quick, and do not call the store.
+/// Hears of events. Called on the thread where they happen: be quick, and do not call the store. A panic there is the job's that the event
+/// is of, and ends the store's writes.
 pub trait EventListener: fmt::Debug + Send + Sync + 'static {
     /// `event` has happened.
     fn on_event(&self, event: &Event);

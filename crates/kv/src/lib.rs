@@ -36,7 +36,7 @@ mod version;
 pub use admin::{BackupInfo, Backups, BuiltTable, Damage, IngestOptions, RepairOptions, RepairReport};
 pub use admin::{KeyspaceInfo, list_keyspaces, list_keyspaces_in};
 pub use admin::{TableBuilder, TableInfo, VerifyReport, destroy, destroy_in, repair, verify, verify_in};
-pub use batch::{Operation, WriteBatch};
+pub use batch::{BATCH_BYTES_MAX, KEY_BYTES_MAX, Operation, VALUE_BYTES_MAX, WriteBatch};
 pub use compaction::strategy;
 pub use compaction::stream::{CompactionFilter, Dropped, FilterDecision};
 pub use db::{Builder, Db, DbCursor, KeyRange, Keyspace, KeyspaceStats, LevelStats};

@@ -13,7 +13,8 @@ pub trait MergeOperator: Debug + Send + Sync + 'static {
 
     /// The value that `operands`, oldest first, make of `base` (`None` when the key has no value).
     ///
-    /// Errors: a sentence why the operands cannot be applied; reads and compactions fail with it.
+    /// Errors: a sentence why the operands cannot be applied. Reads of the key fail with it; flushes and compactions keep base
+    /// and operands as they are, as they do where the value would be longer than [`crate::VALUE_BYTES_MAX`].
     fn merge(&self, key: &[u8], base: Option<&[u8]>, operands: &[&[u8]]) -> Result<Vec<u8>, String>;
 
     /// One operand that stands for `operands`, oldest first; `None` (as by default) when there is no such thing.

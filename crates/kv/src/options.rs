@@ -155,8 +155,8 @@ pub struct KeyspaceOptions {
     /// Entries older than this are gone: reads do not see them, compactions remove them. Set when the keyspace is made,
     /// and kept. Default: none.
     pub ttl: Option<Duration>,
-    /// Values of at least this many bytes are kept apart in blob files, so that compactions need not copy them.
-    /// Default: none.
+    /// Values of at least this many bytes, empty ones never, are kept apart in blob files, so that compactions need not copy
+    /// them. Default: none.
     pub blob_bytes_min: Option<u32>,
     /// A blob file with this share of garbage is rewritten. Default: 0.25.
     pub blob_garbage_max: f64,

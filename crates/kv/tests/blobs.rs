@@ -11,13 +11,17 @@ use cairn_vfs::{Fs, MemFs};
 const LARGE: usize = 1000;
 
 fn open(fs: &Arc<dyn Fs>) -> Db {
+    open_with(fs, LARGE as u32)
+}
+
+fn open_with(fs: &Arc<dyn Fs>, blob_bytes_min: u32) -> Db {
     let leveled = LeveledOptions { table_bytes: 4 << 10, base_bytes: 16 << 10, ..LeveledOptions::default() };
     let options = KeyspaceOptions {
         memtable_bytes: 64 << 10,
         compression: vec![Compression::None],
         compaction: StrategyOptions::Leveled(leveled),
         merge_operator: Some(Arc::new(Append)),
-        blob_bytes_min: Some(LARGE as u32),
+        blob_bytes_min: Some(blob_bytes_min),
         blob_garbage_max: 0.5,
         ..KeyspaceOptions::default()
     };
@@ -97,4 +101,31 @@ fn snapshots_keep_their_values() {
     db.compact_range(..).unwrap();
     // An iterator holds its own.
     assert_eq!(before.map(Result::unwrap).next().unwrap().1, value(1, 0));
+}
+
+/// Goal: empty values stay where everything else is overwritten, however small values in blob files may be. Method: limits of 0
+/// and 1; a value beside an empty one is overwritten, deleted and compacted, and the store opened again.
+#[test]
+fn empty_values_stay() {
+    for bytes_min in [0, 1] {
+        let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
+        let db = open_with(&fs, bytes_min);
+        db.put("empty", "").unwrap();
+        db.put("alone", "").unwrap();
+        db.flush().unwrap();
+        for round in 0..4 {
+            db.put("key", value(1, round)).unwrap();
+            db.put("empty", "").unwrap();
+            db.flush().unwrap();
+            db.delete("key").unwrap();
+            db.compact_range(..).unwrap();
+            for key in ["empty", "alone"] {
+                assert_eq!(db.get(key).unwrap().as_deref(), Some(&b""[..]), "{key}, round {round}");
+            }
+        }
+        drop(db);
+        let db = open_with(&fs, bytes_min);
+        assert_eq!(db.iter().map(|pair| pair.unwrap().1.len()).collect::<Vec<_>>(), [0, 0]);
+        assert!(db.verify().unwrap().is_sound());
+    }
 }

@@ -5,8 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cairn_kv::strategy::{FifoOptions, StrategyOptions};
-use cairn_kv::{Background, Db, Durability, KeyspaceOptions, Options};
-use cairn_vfs::{CrashImage, FaultFs, FaultOptions, Fs, MemFs, Operation, SystemClock};
+use cairn_kv::{
+    Append, Background, CompactionFilter, Db, Durability, FilterDecision, KEY_BYTES_MAX, KeyspaceOptions,
+    MergeOperator, Options, VALUE_BYTES_MAX, WriteBatch,
+};
+use cairn_vfs::{CrashImage, ErrorKind, FaultFs, FaultOptions, Fs, MemFs, Operation, SystemClock};
 
 /// Goal: a keyspace with a few old writes does not keep the log of a busy one. Method: one write to the first, many to the second;
 /// the log's segments are counted.
@@ -96,5 +99,142 @@ fn limits_that_no_compaction_meets() {
             db.flush().unwrap();
         }
         assert_eq!(db.iter().count(), 60);
+    }
+}
+
+/// More than a value can be, and a table hold.
+const TOO_LONG: usize = 512 << 20;
+
+fn open_inline(fs: &Arc<dyn Fs>, options: &KeyspaceOptions) -> Db {
+    let builder = Db::builder("/store").fs(Arc::clone(fs)).background(Background::Inline).seed(1);
+    builder.default_keyspace(options.clone()).open().unwrap()
+}
+
+/// Goal: a value that no table can hold is refused by whatever takes values, wherever they would go, and the store goes on.
+/// Method: half a GiB of zeros that nobody reads.
+#[test]
+fn values_that_are_too_long() {
+    let long = vec![0; TOO_LONG];
+    assert!(long.len() > VALUE_BYTES_MAX);
+    for blob_bytes_min in [None, Some(1)] {
+        let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
+        let merge_operator: Option<Arc<dyn MergeOperator>> = Some(Arc::new(Append));
+        let options = KeyspaceOptions { blob_bytes_min, merge_operator, ..KeyspaceOptions::default() };
+        let db = open_inline(&fs, &options);
+        let mut transaction = db.transaction();
+        let refused = [
+            db.put("key", &long),
+            db.merge("key", &long),
+            WriteBatch::new().put("key", &long),
+            transaction.put(&db, "key", &long),
+            db.table_builder("/table").unwrap().put("key", &long),
+        ];
+        for (at, refused) in refused.into_iter().enumerate() {
+            assert_eq!(refused.unwrap_err().kind(), ErrorKind::Invalid, "{at}");
+        }
+        db.put("key", "value").unwrap();
+        db.flush().unwrap();
+        assert_eq!(db.get("key").unwrap().as_deref(), Some(&b"value"[..]));
+    }
+}
+
+/// Goal: the longest key with the longest value can be flushed, compacted, read and recovered, by every compression that is the
+/// default of some level, in tables and in blob files. Method: in the long form with the real length, which takes some GiB
+/// of memory; else 8 MiB.
+#[test]
+fn the_longest_value() {
+    let soaks = std::env::var_os("CAIRN_SOAK").is_some_and(|value| value != "0");
+    let bytes = if soaks { VALUE_BYTES_MAX } else { 8 << 20 };
+    for (blob_bytes_min, ttl) in [(None, None), (Some(1), None), (None, Some(Duration::from_secs(1_000_000)))]
+    {
+        let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
+        // Not flushed by itself: the log is to bring it back.
+        let memtable_bytes = 4 << 30;
+        let options = KeyspaceOptions { memtable_bytes, blob_bytes_min, ttl, ..KeyspaceOptions::default() };
+        let (key, mut value) = (vec![7; KEY_BYTES_MAX], vec![0; bytes]);
+        value.chunks_mut(4096).zip(0u32..).for_each(|(chunk, at)| chunk[0] = at as u8);
+        let check = |db: &Db| assert!(db.get(&key).unwrap().as_deref() == Some(&value[..]));
+        let db = open_inline(&fs, &options);
+        db.put("small", "value").unwrap();
+        db.put(&key, &value).unwrap();
+        check(&db);
+        drop(db);
+        let db = open_inline(&fs, &options);
+        db.flush().unwrap();
+        check(&db);
+        db.put("small", "newer").unwrap();
+        db.compact_range(..).unwrap();
+        check(&db);
+        drop(db);
+        check(&open_inline(&fs, &options));
+    }
+}
+
+/// Makes too much of `big` and `filtered`.
+#[derive(Debug)]
+struct Inflate;
+
+impl Inflate {
+    /// Zeros that nobody touches take no memory.
+    fn too_long() -> Vec<u8> {
+        vec![0; TOO_LONG]
+    }
+}
+
+impl MergeOperator for Inflate {
+    fn name(&self) -> &str {
+        "inflate"
+    }
+
+    fn merge(&self, key: &[u8], base: Option<&[u8]>, operands: &[&[u8]]) -> Result<Vec<u8>, String> {
+        if key == b"big" { Ok(Inflate::too_long()) } else { Append.merge(key, base, operands) }
+    }
+
+    fn merge_operands(&self, key: &[u8], operands: &[&[u8]]) -> Option<Vec<u8>> {
+        if key == b"big" { Some(Inflate::too_long()) } else { Append.merge_operands(key, operands) }
+    }
+}
+
+impl CompactionFilter for Inflate {
+    fn name(&self) -> &str {
+        "inflate"
+    }
+
+    fn filter(&self, _: usize, key: &[u8], _: &[u8]) -> FilterDecision {
+        if key == b"filtered" { FilterDecision::Change(Inflate::too_long()) } else { FilterDecision::Keep }
+    }
+}
+
+/// Goal: operands that come to more than a value can be stay operands, and what a filter makes too long stays as it was; flushes,
+/// compactions and recovery go on, in tables and with blob files. Method: an operator and a filter that make too much of two
+/// keys; without and with a base.
+#[test]
+fn merges_that_are_too_long() {
+    for blob_bytes_min in [None, Some(1)] {
+        let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
+        let options = KeyspaceOptions {
+            blob_bytes_min,
+            merge_operator: Some(Arc::new(Inflate)),
+            compaction_filter: Some(Arc::new(Inflate)),
+            ..KeyspaceOptions::default()
+        };
+        let mut db = open_inline(&fs, &options);
+        db.put("filtered", "value").unwrap();
+        db.merge("big", "1").unwrap();
+        db.merge("big", "2").unwrap();
+        db.flush().unwrap();
+        db.compact_range(..).unwrap();
+        db.put("big", "base").unwrap();
+        for round in 0..2 {
+            db.merge("big", "3").unwrap();
+            db.merge("small", "x").unwrap();
+            db.merge("small", "x").unwrap();
+            db.compact_range(..).unwrap();
+            assert_eq!(db.get("big").unwrap().unwrap().len(), TOO_LONG);
+            assert_eq!(db.get("small").unwrap().unwrap().len(), 2 * (round + 1));
+            assert_eq!(db.get("filtered").unwrap().as_deref(), Some(&b"value"[..]));
+            drop(db);
+            db = open_inline(&fs, &options);
+        }
     }
 }

@@ -120,6 +120,11 @@ impl Log {
         self.sync_to(self.shared.reserved())
     }
 
+    /// Errors: `Poisoned` once the log has failed. An error of an [`Appender`] after which this is `Ok` has changed nothing.
+    pub fn check(&self) -> Result<()> {
+        self.shared.check()
+    }
+
     /// The position up to which everything is on stable storage, or released.
     pub fn synced(&self) -> Lsn {
         self.shared.synced()

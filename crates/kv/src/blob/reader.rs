@@ -184,6 +184,10 @@ impl BlobSource for Blobs {
         let decoded = BlobRef::decode(reference).ok_or_else(|| {
             Error::corruption(&self.path, 0, "a table's reference to a blob file cannot be read")
         })?;
+        if decoded.bytes == 0 {
+            out.clear();
+            return Ok(());
+        }
         let Some(blob) = self.version.blob(decoded.number) else {
             let path = FileName::Blob(decoded.number).path(&self.path);
             return Err(Error::corruption(

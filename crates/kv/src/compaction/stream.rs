@@ -9,17 +9,18 @@
 //!                       ^keep     ^keep        ^keep      12 and 23 are seen by nobody
 //! ```
 //!
-//! Merge entries need what is below them, up to and including the first one that is none.
+//! Merge entries need what is below them, up to and including the first one that is none. Where the operator makes no value of
+//! them, or there is no operator, both stay.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use cairn_vfs::sync::Arc;
 
+use crate::batch::VALUE_BYTES_MAX;
 use crate::blob::BlobRef;
 use crate::cursor::Cursor;
 use crate::file::FileNumber;
-use crate::iter::resolve::Resolver;
 use crate::kind::{Kind, SEQNO_MAX, Seqno};
 use crate::merge_operator::Operator;
 use crate::range_del::RangeTombstones;
@@ -33,7 +34,7 @@ pub enum FilterDecision {
     Keep,
     /// It goes, as if it had been deleted when it was written.
     Remove,
-    /// It stays with this value.
+    /// It stays with this value. One longer than [`crate::VALUE_BYTES_MAX`] is not taken: the entry stays as it is.
     Change(Vec<u8>),
 }
 
@@ -296,6 +297,7 @@ impl<C: Cursor, B: FnMut(&[u8]) -> Result<bool>> Stream<C, B> {
         {
             match filter.filter(self.rules.level, &self.key, value) {
                 FilterDecision::Keep => {}
+                FilterDecision::Change(value) if value.len() > VALUE_BYTES_MAX => {}
                 FilterDecision::Remove => return self.remove_filtered(seqno),
                 FilterDecision::Change(value) => {
                     self.value = match written {
@@ -368,29 +370,48 @@ impl<C: Cursor, B: FnMut(&[u8]) -> Result<bool>> Stream<C, B> {
         let has_more = self.input.valid() && self.input.key() == self.key.as_slice();
         let may_be_first = !is_end && !has_more && self.rules.seen_by_all(oldest);
         let is_first = may_be_first && !(self.has_older)(&self.key)?;
-        let values: Vec<Vec<u8>> = operands.iter().map(|(_, value)| value.clone()).collect();
-        let resolver = Resolver::from_operands(values);
-        let blob_base = matches!(base, Some((_, Kind::Blob, _)));
-        if (is_end || is_first) && !blob_base {
-            let base = base.filter(|(_, kind, _)| *kind == Kind::Put).map(|(_, _, value)| value);
-            let merged =
-                resolver.merge(&self.key, base.as_deref(), &self.rules.operator, &self.rules.store)?;
+        let parts: Vec<&[u8]> = operands.iter().rev().map(|(_, value)| value.as_slice()).collect();
+        if (is_end || is_first)
+            && let Some(merged) = self.merged(base.as_ref(), &parts)
+        {
             let seqno = self.final_seqno(newest)?;
             self.pending.push((seqno, Kind::Put, merged));
             return Ok(());
         }
-        // No base here: the operands stay, as one where the operator can.
-        if let Some((seqno, kind, value)) = base {
-            self.pending.push((seqno, kind, value));
-        }
-        let parts: Vec<&[u8]> = operands.iter().rev().map(|(_, value)| value.as_slice()).collect();
+        // No base here, or no value that comes of it: the operands stay, as one where the operator can.
+        let fits = |value: &Vec<u8>| value.len() <= VALUE_BYTES_MAX;
         let whole = self.rules.operator.as_ref().filter(|_| parts.len() > 1);
-        match whole.and_then(|operator| operator.merge_operands(&self.key, &parts)) {
+        let whole = whole.and_then(|operator| operator.merge_operands(&self.key, &parts)).filter(fits);
+        match base {
+            // Operands on nothing come to the same.
+            Some((seqno, Kind::Delete, _))
+                if self.rules.seen_by_all(seqno) && !(self.has_older)(&self.key)? =>
+            {
+                self.dropped.tombstones += 1;
+            }
+            Some(base) => self.pending.push(base),
+            None => {}
+        }
+        match whole {
             Some(value) => self.pending.push((newest, Kind::Merge, value)),
             None => self
                 .pending
                 .extend(operands.into_iter().rev().map(|(seqno, value)| (seqno, Kind::Merge, value))),
         }
         Ok(())
+    }
+
+    /// What `operands`, oldest first, make of `base`. `None` where nobody can say (there is no operator, it refuses them, the
+    /// base is in a blob file), and when that is too long for a value: what was written stays as it is then, and readers of the
+    /// key are told why. It is one key's trouble, not the store's.
+    fn merged(&self, base: Option<&(Seqno, Kind, Vec<u8>)>, operands: &[&[u8]]) -> Option<Vec<u8>> {
+        let operator = self.rules.operator.as_ref()?;
+        let base = match base {
+            Some((_, Kind::Blob, _)) => return None,
+            Some((_, Kind::Put, value)) => Some(value.as_slice()),
+            _ => None,
+        };
+        let merged = operator.merge(&self.key, base, operands).ok()?;
+        (merged.len() <= VALUE_BYTES_MAX).then_some(merged)
     }
 }

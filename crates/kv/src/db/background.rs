@@ -4,6 +4,7 @@
 //! several threads one is kept free for flushes. Files that no version has any more are removed by whoever has merged, or by a thread with
 //! nothing to do. Inline, the writer whose write made work due does all of it.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::time::Duration;
 
@@ -42,6 +43,17 @@ struct State {
     handles: Vec<JoinHandle<()>>,
 }
 
+/// Runs a job. A panic in it, as a rule of code that the store was given, is an error as any other: whoever waits for the job
+/// hears of it, and the thread goes on.
+pub(crate) fn caught<T>(what: &str, job: impl FnOnce() -> Result<T>) -> Result<T> {
+    // What the job leaves half done is files without a name, which its guards remove.
+    catch_unwind(AssertUnwindSafe(job)).unwrap_or_else(|panic| {
+        let text = panic.downcast_ref::<&str>().copied();
+        let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+        Err(Error::invalid(format!("{what} panicked: {}", text.unwrap_or("it does not say why"))))
+    })
+}
+
 /// What a thread found to do.
 enum Work {
     Flush(Arc<KeyspaceState>),
@@ -66,7 +78,8 @@ impl Background {
     pub(crate) fn start(inner: &Arc<Inner>) -> Result<()> {
         for index in 0..inner.background.threads {
             let shared = Arc::clone(inner);
-            let handle = thread::spawn(&format!("cairn-kv-{index}"), move || shared.work_until_stopped());
+            let work = move || shared.guarded(|| shared.work_until_stopped());
+            let handle = thread::spawn(&format!("cairn-kv-{index}"), work);
             let handle = handle.map_err(|error| {
                 Error::invalid(format!("background: the system gave no thread {index}: {error}"))
             })?;
@@ -74,7 +87,8 @@ impl Background {
         }
         if let Some(interval) = inner.options.sync_interval.filter(|_| inner.log.get().is_some()) {
             let shared = Arc::clone(inner);
-            let handle = thread::spawn("cairn-kv-sync", move || shared.sync_until_stopped(interval));
+            let work = move || shared.guarded(|| shared.sync_until_stopped(interval));
+            let handle = thread::spawn("cairn-kv-sync", work);
             let handle = handle.map_err(|error| {
                 Error::invalid(format!("sync_interval: the system gave no thread: {error}"))
             })?;
@@ -92,7 +106,7 @@ impl Background {
         };
         self.changed.notify_all();
         for handle in handles {
-            // A thread that panicked has nothing more to say: its job's files are unfinished and will be removed.
+            // One that panicked has poisoned the store.
             let _ = handle.join();
         }
     }
@@ -153,6 +167,26 @@ impl Background {
     }
 }
 
+/// Counts a job as under way until it is dropped, also by a panic; then wakes those who wait for it.
+struct UnderWay<'a> {
+    background: &'a Background,
+    /// Whose memtables are flushed; `None` for a compaction.
+    flushed: Option<KeyspaceId>,
+}
+
+impl Drop for UnderWay<'_> {
+    fn drop(&mut self) {
+        {
+            let mut state = lock(&self.background.state);
+            match self.flushed {
+                Some(keyspace) => state.flushing.retain(|id| *id != keyspace),
+                None => state.compacting -= 1,
+            }
+        }
+        self.background.changed.notify_all();
+    }
+}
+
 /// See [`Background::pause`].
 #[derive(Debug)]
 pub(crate) struct PauseGuard<'a> {
@@ -182,6 +216,17 @@ impl Inner {
             }
         }
         Ok(())
+    }
+
+    /// The work of a thread. A panic outside of its jobs would leave nobody who does them, so it ends the store's.
+    fn guarded(&self, work: impl FnOnce()) {
+        let work = || {
+            work();
+            Ok(())
+        };
+        if let Err(error) = caught("a thread in the background", work) {
+            self.poison(error);
+        }
     }
 
     /// Syncs the log every `interval`, while there is something to sync.
@@ -285,16 +330,17 @@ impl Inner {
 
     /// Does the work. A failure poisons the store.
     fn run(self: &Arc<Self>, work: Work) -> Result<()> {
-        let is_compaction = matches!(work, Work::Compact(..));
-        let (keyspace, result) = match work {
+        let under_way = |flushed| UnderWay { background: &self.background, flushed };
+        let (keyspace, result, compacting) = match work {
             Work::Flush(keyspace) => {
-                let result = self.flush_sealed(&keyspace);
-                lock(&self.background.state).flushing.retain(|id| *id != keyspace.id);
-                (keyspace, result)
+                let _flushing = under_way(Some(keyspace.id));
+                let result = caught("a flush", || self.flush_sealed(&keyspace));
+                (keyspace, result, None)
             }
             Work::Compact(keyspace, claimed) => {
-                let result = self.compact(&keyspace, claimed);
-                (keyspace, result)
+                let compacting = under_way(None);
+                let result = caught("a compaction", || self.compact(&keyspace, claimed));
+                (keyspace, result, Some(compacting))
             }
         };
         let result = result.map_err(|error| self.job_failed(error));
@@ -304,12 +350,10 @@ impl Inner {
         self.update_pressure(&keyspace);
         // A file system may take milliseconds for each file. So who has flushed leaves that to others: the next memtable may wait. And who
         // has merged counts as at work until it is done: else the last thread would merge meanwhile, and nobody flush.
-        if is_compaction || self.background.is_inline() {
+        if compacting.is_some() || self.background.is_inline() {
             self.remove_obsolete();
         }
-        if is_compaction {
-            lock(&self.background.state).compacting -= 1;
-        }
+        drop(compacting);
         // What found no room is not due again by that: threads would send each other round in circles.
         if result.is_err() {
             self.background.job_is_over()

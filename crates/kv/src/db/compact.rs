@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use cairn_vfs::sync::atomic::Ordering::*;
-use cairn_vfs::sync::{Arc, lock, read};
+use cairn_vfs::sync::{Arc, Mutex, lock, read};
 use cairn_vfs::thread;
 
 use crate::compaction::strategy::{
@@ -11,7 +11,7 @@ use crate::compaction::strategy::{
 };
 use crate::compaction::stream::{Rules, Stream};
 use crate::cursor::Cursor;
-use crate::db::background::PauseGuard;
+use crate::db::background::{PauseGuard, caught};
 use crate::db::controller::Pressure;
 use crate::db::inner::{Inner, KeyspaceState};
 use crate::db::level_cursor::LevelCursor;
@@ -24,6 +24,9 @@ use crate::iter::visible::Bounds;
 use crate::range_del::RangeTombstones;
 use crate::version::{NewTable, OldTable, Run, TableFile, Version, VersionEdit};
 use crate::{Error, Result};
+
+#[cfg(test)]
+mod tests;
 
 /// A compaction that is under way.
 #[derive(Debug)]
@@ -145,8 +148,9 @@ impl Inner {
     /// Does a claimed job, and gives its tables free.
     pub(crate) fn compact(self: &Arc<Self>, keyspace: &Arc<KeyspaceState>, claimed: Claimed) -> Result<()> {
         let start = self.clock.now();
+        let running = RunningGuard { running: &keyspace.running, id: claimed.id };
         let result = self.run_job(keyspace, &claimed);
-        lock(&keyspace.running).jobs.retain(|job| job.id != claimed.id);
+        drop(running);
         let outputs = result?;
         let job = &claimed.job;
         let tables_bytes: u64 = outputs.tables.iter().map(|meta| meta.bytes).sum();
@@ -183,6 +187,8 @@ impl Inner {
                 outputs.add_garbage(file.meta.blobs.iter().copied().collect());
             }
         }
+        // An empty value may have outlived its blob file, in a store that an earlier version has written to.
+        outputs.garbage.retain(|&number, bytes| *bytes > 0 || claimed.version.blob(number).is_some());
         let mut edit = VersionEdit::default();
         let change = edit.keyspace(keyspace.id);
         for input in &job.inputs {
@@ -220,13 +226,14 @@ impl Inner {
             }
         }
         let tombstones = Arc::new(RangeTombstones::merge(sets.iter().map(|set| &**set)));
+        self.wait_for_inputs(inputs);
         let merge =
             Merge { inner: self, keyspace, claimed, inputs, tombstones, snapshots: self.snapshots.list() };
         let parts = parts(&job.boundaries);
         if parts.len() == 1 || self.background.is_inline() {
             let mut outputs = Written::default();
             for part in &parts {
-                match merge.part(part) {
+                match caught("a compaction", || merge.part(part)) {
                     Ok(written) => outputs.extend(written),
                     Err(error) => {
                         // The part that failed has removed its own.
@@ -240,7 +247,10 @@ impl Inner {
         let results = thread::scope(|scope| {
             let handles: Vec<_> = parts
                 .iter()
-                .map(|part| thread::spawn_scoped(scope, "cairn-kv-part", || merge.part(part)))
+                .map(|part| {
+                    let work = || caught("a compaction", || merge.part(part));
+                    thread::spawn_scoped(scope, "cairn-kv-part", work)
+                })
                 .collect();
             handles
                 .into_iter()
@@ -250,7 +260,7 @@ impl Inner {
                         handle.join().unwrap_or_else(|_| Err(Error::invalid("a compaction panicked")))
                     }
                     // No more threads to be had: here, then.
-                    Err(_) => merge.part(part),
+                    Err(_) => caught("a compaction", || merge.part(part)),
                 })
                 .collect::<Vec<_>>()
         });
@@ -271,6 +281,19 @@ impl Inner {
         }
     }
 
+    /// Returns when all that the inputs hold can be seen.
+    ///
+    /// ORDER: before the snapshots are listed. Ingested tables are in the version a moment before their number is visible. A
+    /// snapshot of that moment, taken after the list was made, does not see them, and must find what lies below them.
+    fn wait_for_inputs(&self, inputs: &[JobInput]) {
+        let tables = inputs.iter().flat_map(|input| &input.tables);
+        let newest = tables.map(|file| file.meta.seqnos.1).max().unwrap_or(0);
+        if self.order.visible() < newest {
+            // BOUND: nobody waits for a number that was not given out. Whoever gives them out needs nothing that a job holds.
+            self.order.wait_for(newest.min(self.last_seqno()));
+        }
+    }
+
     /// Removes blob files without live values.
     fn remove_empty_blobs(&self, keyspace: &KeyspaceState) -> Result<()> {
         // ORDER: the structure first. Who ingests holds it and then looks at what runs; did this wait the other way round,
@@ -278,9 +301,7 @@ impl Inner {
         let structure = read(&self.structure);
         // One at a time: the next one sees what this one has removed.
         let _running = lock(&keyspace.running);
-        let version = Arc::clone(&keyspace.view.load().version);
-        let empty = version.blobs().iter().filter(|blob| blob.garbage_bytes >= blob.file.meta.value_bytes);
-        let numbers: Vec<FileNumber> = empty.map(|blob| blob.file.meta.number).collect();
+        let numbers = keyspace.view.load().version.dead_blobs();
         if numbers.is_empty() {
             return Ok(());
         }
@@ -296,6 +317,8 @@ impl Inner {
         bounds: Bounds,
     ) -> Result<()> {
         self.flush(keyspace)?;
+        // One call at a time. What another one is at would be in the way of this one, and may have been chosen before the flush.
+        let alone = lock(&keyspace.manual);
         let pause: PauseGuard<'_> = self.background.pause();
         let manual = Manual {
             from: bounds.lower.as_deref(),
@@ -313,16 +336,30 @@ impl Inner {
                     .compact_range(&self.strategy_state(keyspace, &version, &running), &manual)
                 {
                     ManualStep::Run(job) => Some(running.claim(job, version)),
-                    // Nothing else runs, so that nothing can be in the way for long.
+                    // Nothing runs that could be in the way: background jobs have ended, and other calls wait.
                     ManualStep::Blocked | ManualStep::Done => None,
                 }
             };
             let Some(claimed) = step else { break };
-            self.compact(keyspace, claimed).map_err(|error| self.job_failed(error))?;
+            let result = caught("a compaction", || self.compact(keyspace, claimed));
+            result.map_err(|error| self.job_failed(error))?;
         }
         drop(pause);
+        drop(alone);
         self.remove_obsolete();
         self.work_is_due(keyspace)
+    }
+}
+
+/// Gives the tables of a job free when it is dropped, also by a panic.
+struct RunningGuard<'a> {
+    running: &'a Mutex<RunningJobs>,
+    id: u64,
+}
+
+impl Drop for RunningGuard<'_> {
+    fn drop(&mut self) {
+        lock(self.running).jobs.retain(|job| job.id != self.id);
     }
 }
 

@@ -90,7 +90,7 @@ impl Inner {
         // What nobody needs any more makes room for the next try.
         self.remove_obsolete();
         self.controller.wake();
-        self.tell(|| Event::Failed { error: error.clone() });
+        self.tell_failure(&error);
         error
     }
 

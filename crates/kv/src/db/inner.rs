@@ -8,7 +8,7 @@ use cairn_vfs::{Clock, File, Fs};
 use cairn_wal::{Appender, Log, Lsn};
 
 use crate::compaction::strategy::Strategy;
-use crate::db::background::Background;
+use crate::db::background::{Background, caught};
 use crate::db::compact::RunningJobs;
 use crate::db::controller::Controller;
 use crate::db::limiter::Limiter;
@@ -37,6 +37,8 @@ pub(crate) struct KeyspaceState {
     pub view: Swap<View>,
     /// Compactions under way.
     pub running: Mutex<RunningJobs>,
+    /// Held by whoever compacts a range because the user asked for it.
+    pub manual: Mutex<()>,
     pub strategy: Box<dyn Strategy>,
     /// Set when the keyspace was dropped: its handles fail.
     pub dropped: AtomicBool,
@@ -58,7 +60,8 @@ impl KeyspaceState {
     pub(crate) fn new(id: KeyspaceId, name: String, options: KeyspaceOptions, view: View) -> Result<Self> {
         let strategy = options.compaction.build()?;
         let (view, dropped) = (Swap::new(view), AtomicBool::new(false));
-        Ok(KeyspaceState { id, name, options, view, strategy, dropped, running: Mutex::default() })
+        let (running, manual) = (Mutex::default(), Mutex::default());
+        Ok(KeyspaceState { id, name, options, view, strategy, dropped, running, manual })
     }
 }
 
@@ -154,9 +157,18 @@ impl Inner {
         self.controller.wake();
         self.background.wake_all();
         if is_first {
-            self.tell(|| crate::events::Event::Failed { error: error.clone() });
+            self.tell_failure(&error);
         }
         error
+    }
+
+    /// Tells the listener of a failure. Should it panic, there is nobody left to be told, and whoever has failed has more to do.
+    pub(crate) fn tell_failure(&self, error: &Error) {
+        let tell = || {
+            self.tell(|| crate::events::Event::Failed { error: error.clone() });
+            Ok(())
+        };
+        let _ = caught("the listener", tell);
     }
 
     /// Hands an event to the listener, when there is one.

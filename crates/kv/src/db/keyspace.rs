@@ -165,8 +165,8 @@ impl Keyspace {
     /// Sets `key` to `value`, with the store's default durability.
     ///
     /// Costs some hundreds of nanoseconds, and now and then the wait that [`crate::Event::Stalled`] explains.
-    /// Errors: [`crate::Error::Invalid`] for a key of more than 64 KiB - 1 or a value of more than 1 GiB,
-    /// [`crate::Error::Poisoned`] after a failure.
+    /// Errors: [`crate::Error::Invalid`] for a key of more than [`crate::KEY_BYTES_MAX`] or a value of more than
+    /// [`crate::VALUE_BYTES_MAX`] bytes, [`crate::Error::Poisoned`] after a failure.
     #[inline]
     pub fn put(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
         self.put_with(key, value, self.core.inner.options.durability)

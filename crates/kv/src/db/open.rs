@@ -105,9 +105,12 @@ pub(crate) fn take_lock(fs: &Arc<dyn Fs>, path: &Path) -> Result<Box<dyn File>> 
     let file = fs.open(&path.join(LOCK_NAME), OpenOptions::create())?;
     match file.try_lock() {
         Ok(()) => Ok(file),
-        Err(error) if error.kind() == ErrorKind::Busy => {
-            Err(Error::Busy { what: format!("the store in {} is open already", path.display()) })
-        }
+        Err(error) if error.kind() == ErrorKind::Busy => Err(Error::Busy {
+            what: format!(
+                "the store in {} is open already, in another process or in this one",
+                path.display()
+            ),
+        }),
         Err(error) => Err(error.into()),
     }
 }

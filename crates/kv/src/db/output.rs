@@ -17,6 +17,9 @@ use crate::ttl::{self, Ttl};
 use crate::version::{BlobMeta, FileName, KeyspaceEdit, LiveBlob, Version};
 use crate::{Error, Result};
 
+#[cfg(test)]
+mod tests;
+
 /// How the tables of a job are cut.
 #[derive(Debug, Clone)]
 pub(crate) struct Cut {
@@ -111,9 +114,11 @@ impl<'a> Output<'a> {
         self
     }
 
-    /// Adds an entry whose value is, or comes, into a blob file.
+    /// Adds an entry whose value is in a blob file, or goes there.
     fn add_blob(&mut self, key: &[u8], seqno: Seqno, kind: Kind, value: &[u8]) -> Result<()> {
-        let reference = self.blobs.place(self.inner, kind, value)?;
+        let Some(reference) = self.blobs.place(self.inner, kind, value)? else {
+            return self.current.as_mut().map_or(Ok(()), |writer| writer.add(key, seqno, Kind::Put, &[]));
+        };
         let mut encoded = std::mem::take(&mut self.blobs.encoded);
         reference.encode(&mut encoded);
         let result = match &mut self.current {
@@ -257,7 +262,7 @@ impl Written {
 /// Which values go to blob files.
 #[derive(Clone)]
 pub(crate) struct BlobPolicy {
-    /// Values of at least this many bytes do.
+    /// Values of at least this many bytes do, but for empty ones.
     pub bytes_min: Option<u32>,
     /// Files whose values are moved to new ones.
     pub collect: HashSet<FileNumber>,
@@ -281,30 +286,36 @@ struct BlobOutput {
 }
 
 impl BlobOutput {
-    /// The least bytes of a value that goes to a blob file.
+    /// The least bytes of a value that goes to a blob file. Never an empty one: what is alive in a file is counted in bytes.
     #[inline]
     fn bytes_min(&self) -> usize {
         let bytes = self.policy.as_ref().and_then(|policy| policy.bytes_min);
-        bytes.map_or(usize::MAX, |bytes| bytes as usize)
+        bytes.map_or(usize::MAX, |bytes| (bytes as usize).max(1))
     }
 
-    /// Where an entry's value is from now on.
-    fn place(&mut self, inner: &Inner, kind: Kind, value: &[u8]) -> Result<BlobRef> {
+    /// Where an entry's value is from now on; `None` for an empty one, as earlier versions put into blob files, which is to be
+    /// in the table.
+    fn place(&mut self, inner: &Inner, kind: Kind, value: &[u8]) -> Result<Option<BlobRef>> {
         if kind != Kind::Blob {
-            return self.write(inner, value);
+            return self.write(inner, value).map(Some);
         }
         let damaged = || Error::corruption(&inner.path, 0, "a reference to a blob file that cannot be read");
         let reference = BlobRef::decode(value).ok_or_else(damaged)?;
+        if reference.bytes == 0 {
+            // No bytes, and yet the file may have nothing else.
+            self.garbage.entry(reference.number).or_default();
+            return Ok(None);
+        }
         let Some(policy) = self.policy.as_ref().filter(|policy| policy.collect.contains(&reference.number))
         else {
-            return Ok(reference);
+            return Ok(Some(reference));
         };
         let mut moved = std::mem::take(&mut self.value);
         let result = policy.source.load(value, &mut moved).and_then(|()| self.write(inner, &moved));
         self.value = moved;
         let new = result?;
         *self.garbage.entry(reference.number).or_default() += reference.bytes;
-        Ok(new)
+        Ok(Some(new))
     }
 
     fn write(&mut self, inner: &Inner, value: &[u8]) -> Result<BlobRef> {

@@ -10,6 +10,7 @@ use cairn_vfs::thread::{self, ScopedJoinHandle};
 use cairn_wal::{Log, Lsn, Recovery, RecoveryOptions};
 
 use crate::batch::{Malformed, Record};
+use crate::db::background::caught;
 use crate::db::inner::{Inner, KeyspaceState};
 use crate::db::write::insert;
 use crate::kind::{SEQNO_MAX, Seqno};
@@ -89,7 +90,8 @@ fn replay_all<'scope, 'env>(
             log.sync()?;
         }
         let sealed = seal_full(inner, all, last)?;
-        let flush = move || sealed.iter().try_for_each(|keyspace| inner.flush_sealed(keyspace));
+        let flush =
+            move || caught("a flush", || sealed.iter().try_for_each(|keyspace| inner.flush_sealed(keyspace)));
         if inner.background.is_inline() {
             flush()?;
             continue;

@@ -16,6 +16,9 @@ use crate::ttl;
 use crate::version::KeyspaceId;
 use crate::{Error, Result};
 
+#[cfg(test)]
+mod tests;
+
 impl Inner {
     /// Writes one operation.
     #[inline]
@@ -209,8 +212,8 @@ impl Inner {
         }
     }
 
-    /// A slot in the log. A log that cannot go on poisons the store; one that has no room does not. (A slot that was had and
-    /// could not be filled always does: what is logged later would stand behind a hole.)
+    /// A slot in the log. A log that cannot go on poisons the store; one that has no room, or refuses the record, does not. (A
+    /// slot that was had and could not be filled always does: what is logged later would stand behind a hole.)
     #[inline]
     fn reserve(&self, commit: &mut Commit, bytes: usize) -> Result<Reservation> {
         match &mut commit.appender {
@@ -220,10 +223,13 @@ impl Inner {
     }
 
     #[cold]
-    pub(crate) fn log_failed(&self, error: cairn_wal::Error) -> Error {
-        let is_full = error.is_full();
+    fn log_failed(&self, error: cairn_wal::Error) -> Error {
+        // Refused, and nothing of it was written: the log takes the next one.
+        let is_refused = matches!(error, cairn_wal::Error::Invalid { .. })
+            && self.log.get().is_some_and(|log| log.check().is_ok());
+        let goes_on = error.is_full() || is_refused;
         let error = Error::from(error);
-        if is_full { error } else { self.poison(error) }
+        if goes_on { error } else { self.poison(error) }
     }
 
     pub(crate) fn sync_log(&self, log: &Log, end: Lsn) -> Result<()> {

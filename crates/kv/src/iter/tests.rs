@@ -32,6 +32,33 @@ fn operator() -> Operator {
     Some(Arc::new(Append) as Arc<dyn MergeOperator>)
 }
 
+/// Makes one operand of several, and no values.
+#[derive(Debug)]
+struct Refuses;
+
+impl MergeOperator for Refuses {
+    fn name(&self) -> &str {
+        Append.name()
+    }
+
+    fn merge(&self, _: &[u8], _: Option<&[u8]>, _: &[&[u8]]) -> std::result::Result<Vec<u8>, String> {
+        Err("it does not want to".to_owned())
+    }
+
+    fn merge_operands(&self, key: &[u8], operands: &[&[u8]]) -> Option<Vec<u8>> {
+        Append.merge_operands(key, operands)
+    }
+}
+
+/// What a compaction may have for an operator, where readers have the right one.
+fn any_operator() -> impl Strategy<Value = Operator> {
+    prop_oneof![
+        2 => Just(operator()),
+        1 => Just(None),
+        1 => Just(Some(Arc::new(Refuses) as Arc<dyn MergeOperator>)),
+    ]
+}
+
 /// Entries of few keys and many versions, each with a number of its own, and range tombstones among them.
 fn history() -> impl Strategy<Value = (Vec<Entry>, Vec<RangeTombstone>)> {
     let key = prop::collection::vec(0u8..3, 0..4);
@@ -211,12 +238,14 @@ proptest! {
 
     /// Goal: compaction changes nothing for any reader that there is, drops what no reader can tell apart, and at the
     /// bottom leaves neither tombstones nor numbers where no snapshot needs them. Method: entries are cut by age into what
-    /// is compacted and what lies below; walks at each snapshot and at the end, before and after.
+    /// is compacted and what lies below; walks at each snapshot and at the end, before and after. The compaction's operator may
+    /// be missing or refuse.
     #[test]
     fn compaction_changes_nothing(
         (entries, tombstones) in history(),
         snapshots in prop::collection::btree_set(0..70u64, 0..4),
         bottom in 0..70u64,
+        operator in any_operator(),
     ) {
         let snapshots: Vec<Seqno> = snapshots.into_iter().collect();
         let (below, input): (Vec<Entry>, Vec<Entry>) = entries.iter().cloned().partition(|e| e.1 <= bottom);
@@ -229,7 +258,7 @@ proptest! {
         let rules = Rules {
             snapshots: snapshots.clone(),
             tombstones: set(&covers),
-            operator: operator(),
+            operator,
             ttl: None,
             filter: None,
             level: 1,

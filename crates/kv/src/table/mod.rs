@@ -41,7 +41,7 @@ pub(crate) use load::{Block, BlockRef};
 pub(crate) use open::Table;
 pub use options::{Compression, PrefixExtractor};
 pub(crate) use options::{CursorOptions, OpenOptions, TableOptions};
-pub(crate) use writer::TableWriter;
+pub(crate) use writer::{ENTRY_BYTES_MAX, TableWriter};
 
 #[allow(unused_imports, reason = "for whoever gets many keys, shows a table or verifies it")]
 pub(crate) use self::{get_many::Query, properties::Properties, verify::TableSummary};

@@ -22,6 +22,8 @@ use crate::{Error, Result};
 const WRITE_BYTES: usize = 256 << 10;
 /// Room that an entry is granted beside its key and its value, so that every block stays within its bounds.
 const ENTRY_ROOM: usize = 64;
+/// The most bytes of a key and its value together.
+pub(crate) const ENTRY_BYTES_MAX: usize = MAX_BLOCK_BYTES / 2 - ENTRY_ROOM;
 
 /// Writes one table. Holds a block, the index and the filters in memory, and what a dictionary is learnt from.
 ///
@@ -124,12 +126,12 @@ impl TableWriter {
     ///
     /// Cost: some 100 ns and a copy of key and value; compression comes on top, and the file's write every 256 KiB.
     ///
-    /// Errors: [`Error::Invalid`] when it is out of order, or too large for a block (1 GiB).
+    /// Errors: [`Error::Invalid`] when it is out of order, or longer than [`ENTRY_BYTES_MAX`].
     pub(crate) fn add(&mut self, key: &[u8], seqno: Seqno, kind: Kind, value: &[u8]) -> Result<()> {
         self.check_usable()?;
         let shared = self.check_order(key, seqno)?;
-        let size = key.len() + value.len() + ENTRY_ROOM;
-        if size > MAX_BLOCK_BYTES / 2 || seqno > SEQNO_MAX {
+        let size = key.len() + value.len();
+        if size > ENTRY_BYTES_MAX || seqno > SEQNO_MAX {
             return Err(Error::invalid(format!("an entry of {size} bytes with number {seqno} is too large")));
         }
         if !self.data.is_empty() {

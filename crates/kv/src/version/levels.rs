@@ -1,5 +1,6 @@
 //! The tables and blob files of one keyspace at one moment.
 
+use std::collections::HashSet;
 use std::ops::{Bound, ControlFlow};
 
 use cairn_vfs::sync::Arc;
@@ -120,6 +121,21 @@ impl Version {
     pub(crate) fn blob(&self, number: FileNumber) -> Option<&LiveBlob> {
         let at = self.blobs.binary_search_by_key(&number, |blob| blob.file.meta.number).ok()?;
         self.blobs.get(at)
+    }
+
+    /// The blob files that nobody needs: all of their bytes are garbage, and no table names them. The bytes alone do not say so,
+    /// for an empty value has none.
+    pub(crate) fn dead_blobs(&self) -> Vec<FileNumber> {
+        let garbage = self.blobs.iter().filter(|blob| blob.garbage_bytes >= blob.file.meta.value_bytes);
+        let mut numbers: Vec<FileNumber> = garbage.map(|blob| blob.file.meta.number).collect();
+        if !numbers.is_empty() {
+            let named: HashSet<FileNumber> = self
+                .tables()
+                .flat_map(|(_, table)| table.meta.blobs.iter().map(|(number, _)| *number))
+                .collect();
+            numbers.retain(|number| !named.contains(number));
+        }
+        numbers
     }
 
     /// All tables with their levels.

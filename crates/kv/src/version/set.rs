@@ -60,12 +60,18 @@ impl VersionSet {
         Ok(fs.exists(&FileName::Current.path(dir))?)
     }
 
-    /// Errors: [`Error::Corruption`] when the existing directory `dir`, which has no `CURRENT`, has tables or blob files:
-    /// there was a store.
+    /// Errors: [`Error::Corruption`] when the existing directory `dir`, which has no `CURRENT`, has tables, blob files or a log:
+    /// there was a store. One that is being made has no log before its `CURRENT` is durable.
     pub(crate) fn check_no_orphans(fs: &Arc<dyn Fs>, dir: &Path) -> Result<()> {
-        let names = list(fs, dir)?;
-        let is_data = |name: &FileName| matches!(name, FileName::Table(_) | FileName::Blob(_));
-        if names.iter().any(|(_, name)| is_data(name)) { Err(VersionSet::no_current(dir)) } else { Ok(()) }
+        let is_data = |path: &Path| match FileName::parse(path) {
+            Some(name) => matches!(name, FileName::Table(_) | FileName::Blob(_)),
+            None => cairn_wal::is_log_file(path),
+        };
+        if fs.read_dir(dir)?.iter().any(|path| is_data(path)) {
+            Err(VersionSet::no_current(dir))
+        } else {
+            Ok(())
+        }
     }
 
     /// The error of a store in `dir` that has lost its `CURRENT`.
@@ -77,8 +83,8 @@ impl VersionSet {
     /// Makes a store in the existing directory `dir`, which begins with the state that `edit` makes of nothing.
     /// A crash leaves no store or this one.
     ///
-    /// Errors: [`Error::Invalid`] when there is one; [`Error::Corruption`] when there are tables or blob files but no
-    /// `CURRENT`: a new store would delete them.
+    /// Errors: [`Error::Invalid`] when there is one; [`Error::Corruption`] when there are tables, blob files or a log but no
+    /// `CURRENT`: a new store would delete them, or replay what is none of its.
     pub(crate) fn create(
         fs: &Arc<dyn Fs>,
         dir: &Path,

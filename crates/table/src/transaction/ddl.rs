@@ -435,8 +435,7 @@ fn is_referable(parent: &TableDef, columns: &[usize]) -> bool {
     let is_it = |key: &[KeyColumn]| {
         key.len() == columns.len() && key.iter().all(|column| columns.contains(&column.column))
     };
-    is_it(&parent.primary_key)
-        || parent.indexes.iter().any(|index| index.unique && is_it(&index.columns))
+    is_it(&parent.primary_key) || parent.indexes.iter().any(|index| index.unique && is_it(&index.columns))
 }
 
 /// Sees that a definition makes sense.

@@ -113,6 +113,7 @@ fn refusals() {
     let lsn = appender.append(&[b"x"]).unwrap();
     assert_eq!(log.sync_to(Lsn::from(lsn.get() + 8)).unwrap_err().kind(), ErrorKind::Invalid);
     assert_eq!(appender.reserve(cairn_wal::MAX_RECORD_BYTES + 1).unwrap_err().kind(), ErrorKind::Invalid);
+    log.check().unwrap();
     let odd = Lsn::from(lsn.get() + 1);
     assert_eq!(recover(&fs, odd, Mode::Salvage).unwrap_err().kind(), ErrorKind::Invalid);
     appender.append(&[b"y"]).unwrap();

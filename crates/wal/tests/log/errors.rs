@@ -146,6 +146,7 @@ fn failed_writes_poison() {
     let after = appender.append(&[b"after"]).unwrap();
     assert_eq!(log.sync_to(after).unwrap_err().kind(), ErrorKind::Io);
     assert_eq!(log.sync_to(after).unwrap_err().kind(), ErrorKind::Poisoned);
+    assert_eq!(log.check().unwrap_err().kind(), ErrorKind::Poisoned);
     assert_eq!(appender.append(&[b"x"]).unwrap_err().kind(), ErrorKind::Poisoned);
 }
 

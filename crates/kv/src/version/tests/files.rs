@@ -42,6 +42,29 @@ fn files_die_with_their_last_version() {
     assert_eq!(set.obsolete().take(), [FileName::Table(b)], "a dropped keyspace takes its files along");
 }
 
+/// Goal: a blob file is dead when all of it is garbage and no table names it any more, empty values included. Method: one of an
+/// empty value and one of both kinds; garbage is added, then the table goes.
+#[test]
+fn dead_blob_files() {
+    let set = new_store(&memory()).unwrap();
+    let dead = || set.current(KeyspaceId(0)).unwrap().dead_blobs();
+    let [a, empty, mixed] = std::array::from_fn(|_| set.new_file_number());
+    let blobs = vec![(empty, 0), (mixed, 10)];
+    let mut edit = add(vec![(0, a, TableMeta { blobs, ..table(a, "a", "c") })]);
+    let meta = |number, value_bytes| BlobMeta { number, bytes: 50, values: 2, value_bytes, checksum: 0 };
+    edit.keyspace(KeyspaceId(0)).blobs_added = vec![meta(empty, 0), meta(mixed, 10)];
+    apply(&set, &edit).unwrap();
+    assert_eq!(dead(), []);
+    let mut garbage = VersionEdit::default();
+    garbage.keyspace(KeyspaceId(0)).blob_garbage = vec![(empty, 0), (mixed, 10)];
+    apply(&set, &garbage).unwrap();
+    assert_eq!(dead(), [], "an empty value may be alive");
+    let mut removed = VersionEdit::default();
+    removed.keyspace(KeyspaceId(0)).removed = vec![OldTable { level: 0, number: a }];
+    apply(&set, &removed).unwrap();
+    assert_eq!(dead(), [empty, mixed]);
+}
+
 /// Goal: closing a store deletes nothing. Method: drop a set and its last version.
 #[test]
 fn closing_keeps_files() {
