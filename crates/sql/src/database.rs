@@ -313,8 +313,8 @@ impl Builder {
             return missing("is not there");
         }
         // With a log it is what a power loss has left of one.
-        let is_empty = self.fs.metadata(path).map_err(cairn_table::Error::from)?.len == 0;
-        if is_empty && !self.fs.exists(&log).map_err(cairn_table::Error::from)? {
+        let found = self.fs.metadata(path).map_err(cairn_table::Error::from)?;
+        if found.is_file && found.len == 0 && !self.fs.exists(&log).map_err(cairn_table::Error::from)? {
             return missing("is no database: it is empty");
         }
         Ok(())

@@ -76,9 +76,9 @@ fn work(recorder: &Recorder, clock: &ManualClock, operation_ns: u64, millis: u64
 
 /// At first slow, then so fast that a quarter of the keys is what can be afforded, then slow again.
 fn slow_fast_slow(recorder: &Recorder, clock: &ManualClock) {
-    work(recorder, clock, 2_000, 30);
-    work(recorder, clock, 600, 150);
-    work(recorder, clock, 2_000, 100);
+    work(recorder, clock, 3_200, 30);
+    work(recorder, clock, 800, 150);
+    work(recorder, clock, 3_200, 100);
 }
 
 /// Goal: fast operations lower the share, which is not raised again, and the trace is read as if it had been recorded with the last share from the start: counts, times,
@@ -90,7 +90,7 @@ fn a_lowered_trace_is_a_sample() {
         let trace = open(&bytes);
         assert_eq!((trace.header().sample, trace.sample(), summary.sample), (1, 4, 4), "{keys:?}");
         let operation_ns = trace.lowered().unwrap().operation_ns.unwrap();
-        assert!((590..=610).contains(&operation_ns), "{operation_ns}");
+        assert!((780..=810).contains(&operation_ns), "{operation_ns}");
         let (explicit, given) = recorded(options(keys, Sample::OneIn(4)), slow_fast_slow);
         let read = rows(&trace);
         assert!(read == rows(&open(&explicit)), "{keys:?}: another sample than that of one key in four");
@@ -115,11 +115,11 @@ fn a_lowered_trace_is_a_sample() {
 #[test]
 fn slow_ones_and_bursts_keep_all_keys() {
     let scripts: [(&str, Script); 3] = [
-        ("slow", |recorder, clock| work(recorder, clock, 1_500, 250)),
+        ("slow", |recorder, clock| work(recorder, clock, 3_200, 250)),
         ("bursts among slow ones", |recorder, clock| {
             for _ in 0..3 {
                 work(recorder, clock, 150, 40);
-                work(recorder, clock, 2_000, 60);
+                work(recorder, clock, 3_200, 60);
             }
         }),
         ("bursts between pauses", |recorder, clock| {
@@ -198,7 +198,7 @@ fn lanes_share_one_share() {
     let turns = |recorder: &Recorder, clock: &ManualClock| {
         thread::scope(|scope| {
             let (did, done) = mpsc::channel();
-            let workers = [600, 2_000].map(|operation_ns| {
+            let workers = [800, 3_200].map(|operation_ns| {
                 let (todo, next) = mpsc::channel::<()>();
                 let did = did.clone();
                 scope.spawn(move || {
@@ -225,7 +225,7 @@ fn lanes_share_one_share() {
 
     let (bytes, _) = recorded(options(KeyForm::Raw, Sample::Auto), |recorder, clock| {
         for round in 0..6_000_u64 {
-            clock.advance(Duration::from_micros(60));
+            clock.advance(Duration::from_micros(80));
             recorder.batch(|batch| {
                 (0..100).for_each(|at| batch.record(0, &key_of(round * 100 + at), Detail::Get(None)));
             });
