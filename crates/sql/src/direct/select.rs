@@ -397,10 +397,24 @@ fn aggregate(table: &Arc<Table>, conjuncts: Vec<Node>, aggregates: Vec<Aggregate
 }
 
 /// The result that a name alone means before it means a column: `ORDER BY lower` of `SELECT lower(name)`.
-fn result_named(expr: &Expr, columns: &[Column]) -> Option<usize> {
-    let Expr::Identifier(name) = expr else { return None };
+///
+/// Errors: 42702 for a name of several results, unless they are one column.
+fn result_named(expr: &Expr, nodes: &[Node], columns: &[Column]) -> Result<Option<Node>> {
+    let Expr::Identifier(name) = expr else { return Ok(None) };
     let name = ident(name);
-    columns.iter().position(|column| column.name == name)
+    let mut named = nodes.iter().zip(columns).filter(|(_, column)| column.name == name).map(|(node, _)| node);
+    let Some(first) = named.next() else { return Ok(None) };
+    let is_same = |other: &Node| match (first, other) {
+        (Node::Slot { slot: one, .. }, Node::Slot { slot: other, .. }) => one == other,
+        _ => false,
+    };
+    match named.all(is_same) {
+        true => Ok(Some(first.clone())),
+        false => {
+            Err(Error::new(crate::sqlstate::AMBIGUOUS_COLUMN, format!("ORDER BY \"{name}\" is ambiguous"))
+                .into())
+        }
+    }
 }
 
 /// What ORDER BY names: results by number or name, or expressions over the table.
@@ -424,8 +438,8 @@ fn sort_keys(
                 }
                 _ => return Err(Failure::Unknown),
             },
-            expr => match result_named(expr, columns) {
-                Some(at) => nodes.get(at).cloned().ok_or(Failure::Unknown)?,
+            expr => match result_named(expr, nodes, columns)? {
+                Some(node) => node,
                 None => binder.compiler(scope).output(expr)?.0,
             },
         };

@@ -318,5 +318,19 @@ fn orders_by_names_of_results() {
     assert_eq!(ask(&mut c, "select lower(name) from t order by lower"), ["a", "b"]);
     assert_eq!(ask(&mut c, "select distinct lower(name) from t order by lower"), ["a", "b"]);
     assert_eq!(ask(&mut c, "select name from t order by name"), ["B", "a"]);
+    assert_eq!(ask(&mut c, "select *, name from t order by name"), ["1|B|B", "2|a|a"]);
+    for ambiguous in [
+        "select x.id, y.id from t x join t y on x.id = y.id order by id",
+        "select id as n, name as n from t order by n",
+    ] {
+        assert_eq!(fails(&mut c, ambiguous), "42702", "{ambiguous}");
+    }
+    // Of two functions of one name neither is taken.
+    for several in [
+        "select lower(name), lower('B') from t order by lower",
+        "select distinct lower(name), lower('B') from t order by lower",
+    ] {
+        assert!(["42702", "42703"].contains(&fails(&mut c, several)), "{several}");
+    }
     assert_eq!(ask(&mut c, "select id as name, name as id from t order by name desc"), ["2|a", "1|B"]);
 }

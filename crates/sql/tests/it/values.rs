@@ -285,6 +285,8 @@ fn numbers_beyond_their_types() {
     assert_eq!(fails(&mut c, &format!("insert into t (n) values ({digits})")), "22003");
     run(&mut c, &format!("insert into t (f, d) values ({digits}, {digits})"));
     assert_eq!(ask(&mut c, "select f, d from t"), ["9007199254740993.12346|9.007199254740994e+15"]);
+    run(&mut c, &format!("update t set f = -{digits}"));
+    assert_eq!(ask(&mut c, "select f from t"), ["-9007199254740993.12346"]);
     assert_eq!(fails(&mut c, &format!("select f < {digits} from t")), "22003");
     for refused in [
         "'1e50'::real",

@@ -188,7 +188,9 @@ pub(super) fn name_ordered(body: &mut ast::SetExpr, order: &[ast::OrderByExpr]) 
             ast::SelectItem::ExprWithAlias { alias, .. } => ident(alias) == ident(name),
             _ => false,
         };
-        let Some(item) = select.projection.iter_mut().find(|item| is_it(item)) else { continue };
+        let mut named = select.projection.iter_mut().filter(|item| is_it(item));
+        // Of several there is no saying which is meant.
+        let (Some(item), None) = (named.next(), named.next()) else { continue };
         let ast::SelectItem::UnnamedExpr(expr) = item else { continue };
         if !matches!(expr, Expr::Identifier(_) | Expr::CompoundIdentifier(_)) {
             *item = ast::SelectItem::ExprWithAlias { expr: take(expr), alias: name.clone() };
