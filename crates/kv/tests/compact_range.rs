@@ -2,10 +2,9 @@
 #![allow(clippy::unwrap_used)]
 
 use std::sync::{Arc, Condvar, Mutex};
-use std::time::Duration;
 
 use cairn_kv::{Background, CompactionFilter, Db, FilterDecision, KeyspaceOptions};
-use cairn_vfs::{Clock, MemFs, SystemClock, thread};
+use cairn_vfs::{MemFs, thread};
 
 /// Holds compactions up until it is opened.
 #[derive(Debug, Default)]
@@ -66,8 +65,11 @@ fn two_calls_at_once() {
         gate.await_state(|state| state.is_reached);
         db.put("key", "second").unwrap();
         let second = compact("second");
-        // Time for the second one to come across the first.
-        SystemClock::new().sleep(Duration::from_millis(100));
+        // The second one has flushed the key, and comes across the first.
+        while db.stats().keyspaces[0].levels[0].tables < 2 {
+            thread::yield_now();
+        }
+        (0..10_000).for_each(|_| thread::yield_now());
         gate.change(|state| state.is_open = true);
         first.join().unwrap();
         second.join().unwrap();

@@ -104,6 +104,12 @@ impl Order {
         }
     }
 
+    /// How many wait for a number and have given up their processor.
+    #[cfg(test)]
+    pub(crate) fn sleepers(&self) -> u32 {
+        self.sleepers.load(SeqCst)
+    }
+
     /// Returns when everything up to `seqno` can be seen.
     #[inline]
     pub(crate) fn wait_for(&self, seqno: Seqno) {
