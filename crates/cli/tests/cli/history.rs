@@ -182,10 +182,10 @@ fn the_workflow_runs() {
     let steps = steps(workflow);
     let counts = scratch.shell("command -v valgrind").code == 0;
     // All counts take minutes of valgrind in a build without optimization; tests run beside others, which no limit of use allows for.
-    // Counts of a thousand lookups are one of two numbers, 3 % apart.
+    // A count is the difference of two processes; of so few operations it is as uncertain as what a process does besides, some 300,000 instructions.
     let adapted = |script: &str| {
         let script = script.replace("bench counts", "bench counts hash --n 1000 --no-probes");
-        let script = script.replace("--tolerance 25", "--tolerance 1000 --tolerance-counts 6");
+        let script = script.replace("--tolerance 25", "--tolerance 1000 --tolerance-counts 30");
         let script = script.replace("--rounds 5", "--rounds 3 --no-latencies --no-probes");
         if counts { script } else { script.replace("runs/counts-*.json ", "") }
     };
