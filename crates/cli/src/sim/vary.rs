@@ -89,7 +89,7 @@ impl Axis {
 }
 
 /// Commas outside of braces and brackets separate values.
-fn split(text: &str) -> impl Iterator<Item = &str> {
+pub fn split(text: &str) -> impl Iterator<Item = &str> {
     let mut depth = 0;
     text.split(move |c: char| {
         depth += i32::from("{[".contains(c)) - i32::from("}]".contains(c));

@@ -18,7 +18,7 @@ use super::frames::Frames;
 use crate::args::sim::VaryArgs;
 use crate::sim::run::exported;
 use crate::sim::sweep::FIGURES;
-use crate::sim::vary::{Axis, Point, points, run_all};
+use crate::sim::vary::{Axis, Point, points, run_all, split};
 use crate::web::{Body, Query, Refused, refuse};
 
 /// Runs at the same time; others wait.
@@ -218,18 +218,8 @@ fn expect_few(args: &VaryArgs) -> Result<(), Refused> {
 
 /// How many configurations the grid over these axes has.
 fn grid_count(vary: &[String]) -> usize {
-    vary.iter().map(|axis| value_count(axis)).fold(1, usize::saturating_mul)
-}
-
-/// How many values an axis lists behind its `=`. Commas separate them, but for those inside of braces and brackets.
-fn value_count(axis: &str) -> usize {
-    let values = axis.split_once('=').map_or("", |(_, values)| values);
-    let mut depth = 0;
-    let separates = |c: &char| {
-        depth += i32::from("{[".contains(*c)) - i32::from("}]".contains(*c));
-        *c == ',' && depth == 0
-    };
-    1 + values.chars().filter(separates).count()
+    let count = |axis: &String| split(axis.split_once('=').map_or("", |(_, values)| values)).count();
+    vary.iter().map(count).fold(1, usize::saturating_mul)
 }
 
 /// The configurations of a sweep. Each is bounded like the one that was sent: what varies can be what is bounded.
