@@ -283,6 +283,13 @@ impl SessionSequences {
         })
     }
 
+    /// `DISCARD SEQUENCES`: what `currval` and `lastval` tell of, which nobody may learn who gets the session next.
+    pub fn forget(&self) {
+        let mut inner = lock(&self.inner);
+        inner.current.clear();
+        inner.last = None;
+    }
+
     /// `setval`.
     ///
     /// Errors: 42P01, 22003.

@@ -100,7 +100,10 @@ impl Session {
             }
             // Plans are made anew where they are no longer right, and no table is temporary.
             Tree::Discard { object_type: DiscardObject::PLANS } => CommandTag::new("DISCARD PLANS"),
-            Tree::Discard { object_type: DiscardObject::SEQUENCES } => CommandTag::new("DISCARD SEQUENCES"),
+            Tree::Discard { object_type: DiscardObject::SEQUENCES } => {
+                self.context.sequences.forget();
+                CommandTag::new("DISCARD SEQUENCES")
+            }
             Tree::Discard { object_type: DiscardObject::TEMP } => CommandTag::new("DISCARD TEMP"),
             Tree::Discard { object_type: DiscardObject::ALL } => {
                 if self.in_block() {
@@ -111,6 +114,7 @@ impl Session {
                 }
                 self.named.clear();
                 self.cursors.clear();
+                self.context.sequences.forget();
                 self.reset_settings();
                 CommandTag::new("DISCARD ALL")
             }

@@ -98,6 +98,21 @@ fn plans_and_search_paths() {
     }
 }
 
+/// Who gets a session next does not learn which values of sequences it took.
+#[test]
+fn discarded_sequences() {
+    let mut c = database().connect();
+    run(&mut c, "create sequence s");
+    for (discard, value) in [("discard sequences", "1"), ("discard all", "2")] {
+        assert_eq!(ask(&mut c, "select nextval('s')"), [value]);
+        assert_eq!(ask(&mut c, "select currval('s')"), [value]);
+        run(&mut c, discard);
+        assert_eq!(fails(&mut c, "select currval('s')"), "55000");
+        assert_eq!(fails(&mut c, "select lastval()"), "55000");
+    }
+    assert_eq!(ask(&mut c, "select nextval('s')"), ["3"]);
+}
+
 /// What was planned in a transaction that defined something does not outlive that.
 #[test]
 fn plans_of_taken_back_definitions() {
