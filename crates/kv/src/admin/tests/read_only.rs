@@ -90,9 +90,11 @@ fn missing_table() {
 
 /// Goal: readers that open and refresh beside a busy writer see a state that there was: never less than what had returned
 /// before, and no half of a batch. Method: a writer sets all of ten keys to one number at a time, with so small memtables and
-/// segments that files come and go all the time; on a real disk and in memory.
+/// segments that files come and go all the time; on a real disk and in memory. It writes a burst for each look, as nobody
+/// catches up with a writer that gives a segment back every few milliseconds for ever.
 #[test]
 fn beside_a_busy_writer() {
+    const BURST: u32 = 500;
     use cairn_vfs::sync::atomic::{AtomicBool, AtomicU32, Ordering};
     let dir = tempfile::tempdir().unwrap();
     let store = dir.path().join("store");
@@ -107,21 +109,24 @@ fn beside_a_busy_writer() {
             Db::builder(path).fs(Arc::clone(&fs)).options(options.clone()).default_keyspace(keyspace.clone())
         };
         let writer = builder().open().unwrap();
-        let (stop, returned) = (AtomicBool::new(false), AtomicU32::new(0));
+        let (stop, returned, allowed) = (AtomicBool::new(false), AtomicU32::new(0), AtomicU32::new(1));
         cairn_vfs::thread::scope(|scope| {
             // A failed check must not leave the writer running.
             let end = OnDrop(&stop);
             let thread = scope.spawn(|| {
                 for round in 1.. {
+                    while allowed.load(Ordering::SeqCst) < round {
+                        if stop.load(Ordering::SeqCst) {
+                            return;
+                        }
+                        cairn_vfs::thread::yield_now();
+                    }
                     let mut batch = crate::WriteBatch::new();
                     for number in 0..10 {
                         batch.put(key(number), format!("{round} {}", "x".repeat(50))).unwrap();
                     }
                     writer.write(&batch).unwrap();
                     returned.store(round, Ordering::SeqCst);
-                    if stop.load(Ordering::SeqCst) {
-                        break;
-                    }
                 }
             });
             let check = |db: &Db, at_least: u32| {
@@ -139,10 +144,12 @@ fn beside_a_busy_writer() {
                 cairn_vfs::thread::yield_now();
             }
             let mut at_least = returned.load(Ordering::SeqCst);
+            allowed.fetch_add(BURST, Ordering::SeqCst);
             let mut reader = builder().read_only(true).open().unwrap();
             for _ in 0..40 {
                 check(&reader, at_least);
                 at_least = returned.load(Ordering::SeqCst);
+                allowed.fetch_add(BURST, Ordering::SeqCst);
                 match reader.refresh() {
                     Ok(()) => {}
                     Err(error) => {
