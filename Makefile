@@ -8,11 +8,13 @@ ENV := . scripts/env.sh;
 CAIRN = $(ENV) scripts/setup build && cargo build --profile bench -p cairn && "$$CARGO_TARGET_DIR/release/cairn"
 # Peers that need more than Rust; what cannot be had here is skipped with a line that says so.
 PEERS := scripts/setup --optional java peers
+# And our own index within PostgreSQL, for the suites that have it.
+PEERS_AND_INDEX := $(PEERS) index
 # Tests that need these fail without them instead of saying so and passing.
 REQUIRE := CAIRN_REQUIRE_JAVA=1 CAIRN_REQUIRE_LEVELDB=1 CAIRN_REQUIRE_ROCKSDB=1 CAIRN_REQUIRE_SQL_PEERS=1
 
 demo: ## every engine beside its peers on this machine, with a public data set: a quarter of an hour at most once it is built
-	@scripts/setup build data && $(PEERS)
+	@scripts/setup build data && $(PEERS_AND_INDEX)
 	@$(CAIRN) bench all --quick --data "$$CAIRN_CACHE/data/geonames.csv" --key geonameid \
 		--source "GeoNames, geonames.org, CC BY 4.0" $(ARGS)
 
@@ -31,10 +33,10 @@ soak: ## the tests with their counts raised to hours
 	@$(ENV) CAIRN_SOAK=1 $(REQUIRE) cargo nextest run --profile soak --workspace --cargo-profile release --no-fail-fast $(ARGS)
 
 bench-quick: ## every suite with small sizes, a quarter of an hour at most
-	@$(PEERS) && $(CAIRN) bench all --quick $(ARGS)
+	@$(PEERS_AND_INDEX) && $(CAIRN) bench all --quick $(ARGS)
 
 bench-full: ## every suite with all that it has, hours
-	@$(PEERS) && $(CAIRN) bench all --full $(ARGS)
+	@$(PEERS_AND_INDEX) && $(CAIRN) bench all --full $(ARGS)
 
 bench-hash: ## the constant store; ARGS="..." goes to `cairn bench hash`
 	@$(PEERS) && $(CAIRN) bench hash $(ARGS)
@@ -46,7 +48,7 @@ bench-pool: ## the buffer pool; ARGS="..." goes to `cairn bench pool`
 	@$(PEERS) && $(CAIRN) bench pool $(ARGS)
 
 bench-index: ## the compressed index in PostgreSQL; ARGS="..." goes to `cairn bench index`
-	@$(PEERS) && $(CAIRN) bench index $(ARGS)
+	@$(PEERS_AND_INDEX) && $(CAIRN) bench index $(ARGS)
 
 bench-sql: ## SQL engines; ARGS="..." goes to `cairn bench sql`
 	@$(PEERS) && $(CAIRN) bench sql $(ARGS)
