@@ -52,7 +52,7 @@ pub struct Options {
     /// With `Buffered` writes: syncs the log this often in the background, which bounds what a power loss takes.
     /// Default: `None`, never.
     pub sync_interval: Option<Duration>,
-    /// Length of a log segment. Default: 16 MiB.
+    /// Most that a log segment has. The first ones are smaller, so that a small store has a small log. Default: 16 MiB.
     pub wal_segment_bytes: u64,
     /// When the log has grown beyond this, the keyspaces that hold it are flushed. Default: 1 GiB.
     pub wal_bytes_max: u64,

@@ -1,6 +1,7 @@
 //! What options bound: the log, all memtables together, what a power loss takes.
 #![allow(clippy::unwrap_used)]
 
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -35,6 +36,52 @@ fn an_idle_keyspace_does_not_hold_the_log() {
     assert!(segments <= 10, "{segments} segments of 64 KiB");
     assert!(db.stats().keyspaces[0].levels.iter().any(|level| level.tables == 1), "{}", db.stats());
     assert_eq!(db.get("old").unwrap().as_deref(), Some(&b"write"[..]));
+}
+
+/// Goal: a store with little in it takes little room while it is open, and one that is left to itself with all in tables gives its log back, in whatever
+/// keyspace the last write was; a process that is killed then loses nothing. Method: sizes of the log's files, copies of the directory.
+#[test]
+fn the_log_of_an_idle_store_is_small() {
+    for background in [Background::Inline, Background::Threads(2)] {
+        let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
+        let options = Options { background, ..Options::default() };
+        let builder = || {
+            let other = KeyspaceOptions::default();
+            Db::builder("/store")
+                .fs(Arc::clone(&fs))
+                .options(options.clone())
+                .seed(1)
+                .keyspace("other", other)
+        };
+        let db = builder().open().unwrap();
+        let log_bytes = || {
+            let paths = fs.read_dir(Path::new("/store")).unwrap();
+            let of_log = |path: &&PathBuf| path.extension().is_some_and(|it| it == "wal" || it == "free");
+            paths.iter().filter(of_log).map(|path| fs.metadata(path).unwrap().len).sum::<u64>()
+        };
+        db.put("key", "value").unwrap();
+        assert!(log_bytes() <= 1 << 20, "{}", log_bytes());
+        let mut count = 0u32;
+        for _ in 0..3 {
+            for _ in 0..40_000 {
+                db.put(count.to_be_bytes(), [7; 1000]).unwrap();
+                count += 1;
+            }
+            assert!(log_bytes() > 32 << 20, "it had grown: {}", log_bytes());
+            db.keyspace("other").unwrap().put("count", count.to_be_bytes()).unwrap();
+            db.flush().unwrap();
+            db.keyspace("other").unwrap().flush().unwrap();
+            db.wait_idle().unwrap();
+            assert!(log_bytes() <= 1 << 20, "{}", log_bytes());
+            // What a reader finds is what a killed process leaves.
+            let reader = builder().read_only(true).open().unwrap();
+            assert_eq!(reader.range(..).count(), count as usize + 1);
+            let other = reader.keyspace("other").unwrap();
+            assert_eq!(other.get("count").unwrap().unwrap().as_ref(), count.to_be_bytes());
+        }
+        drop(db);
+        assert_eq!(builder().open().unwrap().range(..).count(), count as usize + 1);
+    }
 }
 
 /// Goal: memtables of many keyspaces stay below their common limit. Method: writes to ten keyspaces, none of which reaches its own.

@@ -44,7 +44,7 @@ pub struct Reservation {
 impl Appender {
     /// Begins the first segment of this process.
     pub(crate) fn begin(shared: Arc<Shared>, previous: Option<Previous>) -> Result<Appender> {
-        let prepared = shared.take_prepared(u64::from(shared.options.segment_bytes))?;
+        let prepared = shared.take_prepared(0)?;
         // What was taken over.
         let oldest = lock(&shared.sealed).front().map(|oldest| oldest.number);
         let (map, segment) = activate(&shared, prepared, previous, oldest)?;

@@ -145,7 +145,8 @@ impl Log {
         self.shared.release_before(lsn)
     }
 
-    /// Removes the segments that are kept to be written again: for a log that will not need them soon. Errors: of the
+    /// For a log that will not be written to much soon: removes the segments that are kept to be written again, and what was prepared, and begins with
+    /// small segments again. With all records released and [`Appender::rotate`] behind it, next to nothing is left. Errors: of the
     /// file system; what is left then is tried the next time.
     pub fn trim(&self) -> Result<()> {
         self.shared.trim()

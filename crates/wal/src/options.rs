@@ -7,6 +7,7 @@ use crate::{Error, Result};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
     pub(crate) segment_bytes: u32,
+    pub(crate) first_segment_bytes: u32,
     pub(crate) window_bytes: u32,
     pub(crate) recycled_max: usize,
     pub(crate) background: bool,
@@ -14,16 +15,31 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Options { segment_bytes: 16 << 20, window_bytes: 256 << 10, recycled_max: 4, background: true }
+        Options {
+            segment_bytes: 16 << 20,
+            first_segment_bytes: 256 << 10,
+            window_bytes: 256 << 10,
+            recycled_max: 4,
+            background: true,
+        }
     }
 }
 
 impl Options {
-    /// Size of a segment's file, 8 KiB to 2 GiB, in multiples of 4 KiB. Default 16 MiB: what is left over at
+    /// Most that a segment's file has, 8 KiB to 2 GiB, in multiples of 4 KiB. Default 16 MiB: what is left over at
     /// either end of a log is small. A record that does not fit gets a segment of its own size.
     #[must_use]
     pub fn segment_bytes(mut self, bytes: u32) -> Self {
         self.segment_bytes = bytes;
+        self
+    }
+
+    /// Size of the first segment of a log that was just opened, or trimmed ([`Log::trim`](crate::Log::trim)), in multiples of 4 KiB. Those that follow
+    /// are each twice the one before, up to [`Options::segment_bytes`], so that few records take little room. Default 256 KiB; more than
+    /// a segment may have counts as that.
+    #[must_use]
+    pub fn first_segment_bytes(mut self, bytes: u32) -> Self {
+        self.first_segment_bytes = bytes;
         self
     }
 
@@ -35,7 +51,7 @@ impl Options {
         self
     }
 
-    /// How many released segments are kept to be written again; others are removed. Default 4.
+    /// How many released segments of the full size are kept to be written again; others are removed. Default 4.
     #[must_use]
     pub fn recycled_max(mut self, count: usize) -> Self {
         self.recycled_max = count;
@@ -55,6 +71,13 @@ impl Options {
         if !(2 * HEADER_BYTES..=MAX_SEGMENT_BYTES).contains(&bytes) || !bytes.is_multiple_of(4096) {
             return Err(Error::invalid(format!(
                 "segments of {bytes} bytes: a multiple of 4096 from {} to {MAX_SEGMENT_BYTES} is expected",
+                2 * HEADER_BYTES
+            )));
+        }
+        let first = self.first_segment_bytes;
+        if first < 2 * HEADER_BYTES || !first.is_multiple_of(4096) {
+            return Err(Error::invalid(format!(
+                "a first segment of {first} bytes: a multiple of 4096 from {} on is expected",
                 2 * HEADER_BYTES
             )));
         }

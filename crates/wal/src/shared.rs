@@ -68,6 +68,8 @@ pub(crate) struct Counts {
 pub(crate) struct Files {
     /// Number of the next segment to be made.
     pub(crate) next: u32,
+    /// How often segments have doubled since the log was small.
+    doublings: u32,
     /// Released segments that can be written again.
     pub(crate) free: Vec<PathBuf>,
 }
@@ -249,25 +251,35 @@ impl Shared {
         self.check()?;
         let mut files = lock(&self.files);
         if lock(&self.prepared).is_none() {
-            let prepared = self.prepare(&mut files, u64::from(self.options.segment_bytes))?;
+            let prepared = self.prepare(&mut files, 0)?;
             *lock(&self.prepared) = Some(prepared);
         }
         Ok(())
     }
 
-    /// Makes a file ready, a recycled one if there is one of the size.
+    /// Size of the next segment, without a record that needs more.
+    fn usual_bytes(&self, files: &Files) -> u64 {
+        let doubled = u64::from(self.options.first_segment_bytes) << files.doublings;
+        doubled.min(u64::from(self.options.segment_bytes))
+    }
+
+    /// Makes a file of at least `bytes` ready, a recycled one if that is enough.
     fn prepare(&self, files: &mut MutexGuard<'_, Files>, bytes: u64) -> Result<Prepared> {
         let number = files.next;
         let following =
             number.checked_add(1).ok_or_else(|| Error::invalid("the log is out of segment numbers"))?;
         let path = segment_path(&self.dir, number);
-        let bytes = bytes.max(u64::from(self.options.segment_bytes)).next_multiple_of(4096);
-        let recycled = if bytes == u64::from(self.options.segment_bytes) { files.free.pop() } else { None };
+        let full = u64::from(self.options.segment_bytes);
+        let recycled = if bytes <= full { files.free.pop() } else { None };
+        let usual = if recycled.is_some() { full } else { self.usual_bytes(files) };
+        let bytes = bytes.max(usual).next_multiple_of(4096);
         let result = self
             .open_file(recycled.as_deref(), &path)
             .and_then(|file| self.make_ready(number, path.clone(), file, bytes));
         let prepared = self.or_clean_up(&path, result)?;
         files.next = following;
+        // That many are more than any segment has.
+        files.doublings = (files.doublings + 1).min(u32::BITS - 1);
         self.counts.segments.fetch_add(1, Ordering::Relaxed);
         self.counts.recycled.fetch_add(u64::from(recycled.is_some()), Ordering::Relaxed);
         Ok(prepared)
@@ -330,7 +342,9 @@ impl Shared {
 
     /// Takes the name of a released segment, and keeps its file for later if there is room for it.
     fn let_go(&self, files: &mut Files, path: &Path, end: Lsn, bytes: u64) -> Result<()> {
-        let fits = bytes == u64::from(self.options.segment_bytes);
+        let full = u64::from(self.options.segment_bytes);
+        // While segments grow, one of the full size would be too large.
+        let fits = bytes == full && self.usual_bytes(files) == full;
         if !fits || files.free.len() >= self.options.recycled_max {
             return Ok(self.fs.remove(path)?);
         }
@@ -343,9 +357,25 @@ impl Shared {
     /// See [`Log::trim`](crate::Log::trim).
     pub(crate) fn trim(&self) -> Result<()> {
         let mut files = lock(&self.files);
+        files.doublings = 0;
         while let Some(path) = files.free.last() {
             self.fs.remove(path)?;
             files.free.pop();
+        }
+        let mut prepared = lock(&self.prepared);
+        if let Some(large) = prepared.take_if(|prepared| prepared.bytes() > self.options.first_segment_bytes)
+        {
+            // Without a record, and so not of the log yet.
+            let Prepared { number, path, map, .. } = large;
+            drop(map);
+            drop(prepared);
+            self.fs.remove(&path)?;
+            // Numbers have no holes.
+            files.next = number;
+            // A small one, before it is needed.
+            if self.options.background {
+                self.want_segment();
+            }
         }
         Ok(())
     }

@@ -284,7 +284,7 @@ impl Inner {
                         self.remove_obsolete();
                     }
                     if self.is_idle() {
-                        self.trim_log();
+                        let _ = self.shrink_log();
                     }
                 }
             }

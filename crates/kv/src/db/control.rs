@@ -2,6 +2,7 @@
 
 use cairn_vfs::sync::atomic::Ordering::*;
 use cairn_vfs::sync::{Arc, lock};
+use cairn_wal::Appender;
 
 use crate::db::controller::Pressure;
 use crate::db::inner::{Inner, KeyspaceState};
@@ -31,16 +32,25 @@ impl Inner {
             self.wait_for_work(&keyspace, |is_idle| is_idle && !self.is_work_due())?;
         }
         self.remove_obsolete();
-        self.trim_log();
-        Ok(())
+        self.shrink_log()
     }
 
-    /// Gives back what the log keeps for writes that do not come.
-    pub(crate) fn trim_log(&self) {
-        if let Some(log) = self.log.get() {
-            // What cannot be removed is written again, or removed when the store is opened.
-            let _ = log.trim();
+    /// Gives back what the log keeps for writes that do not come, and all that it has where everything is in tables. Errors: a log's that
+    /// failed, which poisons the store.
+    pub(crate) fn shrink_log(&self) -> Result<()> {
+        let Some(log) = self.log.get() else { return Ok(()) };
+        // What cannot be given back now is the next time, or when the store is opened.
+        let _ = log.trim();
+        let needed = self.log_start();
+        let begun = {
+            let mut commit = lock(&self.commit);
+            let is_over = commit.position() <= needed;
+            commit.appender.as_mut().filter(|_| is_over).map(Appender::rotate)
+        };
+        if let Some(Ok(_)) = begun {
+            let _ = log.release_before(needed);
         }
+        log.check().map_err(|error| self.poison(error.into()))
     }
 
     /// Closes the log when nobody is left who writes: what is in it is durable then, damage to it can be told from a crash, and what was allocated ahead

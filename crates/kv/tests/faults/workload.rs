@@ -26,6 +26,8 @@ pub enum Step {
     Flush(usize),
     Compact(usize, Vec<u8>, Vec<u8>),
     Read(usize, Vec<u8>),
+    /// Nothing more for now: the log shrinks.
+    Idle,
     Reopen,
 }
 
@@ -53,6 +55,7 @@ impl Step {
                 if a <= b { Step::Compact(keyspace, a, b) } else { Step::Compact(keyspace, b, a) }
             }
             166..169 => Step::Reopen,
+            169..172 => Step::Idle,
             _ => Step::Read(keyspace, key(rng)),
         }
     }
@@ -208,6 +211,11 @@ impl Run {
             Step::Read(keyspace, key) => {
                 let found = self.keyspace(keyspace).get(&key)?;
                 assert_eq!(found.as_deref(), self.model[keyspace].get(&key), "{key:?}");
+            }
+            Step::Idle => {
+                let result = self.db().wait_idle();
+                self.note_flushes(begun);
+                result?;
             }
             Step::Reopen => {
                 if self.is_killed {

@@ -106,7 +106,13 @@ fn syncs_wait_for_earlier_reservations_only() {
 #[test]
 fn refusals() {
     let fs = memory();
-    for options in [small().segment_bytes(4096), small().segment_bytes(10_000), small().window_bytes(0)] {
+    for options in [
+        small().segment_bytes(4096),
+        small().segment_bytes(10_000),
+        small().first_segment_bytes(4096),
+        small().first_segment_bytes(10_000),
+        small().window_bytes(0),
+    ] {
         assert_eq!(open(&fs, &options, 1).unwrap_err().kind(), ErrorKind::Invalid, "{options:?}");
     }
     let (log, mut appender, _) = open(&fs, &small(), 1).unwrap();

@@ -1,6 +1,6 @@
 //! Segments: how they follow each other, are released and written again.
 
-use cairn_vfs::FaultOptions;
+use cairn_vfs::{CrashImage, FaultOptions};
 
 use super::*;
 
@@ -78,6 +78,81 @@ fn recycling() {
         let stats = log.stats();
         assert_eq!(stats.recycled > 0, recycled_max > 0, "{stats:?}");
     }
+}
+
+/// Goal: a log with few records takes little room, one with many is written in segments of the full size, and one that is trimmed is small
+/// again; all records are there.
+#[test]
+fn growth() {
+    const FULL: u32 = 4 * SMALL;
+    let fs = memory();
+    let options = small().segment_bytes(FULL).first_segment_bytes(SMALL).recycled_max(2);
+    let (log, mut appender, _) = open(&fs, &options, 1).unwrap();
+    let sizes = || -> Vec<u32> { files(&*fs).iter().map(|(_, bytes)| bytes.len() as u32).collect() };
+    for round in 0..2 {
+        assert_eq!(sizes(), [SMALL], "round {round}");
+        let start = appender.position();
+        let mut count = 0;
+        while sizes().len() < 6 {
+            appender.append(&[&[7; 1000]]).unwrap();
+            count += 1;
+        }
+        assert_eq!(sizes(), [SMALL, 2 * SMALL, FULL, FULL, FULL, FULL], "round {round}");
+        assert_eq!(recover(&fs, start, Mode::Strict).unwrap().records.len(), count);
+        // Of the four of the full size two are kept.
+        log.release_before(appender.rotate().unwrap()).unwrap();
+        assert_eq!(sizes(), [FULL; 3]);
+        log.trim().unwrap();
+        assert_eq!(sizes(), [FULL], "the one that is written");
+        let end = appender.append(&[b"last"]).unwrap();
+        appender.rotate().unwrap();
+        log.release_before(end).unwrap();
+        let found = recover(&fs, end, Mode::Strict).unwrap();
+        assert!(found.records.is_empty(), "{:?}", found.records);
+    }
+}
+
+/// Goal: what the helper has prepared is as small as the rest after [`Log::trim`], its number is not lost, and it is of use. Method: trim with a large
+/// segment ready, at a power loss at each operation as well.
+#[test]
+fn trimming_what_is_prepared() {
+    const FULL: usize = 64 << 10;
+    let fs = FaultFs::new(FaultOptions::seeded(seed(44)));
+    let disk = shared(&fs);
+    let options = small().segment_bytes(FULL as u32).first_segment_bytes(SMALL).background(true);
+    let (log, mut appender, _) = open(&disk, &options, 1).unwrap();
+    let prepared = |number: u32, bytes: usize| {
+        // The helper does what it was asked for, or the test hangs.
+        let path = PathBuf::from(DIR).join(format!("{number:06}.wal"));
+        while !fs.exists(&path).unwrap() || fs.metadata(&path).unwrap().len != bytes as u64 {
+            std::thread::yield_now();
+        }
+    };
+    let mut numbers = 0..0;
+    while appender.position().segment() < 5 {
+        append(&mut appender, numbers.end..numbers.end + 1).unwrap();
+        numbers.end += 1;
+    }
+    log.sync().unwrap();
+    let next = appender.position().segment() + 1;
+    prepared(next, FULL);
+    fs.capture_crash_points();
+    log.trim().unwrap();
+    prepared(next, SMALL as usize);
+    let points = fs.take_crash_points();
+    assert!(points.len() > 2, "{}", points.len());
+    for point in points {
+        for image in [CrashImage::None, CrashImage::All] {
+            let disk: Arc<dyn Fs> = Arc::new(point.image(image));
+            let found = recover(&disk, Lsn::ZERO, Mode::TolerateTornTail).unwrap().numbers();
+            assert_eq!(found, numbers.clone().collect::<Vec<_>>());
+        }
+    }
+    assert_eq!(appender.rotate().unwrap().segment(), next);
+    append(&mut appender, numbers.end..numbers.end + 3).unwrap();
+    log.sync().unwrap();
+    let found = recover(&disk, Lsn::ZERO, Mode::Strict).unwrap().numbers();
+    assert_eq!(found, (0..numbers.end + 3).collect::<Vec<_>>());
 }
 
 /// Goal: only whole segments before a position go, never the one being written nor one that somebody still fills.

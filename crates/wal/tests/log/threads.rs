@@ -78,7 +78,7 @@ fn threads_append_side_by_side() {
 fn no_sync_is_done_twice() {
     for threads in [1, 2, 8] {
         let fs = FaultFs::new(FaultOptions::seeded(seed(41)));
-        let options = small().segment_bytes(4 << 20).window_bytes(64 << 10);
+        let options = small().segment_bytes(4 << 20).first_segment_bytes(4 << 20).window_bytes(64 << 10);
         let (log, appender, _) = open(&shared(&fs), &options, 1).unwrap();
         let appender = Mutex::new(appender);
         let before = fs.operation_count_of(Operation::SyncData);
@@ -122,7 +122,11 @@ fn everything_at_once() {
     let dir = tempfile::tempdir().unwrap();
     let fs: Arc<dyn Fs> = Arc::new(StdFs::new());
     let recovery = Recovery::open(&fs, dir.path(), Lsn::ZERO, &RecoveryOptions::default()).unwrap();
-    let options = Options::default().segment_bytes(64 << 10).window_bytes(8192).recycled_max(2);
+    let options = Options::default()
+        .segment_bytes(64 << 10)
+        .first_segment_bytes(16 << 10)
+        .window_bytes(8192)
+        .recycled_max(2);
     let (log, appender) =
         Log::open(&fs, &options, recovery.finish().unwrap(), &mut SeededRng::new(1)).unwrap();
     let appender = Mutex::new(appender);
@@ -137,6 +141,7 @@ fn everything_at_once() {
                         30 => log.sync().unwrap(),
                         60 => drop(lock(appender).rotate().unwrap()),
                         90 => log.release_before(lsn).unwrap(),
+                        93 if index > 1200 => log.trim().unwrap(),
                         _ => {}
                     }
                 }
