@@ -173,7 +173,7 @@ fn a_run_without_ours_says_so() {
     let scratch = Scratch::new();
     let line = format!("cairn bench all --suites kv {TINY}");
     let ran =
-        scratch.shell(&format!("trap '' XFSZ; ulimit -f 2048; {} {line}", NOTHING_HERE.join(" "))).ended(1);
+        scratch.shell(&format!("trap '' XFSZ; ulimit -f 256; {} {line}", NOTHING_HERE.join(" "))).ended(1);
     let out = ran.text();
     let (_, behind) = out.split_once("Where a peer is ahead").unwrap();
     let (behind, _) = behind.split_once("Where Cairn is ahead").unwrap();

@@ -343,24 +343,24 @@ fn an_sql_run_goes_all_the_way() {
 }
 
 /// Goal: who fails does not vanish from the comparison: it is named on the terminal, in the stored run and in the report, and the exit code is 1. Method: a
-/// limit on the length of files that Cairn's log goes beyond and SQLite's files do not.
+/// limit on the length of files that SQLite's log goes beyond and Cairn's files do not.
 #[test]
 fn who_fails_is_named() {
     let scratch = Scratch::new();
     let ran = scratch
         .shell(
-            "trap '' XFSZ; ulimit -f 2048; cairn bench kv --n=300 --modes seq --dbs cairn,sqlite --rounds 1 \
+            "trap '' XFSZ; ulimit -f 2048; cairn bench kv --n=2000 --modes seq --dbs cairn,sqlite --rounds 1 \
              --no-probes --work-dir w --results runs",
         )
         .ended(1);
     let out = ran.text();
-    assert!(out.contains("\ncairn: failed in 1 case: seq: "), "{out}");
-    assert!(ran.err.contains("error: not all was measured: cairn: failed in 1 case: seq: "), "{}", ran.err);
+    assert!(out.contains("\nsqlite: failed in 1 case: seq: "), "{out}");
+    assert!(ran.err.contains("error: not all was measured: sqlite: failed in 1 case: seq: "), "{}", ran.err);
     let run = out.lines().find_map(|line| line.strip_prefix("results: ")).unwrap();
     let stored: serde_json::Value = serde_json::from_slice(&scratch.read(run)).unwrap();
     let contenders = stored["contenders"].as_array().unwrap();
-    let cairn = contenders.iter().find(|contender| contender["name"] == "cairn").unwrap();
-    assert!(cairn["settings"]["not measured 1"].as_str().unwrap().starts_with("seq: "), "{cairn}");
+    let sqlite = contenders.iter().find(|contender| contender["name"] == "sqlite").unwrap();
+    assert!(sqlite["settings"]["not measured 1"].as_str().unwrap().starts_with("seq: "), "{sqlite}");
     let report = String::from_utf8(scratch.read(&run.replace(".json", ".html"))).unwrap();
-    assert!(report.contains("cairn: failed in 1 case: seq: "), "the report is silent");
+    assert!(report.contains("sqlite: failed in 1 case: seq: "), "the report is silent");
 }

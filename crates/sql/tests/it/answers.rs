@@ -21,7 +21,16 @@ fn answers_of_postgresql() {
         let found = rows(&mut connection, sql, &[]);
         let shown = found.as_ref().err().map(ToString::to_string).unwrap_or_default();
         let found = found.map_err(|error| error.sqlstate().to_owned());
-        if found != expected {
+        // Rows have an order where one was asked for, and nowhere else.
+        let of_set = |answer: &Result<Vec<String>, String>| {
+            answer.clone().map(|mut rows| {
+                if !sql.to_ascii_lowercase().contains("order by") {
+                    rows.sort();
+                }
+                rows
+            })
+        };
+        if of_set(&found) != of_set(&expected) {
             failures.push(format!("{sql}\n  expected {expected:?}\n  found    {found:?} {shown}"));
         }
         count += 1;
