@@ -16,7 +16,6 @@ use std::path::{Path, PathBuf};
 
 use cairn_vfs::sync::Arc;
 use cairn_vfs::{Clock, ErrorKind, Fs, SeededRng};
-use cairn_wal::Lsn;
 
 use crate::batch::DEFAULT;
 use crate::blob::BlobReader;
@@ -112,8 +111,7 @@ impl ReadOnly {
 
 /// The first segment of the log that is needed.
 fn log_segment(versions: &VersionSet) -> u32 {
-    let starts = versions.keyspaces().into_iter().map(|(_, keyspace)| keyspace.log_start);
-    starts.min().map_or(0, |start| Lsn::from(start).segment())
+    versions.log_start().segment()
 }
 
 /// Opens all tables and blob files, so that they stay when the writer deletes them.

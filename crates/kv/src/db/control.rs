@@ -41,7 +41,7 @@ impl Inner {
         let Some(log) = self.log.get() else { return Ok(()) };
         // What cannot be given back now is the next time, or when the store is opened.
         let _ = log.trim();
-        let needed = self.log_start();
+        let needed = self.versions.log_start();
         let begun = {
             let mut commit = lock(&self.commit);
             let is_over = commit.position() <= needed;

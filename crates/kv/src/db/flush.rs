@@ -169,14 +169,8 @@ impl Inner {
     /// Gives back the log segments that no keyspace needs any more.
     fn release_log(&self) -> Result<()> {
         let Some(log) = self.log.get() else { return Ok(()) };
-        log.release_before(self.log_start())?;
+        log.release_before(self.versions.log_start())?;
         Ok(())
-    }
-
-    /// The position up to which all that is logged is in tables.
-    pub(crate) fn log_start(&self) -> Lsn {
-        let starts = self.versions.keyspaces().into_iter().map(|(_, keyspace)| keyspace.log_start);
-        starts.min().unwrap_or(0).into()
     }
 
     /// Deletes files that no version has any more. A file that cannot be deleted now is found again at the next open.

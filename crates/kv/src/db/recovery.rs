@@ -32,7 +32,7 @@ pub(crate) fn recover(inner: &Arc<Inner>, rng: &mut dyn Rng) -> Result<()> {
         all.resize_with(id.0 as usize + 1, || None);
         all[id.0 as usize] = Some(Replayed { keyspace: inner.keyspace(*id)?, start: state.log_start.into() });
     }
-    let mut log = Recovery::open(&inner.fs, &inner.path, inner.log_start(), &log_options())?;
+    let mut log = Recovery::open(&inner.fs, &inner.path, inner.versions.log_start(), &log_options())?;
     let last = thread::scope(|scope| replay_all(inner, &mut log, &mut all, scope))?;
     let mut tail = log.finish()?;
     {
@@ -45,7 +45,7 @@ pub(crate) fn recover(inner: &Arc<Inner>, rng: &mut dyn Rng) -> Result<()> {
         return Ok(());
     }
     // What is in tables by now need not be made durable a second time.
-    tail.release_before(inner.log_start());
+    tail.release_before(inner.versions.log_start());
     let options = cairn_wal::Options::default()
         .segment_bytes(inner.options.wal_segment_bytes as u32)
         .background(inner.options.background != Background::Inline);

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use cairn_vfs::Fs;
 use cairn_vfs::sync::atomic::{AtomicU64, Ordering};
 use cairn_vfs::sync::{Arc, Mutex, lock};
+use cairn_wal::Lsn;
 
 use super::edit::{KeyspaceId, VersionEdit};
 use super::encode::encode;
@@ -237,6 +238,12 @@ impl VersionSet {
     /// All keyspaces, ascending by id.
     pub(crate) fn keyspaces(&self) -> Vec<(KeyspaceId, KeyspaceState)> {
         lock(&self.inner).state.keyspaces.iter().map(|(&id, state)| (id, state.clone())).collect()
+    }
+
+    /// The position up to which all that is logged is in tables: the log is needed from there on.
+    pub(crate) fn log_start(&self) -> Lsn {
+        let inner = lock(&self.inner);
+        inner.state.keyspaces.values().map(|keyspace| keyspace.log_start).min().unwrap_or(0).into()
     }
 
     /// The number of the manifest in use; `None` when open for reading only.

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use cairn_vfs::Fs;
 use cairn_vfs::sync::Arc;
-use cairn_wal::{Lsn, Recovery};
+use cairn_wal::Recovery;
 
 use super::VerifyReport;
 use crate::Error;
@@ -41,9 +41,7 @@ impl VerifyReport {
 }
 
 fn read(fs: &Arc<dyn Fs>, dir: &Path) -> Result<u64> {
-    let starts =
-        VersionSet::open_read_only(fs, dir)?.keyspaces().into_iter().map(|(_, state)| state.log_start);
-    let from = Lsn::from(starts.min().unwrap_or(0));
+    let from = VersionSet::open_read_only(fs, dir)?.log_start();
     let mut log = Recovery::open(fs, dir, from, &log_options())?;
     let mut records = 0;
     while let Some(record) = log.next()? {
