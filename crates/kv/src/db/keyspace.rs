@@ -321,7 +321,8 @@ impl Keyspace {
         self.core.inner.compact_range(&self.state, half_open(&range))
     }
 
-    /// Waits until no flush and no compaction is due.
+    /// Waits until no flush and no compaction is due; then gives back what the log has allocated for writes to come, and all of it when
+    /// everything is in tables.
     pub fn wait_idle(&self) -> Result<()> {
         self.core.inner.wait_idle()
     }
