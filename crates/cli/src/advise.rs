@@ -76,6 +76,9 @@ pub fn run(fs: &Arc<dyn Fs>, args: &AdviseArgs) -> Result<Outcome> {
     drop(bar);
     show(&mut out, &advice, args.json)?;
     out.finish()?;
+    if advice.stopped && advice.choice.name().is_none() {
+        return Err(Error::Interrupted("not everybody was run".to_owned()));
+    }
     Ok(Outcome::found(advice.choice.name().is_some()))
 }
 
@@ -113,6 +116,26 @@ fn question(fs: &Arc<dyn Fs>, args: &AdviseArgs) -> Result<Question> {
         (None, Some(path)) => advise::from_trace(path, args.threads)?,
         (None, None) => Question::default(),
     };
+    if let Some(trace) = question.trace.as_ref().filter(|_| args.trace.is_none()) {
+        let given = [
+            ("--records", args.records.is_some()),
+            ("--key-size", args.key_size.is_some()),
+            ("--value-size", args.value_size.is_some()),
+            (
+                "--read, --update, --insert, --scan or --read-modify-write",
+                shares(args).iter().any(Option::is_some),
+            ),
+            ("--scan-records", args.scan_records.is_some()),
+            ("--distribution", args.distribution.is_some()),
+        ];
+        if let Some((name, _)) = given.iter().find(|(_, is_given)| *is_given) {
+            let file = args.workload.as_deref().map(name_of).unwrap_or_default();
+            return Err(Error::usage(format!(
+                "{name}: {file} has the trace {}, which says that",
+                trace.display()
+            )));
+        }
+    }
     let is_silent = args.workload.is_none()
         && args.trace.is_none()
         && !args.check

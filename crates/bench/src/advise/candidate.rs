@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::question::Question;
 use crate::suite_kv::job::KvWorkload;
 use crate::suite_kv::{Fit, KvSettings, KvStore, catalog, map_bytes};
+use crate::workload::Durability;
 
 /// Memory for a store of whom nobody says how much it may take.
 const MEMORY_BYTES: u64 = 512 << 20;
@@ -28,6 +29,12 @@ impl Candidate {
     pub(super) fn code(&self) -> crate::Result<String> {
         Ok(catalog::store(&self.store)?.code(&self.settings))
     }
+
+    /// Bytes of all its caches and buffers, full: so far its memory grows with the store.
+    pub(super) fn memory_bound(&self, threads: u32) -> u64 {
+        let buffers = if has_buffers(&self.store) { BUFFERS * self.settings.write_buffer_bytes } else { 0 };
+        self.settings.cache_bytes.saturating_mul(caches(&self.store, threads)).saturating_add(buffers)
+    }
 }
 
 /// A candidate that breaks a constraint, and why.
@@ -42,16 +49,32 @@ pub struct Discarded {
 /// Who has write buffers to be sized.
 const WITH_BUFFERS: [&str; 4] = ["cairn", "rocksdb", "leveldb", "fjall"];
 
+/// Write buffers that may be full at a time.
+const BUFFERS: u64 = 2;
+
 /// Who has a cache for each of its connections.
 const PER_CONNECTION: &str = "sqlite";
+
+fn has_buffers(store: &str) -> bool {
+    WITH_BUFFERS.contains(&store)
+}
+
+/// Caches of a store that so many threads use: each thread has a connection.
+fn caches(store: &str, threads: u32) -> u64 {
+    if store == PER_CONNECTION { u64::from(threads.max(1)) } else { 1 }
+}
+
+/// Everybody who may be a candidate.
+pub(super) fn store_names() -> Vec<String> {
+    catalog::names().into_iter().chain([catalog::CONSTANT]).map(str::to_owned).collect()
+}
 
 /// The candidates for a question, and those who cannot keep its promise or are not here.
 ///
 /// Errors: a store that is not known.
 pub(super) fn candidates(question: &Question) -> crate::Result<(Vec<Candidate>, Vec<Discarded>)> {
     let wanted = &question.constraints.stores;
-    let mut names: Vec<String> = catalog::names().into_iter().map(str::to_owned).collect();
-    names.push(catalog::CONSTANT.to_owned());
+    let mut names = store_names();
     if let Some(unknown) = wanted.iter().find(|name| !names.contains(name)) {
         let what = format!("store {unknown:?}: expected {}", names.join(", "));
         return Err(crate::Error::invalid(what));
@@ -87,17 +110,22 @@ fn unfit(store: &dyn KvStore, question: &Question) -> Option<String> {
     }
     let guarantee = store.guarantee(workload.durability);
     let weaker = workload.writes() > 0.0 && guarantee.fit == Fit::Weaker;
-    weaker.then(|| format!("promises less than {}: {}", workload.durability, guarantee.means))
+    weaker.then(|| {
+        // It has no promise between: what it costs to keep more is another question.
+        let keeps = workload.durability == Durability::Buffered
+            && store.guarantee(Durability::Sync).fit != Fit::Weaker;
+        let more = if keeps { "; ask with --durability sync for it to take part" } else { "" };
+        format!("promises less than {}: {}{more}", workload.durability, guarantee.means)
+    })
 }
 
 fn with_settings(store: &dyn KvStore, question: &Question) -> Vec<Candidate> {
     let memory = question.constraints.memory_bytes.unwrap_or(MEMORY_BYTES);
-    let has_buffers = WITH_BUFFERS.contains(&store.name());
-    // SQLite has a cache for each connection, and each thread has one.
-    let caches = if store.name() == PER_CONNECTION { u64::from(question.workload.threads.max(1)) } else { 1 };
+    let has_buffers = has_buffers(store.name());
+    let caches = caches(store.name(), question.workload.threads);
     let candidate = |name: String, buffer: u64| {
-        // Two buffers may be full at a time, where there are any, and the rest of the process needs something.
-        let buffers = if has_buffers { 2 * buffer } else { 0 };
+        // The rest of the process needs something too.
+        let buffers = if has_buffers { BUFFERS * buffer } else { 0 };
         let cache = (memory.saturating_sub(buffers + memory / 8) / caches).max(MIB);
         let settings = KvSettings {
             durability: question.workload.durability,

@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use super::candidate::{Candidate, Discarded};
 use super::costs::Costs;
-use super::predict::seconds_of_mix;
+use super::predict::{Machine, predict, seconds_of_mix};
 use super::question::Workload;
 use super::verify::Verified;
+use crate::stats;
 use crate::suite_kv::{Fit, Mix, catalog};
 
 /// Another candidate has to be this much faster to be called ahead.
@@ -21,34 +22,49 @@ pub(super) struct Changing<'a> {
     pub verified: &'a [Verified],
     pub costs: &'a BTreeMap<String, Vec<Costs>>,
     pub discarded: &'a [Discarded],
+    pub machine: &'a Machine,
     /// Settings of the winner that cannot be told from it: they are no other answer.
     pub alike: &'a [String],
 }
 
 /// One candidate with its costs, and what it did against what its costs say.
 struct Known<'a> {
-    name: &'a str,
+    candidate: &'a Candidate,
     costs: &'a [Costs],
-    /// Measured seconds over those of the costs; `None` for who was not run.
-    correction: Option<f64>,
+    /// Measured seconds over those of the costs; of who was not run what it is of those who were.
+    correction: f64,
+    is_run: bool,
     /// It promises what the workload asks of writes.
     may_write: bool,
 }
 
 impl Known<'_> {
-    /// `None` for a mix that it cannot do, or must not.
-    fn per_sec(&self, workload: &Workload, mix: Mix, records: u64) -> Option<f64> {
+    fn name(&self) -> &str {
+        &self.candidate.name
+    }
+
+    /// Operations a second of another mix. `None` for one that it cannot do, or must not.
+    fn of_mix(&self, workload: &Workload, mix: Mix) -> Option<f64> {
         if mix.writes() > 0.0 && !self.may_write {
             return None;
         }
-        let seconds = seconds_of_mix(self.costs, workload, mix, records)?;
-        Some(1.0 / (seconds * self.correction.unwrap_or(1.0)))
+        let seconds = seconds_of_mix(self.costs, workload, mix, workload.records)?;
+        Some(1.0 / (seconds * self.correction))
+    }
+
+    /// Operations a second with so many entries, their misses and their compactions among what they cost.
+    fn of_size(&self, (workload, from): (&Workload, u64), records: u64, machine: &Machine) -> Option<f64> {
+        let run = seconds_of_mix(self.costs, workload, workload.mix, from)? * self.correction;
+        let predicted = |records: u64| {
+            predict(self.candidate, self.costs, &Workload { records, ..workload.clone() }, machine).per_sec
+        };
+        Some(predicted(records) / predicted(from) / run)
     }
 }
 
 /// Where somebody else is ahead.
 struct Turning<'a> {
-    /// The first step at which it is so, and whether the winner can do nothing there at all.
+    /// The first step at which it is so, from 1, and whether the winner can do nothing there at all.
     step: usize,
     winner_ends: bool,
     best: &'a Known<'a>,
@@ -56,8 +72,8 @@ struct Turning<'a> {
 
 impl Turning<'_> {
     fn take(&self) -> String {
-        let by = if self.best.correction.is_none() { ", by prediction" } else { "" };
-        format!("take {}{by}", self.best.name)
+        let by = if self.best.is_run { "" } else { ", by prediction" };
+        format!("take {}{by}", self.best.name())
     }
 }
 
@@ -68,27 +84,33 @@ const SIZES: [f64; 3] = [4.0, 16.0, 64.0];
 
 impl Changing<'_> {
     /// Sentences such as "above 30 % writes take kv". Found by the costs of single operations, corrected by what was measured. Nobody is named who breaks a
-    /// constraint, or promises less than the workload asks for.
+    /// constraint, or promises less than the workload asks for; nor who by its costs would be ahead on the workload itself, where it is not: those say nothing of it.
     pub fn from(&self, winner: &str) -> Vec<String> {
         let mut known = self.known();
-        known.retain(|known| known.name == winner || self.alike.iter().all(|alike| alike != known.name));
-        let writes = self.workload.writes();
+        known.retain(|known| known.name() == winner || self.alike.iter().all(|alike| alike != known.name()));
+        let Some(own) = known.iter().position(|known| known.name() == winner) else { return Vec::new() };
+        let own = known.swap_remove(own);
         let mut found = Vec::new();
+        let (writes, mix) = (self.workload.writes(), |share| with_share(self.workload, share));
         for (word, to) in [("above", 1.0), ("below", 0.0)] {
             let share = |step: usize| writes + (to - writes) * step as f64 / STEPS as f64;
-            let mixes =
-                (1..=STEPS).map(|step| (with_share(self.workload, share(step)), self.workload.records));
-            if let Some(turning) = self.first(&known, winner, mixes) {
+            // A workload that only reads has no share of writes below its own.
+            let steps = if (to - writes).abs() < 1e-9 { 0 } else { STEPS };
+            let of = |known: &Known<'_>, step: usize| known.of_mix(self.workload, mix(share(step)));
+            if let Some(turning) = first(&known, &own, steps, of) {
                 // Who cannot write at all is behind from the first write on, not from the first step.
                 let at = if turning.winner_ends { share(turning.step - 1) } else { share(turning.step) };
                 found.push(format!("{word} {:.0} % writes {}", at * 100.0, turning.take()));
             }
         }
-        let entries = |factor: f64| self.workload.records as f64 * factor;
-        let sizes = SIZES.map(|factor| (self.workload.mix, entries(factor) as u64));
-        if let Some(turning) = self.first(&known, winner, sizes.into_iter()) {
-            let factor = SIZES.get(turning.step - 1).copied().unwrap_or(1.0);
-            found.push(format!("from about {} entries {}", count(entries(factor)), turning.take()));
+        let entries = |step: usize| {
+            let factor = step.checked_sub(1).and_then(|at| SIZES.get(at)).copied().unwrap_or(1.0);
+            self.workload.records as f64 * factor
+        };
+        let run = (self.workload, self.records);
+        let of = |known: &Known<'_>, step: usize| known.of_size(run, entries(step) as u64, self.machine);
+        if let Some(turning) = first(&known, &own, SIZES.len(), of) {
+            found.push(format!("from about {} entries {}", count(entries(turning.step)), turning.take()));
         }
         if found.is_empty() {
             found.push("no other share of writes and no store of up to 64 times as many entries changes it, by these costs".to_owned());
@@ -99,7 +121,7 @@ impl Changing<'_> {
     fn known(&self) -> Vec<Known<'_>> {
         let is_out = |name: &str| self.discarded.iter().any(|out| out.name == name);
         let candidates = self.candidates.iter().filter(|candidate| !is_out(&candidate.name));
-        candidates
+        let mut known: Vec<Known<'_>> = candidates
             .filter_map(|candidate| {
                 let costs = self.costs.get(&candidate.name)?;
                 let measured = self.verified.iter().find(|verified| verified.name == candidate.name);
@@ -113,28 +135,35 @@ impl Changing<'_> {
                 let store = catalog::store(&candidate.store).ok();
                 let durability = self.workload.durability;
                 let may_write = store.is_some_and(|store| store.guarantee(durability).fit != Fit::Weaker);
-                Some(Known { name: &candidate.name, costs, correction, may_write })
+                let is_run = correction.is_some();
+                Some(Known { candidate, costs, correction: correction.unwrap_or(1.0), is_run, may_write })
             })
-            .collect()
+            .collect();
+        let run: Vec<f64> = known.iter().filter(|one| one.is_run).map(|one| one.correction).collect();
+        if !run.is_empty() {
+            let usual = stats::median(&run);
+            known.iter_mut().filter(|one| !one.is_run).for_each(|one| one.correction = usual);
+        }
+        known
     }
+}
 
-    /// The first of some mixes and sizes, walking away from the workload's own, at which somebody else is ahead.
-    fn first<'k>(
-        &self,
-        known: &'k [Known<'k>],
-        winner: &str,
-        steps: impl Iterator<Item = (Mix, u64)>,
-    ) -> Option<Turning<'k>> {
-        let own = known.iter().find(|known| known.name == winner)?;
-        steps.enumerate().find_map(|(at, (mix, records))| {
-            let of = |known: &Known<'_>| known.per_sec(self.workload, mix, records);
-            let winners = of(own);
-            let rates = known.iter().filter_map(|known| Some((known, of(known)?)));
-            let (best, per_sec) = rates.max_by(|a, b| a.1.total_cmp(&b.1))?;
-            let ahead = best.name != winner && per_sec > winners.unwrap_or(0.0) * MARGIN;
-            ahead.then_some(Turning { step: at + 1, winner_ends: winners.is_none(), best })
-        })
-    }
+/// The first of some steps away from the workload itself, which is step 0, at which somebody else is ahead.
+fn first<'k>(
+    others: &'k [Known<'k>],
+    own: &Known<'_>,
+    steps: usize,
+    per_sec: impl Fn(&Known<'_>, usize) -> Option<f64>,
+) -> Option<Turning<'k>> {
+    let is_ahead = |rate: f64, step: usize| rate > per_sec(own, step).unwrap_or(0.0) * MARGIN;
+    let rivals: Vec<&Known<'k>> =
+        others.iter().filter(|known| per_sec(known, 0).is_none_or(|rate| !is_ahead(rate, 0))).collect();
+    (1..=steps).find_map(|step| {
+        let rates = rivals.iter().filter_map(|known| Some((*known, per_sec(known, step)?)));
+        let (best, rate) = rates.max_by(|a, b| a.1.total_cmp(&b.1))?;
+        let winner_ends = per_sec(own, step).is_none();
+        is_ahead(rate, step).then_some(Turning { step, winner_ends, best })
+    })
 }
 
 /// The same workload with another share of writes; their kinds among themselves as before, updates where there were none.
@@ -176,6 +205,7 @@ mod tests {
         seconds.extend(update.map(|update| (Kind::Update, update)));
         let costs = Costs {
             records: 80_000,
+            entries: 80_000,
             secs: seconds,
             mixed: read,
             loads_per_sec: 1e6,
@@ -207,10 +237,14 @@ mod tests {
             verified: &[],
             costs: &costs,
             discarded: &discarded,
+            machine: &MACHINE,
             alike: &alike,
         };
         changing.from(&winner)
     }
+
+    const MACHINE: Machine =
+        Machine { cache_bytes: Some(1e9), read_secs: 100e-6, write_bytes_per_sec: 1e9, cores: 2 };
 
     /// Goal: a store that cannot write is no answer from the first write on. Method: the constant store ahead of another one in lookups.
     #[test]
@@ -243,6 +277,59 @@ mod tests {
         if cfg!(feature = "peers") {
             assert!(said("redb", &[]).contains("no other share"), "{}", said("redb", &[]));
         }
+    }
+
+    /// Goal: who by its costs is ahead already, and was not found to be, is no change; nor is there a share of writes below none. Method: the winner measured at half of
+    /// what its costs say, beside one of the same costs that was not run, which is taken to be off by as much, and one that claims ten times as much.
+    #[test]
+    fn costs_that_are_wrong_here_change_nothing() {
+        let all = [
+            known("cairn", "cairn", 1e-6, Some(2e-6)),
+            known("alike", "cairn", 1e-6, Some(1.9e-6)),
+            known("braggart", "cairn", 1e-7, Some(1e-7)),
+        ];
+        let workload =
+            Workload { mix: Mix { read: 1.0, ..Mix::default() }, records: 80_000, ..Workload::default() };
+        let (candidates, costs): (Vec<_>, BTreeMap<_, _>) = all.into_iter().unzip();
+        let verified = [Verified {
+            name: "cairn".to_owned(),
+            store: "cairn".to_owned(),
+            samples: vec![5e5],
+            median: 5e5,
+            low: 5e5,
+            high: 5e5,
+            predicted: 1e6,
+            growth: 1.0,
+            p99_us: BTreeMap::new(),
+            too_few: BTreeMap::new(),
+            bytes_per_entry: 100.0,
+            memory_bytes: None,
+            entries: 80_000,
+        }];
+        let changing = Changing {
+            workload: &workload,
+            records: 80_000,
+            candidates: &candidates,
+            verified: &verified,
+            costs: &costs,
+            discarded: &[],
+            machine: &MACHINE,
+            alike: &[],
+        };
+        let said = changing.from("cairn");
+        assert!(said.len() == 1 && said[0].starts_with("no other share of writes"), "{said:?}");
+    }
+
+    /// Goal: a size at which the data no longer fit in memory counts. Method: two stores of which one takes a hundredth of the other's bytes and twice its time.
+    #[test]
+    fn what_does_not_fit_changes_the_answer() {
+        let (large, small) =
+            (known("cairn", "cairn", 1e-6, Some(2e-6)), known("small", "cairn", 2e-6, Some(4e-6)));
+        let mut all = vec![large, small];
+        all[0].1.1[0].bytes_per_entry = 1000.0;
+        all[1].1.1[0].bytes_per_entry = 10.0;
+        let said = changes(all, Durability::Buffered, &[]).join(", ");
+        assert!(said.contains(" entries take small, by prediction"), "{said}");
     }
 
     /// Goal: another share of writes leaves the rest in proportion. Method: mixes with and without writes.

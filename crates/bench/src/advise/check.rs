@@ -28,7 +28,7 @@ pub struct Row {
     pub best: String,
     /// What the best did.
     pub best_measured: f64,
-    /// `best_measured / measured - 1`; `None` where nobody was advised.
+    /// `best_measured / measured - 1`; `None` where nobody was advised, or who was failed when everybody ran.
     pub regret: Option<f64>,
 }
 
@@ -119,7 +119,9 @@ fn one(workload: &Workload, options: &Options, progress: &dyn Progress, stop: &S
     let (advised, records) = (answer.choice, answer.verification.records);
     // Everybody, whatever was predicted; other draws than those that the choice was made by.
     let effort = Effort { rounds: options.effort.rounds.max(stats::PAIRS_MIN as u32), ..options.effort };
-    let again = Options { seed: options.seed + 1, effort, ..options.clone() };
+    // Each round has a seed of its own, so the next one is of a round.
+    let again =
+        Options { seed: options.seed.wrapping_add(u64::from(effort.rounds)), effort, ..options.clone() };
     let adviser = Adviser { options: &again, ..adviser };
     let everybody: Vec<Finalist<'_>> =
         answer.predictions.iter().filter_map(|prediction| adviser.finalist(prediction)).collect();
@@ -163,10 +165,12 @@ pub fn to_markdown(rows: &[Row]) -> String {
     let ratio = |row: &Row| (row.predicted / row.measured).max(row.measured / row.predicted);
     let off: Vec<f64> = rows.iter().filter(|row| row.regret.is_some()).map(ratio).collect();
     let worst = regrets.iter().copied().fold(0.0, f64::max);
+    let none = rows.len() - regrets.len();
+    let none = if none > 0 { format!(" {none} had no answer, or one that failed.") } else { String::new() };
     // Writing to a string cannot fail.
     let _ = writeln!(
         text,
-        "\nRegret: {:.1} % in the median, {worst:.1} % at worst, of {} workloads. Predictions are off by a factor of {:.2} in the median, {:.2} at worst.",
+        "\nRegret: {:.1} % in the median, {worst:.1} % at worst, of {} workloads.{none} Predictions are off by a factor of {:.2} in the median, {:.2} at worst.",
         stats::median(&regrets),
         regrets.len(),
         stats::median(&off),

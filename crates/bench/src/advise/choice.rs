@@ -19,8 +19,8 @@ pub enum Choice {
         /// The settings of the store that cannot be told apart, the one to take first; empty where none are like it.
         #[serde(default)]
         alike: Vec<String>,
-        /// The best candidate of another store, and how many times as fast the winner is, with the interval; where no other store that was run keeps to the
-        /// constraints the next settings, and `None` where there are no such either.
+        /// The best candidate of another store, and how many times as fast the winner is with all of the workload's entries, with the interval; where no other
+        /// store that was run keeps to the constraints the next settings, and `None` where there are no such either.
         ahead_of: Option<(String, f64, f64, f64)>,
     },
     /// These cannot be told apart, and they are not all of one store; the first had the best median.
@@ -52,10 +52,10 @@ impl Choice {
 }
 
 /// The winner among those who were run, the fastest first. Where they were run on less than the workload's entries, it must be the same one at the full size,
-/// by what predictions say of the way there.
-pub(super) fn choose(verified: &[Verified], seed: u64) -> Choice {
-    let measured = Ranked::new(verified.to_vec(), seed);
-    let grown = Ranked::new(verified.iter().map(grown).collect(), seed);
+/// by what predictions say of the way there; `doubt` is the factor that they may be off by on it, 1 where there is no way to go.
+pub(super) fn choose(verified: &[Verified], seed: u64, doubt: f64) -> Choice {
+    let measured = Ranked::new(verified.to_vec(), seed, 1.0);
+    let grown = Ranked::new(verified.iter().map(grown).collect(), seed, doubt);
     let mut names = measured.best();
     let others: Vec<&str> = grown.best().into_iter().filter(|name| !names.contains(name)).collect();
     names.extend(others);
@@ -76,11 +76,13 @@ pub(super) fn choose(verified: &[Verified], seed: u64) -> Choice {
         return Choice::NoClearWinner { names: names.into_iter().map(str::to_owned).collect() };
     };
     names.sort_by_key(|name| *name != taken.name);
-    let mut rivals = verified.iter().filter(|one| one.store != taken.store);
-    let next = || verified.iter().find(|one| !names.contains(&one.name.as_str()));
-    let ahead_of = rivals.next().or_else(next).and_then(|second| {
-        let Estimate { value, low, high } = stats::paired_ratio(&taken.samples, &second.samples, seed)?;
-        Some((second.name.clone(), value, low, high))
+    // Of the size that was asked for.
+    let rival = grown.all.iter().find(|one| one.store != taken.store);
+    let next = || grown.all.iter().find(|one| !names.contains(&one.name.as_str()));
+    let own = grown.all.iter().find(|one| one.name == taken.name);
+    let ahead_of = rival.or_else(next).zip(own).and_then(|(second, own)| {
+        let Estimate { value, low, high } = stats::paired_ratio(&own.samples, &second.samples, seed)?;
+        Some((second.name.clone(), value, low / doubt, high * doubt))
     });
     let name = taken.name.clone();
     let alike = if names.len() > 1 { names.into_iter().map(str::to_owned).collect() } else { Vec::new() };
@@ -97,12 +99,14 @@ fn grown(one: &Verified) -> Verified {
 struct Ranked {
     all: Vec<Verified>,
     seed: u64,
+    /// A lead has to be more than this.
+    doubt: f64,
 }
 
 impl Ranked {
-    fn new(mut all: Vec<Verified>, seed: u64) -> Ranked {
+    fn new(mut all: Vec<Verified>, seed: u64, doubt: f64) -> Ranked {
         all.sort_by(|a, b| b.median.total_cmp(&a.median));
-        Ranked { all, seed }
+        Ranked { all, seed, doubt }
     }
 
     /// The first one, and who cannot be told from it.
@@ -123,6 +127,6 @@ impl Ranked {
     fn is_behind(&self, other: &Verified, own: &Verified) -> bool {
         let ratio = stats::paired_ratio(&own.samples, &other.samples, self.seed);
         let ratio = ratio.filter(|_| own.samples.len() >= stats::PAIRS_MIN);
-        ratio.is_some_and(|ratio| ratio.low > 1.0 && ratio.value >= ALIKE)
+        ratio.is_some_and(|ratio| ratio.low > self.doubt && ratio.value >= ALIKE)
     }
 }

@@ -23,7 +23,7 @@ const SECONDS: f64 = 0.2;
 const OPERATIONS_MOST: u64 = 1_000_000;
 
 /// The pass that is not measured, and that of the workload's own mix.
-const WARM_UP: &str = "warm-up";
+pub(super) const WARM_UP: &str = "warm-up";
 const MIXED: &str = "mixed";
 
 /// The kinds of operations that workloads are mixed of.
@@ -65,8 +65,11 @@ impl Kind {
 /// One candidate's costs at one size.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Costs {
-    /// Entries of the store.
+    /// Entries of the store when costs were measured.
     pub records: u64,
+    /// Entries when its memory was: those that were inserted among them. 0 in costs of before it was kept.
+    #[serde(default)]
+    pub entries: u64,
     /// Seconds of an operation of each kind, all threads together.
     #[serde(alias = "seconds")]
     pub secs: BTreeMap<Kind, f64>,
@@ -76,7 +79,7 @@ pub struct Costs {
     pub loads_per_sec: f64,
     /// Bytes of files for an entry.
     pub bytes_per_entry: f64,
-    /// Rise of resident memory, in bytes.
+    /// The largest rise of resident memory, in bytes.
     pub memory_bytes: Option<f64>,
 }
 
@@ -114,8 +117,7 @@ pub(super) fn measure(
         operations: Some(count),
         ..workload.spec()
     };
-    let (warm_up, mixed) = (named(WARM_UP, all.max(1)), named(MIXED, mixed));
-    let mut specs = vec![warm_up, mixed];
+    let mut specs = vec![named(WARM_UP, all.max(1)), named(MIXED, mixed)];
     let scans = workload.shares().scan > 0.0;
     for kind in Kind::ALL {
         let alone = candidate.store == crate::suite_kv::catalog::CONSTANT && kind != Kind::Read;
@@ -136,11 +138,12 @@ pub(super) fn measure(
             ..workload.spec()
         });
     }
-    let Measured { throughput, load, bytes_per_entry, memory_bytes, .. } =
+    let Measured { throughput, load, bytes_per_entry, memory_bytes, entries, .. } =
         runner.run(candidate, workload, records, &specs)?;
     let seconds_of = |name: &str| throughput.get(name).map(|rate| 1.0 / rate.max(f64::MIN_POSITIVE));
     Ok(Costs {
         records,
+        entries,
         secs: Kind::ALL.into_iter().filter_map(|kind| Some((kind, seconds_of(kind.name())?))).collect(),
         mixed: seconds_of(MIXED).unwrap_or(f64::INFINITY),
         loads_per_sec: load,

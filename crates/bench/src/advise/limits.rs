@@ -41,7 +41,7 @@ pub(super) fn broken(
     if let Some(most) = constraints.memory_bytes
         && let Some(measured) = one.memory_bytes
     {
-        let all = memory_at_full_size(workload, measured, candidate, costs, records);
+        let all = memory_at_full_size(workload, measured, candidate, costs, (records, one.entries));
         if all > most as f64 {
             let is_mapped = MAPPED.contains(&candidate.store.as_str());
             let mapped =
@@ -55,8 +55,8 @@ pub(super) fn broken(
     (all > most as f64).then(|| told("disk", measured, all, most))
 }
 
-/// What constraints cannot be held against: nobody knows that they are kept.
-pub(super) fn unknown(question: &Question, one: &Verified) -> Vec<String> {
+/// What constraints cannot be held against: nobody knows that they are kept. `records` is what the store held.
+pub(super) fn unknown(question: &Question, one: &Verified, records: u64) -> Vec<String> {
     let mut notes = Vec::new();
     if question.constraints.memory_bytes.is_some() && one.memory_bytes.is_none() {
         notes.push(format!("{}: how much memory it took is not known", one.name));
@@ -68,6 +68,12 @@ pub(super) fn unknown(question: &Question, one: &Verified) -> Vec<String> {
                 one.name
             ));
         }
+        if records < question.workload.records {
+            notes.push(format!(
+                "{}: its 99th percentiles are of a store of {records} entries; those of {} may be longer, above all where they do not fit in memory",
+                one.name, question.workload.records
+            ));
+        }
     }
     notes
 }
@@ -77,20 +83,22 @@ fn memory_at_full_size(
     measured: f64,
     candidate: &Candidate,
     costs: &[Costs],
-    records: u64,
+    (records, entries): (u64, u64),
 ) -> f64 {
     if records >= workload.records {
         return measured;
     }
-    let small = costs.last().and_then(|costs| Some((costs.records as f64, costs.memory_bytes?)));
-    let Some(small) = small.filter(|(at, _)| *at < records as f64) else { return measured };
-    let grown = line(small, (records as f64, measured), workload.records as f64);
+    // Each peak is that of the entries that were there in the end, inserted ones among them.
+    let at = entries.max(records) as f64;
+    let small =
+        costs.last().and_then(|costs| Some((costs.entries.max(costs.records) as f64, costs.memory_bytes?)));
+    let Some(small) = small.filter(|(small, _)| *small < at) else { return measured };
+    let grown = line(small, (at, measured), (workload.records as f64).max(at));
     if MAPPED.contains(&candidate.store.as_str()) {
         return grown;
     }
     // A cache that fills grows no further than to its bound.
-    let settings = &candidate.settings;
-    grown.min(measured.max((settings.cache_bytes + 2 * settings.write_buffer_bytes) as f64))
+    grown.min(measured.max(candidate.memory_bound(workload.threads) as f64))
 }
 
 fn disk_at_full_size(workload: &Workload, measured: f64, costs: &[Costs], records: u64) -> f64 {
@@ -115,6 +123,7 @@ mod tests {
     fn costs(records: u64, bytes_per_entry: f64, memory: f64) -> Costs {
         Costs {
             records,
+            entries: records,
             secs: BTreeMap::new(),
             mixed: 1e-6,
             loads_per_sec: 1e6,
@@ -137,6 +146,7 @@ mod tests {
             too_few: BTreeMap::new(),
             bytes_per_entry,
             memory_bytes: memory,
+            entries: 200_000,
         }
     }
 
@@ -180,9 +190,53 @@ mod tests {
         assert!(of("lmdb").unwrap().contains("by its growth"));
         assert_eq!(of("rocksdb"), None);
         assert!(broken(&asked, &run(1.0, Some(401e6)), &candidate("rocksdb"), &costs, 200_000).is_some());
-        assert_eq!(unknown(&asked, &one), Vec::<String>::new());
-        assert!(unknown(&asked, &run(1.0, None))[0].contains("not known"));
+        assert_eq!(unknown(&asked, &one, 200_000), Vec::<String>::new());
+        assert!(unknown(&asked, &run(1.0, None), 200_000)[0].contains("not known"));
         asked.constraints = Default::default();
-        assert_eq!(unknown(&asked, &run(1.0, None)), Vec::<String>::new());
+        assert_eq!(unknown(&asked, &run(1.0, None), 200_000), Vec::<String>::new());
+    }
+
+    /// Goal: a store without write buffers is not taken to fill any, one with a cache for each connection fills all of them, and settings that fit a limit never break it
+    /// by what they are taken to grow to. Method: the candidates of a limit, held against it as if they had grown without end.
+    #[test]
+    fn caches_and_buffers_are_bounds() {
+        let mut asked = question(1_000_000_000);
+        asked.workload.threads = 4;
+        asked.constraints.memory_bytes = Some(256 << 20);
+        let (candidates, _) = crate::advise::candidate::candidates(&asked).unwrap();
+        let costs = [costs(80_000, 1.0, 1e6)];
+        for candidate in candidates.iter().filter(|one| !MAPPED.contains(&one.store.as_str())) {
+            assert_eq!(
+                broken(&asked, &run(1.0, Some(100e6)), candidate, &costs, 200_000),
+                None,
+                "{}",
+                candidate.name
+            );
+        }
+        let bound = |store: &str| candidate(store).memory_bound(4);
+        assert_eq!(bound("rocksdb"), (100 << 20) + 2 * (1 << 20));
+        assert_eq!((bound("redb"), bound("sqlite")), (100 << 20, 400 << 20));
+    }
+
+    /// Goal: the peak of a small store counts for the entries that it had by then. Method: one that inserted as many as it held.
+    #[test]
+    fn peaks_are_of_what_was_there() {
+        let mut asked = question(1_000_000);
+        asked.constraints.memory_bytes = Some(900_000_000);
+        let mut small = costs(80_000, 1.0, 160e6);
+        let one = run(1.0, Some(200e6));
+        // 40 MB for 120,000 entries more would be little; for 40,000 more it is a kilobyte each.
+        assert_eq!(broken(&asked, &one, &candidate("lmdb"), std::slice::from_ref(&small), 200_000), None);
+        small.entries = 160_000;
+        assert!(broken(&asked, &one, &candidate("lmdb"), &[small], 200_000).is_some());
+    }
+
+    /// Goal: latencies of a smaller store do not pass for those of the whole one.
+    #[test]
+    fn percentiles_of_less_are_told() {
+        let mut asked = question(1_000_000);
+        asked.constraints.p99_us = Some(100.0);
+        assert!(unknown(&asked, &run(1.0, None), 200_000)[0].contains("store of 200000 entries"));
+        assert_eq!(unknown(&asked, &run(1.0, None), 1_000_000), Vec::<String>::new());
     }
 }

@@ -82,6 +82,9 @@ pub struct Advice {
     pub probes: Vec<Probe>,
     /// Who it is.
     pub choice: Choice,
+    /// It was ended before everybody who was to be run was.
+    #[serde(default)]
+    pub stopped: bool,
     /// What is not certain about it, in sentences without a full stop.
     pub notes: Vec<String>,
     /// The choice's settings, to be pasted.
@@ -112,6 +115,7 @@ pub fn advise(
     question.workload.check()?;
     let adviser = Adviser::new(question, options, progress, stop)?;
     let Answer { choice, verification, predictions, discarded, notes } = adviser.answer()?;
+    let stopped = verification.stopped;
     let chosen = choice.name().and_then(|name| adviser.candidates.iter().find(|one| one.name == name));
     let settings = chosen.map_or_else(|| Ok(String::new()), Candidate::code)?;
     let changing = Changing {
@@ -121,6 +125,7 @@ pub fn advise(
         verified: &verification.verified,
         costs: &adviser.costs,
         discarded: &discarded,
+        machine: &adviser.machine,
         alike: choice.alike(),
     };
     let changes = choice.name().map(|name| changing.from(name)).unwrap_or_default();
@@ -129,6 +134,7 @@ pub fn advise(
         machine: probe::describe(&options.work_dir),
         probes: adviser.probes,
         choice,
+        stopped,
         notes,
         settings,
         changes,
@@ -275,15 +281,31 @@ impl<'a> Adviser<'a> {
         Some(Finalist { candidate, prediction, costs: self.costs_of(&prediction.name) })
     }
 
-    /// Of those who are left, the fastest first, who could be the best by the range of the prediction, two at least.
-    fn finalists<'b>(&'b self, left: &[&'b Prediction]) -> Vec<Finalist<'b>> {
-        let least = left.first().map_or(0.0, |best| best.range.0);
-        left.iter()
-            .enumerate()
-            .filter(|(rank, prediction)| *rank < 2 || prediction.range.1 * 1.25 >= least)
-            .take(self.options.effort.finalists.max(1))
-            .filter_map(|(_, prediction)| self.finalist(prediction))
-            .collect()
+    /// Who is run next: those of before who are `kept`, and of those who are left, the fastest first, who could be the best by the range of the prediction. So many
+    /// stores, two at first whatever their range, each with those of its settings that could be.
+    fn finalists<'b>(&'b self, left: &[&'b Prediction], kept: &[&'b Prediction]) -> Vec<Finalist<'b>> {
+        let least = kept.iter().chain(left).map(|prediction| prediction.range.0).fold(0.0, f64::max);
+        let mut found: Vec<Finalist<'b>> =
+            kept.iter().filter_map(|prediction| self.finalist(prediction)).collect();
+        let mut stores: Vec<&str> = Vec::new();
+        for finalist in &found {
+            if !stores.contains(&finalist.candidate.store.as_str()) {
+                stores.push(&finalist.candidate.store);
+            }
+        }
+        let most = self.options.effort.finalists.max(stores.len() + 1);
+        for finalist in left.iter().filter_map(|prediction| self.finalist(prediction)) {
+            let store = finalist.candidate.store.as_str();
+            let (is_known, could_be) = (stores.contains(&store), finalist.prediction.range.1 * 1.25 >= least);
+            if is_known && could_be {
+                found.push(finalist);
+            } else if !is_known && stores.len() < most && (could_be || (kept.is_empty() && stores.len() < 2))
+            {
+                stores.push(store);
+                found.push(finalist);
+            }
+        }
+        found
     }
 
     /// Runs candidates, with so many entries or as many as there is time for.
@@ -300,16 +322,28 @@ impl<'a> Adviser<'a> {
         verifier.run(finalists, records)
     }
 
-    /// Runs the best few, and where none of them keeps to the constraints the next ones, until somebody does or nobody is left.
+    /// Runs the best few, and where less than two stores of them keep to the constraints the next ones beside those, until two do or nobody is left who could be the best.
     fn answer(&self) -> Result<Answer> {
         let (predictions, mut discarded) = self.predictions();
         let mut left: Vec<&Prediction> = predictions.iter().collect();
+        let mut kept: Vec<&Prediction> = Vec::new();
         let (mut verification, mut notes) = (Verification::default(), Vec::new());
         self.progress.group(1, 2, "the best few on the workload itself");
-        // BOUND: each turn runs one at least, who is not left after it.
-        while verification.verified.is_empty() && !verification.stopped && !left.is_empty() {
-            let finalists = self.finalists(&left);
-            verification = self.verified(&finalists, None)?;
+        // BOUND: each turn runs one at least who is not left after it.
+        loop {
+            let finalists = self.finalists(&left, &kept);
+            if finalists.len() == kept.len() {
+                break;
+            }
+            match self.verified(&finalists, None) {
+                Ok(verified) => verification = verified,
+                // What those are worth who were run before is known.
+                Err(Error::Interrupted) if !verification.verified.is_empty() => {
+                    verification.stopped = true;
+                    break;
+                }
+                Err(error) => return Err(error),
+            }
             left.retain(|prediction| finalists.iter().all(|one| one.candidate.name != prediction.name));
             discarded.append(&mut verification.failed);
             let records = verification.records;
@@ -320,9 +354,17 @@ impl<'a> Adviser<'a> {
                 }
                 None => true,
             });
+            let verified = &verification.verified;
+            let has_two =
+                verified.iter().any(|one| Some(&one.store) != verified.first().map(|first| &first.store));
+            if verification.stopped || has_two {
+                break;
+            }
+            let is_kept = |one: &Finalist<'_>| verified.iter().any(|kept| kept.name == one.candidate.name);
+            kept = finalists.iter().filter(|one| is_kept(one)).map(|one| one.prediction).collect();
         }
         for one in &verification.verified {
-            notes.extend(limits::unknown(self.question, one));
+            notes.extend(limits::unknown(self.question, one, verification.records));
         }
         if verification.stopped {
             let rounds = verification.verified.first().map_or(0, |one| one.samples.len());
@@ -333,13 +375,15 @@ impl<'a> Adviser<'a> {
         }
         if let Some(traced) = &self.traced {
             notes.extend(traced.notes.iter().cloned());
+            notes.extend(verification.note.clone());
             let peak = traced.peak_per_sec.unwrap_or(0.0);
             let slower = verification.verified.iter().filter(|one| one.median < peak);
             notes.extend(
                 slower.map(|one| format!("{} does not keep up with the trace's busiest moment", one.name)),
             );
         }
-        let choice = choose(&verification.verified, self.options.seed);
+        let doubt = predict::doubt_of_growth(verification.records, self.question.workload.records);
+        let choice = choose(&verification.verified, self.options.seed, doubt);
         Ok(Answer { choice, verification, predictions, discarded, notes })
     }
 

@@ -59,6 +59,11 @@ pub struct Prediction {
     pub secs: [f64; 3],
 }
 
+/// Factor of doubt that comes with going from a store of `from` entries to one of `to`.
+pub(super) fn doubt_of_growth(from: u64, to: u64) -> f64 {
+    1.0 + DOUBT_A_DOUBLING * (to.max(1) as f64 / from.max(1) as f64).log2().max(0.0)
+}
+
 /// Predicts a candidate's throughput. `costs` are ordered by size, and not empty.
 pub(super) fn predict(
     candidate: &Candidate,
@@ -85,8 +90,7 @@ pub(super) fn predict(
     // Background work has processors of its own only where the program leaves some.
     let beside = machine.cores > workload.threads as usize;
     let seconds = if beside { (own + missed).max(background) } else { own + missed + background };
-    let doublings = (workload.records as f64 / at as f64).log2().max(0.0);
-    let doubt = DOUBT + DOUBT_A_DOUBLING * doublings;
+    let doubt = DOUBT + doubt_of_growth(at, workload.records) - 1.0;
     let per_sec = 1.0 / seconds.max(f64::MIN_POSITIVE);
     Prediction {
         name: candidate.name.clone(),

@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use cairn_sim::json;
 use serde::{Deserialize, Serialize};
 
+use super::candidate::store_names;
 use super::fields;
+use super::traced::from_trace;
 use crate::error::{Error, Result};
 use crate::suite_kv::job::Shape;
 use crate::suite_kv::{Mix, YcsbRun, YcsbSpec};
@@ -175,8 +177,13 @@ pub struct Constraints {
 
 impl Constraints {
     fn fault(&self) -> Option<Fault> {
-        let micros = self.p99_us.filter(|micros| !micros.is_finite() || *micros <= 0.0)?;
-        Some(Fault { field: "p99_us", found: micros.to_string(), expected: "a number over 0".to_owned() })
+        if let Some(micros) = self.p99_us.filter(|micros| !micros.is_finite() || *micros <= 0.0) {
+            let expected = "a number over 0".to_owned();
+            return Some(Fault { field: "p99_us", found: micros.to_string(), expected });
+        }
+        let names = store_names();
+        let unknown = self.stores.iter().find(|name| !names.contains(name))?;
+        Some(Fault { field: "stores", found: format!("{unknown:?}"), expected: names.join(", ") })
     }
 }
 
@@ -184,7 +191,7 @@ impl Constraints {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Question {
-    /// A trace of it, which those who are run replay.
+    /// A trace of it, which those who are run replay. What is done is the trace's then, but for durability and threads.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trace: Option<PathBuf>,
     /// What is done.
@@ -194,9 +201,9 @@ pub struct Question {
 }
 
 impl Question {
-    /// Reads a workload file, in JSON. `file` is for messages.
+    /// Reads a workload file, in JSON. `file` is for messages. Where it names a trace, that is read, too.
     ///
-    /// Errors: [`Error::Input`] with the line, the field and what was expected of it.
+    /// Errors: [`Error::Input`] with the line, the field and what was expected of it; those of [`super::from_trace`].
     pub fn from_json(text: &str, file: &str) -> Result<Question> {
         let refuse = |line: Option<usize>, what: String| {
             let line = line.map(|line| line as u64);
@@ -216,6 +223,10 @@ impl Question {
             }
         }
         question.workload.check().map_err(|error| refuse(None, error.to_string()))?;
-        Ok(question)
+        let Some(trace) = &question.trace else { return Ok(question) };
+        let threads = json::line_of(text, "workload.threads").map(|_| question.workload.threads);
+        let traced = from_trace(trace, threads)?.workload;
+        let workload = Workload { durability: question.workload.durability, ..traced };
+        Ok(Question { workload, ..question })
     }
 }

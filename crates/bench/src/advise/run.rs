@@ -13,9 +13,10 @@ use crate::runner::job::{Job, JobResult};
 use crate::runner::worker::Worker;
 use crate::scratch::Scratch;
 use crate::suite_kv::job::{KvJob, KvMetric, KvOutcome, KvWorkload, Shape, carry_out};
-use crate::suite_kv::{KvSettings, YcsbRun, YcsbSpec, map_bytes};
+use crate::suite_kv::{KvSettings, YCSB_TIMED_SHARE, YcsbRun, YcsbSpec, map_bytes};
 
 /// Takes turns.
+#[derive(Clone, Copy)]
 pub(super) struct Runner<'a> {
     pub work_dir: &'a Path,
     /// `None`: in this process, for tests.
@@ -29,13 +30,15 @@ pub(super) struct Runner<'a> {
 pub(super) struct Measured {
     /// Operations a second, by the name of the workload; of those that write, until what they wrote is settled.
     pub throughput: BTreeMap<String, f64>,
-    /// Latencies by kind, of the first workload.
+    /// Latencies by kind, of the workload that is asked for.
     pub latencies: BTreeMap<String, Latencies>,
     /// Entries a second of the load.
     pub load: f64,
     pub bytes_per_entry: f64,
-    /// Rise of resident memory.
+    /// The largest rise of resident memory.
     pub memory_bytes: Option<f64>,
+    /// Entries in the end, about: which operations insert is drawn.
+    pub entries: u64,
 }
 
 impl Runner<'_> {
@@ -64,18 +67,18 @@ impl Runner<'_> {
             timed: false,
         };
         let writes = |name: &str| specs.iter().any(|spec| spec.name == name && spec.mix.writes() > 0.0);
-        let first = specs.first().map_or("", |spec| spec.name.as_str());
-        Ok(read(self.carry_out(job)?, first, &writes))
+        let measured = read(self.carry_out(job)?, &workload.name, &writes);
+        Ok(Measured { entries: records + inserted(specs), ..measured })
     }
 
-    /// Replays a trace twice, every answer checked: the first so many operations for throughput, then so many for latencies.
+    /// Replays a trace twice, every answer checked: so many operations for throughput, then so many for latencies; of all its entries or of those of the first operations.
     ///
     /// Errors: as [`Runner::run`].
     pub fn replay(
         &self,
         candidate: &Candidate,
         traced: &Traced,
-        (operations, timed): (u64, u64),
+        (operations, timed, is_whole): (u64, u64, bool),
         shape: Shape,
     ) -> Result<Measured> {
         let name = traced.replay.name.as_str();
@@ -86,7 +89,7 @@ impl Runner<'_> {
                 dir: scratch.dir("store")?,
                 settings: KvSettings { map_bytes: traced.map_bytes, ..candidate.settings.clone() },
                 shape,
-                workload: KvWorkload::Replay(traced.first(operations)),
+                workload: KvWorkload::Replay(traced.part(operations, is_whole)),
                 seed: self.seed,
                 timed,
             };
@@ -113,8 +116,17 @@ impl Measured {
     }
 }
 
-/// What of an outcome is of use: latencies of the workload `first`, throughput until settled of those that write.
-fn read(outcome: KvOutcome, first: &str, writes: &dyn Fn(&str) -> bool) -> Measured {
+/// Entries that workloads insert, in both of their passes.
+fn inserted(specs: &[YcsbSpec]) -> u64 {
+    let of = |spec: &YcsbSpec| {
+        let operations = spec.operations.unwrap_or(0);
+        (operations + operations / YCSB_TIMED_SHARE) as f64 * spec.mix.insert / spec.mix.total()
+    };
+    specs.iter().map(of).sum::<f64>() as u64
+}
+
+/// What of an outcome is of use: latencies of the workload `timed`, throughput until settled of those that write.
+fn read(outcome: KvOutcome, timed: &str, writes: &dyn Fn(&str) -> bool) -> Measured {
     let mut measured = Measured::default();
     for figure in outcome.figures {
         let value = figure.values.first().copied().unwrap_or_default();
@@ -126,7 +138,7 @@ fn read(outcome: KvOutcome, first: &str, writes: &dyn Fn(&str) -> bool) -> Measu
             KvMetric::SettledThroughput if writes(&figure.done.dataset) => {
                 measured.throughput.insert(figure.done.dataset, value);
             }
-            KvMetric::Latency if first == figure.done.dataset => {
+            KvMetric::Latency if timed == figure.done.dataset => {
                 let mut latencies = Latencies::new(0);
                 latencies.add_buckets(&figure.buckets);
                 measured.latencies.insert(figure.done.operation, latencies);

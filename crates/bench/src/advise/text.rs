@@ -76,6 +76,9 @@ fn headline(advice: &Advice) -> String {
         Choice::NoClearWinner { names } => {
             format!("No clear winner: {} cannot be told apart on this workload.", names.join(" and "))
         }
+        Choice::Nobody if advice.stopped => {
+            "Nobody who was run keeps to the constraints; below is what each breaks. It was ended before everybody had a turn.".to_owned()
+        }
         Choice::Nobody => "Nobody keeps to the constraints; below is what each breaks.".to_owned(),
     };
     choice + on.as_str() + "\n"

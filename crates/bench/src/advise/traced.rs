@@ -30,6 +30,8 @@ pub(super) struct Traced {
     /// Entries that it works on.
     pub records: u64,
     pub operations: u64,
+    /// What it has recorded, things that cannot be replayed among them.
+    pub events: u64,
     pub writes: bool,
     /// What is replayed otherwise than it was, and how it came.
     pub notes: Vec<String>,
@@ -52,16 +54,19 @@ pub fn from_trace(path: &Path, threads: Option<u32>) -> Result<Question> {
 impl Traced {
     /// Errors: as [`from_trace`].
     pub fn new(path: &Path, threads: u32) -> Result<Traced> {
-        let (_, stats) = read(path)?;
+        let (trace, stats) = read(path)?;
         let replay = replay(path, threads, None);
         let loaded = load(&replay)?;
         let mut notes = loaded.all_notes();
-        let peak_per_sec = stats.arrival.as_ref().map(|arrival| arrival.peak_per_sec);
+        // Of a sample of the keys, all of them came that much as often.
+        let all = f64::from(stats.sample.max(1));
+        let peak_per_sec = stats.arrival.as_ref().map(|arrival| arrival.peak_per_sec * all);
         if let Some(arrival) = &stats.arrival {
+            let sampled = if stats.sample > 1 { ", by those of its sample of keys" } else { "" };
             notes.push(format!(
-                "the trace came with {:.0} operations a second in the mean and {:.0} in its busiest {:.0} ms; it is replayed as fast as it goes",
-                arrival.mean_per_sec,
-                arrival.peak_per_sec,
+                "the program came with {:.0} operations a second in the mean and {:.0} in its busiest {:.0} ms{sampled}; the trace is replayed as fast as it goes",
+                arrival.mean_per_sec * all,
+                arrival.peak_per_sec * all,
                 arrival.slice_secs * 1e3
             ));
         }
@@ -69,6 +74,7 @@ impl Traced {
             map_bytes: loaded.map_bytes(),
             records: entries(&loaded),
             operations: loaded.operations(),
+            events: trace.records(),
             writes: loaded.written_bytes > 0,
             replay,
             notes,
@@ -76,10 +82,18 @@ impl Traced {
         })
     }
 
-    /// The replay of the first so many operations.
-    pub fn first(&self, operations: u64) -> Replay {
-        let operations_max = (operations < self.operations).then_some(operations);
-        Replay { operations_max, ..self.replay.clone() }
+    /// The replay of so many operations: the last ones, on the store that those before leave, where it has all the entries; else the first ones.
+    pub fn part(&self, operations: u64, is_whole: bool) -> Replay {
+        if operations >= self.operations {
+            return self.replay.clone();
+        }
+        let passed_over = if is_whole { self.events.saturating_sub(operations) } else { 0 };
+        Replay { passed_over, operations_max: Some(operations), ..self.replay.clone() }
+    }
+
+    /// Entries that the first so many operations work on. Errors: the trace's own.
+    pub fn entries_of_first(&self, operations: u64) -> Result<u64> {
+        Ok(entries(&load(&self.part(operations, false))?))
     }
 }
 

@@ -6,7 +6,7 @@ use cairn_vfs::SeededRng;
 use serde::{Deserialize, Serialize};
 
 use super::candidate::{Candidate, Discarded};
-use super::costs::Costs;
+use super::costs::{Costs, WARM_UP};
 use super::predict::{self, Machine, Prediction};
 use super::question::Workload;
 use super::run::{Measured, Runner};
@@ -15,7 +15,7 @@ use crate::error::{Error, Result};
 use crate::histogram::Latencies;
 use crate::stats::{self, Estimate};
 use crate::suite_hash::Progress;
-use crate::suite_kv::{YCSB_TIMED_SHARE, YcsbSpec};
+use crate::suite_kv::{Mix, YCSB_TIMED_SHARE, YcsbSpec};
 use crate::workload::shuffle;
 
 /// Operations of a turn.
@@ -72,6 +72,9 @@ pub struct Verified {
     pub bytes_per_entry: f64,
     /// Rise of resident memory, in bytes: the largest of all rounds.
     pub memory_bytes: Option<f64>,
+    /// Entries that its store had in the end, inserted ones among them; 0 where that is not known.
+    #[serde(default)]
+    pub entries: u64,
 }
 
 /// Somebody who is run.
@@ -91,6 +94,8 @@ pub(super) struct Verification {
     pub failed: Vec<Discarded>,
     /// Entries of the stores: fewer than the workload has where loading all of them would have taken too long.
     pub records: u64,
+    /// What of a trace was replayed, where it was not all.
+    pub note: Option<String>,
     /// It was ended before all rounds were over.
     pub stopped: bool,
 }
@@ -113,14 +118,20 @@ impl Verifier<'_> {
     ///
     /// Errors: [`Error::Interrupted`] before the first round is over. A candidate that fails is left out, with its reason.
     pub fn run(&self, finalists: &[Finalist<'_>], records: Option<u64>) -> Result<Verification> {
-        let records = records.unwrap_or_else(|| self.records(finalists));
-        let turns = finalists.len() * self.effort.rounds as usize;
         let fastest = finalists.iter().map(|finalist| finalist.prediction.per_sec).fold(0.0, f64::max);
+        let records = match records {
+            Some(records) => records,
+            None => self.records(finalists, fastest)?,
+        };
+        let turns = finalists.len() * self.effort.rounds as usize;
         let mut found: BTreeMap<&str, Found> = BTreeMap::new();
         let mut left: Vec<usize> = (0..finalists.len()).collect();
-        let mut verification = Verification { records, ..Verification::default() };
+        let note = self.part(records, fastest);
+        let mut verification = Verification { records, note, ..Verification::default() };
         let mut rng = SeededRng::new(self.runner.seed);
         'rounds: for round in 0..self.effort.rounds {
+            // Other draws in each round, the same for everybody: an interval over rounds holds what draws do, too.
+            let seed = self.runner.seed.wrapping_add(u64::from(round));
             let mut order = left.clone();
             shuffle(&mut order, &mut rng);
             for (done, at) in order.iter().enumerate() {
@@ -133,7 +144,7 @@ impl Verifier<'_> {
                     .runner
                     .stop
                     .check()
-                    .and_then(|()| self.turn(finalist.candidate, records, operations))
+                    .and_then(|()| self.turn(finalist.candidate, records, operations, seed))
                 {
                     Ok(measured) => found.entry(name).or_default().add(&measured),
                     Err(Error::Interrupted) if round > 0 => {
@@ -161,28 +172,59 @@ impl Verifier<'_> {
         Ok(verification)
     }
 
-    fn turn(&self, candidate: &Candidate, records: u64, operations: u64) -> Result<Turned> {
+    fn turn(&self, candidate: &Candidate, records: u64, operations: u64, seed: u64) -> Result<Turned> {
+        let runner = Runner { seed, ..self.runner };
         if let Some(traced) = self.traced {
             let timed = if self.asks_p99 { operations } else { (operations / YCSB_TIMED_SHARE).max(1) };
+            let is_whole = records >= traced.records;
             let measured =
-                self.runner.replay(candidate, traced, (operations, timed), self.workload.shape())?;
+                runner.replay(candidate, traced, (operations, timed, is_whole), self.workload.shape())?;
             return Ok(Turned { per_sec: measured.per_sec(&traced.replay.name), measured });
         }
-        let spec = YcsbSpec { operations: Some(operations), ..self.workload.spec() };
-        let measured = self.runner.run(candidate, self.workload, records, &[spec])?;
+        let mut specs = vec![YcsbSpec { operations: Some(operations), ..self.workload.spec() }];
+        let shares = self.workload.shares();
+        if shares.read + shares.scan + shares.read_modify_write > 0.0 {
+            // What a program's first lookups find, files that nobody has read and sums that nobody has checked, is soon over there, and not in a turn of a second.
+            let mix = Mix { read: 1.0, ..Mix::default() };
+            let count = Some(records.min(operations));
+            specs.insert(
+                0,
+                YcsbSpec { name: WARM_UP.to_owned(), mix, operations: count, ..self.workload.spec() },
+            );
+        }
+        let measured = runner.run(candidate, self.workload, records, &specs)?;
         Ok(Turned { per_sec: measured.per_sec(&self.workload.name), measured })
     }
 
-    /// Entries that everybody can load in the time there is, or those of the trace.
-    fn records(&self, finalists: &[Finalist<'_>]) -> u64 {
-        if let Some(traced) = self.traced {
-            return self.workload.records.min(traced.records);
-        }
+    /// Entries that everybody can load in the time there is; of a trace all of them, or those of the operations that are replayed from its start.
+    fn records(&self, finalists: &[Finalist<'_>], fastest: f64) -> Result<u64> {
         let loads = finalists.iter().filter_map(|finalist| Some(finalist.costs.last()?.loads_per_sec));
         let slowest = loads.fold(f64::INFINITY, f64::min);
         let turns = (finalists.len() as f64 * f64::from(self.effort.rounds)).max(1.0);
-        let affordable = (slowest * self.effort.load_secs / turns).max(20_000.0);
-        self.workload.records.min(affordable as u64)
+        let affordable = (slowest * self.effort.load_secs / turns).max(20_000.0) as u64;
+        let Some(traced) = self.traced else { return Ok(self.workload.records.min(affordable)) };
+        let operations = self.operations(fastest, fastest);
+        if operations >= traced.operations || traced.records <= affordable {
+            return Ok(traced.records);
+        }
+        traced.entries_of_first(operations)
+    }
+
+    /// What of a trace is replayed, where it is not all of it.
+    fn part(&self, records: u64, fastest: f64) -> Option<String> {
+        let traced = self.traced?;
+        let (operations, all) = (self.operations(fastest, fastest), traced.operations);
+        let of = format!("{operations} of its {all} operations");
+        if operations >= all {
+            None
+        } else if records >= traced.records {
+            Some(format!("each turn replays the last {of}, on the store that those before leave"))
+        } else {
+            let entries = traced.records;
+            Some(format!(
+                "each turn replays the first {of}, on {records} of {entries} entries: loading all would have taken too long"
+            ))
+        }
     }
 
     /// The same work for all, but for those who would take four times as long.
@@ -222,6 +264,7 @@ impl Verifier<'_> {
             too_few: too_few.into_iter().map(|(kind, of)| (kind, of.count())).collect(),
             bytes_per_entry: found.bytes_per_entry,
             memory_bytes: found.memory_bytes,
+            entries: found.entries,
             samples: found.samples,
         }
     }
@@ -239,6 +282,7 @@ struct Found {
     latencies: BTreeMap<String, Latencies>,
     bytes_per_entry: f64,
     memory_bytes: Option<f64>,
+    entries: u64,
 }
 
 impl Found {
@@ -249,7 +293,7 @@ impl Found {
             let all = self.latencies.entry(kind.clone()).or_insert_with(|| Latencies::new(0));
             all.merge(latencies);
         }
-        self.bytes_per_entry = measured.bytes_per_entry;
+        (self.bytes_per_entry, self.entries) = (measured.bytes_per_entry, measured.entries);
         self.memory_bytes = match (self.memory_bytes, measured.memory_bytes) {
             (Some(a), Some(b)) => Some(a.max(b)),
             (a, b) => a.or(b),

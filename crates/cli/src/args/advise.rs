@@ -36,7 +36,7 @@ pub struct AdviseArgs {
         long,
         value_name = "FILE",
         conflicts_with_all = [
-            "workload", "key_size", "value_size", "read", "update", "insert", "scan", "read_modify_write", "scan_records", "distribution"
+            "workload", "records", "key_size", "value_size", "read", "update", "insert", "scan", "read_modify_write", "scan_records", "distribution"
         ]
     )]
     pub trace: Option<PathBuf>,
@@ -103,7 +103,13 @@ pub struct AdviseArgs {
     #[arg(long, value_name = "FILE")]
     pub write_workload: Option<PathBuf>,
     /// How good the advice is: fourteen workloads are answered, then everybody is run on them [about an hour]
-    #[arg(long, conflicts_with_all = ["workload", "trace", "memory", "disk", "p99", "dbs"])]
+    #[arg(
+        long,
+        conflicts_with_all = [
+            "workload", "trace", "records", "key_size", "value_size", "read", "update", "insert", "scan", "read_modify_write", "scan_records",
+            "distribution", "threads", "durability", "memory", "disk", "p99", "dbs"
+        ]
+    )]
     pub check: bool,
     /// With --check: only workloads with this in their name
     #[arg(long, requires = "check", value_name = "WORD")]

@@ -129,5 +129,10 @@ fn a_trace_asks() {
     assert_eq!(advice["question"]["trace"], written["trace"]);
     scratch.run("advise --trace app.trace --read 1").failed(&["--trace", "--read"]);
     scratch.run("advise --check --p99 5").failed(&["--check", "--p99"]);
+    scratch.run("advise --check --threads 5").failed(&["--check", "--threads"]);
+    scratch.run("advise --trace app.trace --records 500").failed(&["--trace", "--records"]);
+    scratch
+        .run("advise w.json --records 500")
+        .failed(&["--records: w.json has the trace app.trace, which says that"]);
     scratch.run("advise --trace requests.csv").failed(&["requests.csv"]);
 }

@@ -18,6 +18,8 @@ const OPERATIONS_MAX: u64 = 200_000_000;
 pub struct Limits {
     /// Threads that share the operations.
     pub threads: usize,
+    /// What is done before the first of them, and not replayed: the store begins with what it leaves.
+    pub passed_over: u64,
     /// Operations at most.
     pub operations_max: Option<u64>,
 }
@@ -122,13 +124,18 @@ impl Loaded {
     pub(super) fn new(trace: &Trace, limits: Limits) -> Result<Loaded> {
         let most = limits.operations_max.unwrap_or(OPERATIONS_MAX).min(OPERATIONS_MAX);
         let most = usize::try_from(most).unwrap_or(usize::MAX);
-        let mut loading = Loading::new(KeyTable::new(trace, most)?, limits);
-        for event in trace.events().take(most) {
+        let passed_over = usize::try_from(limits.passed_over).unwrap_or(usize::MAX);
+        let end = most.saturating_add(passed_over);
+        let mut loading = Loading::new(KeyTable::new(trace, end)?, limits);
+        for (at, event) in trace.events().take(end).enumerate() {
+            if loading.passing && at == passed_over {
+                loading.begin();
+            }
             loading.add(&event?)?;
         }
         let mut loaded = loading.finish(trace);
         // What is missing at the end does not matter to who stops before it.
-        if trace.records() <= most as u64 {
+        if trace.records() <= end as u64 {
             loaded.notes.splice(0..0, trace.ending().flaw());
         }
         Ok(loaded)
@@ -216,6 +223,8 @@ struct Loading {
     written_bytes: u64,
     value_bytes: (u64, u64),
     value_bytes_max: u32,
+    /// What comes is not replayed, but leaves what the store begins with.
+    passing: bool,
     /// The last event was not replayed, so what is joined to it begins anew.
     broken: bool,
     /// The thread of the step before, and what can be joined to it.
@@ -232,6 +241,7 @@ impl Loading {
             written_bytes: 0,
             value_bytes: (0, 0),
             value_bytes_max: VALUE_BYTES,
+            passing: limits.passed_over > 0,
             broken: false,
             before: None,
         }
@@ -276,6 +286,9 @@ impl Loading {
             self.first_met(event, number, doing);
         }
         let (version, amount) = self.outcome(event, number, doing);
+        if self.passing {
+            return Ok(());
+        }
         let thread = if self.steps.len() == 1 { 0 } else { (event.id() % self.steps.len() as u64) as usize };
         let together = doing.together();
         let belongs = event.joined && !self.broken;
@@ -288,6 +301,19 @@ impl Loading {
             steps.push(Step { due_ns: event.time_ns, key: number, doing, joined, version, amount });
         }
         Ok(())
+    }
+
+    /// From here on it is replayed: what the keys hold now is what they held before.
+    fn begin(&mut self) {
+        self.passing = false;
+        self.broken = true;
+        self.before = None;
+        self.counts = Counts { unknown: self.counts.unknown, ..Counts::default() };
+        self.written_bytes = 0;
+        for known in &mut self.known {
+            let is_unknown = known.now.version > 0 && known.now.bytes == u32::MAX;
+            known.before = (!is_unknown).then_some(known.now);
+        }
     }
 
     /// What a key held before the trace, going by the first that is done with it.

@@ -52,7 +52,10 @@ pub struct Replay {
     pub speed: Option<f64>,
     /// By how many threads.
     pub threads: u32,
-    /// Operations to take from the start; `None` for all.
+    /// What of the trace's beginning is taken to be over already: the store begins with what it left. At full speed.
+    #[serde(default)]
+    pub passed_over: u64,
+    /// Operations to take from there; `None` for all.
     pub operations_max: Option<u64>,
     /// Whether a second throughput counts the time until everything is written out and merged, and bytes of an entry are measured.
     #[serde(default)]
@@ -69,6 +72,7 @@ impl Replay {
             name,
             speed: None,
             threads: 1,
+            passed_over: 0,
             operations_max: None,
             settled: false,
         }
@@ -89,7 +93,11 @@ impl Replay {
             let what = "the trace has no times: it can be replayed at full speed only";
             return Err(Error::invalid(format!("{}: {what}", self.trace.display())));
         }
-        let limits = Limits { threads: self.threads as usize, operations_max: self.operations_max };
+        let limits = Limits {
+            threads: self.threads as usize,
+            passed_over: self.passed_over,
+            operations_max: self.operations_max,
+        };
         Loaded::new(&trace, limits)
     }
 }

@@ -30,6 +30,11 @@ impl Mix {
         self.update + self.insert + self.read_modify_write
     }
 
+    /// All shares together; over 0.
+    pub(crate) fn total(&self) -> f64 {
+        self.shares().iter().sum::<f64>().max(f64::MIN_POSITIVE)
+    }
+
     /// The shares in the order of [`super::Kind`].
     pub(super) fn shares(&self) -> [f64; 5] {
         [self.read, self.update, self.scan, self.insert, self.read_modify_write]
