@@ -66,7 +66,7 @@ pub enum Error {
         cause: Arc<dyn std::error::Error + Send + Sync>,
     },
     /// An earlier sync of the file failed, so that what is on the disk is unknown.
-    #[error("{} is not written any more since a sync failed: {cause}; open it again and recover", file.display())]
+    #[error("{} is neither written nor read from the disk any more since a sync failed: {cause}; open it again and recover", file.display())]
     Poisoned {
         /// The file.
         file: PathBuf,

@@ -221,7 +221,12 @@ impl FileState {
 
     /// Brings a page into a frame. The caller has begun its loading, which ends here.
     fn load(&self, page: u32, mode: Mode, origin: Origin) -> Result<Frame> {
-        let frame = match self.pool.take_frame(self, self.id(page)) {
+        let is_allowed = match origin {
+            // What a failed sync left there is not known: an older page than was written reads back sound.
+            Origin::Disk => self.check_poison(),
+            Origin::Nothing => Ok(()),
+        };
+        let frame = match is_allowed.and_then(|()| self.pool.take_frame(self, self.id(page))) {
             Ok(frame) => frame,
             Err(error) => {
                 self.end_loading(page, None);

@@ -9,8 +9,9 @@
 //!
 //! A batch is written here and synced before any of its pages is written in place, and the file is synced before the next batch takes the
 //! place of this one. `logged` is how far the log was durable then, which is beyond the last change of any page that was ever written. So at any moment each page of the file is whole, or its copy here is. Opening writes the sound copies over the
-//! pages: they are the last that were written, and writing them again changes nothing. The same is done before the next batch when a page could not be
-//! written in place: a part of it may have been.
+//! pages and syncs them: they are the last that were written, and writing them again changes nothing. It does so where the pages read back equal, too: after a process
+//! that was killed they may be in the kernel's memory only, and after a sync that failed the kernel may never write them by itself. The same is done before the next batch
+//! when a page could not be written in place: a part of it may have been.
 
 use cairn_codec::checksum::{xxh3_64, xxh3_64_seeded};
 use cairn_vfs::File;
@@ -77,7 +78,7 @@ impl Journal {
         Ok(journal)
     }
 
-    /// Writes the sound copies over pages that are not the same. True when there were any: they are durable after a sync.
+    /// Writes the sound copies over their pages. True when there were any: they are durable after a sync.
     fn mend(&mut self, file: &dyn File, format: Format) -> Result<bool> {
         if self.file.len()? < BLOCK as u64 {
             return Ok(false);
@@ -109,27 +110,18 @@ impl Journal {
     fn write_copies(&self, entries: &[(u32, u64)], file: &dyn File, format: Format) -> Result<bool> {
         let page_size = self.page_size;
         let memory = Error::memory("a page of the double write");
-        let mut buffer = Buffer::new(2 * page_size).map_err(memory)?;
-        let (copy, page) = buffer.split_at_mut(page_size);
+        let mut copy = Buffer::new(page_size).map_err(memory)?;
         let (len, mut has_written) = (self.file.len()?, false);
         for (at, &(number, check)) in entries.iter().enumerate() {
             let start = BLOCK as u64 + (at * page_size) as u64;
             if start + page_size as u64 > len {
                 break;
             }
-            self.file.read_exact_at(copy, start)?;
-            let is_sound = xxh3_64_seeded(copy, u64::from(number)) == check
-                && (format == Format::Raw || verify(copy, number).is_ok());
-            if !is_sound {
-                continue;
-            }
-            let offset = u64::from(number) * page_size as u64;
-            let is_there = file.len()? >= offset + page_size as u64;
-            if is_there {
-                file.read_exact_at(page, offset)?;
-            }
-            if !is_there || page != copy {
-                file.write_all_at(copy, offset)?;
+            self.file.read_exact_at(&mut copy, start)?;
+            let is_sound = xxh3_64_seeded(&copy, u64::from(number)) == check
+                && (format == Format::Raw || verify(&copy, number).is_ok());
+            if is_sound {
+                file.write_all_at(&copy, u64::from(number) * page_size as u64)?;
                 has_written = true;
             }
         }

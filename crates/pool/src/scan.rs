@@ -77,6 +77,10 @@ impl fmt::Debug for Scan<'_> {
 impl FileState {
     /// Reads pages in that are not resident, as long as there are frames. Says how many it read.
     pub(crate) fn prefetch(&self, pages: impl Iterator<Item = u32>) -> usize {
+        // Who asks for the page is told.
+        if self.check_poison().is_err() {
+            return 0;
+        }
         let mut count = 0;
         let mut batch: Vec<(u32, Frame)> = Vec::with_capacity(BATCH);
         let (mut rest, mut has_frames) = (pages.peekable(), true);

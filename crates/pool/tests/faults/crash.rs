@@ -93,6 +93,52 @@ fn power_loss_is_seen() {
     assert!(images > 1_000 && damaged > 20, "{images} images, {damaged} damaged pages");
 }
 
+/// Goal: the copies of what a killed process wrote and did not sync are kept until it is durable. Method: a run that is killed and gone on with by another process, which
+/// writes other pages; crash images at every operation of that. And the same after a first opening whose sync failed.
+#[test]
+fn power_loss_after_a_killed_process() {
+    let own = seed();
+    let mut images = 0;
+    for round in 0..rounds(12, 300) {
+        let seed = own.wrapping_add(round);
+        let fs = FaultFs::new(FaultOptions::seeded(seed));
+        let shape = Shape::new(seed, true);
+        let mut run = Run::new(&fs, &shape);
+        let mut rng = SeededRng::new(seed).fork("steps");
+        (0..30).for_each(|_| run.step(Step::draw(&mut rng, &shape)).unwrap());
+        if round % 2 == 1 {
+            let syncs = fs.operation_count_of(Operation::SyncData);
+            fs.inject(Rule::nth(Operation::SyncData, syncs, Fault::Io));
+            drop(open(&fs, &shape));
+            fs.clear_rules();
+        }
+        fs.capture_crash_points();
+        let mut run = run.killed();
+        let mut states = vec![(fs.operation_count(), run.durable.clone(), run.versions.clone())];
+        for _ in 0..12 {
+            run.step(Step::draw(&mut rng, &shape)).unwrap();
+            states.push((fs.operation_count(), run.durable.clone(), run.versions.clone()));
+        }
+        for point in fs.take_crash_points() {
+            let ended = states.partition_point(|state| state.0 <= point.operation());
+            let durable = &states[ended.saturating_sub(1)].1;
+            let latest = &states[ended.min(states.len() - 1)].2;
+            for (image, disk) in point.images(rounds(3, 8)) {
+                images += 1;
+                check(
+                    &disk,
+                    &shape,
+                    durable,
+                    latest,
+                    &format!("seed {seed}, {image} at {}, {shape:?}", point.operation()),
+                );
+            }
+        }
+    }
+    println!("{images} images");
+    assert!(images > 200);
+}
+
 /// Goal: power loss while opening mends does no harm. Method: crash in the middle of a run, then at every operation of the opening, and open.
 #[test]
 fn power_loss_while_mending() {

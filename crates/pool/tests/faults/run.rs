@@ -119,6 +119,17 @@ impl Run {
         Run { fs: fs.clone(), shape: shape.clone(), pool, file, versions, durable, written }
     }
 
+    /// The process is killed and another one opens the file: what was written is the kernel's, and what was not is gone.
+    pub fn killed(self) -> Run {
+        let Run { fs, shape, pool, file, durable, .. } = self;
+        // Nothing is flushed.
+        std::mem::forget((pool, file));
+        let (pool, file) = open(&fs, &shape).unwrap();
+        let versions: Vec<u32> =
+            (0..shape.pages).map(|page| version(&file.read(page).unwrap(), page)).collect();
+        Run { written: versions.clone(), fs, shape, pool, file, versions, durable }
+    }
+
     fn check(&self, page: u32, found: u32) {
         assert_eq!(found, self.versions[page as usize], "page {page}");
     }
