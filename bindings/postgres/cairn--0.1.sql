@@ -16,21 +16,22 @@ CREATE FUNCTION cairn_page_stats(index regclass, OUT block bigint, OUT kind text
     RETURNS SETOF record AS 'MODULE_PATHNAME' LANGUAGE C STRICT VOLATILE;
 COMMENT ON FUNCTION cairn_page_stats(regclass) IS 'what each page holds and how its columns are encoded; column 0 is the row ids';
 
--- Each family of btree once more: the same operators under the same numbers, and the comparison functions.
+-- Each family of btree once more: the same operators under the same numbers, and the comparison functions. Whoever may create functions in the extension's
+-- schema could offer some that fit these calls better than PostgreSQL's own, so names are looked up in pg_catalog alone.
 DO $make$
 DECLARE
+    home name := pg_catalog.current_schema();
     family record;
     class record;
-    item text;
     items text[];
 BEGIN
+    PERFORM pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
     FOR family IN
         SELECT f.oid, f.opfname FROM pg_opfamily f
         WHERE f.opfmethod = (SELECT oid FROM pg_am WHERE amname = 'btree') AND f.opfnamespace = 'pg_catalog'::regnamespace
-        AND EXISTS (SELECT FROM pg_opclass c WHERE c.opcfamily = f.oid AND c.opckeytype = 0)
         ORDER BY f.opfname
     LOOP
-        EXECUTE format('CREATE OPERATOR FAMILY %I USING cairn', family.opfname);
+        EXECUTE format('CREATE OPERATOR FAMILY %I.%I USING cairn', home, family.opfname);
         SELECT array_agg(format('OPERATOR %s %s (%s, %s)', o.amopstrategy, o.amopopr::regoper, format_type(o.amoplefttype, NULL),
                                 format_type(o.amoprighttype, NULL)) ORDER BY o.oid)
             INTO items FROM pg_amop o WHERE o.amopfamily = family.oid AND o.amoppurpose = 's';
@@ -38,13 +39,13 @@ BEGIN
             SELECT format('FUNCTION 1 (%s, %s) %s', format_type(p.amproclefttype, NULL), format_type(p.amprocrighttype, NULL),
                           p.amproc::oid::regprocedure)
             FROM pg_amproc p WHERE p.amprocfamily = family.oid AND p.amprocnum = 1 ORDER BY p.oid);
-        EXECUTE format('ALTER OPERATOR FAMILY %I USING cairn ADD %s', family.opfname, array_to_string(items, ', '));
+        EXECUTE format('ALTER OPERATOR FAMILY %I.%I USING cairn ADD %s', home, family.opfname, array_to_string(items, ', '));
+        -- Values are stored as they are, names too, which a btree keeps as cstring.
         FOR class IN
-            SELECT c.opcname, c.opcintype, c.opcdefault FROM pg_opclass c
-            WHERE c.opcfamily = family.oid AND c.opckeytype = 0 ORDER BY c.opcname
+            SELECT c.opcname, c.opcintype, c.opcdefault FROM pg_opclass c WHERE c.opcfamily = family.oid ORDER BY c.opcname
         LOOP
-            EXECUTE format('CREATE OPERATOR CLASS %I %s FOR TYPE %s USING cairn FAMILY %I AS STORAGE %s', class.opcname,
-                           CASE WHEN class.opcdefault THEN 'DEFAULT' ELSE '' END, format_type(class.opcintype, NULL), family.opfname,
+            EXECUTE format('CREATE OPERATOR CLASS %I.%I %s FOR TYPE %s USING cairn FAMILY %I.%I AS STORAGE %s', home, class.opcname,
+                           CASE WHEN class.opcdefault THEN 'DEFAULT' ELSE '' END, format_type(class.opcintype, NULL), home, family.opfname,
                            format_type(class.opcintype, NULL));
         END LOOP;
     END LOOP;

@@ -6,7 +6,10 @@
 
 #include "cairn.h"
 
+#include <math.h>
+
 #include "access/nbtree.h"
+#include "access/skey.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_collation.h"
 #include "catalog/pg_type.h"
@@ -108,13 +111,95 @@ totals_column(void)
 								 InvalidOid, InvalidOid, COERCE_EXPLICIT_CALL);
 }
 
-/* `serial` by several processes: each adds up what it reads, and one adds that up. */
-static void
-offer_parallel(PlannerInfo *root, RelOptInfo *rel, RelOptInfo *output, CairnRequest *request, const CustomPath *serial, double pages,
-			   double groups)
+/*
+ * The share of the index that is read: what equalities on the first columns and a range on the one behind them leave, as cairn_conditions_bound() has it. How
+ * many conditions are left, to be asked about each of those rows, is in `filters`.
+ */
+static double
+share_read(PlannerInfo *root, CairnRequest *request, bool arrays_in_bounds, int *filters)
 {
+	List	   *bounds = NIL;
+	bool		goes_on = true;
+
+	for (int column = 0; column < request->index->nkeycolumns && goes_on; column++)
+	{
+		goes_on = false;
+		for (int i = 0; i < request->where_keys; i++)
+		{
+			int			flags = list_nth_int(request->keys, 6 * i);
+
+			if (list_nth_int(request->keys, 6 * i + 1) != column || ((flags & SK_SEARCHARRAY) != 0 && !arrays_in_bounds))
+				continue;
+			bounds = lappend(bounds, list_nth(request->where, i));
+			goes_on |= (flags & SK_SEARCHNULL) != 0 || list_nth_int(request->keys, 6 * i + 2) == BTEqualStrategyNumber;
+		}
+	}
+	*filters = list_length(request->keys) / 6 - list_length(bounds);
+	return clauselist_selectivity(root, bounds, request->varno, JOIN_INNER, NULL);
+}
+
+/*
+ * What it costs to look rows up in the heap, those on pages that are not all-visible, as PostgreSQL has it for index-only scans. Rows of the tail are among
+ * them: nobody has vacuumed their pages since they came.
+ */
+static Cost
+visits_cost(PlannerInfo *root, RelOptInfo *rel, IndexOptInfo *index, double rows, double correlation)
+{
+	double		unseen = 1 - rel->allvisfrac;
+	double		scattered = ceil(index_pages_fetched(rows, rel->pages, index->pages, root) * unseen);
+	double		ordered = ceil(rows / Max(rel->tuples, 1) * rel->pages * unseen);
+	Cost		most = scattered * random_page_cost;
+	Cost		least = ordered < 1 ? 0 : random_page_cost + (ordered - 1) * seq_page_cost;
+
+	return most + correlation * correlation * (least - most) + rows * unseen * (cpu_tuple_cost + cpu_operator_cost);
+}
+
+/* What of an aggregate several processes can share: reading, and adding up. How many pages are read is in `pages`. */
+static Cost
+work_cost(PlannerInfo *root, RelOptInfo *rel, CairnRequest *request, double correlation, bool arrays_in_bounds, double *pages)
+{
+	IndexOptInfo *index = request->index;
+	int			filters;
+	double		read = share_read(root, request, arrays_in_bounds, &filters);
+	double		rows = clauselist_selectivity(root, request->where, request->varno, JOIN_INNER, NULL) * index->tuples;
+
+	*pages = read * index->pages;
+	/* Pages are read in order. A value costs a fraction of what an operator does, one that is asked about as one that is added up. */
+	return *pages * seq_page_cost + read * index->tuples * cpu_operator_cost * 0.1 * (1 + filters) +
+		rows * cpu_operator_cost * 0.1 * list_length(request->outputs) + visits_cost(root, rel, index, rows, correlation);
+}
+
+/* What a scan costs before its first row, the tail's pages among it, and how far the order of the index is that of the heap. */
+static Cost
+start_cost(PlannerInfo *root, IndexOptInfo *index, double *correlation)
+{
+	IndexPath  *all = makeNode(IndexPath);
+	Cost		startup;
+	Cost		total;
+	Selectivity selectivity;
+	double		pages;
+
+	all->path.pathtype = T_IndexOnlyScan;
+	all->path.parent = index->rel;
+	all->indexinfo = index;
+	cairn_cost_estimate(root, all, 1, &startup, &total, &selectivity, correlation, &pages);
+	pfree(all);
+	return startup;
+}
+
+/*
+ * `serial` by several processes: each adds up what it reads, and one adds that up. All but handing out the groups is done before the first of them, by each
+ * process and by the one.
+ */
+static void
+offer_parallel(PlannerInfo *root, RelOptInfo *rel, RelOptInfo *output, CairnRequest *request, const CustomPath *serial, Cost start,
+			   double correlation, double groups)
+{
+	double		pages;
+	Cost		work = work_cost(root, rel, request, correlation, false, &pages);
 	int			workers = compute_parallel_worker(rel, -1, pages, max_parallel_workers_per_gather);
 	double		processes = workers + (parallel_leader_participation ? Max(1 - 0.3 * workers, 0) : 0);
+	double		parts;
 	PathTarget *target;
 	CustomPath *part;
 	CustomPath *whole;
@@ -122,6 +207,8 @@ offer_parallel(PlannerInfo *root, RelOptInfo *rel, RelOptInfo *output, CairnRequ
 
 	if (workers <= 0 || !rel->consider_parallel || !is_parallel_safe(root, (Node *) request->arguments))
 		return;
+	/* A group is handed up by each process that meets it. It lies in one place: more than one process does only where one page ends and another begins. */
+	parts = clamp_row_est(Min(groups * (workers + 1), groups + pages));
 	target = create_empty_pathtarget();
 	add_column_to_pathtarget(target, totals_column(), 0);
 	part = makeNode(CustomPath);
@@ -129,16 +216,19 @@ offer_parallel(PlannerInfo *root, RelOptInfo *rel, RelOptInfo *output, CairnRequ
 	part->path.pathtarget = target;
 	part->path.parallel_aware = part->path.parallel_safe = true;
 	part->path.parallel_workers = workers;
-	part->path.rows = groups;
-	part->path.total_cost = serial->path.startup_cost + (serial->path.total_cost - serial->path.startup_cost) / processes;
+	part->path.rows = clamp_row_est(parts / processes);
+	part->path.startup_cost = start + work / processes;
+	part->path.total_cost = part->path.startup_cost + part->path.rows * cpu_tuple_cost;
 	part->path.pathkeys = NIL;
 	part->custom_private = private_of(root, rel, request, CAIRN_PARTIAL, list_make1(makeTargetEntry(totals_column(), 1, NULL, false)));
-	gather = (Path *) create_gather_path(root, output, &part->path, target, NULL, NULL);
+	gather = (Path *) create_gather_path(root, output, &part->path, target, NULL, &parts);
 	whole = makeNode(CustomPath);
 	*whole = *serial;
 	whole->custom_paths = list_make1(gather);
-	whole->path.startup_cost = whole->path.total_cost = gather->total_cost + gather->rows * cpu_operator_cost;
-	whole->path.total_cost += groups * cpu_tuple_cost;
+	/* They are sorted, as PostgreSQL's estimates have it, and added up. */
+	whole->path.startup_cost = gather->total_cost + 2 * cpu_operator_cost * parts * log(Max(parts, 2)) / log(2) +
+		parts * cpu_operator_cost * list_length(request->outputs) + serial->path.pathtarget->cost.startup;
+	whole->path.total_cost = whole->path.startup_cost + (serial->path.total_cost - serial->path.startup_cost);
 	add_path(output, &whole->path);
 }
 
@@ -148,8 +238,9 @@ offer(PlannerInfo *root, RelOptInfo *rel, RelOptInfo *output, CairnRequest *requ
 {
 	CustomPath *path = makeNode(CustomPath);
 	IndexOptInfo *index = request->index;
-	double		share = clauselist_selectivity(root, rel->baserestrictinfo, request->varno, JOIN_INNER, NULL);
-	double		rows = share * index->tuples;
+	double		correlation;
+	Cost		start = start_cost(root, index, &correlation);
+	double		pages;
 	CustomPath	serial;
 	ListCell   *cell;
 	List	   *tlist = NIL;
@@ -159,12 +250,9 @@ offer(PlannerInfo *root, RelOptInfo *rel, RelOptInfo *output, CairnRequest *requ
 	path->path.pathtarget = target;
 	/* A condition on groups keeps about a third of them, as PostgreSQL supposes of one that it knows nothing of. */
 	path->path.rows = request->having == NIL ? groups : clamp_row_est(groups / 3);
-	/* Pages are read in order. A value costs a fraction of what an operator does; a row that is not all-visible costs a visit. */
-	path->path.startup_cost = 10 * cpu_operator_cost;
-	path->path.total_cost = path->path.startup_cost + share * index->pages * seq_page_cost +
-		rows * cpu_operator_cost * 0.1 * (1 + list_length(request->outputs)) +
-		rows * (1 - rel->allvisfrac) * (cpu_tuple_cost + cpu_operator_cost) + groups * cpu_tuple_cost + target->cost.startup +
-		target->cost.per_tuple * groups;
+	/* Everything is added up before the first group is handed out. */
+	path->path.startup_cost = start + work_cost(root, rel, request, correlation, true, &pages) + target->cost.startup;
+	path->path.total_cost = path->path.startup_cost + groups * (cpu_tuple_cost + target->cost.per_tuple);
 	if (request->grouped && list_length(root->group_pathkeys) == 1 && !index->reverse_sort[0] && !index->nulls_first[0])
 	{
 		PathKey    *key = linitial(root->group_pathkeys);
@@ -186,7 +274,7 @@ offer(PlannerInfo *root, RelOptInfo *rel, RelOptInfo *output, CairnRequest *requ
 	/* The planner frees a path that another is better than. */
 	serial = *path;
 	add_path(output, &path->path);
-	offer_parallel(root, rel, output, request, &serial, share * index->pages, groups);
+	offer_parallel(root, rel, output, request, &serial, start, correlation, groups);
 }
 
 static Plan *

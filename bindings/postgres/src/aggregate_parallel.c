@@ -4,8 +4,12 @@
  */
 #include "aggregate_state.h"
 
+#include "access/stratnum.h"
+#include "catalog/pg_type.h"
 #include "executor/executor.h"
 #include "miscadmin.h"
+#include "utils/lsyscache.h"
+#include "utils/tuplesort.h"
 
 /* A group as one process has it. Copied to and from bytes that lie anywhere. */
 typedef struct Part
@@ -123,56 +127,74 @@ cairn_part_put(AggregateState *state)
 	MemoryContextSwitchTo(old);
 }
 
-typedef struct Gathered
+/* Sorts rows of totals by the key of their group, within work_mem or on disk. */
+static Tuplesortstate *
+begin_sort(AggregateState *state, TupleDesc desc)
 {
-	Part		part;
-	Total	   *totals;
-} Gathered;
-
-static int
-compare_parts(const void *a, const void *b, void *argument)
-{
-	AggregateState *state = argument;
-	const Part *x = &((const Gathered *) a)->part;
-	const Part *y = &((const Gathered *) b)->part;
 	const CairnColumn *column = &state->index->column[0];
+	Relation	rel = state->rel;
+	AttrNumber	key = 1;
+	StrategyNumber strategy = column->descends ? BTGreaterStrategyNumber : BTLessStrategyNumber;
+	Oid			collation = column->collation;
+	bool		nulls_first = column->nulls_first;
+	Oid			operator = get_opfamily_member(rel->rd_opfamily[0], rel->rd_opcintype[0], rel->rd_opcintype[0], strategy);
 
-	if (!state->grouped)
-		return 0;
-	return cairn_compare_datums(state->index, 0, x->key_null ? (Datum) 0 : cairn_from_integer(column, (uint64) x->key), x->key_null,
-								y->key_null ? (Datum) 0 : cairn_from_integer(column, (uint64) y->key), y->key_null);
+	if (!OidIsValid(operator))
+		elog(ERROR, "no operator %d for type %u in the operator family of index \"%s\"",
+			 strategy, rel->rd_opcintype[0], RelationGetRelationName(rel));
+	return tuplesort_begin_heap(desc, 1, &key, &operator, &collation, &nulls_first, work_mem, NULL, TUPLESORT_NONE);
 }
 
-/* All groups of all processes, in the current context. */
-static Gathered *
-gather(AggregateState *state, int *count)
+static TupleDesc
+sorted_desc(AggregateState *state)
 {
-	int			room = 64;
-	Gathered   *gathered = palloc(room * sizeof(Gathered));
-	Size		totals = state->output_count * sizeof(Total);
+	TupleDesc	desc = CreateTemplateTupleDesc(2);
 
-	for (*count = 0;; ++*count)
+	TupleDescCopyEntry(desc, 1, state->index->desc, 1);
+	TupleDescInitEntry(desc, 2, "totals", BYTEAOID, -1, 0);
+#if PG_VERSION_NUM >= 190000
+	TupleDescFinalize(desc);
+#endif
+	return desc;
+}
+
+/* What a process has handed up; the totals stand in the row behind it, at any place. */
+static const char *
+read_part(AggregateState *state, TupleTableSlot *slot, int column, Part *part)
+{
+	bool		is_null;
+	Datum		datum = slot_getattr(slot, column, &is_null);
+	bytea	   *row = is_null ? NULL : DatumGetByteaPP(datum);
+
+	if (row == NULL || VARSIZE_ANY_EXHDR(row) != sizeof(Part) + state->output_count * sizeof(Total))
+		elog(ERROR, "a process of an aggregate has handed up something else than totals");
+	memcpy(part, VARDATA_ANY(row), sizeof(Part));
+	return VARDATA_ANY(row) + sizeof(Part);
+}
+
+/*
+ * All groups of all processes, into `sort` by way of `row`. The last of them is in `part`; false if there is none. Runs in the query's memory: what PostgreSQL
+ * sets up for the processes has to stay as long as they do.
+ */
+static bool
+gather(AggregateState *state, Tuplesortstate *sort, TupleTableSlot *row, Part *part)
+{
+	bool		found = false;
+
+	for (;; found = true)
 	{
 		TupleTableSlot *slot = ExecProcNode(state->parts);
-		Gathered   *next;
-		bool		is_null;
-		bytea	   *row;
 
 		CHECK_FOR_INTERRUPTS();
 		if (TupIsNull(slot))
-			return gathered;
-		if (*count == room)
-		{
-			room *= 2;
-			gathered = repalloc_huge(gathered, room * sizeof(Gathered));
-		}
-		row = DatumGetByteaPP(slot_getattr(slot, 1, &is_null));
-		if (is_null || VARSIZE_ANY_EXHDR(row) != sizeof(Part) + totals)
-			elog(ERROR, "a process of an aggregate has handed up something else than totals");
-		next = &gathered[*count];
-		memcpy(&next->part, VARDATA_ANY(row), sizeof(Part));
-		next->totals = palloc(Max(totals, 1));
-		memcpy(next->totals, VARDATA_ANY(row) + sizeof(Part), totals);
+			return found;
+		(void) read_part(state, slot, 1, part);
+		ExecClearTuple(row);
+		row->tts_isnull[0] = !state->grouped || part->key_null;
+		row->tts_values[0] = row->tts_isnull[0] ? (Datum) 0 : cairn_from_integer(&state->index->column[0], (uint64) part->key);
+		row->tts_values[1] = slot_getattr(slot, 1, &row->tts_isnull[1]);
+		ExecStoreVirtualTuple(row);
+		tuplesort_puttupleslot(sort, row);
 	}
 }
 
@@ -190,43 +212,66 @@ add_totals(AggregateState *state, const Total *other)
 	}
 }
 
-/* The groups of all processes together. If rows were counted that may not be seen, it is all done again by this one. */
-void
-cairn_aggregate_combine(AggregateState *state)
+/* Adds up what has been sorted: rows of a group follow on one another. */
+static void
+add_sorted(AggregateState *state, Tuplesortstate *sort, TupleTableSlot *row)
 {
-	MemoryContext old;
-	Gathered   *gathered;
-	int			count;
-	bool		sound = true;
+	Size		size = state->output_count * sizeof(Total);
+	Total	   *totals = palloc(Max(size, 1));
+	Part		part;
 
-	MemoryContextReset(state->context);
-	old = MemoryContextSwitchTo(state->context);
-	gathered = gather(state, &count);
-	if (count > 0 && !gathered[0].part.careful)
-		sound = cairn_aggregate_holds(state, gathered[0].part.vacuum_seq);
-	if (!sound)
-	{
-		MemoryContextSwitchTo(old);
-		cairn_aggregate_run(state, true);
-		return;
-	}
-	qsort_arg(gathered, count, sizeof(Gathered), compare_parts, state);
 	tuplestore_clear(state->results);
 	state->open = false;
 	cairn_totals_begin(state);
-	for (int i = 0; i < count; i++)
+	while (tuplesort_gettupleslot(sort, true, false, row, NULL))
 	{
-		if (state->open && compare_parts(&gathered[i - 1], &gathered[i], state) != 0)
+		memcpy(totals, read_part(state, row, 2, &part), size);
+		if (state->open && state->grouped && (part.key_null != state->key_null || (!part.key_null && part.key != state->key)))
 		{
 			cairn_group_put(state);
 			cairn_totals_begin(state);
 		}
 		state->open = true;
-		state->key = gathered[i].part.key;
-		state->key_null = gathered[i].part.key_null;
-		add_totals(state, gathered[i].totals);
+		state->key = part.key;
+		state->key_null = part.key_null;
+		add_totals(state, totals);
 	}
 	if (cairn_group_is_worth_a_row(state))
 		cairn_group_put(state);
+}
+
+/* The groups of all processes together. If rows were counted that may not be seen, it is all done again by this one. */
+void
+cairn_aggregate_combine(AggregateState *state)
+{
+	MemoryContext old;
+	TupleDesc	desc;
+	Tuplesortstate *sort;
+	TupleTableSlot *in;
+	TupleTableSlot *out;
+	Part		part;
+	bool		sound = true;
+
+	MemoryContextReset(state->context);
+	old = MemoryContextSwitchTo(state->context);
+	desc = sorted_desc(state);
+	sort = begin_sort(state, desc);
+	in = MakeSingleTupleTableSlot(desc, &TTSOpsVirtual);
+	out = MakeSingleTupleTableSlot(desc, &TTSOpsMinimalTuple);
 	MemoryContextSwitchTo(old);
+	/* All of them were read with care, or none. */
+	if (gather(state, sort, in, &part) && !part.careful)
+		sound = cairn_aggregate_holds(state, part.vacuum_seq);
+	if (sound)
+	{
+		MemoryContextSwitchTo(state->context);
+		tuplesort_performsort(sort);
+		add_sorted(state, sort, out);
+		MemoryContextSwitchTo(old);
+	}
+	ExecDropSingleTupleTableSlot(in);
+	ExecDropSingleTupleTableSlot(out);
+	tuplesort_end(sort);
+	if (!sound)
+		cairn_aggregate_run(state, true);
 }

@@ -164,6 +164,7 @@ cairn_request_conditions(CairnRequest *request, RelOptInfo *rel)
 			continue;
 		if (!take_condition(request, (Node *) info->clause))
 			return false;
+		request->where = lappend(request->where, info);
 	}
 	request->where_keys = list_length(request->keys) / 6;
 	return true;

@@ -13,6 +13,7 @@ typedef struct CairnRequest
 	List	   *keys;			/* six integers each: of WHERE, then of each FILTER clause */
 	List	   *arguments;		/* of the conditions */
 	int			where_keys;
+	List	   *where;			/* RestrictInfo of each of those */
 	List	   *filters;		/* FILTER clauses, each once */
 	List	   *filter_keys;	/* how many each has */
 	bool		grouped;

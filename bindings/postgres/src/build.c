@@ -1,15 +1,20 @@
 /* CREATE INDEX: the heap's rows, sorted, written once. */
 #include "cairn.h"
 
+#include "access/htup_details.h"
 #include "access/tableam.h"
 #include "access/xloginsert.h"
 #include "catalog/index.h"
+#include "catalog/pg_opclass.h"
 #include "commands/progress.h"
 #include "miscadmin.h"
 #include "pgstat.h"
 #include "storage/lmgr.h"
 #include "utils/backend_progress.h"
 #include "utils/datum.h"
+#include "utils/fmgroids.h"
+#include "utils/lsyscache.h"
+#include "utils/syscache.h"
 
 #include "build.h"
 #include "phases.h"
@@ -80,6 +85,32 @@ sort_heap(Relation heap, Relation rel, IndexInfo *info, CairnIndex *index, Index
 	return build.sort;
 }
 
+/*
+ * The classes for patterns order strings by their bytes, and have the equality of the type. Under a collation that takes different bytes for equal the two
+ * disagree, and scans would miss rows. PostgreSQL refuses such an index where it knows the class, which is btree's alone.
+ */
+static void
+check_collations(CairnIndex *index)
+{
+	for (int i = 0; i < index->keys; i++)
+	{
+		CairnColumn *column = &index->column[i];
+		Oid			compare = column->compare->fn_oid;
+		HeapTuple	tuple;
+
+		if ((compare != F_BTTEXT_PATTERN_CMP && compare != F_BTBPCHAR_PATTERN_CMP) || !OidIsValid(column->collation) ||
+			get_collation_isdeterministic(column->collation))
+			continue;
+		tuple = SearchSysCache1(CLAOID, ObjectIdGetDatum(get_index_column_opclass(RelationGetRelid(index->rel), i + 1)));
+		if (!HeapTupleIsValid(tuple))
+			elog(ERROR, "no operator class of column %d of index \"%s\"", i + 1, RelationGetRelationName(index->rel));
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("nondeterministic collations are not supported for operator class \"%s\"",
+						NameStr(((Form_pg_opclass) GETSTRUCT(tuple))->opcname))));
+	}
+}
+
 IndexBuildResult *
 cairn_build(Relation heap, Relation rel, IndexInfo *info)
 {
@@ -101,6 +132,8 @@ cairn_build(Relation heap, Relation rel, IndexInfo *info)
 
 	if (RelationGetNumberOfBlocks(rel) != 0)
 		elog(ERROR, "index \"%s\" already contains data", RelationGetRelationName(rel));
+	index = cairn_index_open(rel);
+	check_collations(index);
 	/* The meta page comes first, and becomes true last. */
 	buffer = cairn_allocate(rel);
 	Assert(BufferGetBlockNumber(buffer) == CAIRN_META_BLOCK);
@@ -109,7 +142,6 @@ cairn_build(Relation heap, Relation rel, IndexInfo *info)
 	GenericXLogFinish(log);
 	UnlockReleaseBuffer(buffer);
 
-	index = cairn_index_open(rel);
 	sort = sort_heap(heap, rel, info, index, result, &leader);
 	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, CAIRN_PHASE_WRITE);
 	writer = cairn_writer_begin(index, 1);

@@ -9,6 +9,7 @@
 #include "utils/builtins.h"
 #include "utils/guc.h"
 #include "utils/index_selfuncs.h"
+#include "utils/lsyscache.h"
 #include "utils/selfuncs.h"
 #include "utils/syscache.h"
 
@@ -77,6 +78,85 @@ validate(Oid opclass)
 	return SearchSysCacheExists1(CLAOID, ObjectIdGetDatum(opclass));
 }
 
+#if PG_VERSION_NUM >= 180000
+/* Whether a clause leaves one value of its column, or one at a time. */
+static bool
+is_equality(const IndexOptInfo *index, const IndexClause *clause)
+{
+	ListCell   *cell;
+
+	foreach(cell, clause->indexquals)
+	{
+		Expr	   *qual = lfirst_node(RestrictInfo, cell)->clause;
+		Oid			operator = InvalidOid;
+
+		if (IsA(qual, NullTest) && ((NullTest *) qual)->nulltesttype == IS_NULL)
+			return true;
+		if (IsA(qual, OpExpr))
+			operator = ((OpExpr *) qual)->opno;
+		else if (IsA(qual, ScalarArrayOpExpr))
+			operator = ((ScalarArrayOpExpr *) qual)->opno;
+		if (OidIsValid(operator) &&
+			get_op_opfamily_strategy(operator, index->opfamily[clause->indexcol]) == BTEqualStrategyNumber)
+			return true;
+	}
+	return false;
+}
+
+/* The clauses that bound what a scan reads; they come in the order of columns. */
+static List *
+bounding_clauses(const IndexPath *path)
+{
+	List	   *bounds = NIL;
+	int			column = -1;
+	bool		is_equal = true;	/* the columns so far */
+	ListCell   *cell;
+
+	foreach(cell, path->indexclauses)
+	{
+		IndexClause *clause = lfirst_node(IndexClause, cell);
+
+		if (clause->indexcol != column)
+		{
+			if (!is_equal || clause->indexcol != column + 1)
+				break;
+			column++;
+			is_equal = false;
+		}
+		bounds = lappend(bounds, clause);
+		is_equal |= is_equality(path->indexinfo, clause);
+	}
+	return bounds;
+}
+#endif
+
+/*
+ * The estimate for a btree of the same columns. Since PostgreSQL 18 that one skips over values of a column without an equality if conditions on later ones
+ * make it worth its while. We do not: such conditions are asked of every row in bounds.
+ */
+static void
+btree_cost(PlannerInfo *root, IndexPath *path, double loop_count, Cost *startup, Cost *total, Selectivity *selectivity,
+		   double *correlation, double *pages)
+{
+#if PG_VERSION_NUM >= 180000
+	List	   *bounds = bounding_clauses(path);
+	int			asked = list_length(path->indexclauses) - list_length(bounds);
+#endif
+
+	btcostestimate(root, path, loop_count, startup, total, selectivity, correlation, pages);
+#if PG_VERSION_NUM >= 180000
+	if (asked > 0)
+	{
+		IndexPath	bounded = *path;
+		Selectivity read;
+
+		bounded.indexclauses = bounds;
+		btcostestimate(root, &bounded, loop_count, startup, total, &read, correlation, pages);
+		*total += read * path->indexinfo->rel->tuples * cpu_operator_cost * asked;
+	}
+#endif
+}
+
 /*
  * A cairn index is walked as a btree is, over fewer pages, and a row costs about half of what it costs there. Rows of the tail are
  * read by every scan.
@@ -90,7 +170,7 @@ cairn_cost_estimate(PlannerInfo *root, IndexPath *path, double loop_count, Cost 
 	double		tail;
 
 	index_close(rel, NoLock);
-	btcostestimate(root, path, loop_count, startup, total, selectivity, correlation, pages);
+	btree_cost(root, path, loop_count, startup, total, selectivity, correlation, pages);
 	*total = *startup + (*total - *startup) * 0.75;
 	tail = tail_pages * 100 * cpu_operator_cost;
 	*startup += tail;

@@ -270,12 +270,9 @@ publish(MergeState *state, BlockNumber root, BlockNumber old_root, uint32 tail_p
 	UnlockReleaseBuffer(buffer);
 }
 
-/*
- * Moves the tail into the tree. False if scans still read the tree before this one, which has to go first; with `wait` it waits for
- * them. The caller has the table locked against VACUUM and other merges.
- */
-bool
-cairn_merge_tail(CairnIndex *index, int kilobytes, bool wait)
+/* One merge. False if scans still read the tree before this one, which has to go first; with `wait` it waits for them. */
+static bool
+merge_once(CairnIndex *index, int kilobytes, bool wait)
 {
 	MergeState	state = {0};
 	CairnMetaData meta;
@@ -310,6 +307,21 @@ cairn_merge_tail(CairnIndex *index, int kilobytes, bool wait)
 	MemoryContextDelete(context);
 	cairn_free_retired(index, false);
 	return true;
+}
+
+/*
+ * Moves the tail into the tree, all that there is of it when this begins. False if some of it waits for scans, which happens without `wait` only. The caller
+ * has the table locked against VACUUM and other merges.
+ */
+bool
+cairn_merge_tail(CairnIndex *index, int kilobytes, bool wait)
+{
+	/* A tail that a merge before us froze goes alone; what has come since is the next one. */
+	bool		is_left = BlockNumberIsValid(cairn_read_meta(index->rel).frozen_head);
+
+	if (!merge_once(index, kilobytes, wait))
+		return false;
+	return !is_left || !BlockNumberIsValid(cairn_read_meta(index->rel).tail_head) || merge_once(index, kilobytes, wait);
 }
 
 /* Makes one page free, unless it has been written since it was retired. */

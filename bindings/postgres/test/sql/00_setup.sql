@@ -15,10 +15,10 @@ BEGIN
     PERFORM set_config('enable_sort', CASE WHEN way = 'heap' THEN 'on' ELSE 'off' END, true);
     PERFORM set_config('cairn.enable_scan', CASE WHEN way = 'batch' THEN 'on' ELSE 'off' END, true);
     PERFORM set_config('cairn.enable_aggregate', CASE WHEN way IN ('aggregate', 'parallel') THEN 'on' ELSE 'off' END, true);
-    -- Workers for whatever can have them, from here to the end of the transaction.
+    -- Workers for whatever can have them, from here to the end of the transaction: pages so dear that it pays to share them.
     IF way = 'parallel' THEN
         PERFORM set_config(name, value, true) FROM (VALUES ('max_parallel_workers_per_gather', '2'), ('parallel_setup_cost', '0'), ('parallel_tuple_cost', '0'),
-            ('min_parallel_index_scan_size', '0'), ('min_parallel_table_scan_size', '0'), ('cpu_operator_cost', '1')) s(name, value);
+            ('min_parallel_index_scan_size', '0'), ('min_parallel_table_scan_size', '0'), ('seq_page_cost', '10000')) s(name, value);
     END IF;
 END $$;
 

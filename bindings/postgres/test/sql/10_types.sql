@@ -57,6 +57,7 @@ CALL t.type_test('bool', 'random() < 0.5', 15);
 CALL t.type_test('uuid', 'md5(((random() * 900)::int)::text)', 20);
 CALL t.type_test('text', 'CASE WHEN random() < 0.1 THEN '''' ELSE repeat(chr(97 + (random() * 5)::int), (random() * 9)::int) || (random() * 100)::int END', 25);
 CALL t.type_test('text', 'md5(random()::text) || repeat(''x'', (random() * 300)::int)', 15);
+CALL t.type_test('name', 'left(md5(random()::text), (random() * 8)::int)', 15);
 CALL t.type_test('varchar', 'left(md5(random()::text), (random() * 8)::int)', 15);
 CALL t.type_test('char(7)', 'left(md5(random()::text), (random() * 8)::int)', 15);
 CALL t.type_test('bytea', 'decode(left(md5(random()::text), 2 * (random() * 8)::int), ''hex'')', 20);
@@ -69,6 +70,16 @@ CALL t.type_test('macaddr', 'left(md5(random()::text), 12)', 15);
 CALL t.type_test('int4[]', 'ARRAY[(random() * 5)::int, (random() * 5)::int]', 15);
 CALL t.type_test('int4range', 'int4range((random() * 5)::int, 5 + (random() * 5)::int)', 15);
 CALL t.type_test('text COLLATE "C"', 'md5(random()::text)', 10);
+-- A type of an extension, whose class for btree ours is not made from: a class of its own does.
+SELECT count(*) > 0 AS citext FROM pg_available_extensions WHERE name = 'citext' \gset
+\if :citext
+CREATE EXTENSION citext;
+CREATE OPERATOR CLASS citext_ops DEFAULT FOR TYPE citext USING cairn AS
+    OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >, FUNCTION 1 citext_cmp(citext, citext);
+CALL t.type_test('citext', 'CASE WHEN random() < 0.5 THEN upper(left(md5(random()::text), 2)) ELSE left(md5(random()::text), 2) END', 10);
+DROP OPERATOR FAMILY citext_ops USING cairn;
+DROP EXTENSION citext;
+\endif
 DROP PROCEDURE t.type_test(text, text, int);
 
 -- Goal: what an index-only scan returns is the value, with its scale. Method: numerics that are equal and print differently.
@@ -76,3 +87,32 @@ CREATE TABLE t.n AS SELECT g k, (g || '.00')::numeric(10,2) n FROM generate_seri
 CREATE INDEX n1 ON t.n USING cairn (k) INCLUDE (n);
 SELECT t.same('SELECT k, n FROM t.n WHERE k <= 15 ORDER BY k');
 DROP TABLE t.n;
+
+-- Goal: the classes for patterns are refused where their equality is not that of bytes, in the words that a btree has for it. Method: each of them under a
+-- collation that is blind to case, beside a btree; then under one that is not.
+SELECT count(*) > 0 AS icu FROM pg_collation WHERE collprovider = 'i' \gset
+\if :icu
+CREATE COLLATION t.blind (provider = icu, locale = 'und-u-ks-level2', deterministic = false);
+CREATE TABLE t.x (s text COLLATE t.blind, c char(9) COLLATE t.blind);
+INSERT INTO t.x SELECT chr(65 + g % 26 + g % 2 * 32), chr(97 + g % 26 - g % 2 * 32) FROM generate_series(1, 600) g;
+CREATE FUNCTION t.told(method text, columns text) RETURNS text LANGUAGE plpgsql AS $$
+BEGIN
+    EXECUTE format('CREATE INDEX x1 ON t.x USING %s (%s)', method, columns);
+    RETURN 'made';
+EXCEPTION WHEN feature_not_supported THEN RETURN SQLERRM;
+END $$;
+DO $$
+DECLARE columns text;
+BEGIN
+    FOREACH columns IN ARRAY ARRAY['s text_pattern_ops', 'c, s varchar_pattern_ops', 'c bpchar_pattern_ops'] LOOP
+        PERFORM t.expect(columns, t.told('cairn', columns), t.told('btree', columns)), t.expect(columns, to_regclass('t.x1') IS NULL, true);
+    END LOOP;
+END $$;
+SELECT t.expect('under another', t.told('cairn', 's COLLATE "C" text_pattern_ops, c COLLATE "C" bpchar_pattern_ops'), 'made');
+DROP INDEX t.x1;
+CREATE INDEX x1 ON t.x USING cairn (s) INCLUDE (c);
+SELECT t.same('SELECT count(*), count(c) FROM t.x WHERE s = ''a''');
+DROP TABLE t.x;
+DROP FUNCTION t.told;
+DROP COLLATION t.blind;
+\endif

@@ -43,9 +43,11 @@ BEGIN
     want := t.answer(query);
     SET LOCAL parallel_setup_cost = 0; SET LOCAL parallel_tuple_cost = 0; SET LOCAL min_parallel_index_scan_size = 0; SET LOCAL min_parallel_table_scan_size = 0;
     SET LOCAL max_parallel_workers_per_gather = 3;
-    SET LOCAL cpu_operator_cost = 1;
+    -- Pages so dear that it pays to share them; and little memory, so that groups are sorted on disk.
+    SET LOCAL seq_page_cost = 10000;
+    SET LOCAL work_mem = '64kB';
     PERFORM t.way('aggregate');
-    SET LOCAL enable_sort = on;
+    SET LOCAL enable_sort = on; SET LOCAL enable_material = off;
     PERFORM t.planned(query, 'Gather.*Parallel Custom Scan .Cairn Aggregate');
     PERFORM t.expect(query, t.answer(query), want);
     SET LOCAL parallel_leader_participation = off;
@@ -56,11 +58,17 @@ BEGIN
     COMMIT;
 END $$;
 CREATE PROCEDURE t.par_aggs() LANGUAGE plpgsql AS $$
+DECLARE many int[] := ARRAY(SELECT generate_series(1, 99000, 2));
 BEGIN
     CALL t.par_agg('SELECT count(*), sum(v), min(v), max(k), avg(k), count(*) FILTER (WHERE v IS NOT NULL) FROM t.p');
     CALL t.par_agg('SELECT count(*), sum(v) FILTER (WHERE v > 5000), avg(v) FROM t.p WHERE k BETWEEN 20000 AND 90000');
     CALL t.par_agg('SELECT count(*), sum(v) FROM t.p WHERE k BETWEEN 50000 AND 40000');
-    CALL t.par_agg('SELECT count(*), sum(v) FROM t.p WHERE k IN (5, 7, 1000, 2000, 99000)');
+    -- Several processes read all for a list, one goes from element to element. So it is a long list, or on a column that bounds nothing.
+    CALL t.par_agg(format('SELECT count(*), sum(v) FROM t.p WHERE k = ANY (%L::int[])', many));
+    CALL t.par_agg('SELECT count(*), sum(k) FROM t.p WHERE v IN (5, 7, 1000, 2000, 99000)');
+    -- Again and again within one query.
+    CALL t.par_agg('SELECT x, n, s FROM generate_series(1, 3) x LEFT JOIN (SELECT count(*) n, sum(v) s FROM t.p OFFSET 0) a ON true ORDER BY x');
+    CALL t.par_agg('SELECT x, k, n FROM generate_series(1, 3) x LEFT JOIN (SELECT k, count(*) n FROM t.p WHERE k < 2000 GROUP BY k OFFSET 0) a ON true ORDER BY x, k');
     CALL t.par_agg('SELECT k, count(*), sum(v), max(v) FROM t.p WHERE k > 3 GROUP BY k ORDER BY k');
     CALL t.par_agg('SELECT k, count(*), min(v) FILTER (WHERE v < 100000) FROM t.p WHERE k > 60000 GROUP BY k HAVING count(*) > 2 ORDER BY k DESC');
     CALL t.par_agg('SELECT DISTINCT k FROM t.p WHERE k < 50000 ORDER BY k');
@@ -88,4 +96,19 @@ CALL t.par_aggs();
 SELECT cairn_merge('t.p1');
 CALL t.pars();
 CALL t.par_aggs();
+-- Goal: the groups of several processes are added up within work_mem. Method: what is held when the first of them is shown, of so many that they do not fit.
+CREATE FUNCTION t.memory() RETURNS bigint LANGUAGE sql PARALLEL RESTRICTED AS $$
+    SELECT sum(total_bytes)::bigint FROM pg_backend_memory_contexts WHERE name LIKE 'cairn%'
+$$;
+DO $$
+DECLARE
+    query text := 'SELECT k, count(*), sum(v), min(v), max(v), t.memory() m FROM t.p GROUP BY k ORDER BY k LIMIT 1';
+    r record;
+BEGIN
+    PERFORM t.way('parallel');
+    SET LOCAL work_mem = '64kB';
+    PERFORM t.planned(query, 'Limit.*Gather.*Parallel Custom Scan .Cairn Aggregate');
+    EXECUTE query INTO r;
+    PERFORM t.expect('memory of groups', r.m < 3000000, true);
+END $$;
 DROP TABLE t.p, t.one;

@@ -174,6 +174,35 @@ VACUUM (DISABLE_PAGE_SKIPPING) t.n;
 SELECT t.expect('rows', (SELECT reltuples FROM pg_class WHERE oid = 't.n1'::regclass), 500::real);
 DROP TABLE t.n;
 
+-- Goal: a merge takes all of the tail, after one that failed half-way too, by hand and by VACUUM. Method: a merge has no room for its sort on disk when the
+-- tail is frozen already, and rows come; then a second merge leaves no tail.
+CREATE TABLE t.h (k int, s text);
+CREATE INDEX h1 ON t.h USING cairn (s);
+CREATE PROCEDURE t.fail_half_way() LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO t.h SELECT g, md5(g::text) || repeat('x', 100) FROM generate_series(1, 40000) g;
+    BEGIN
+        SET LOCAL maintenance_work_mem = '1MB'; SET LOCAL temp_file_limit = 0;
+        PERFORM cairn_merge('t.h1');
+        RAISE EXCEPTION 'it was merged';
+    EXCEPTION WHEN configuration_limit_exceeded THEN NULL; END;
+    INSERT INTO t.h SELECT g, md5(g::text) FROM generate_series(1, 2000) g;
+END $$;
+CREATE FUNCTION t.tails() RETURNS bigint LANGUAGE sql AS $$ SELECT count(*) FROM cairn_page_stats('t.h1') WHERE kind = 'tail' $$;
+CALL t.fail_half_way();
+SELECT t.expect('two tails', t.tails() > 10, true);
+SELECT cairn_merge('t.h1');
+SELECT t.expect('merged by hand', t.tails(), 0::bigint);
+SELECT t.expect('check', cairn_check('t.h1'), 42000::bigint);
+CALL t.fail_half_way();
+VACUUM t.h;
+SELECT t.expect('merged by VACUUM', t.tails(), 0::bigint);
+SELECT t.expect('check', cairn_check('t.h1'), 84000::bigint);
+SELECT t.same('SELECT s, k FROM t.h WHERE s < ''02'' ORDER BY s, k');
+DROP TABLE t.h;
+DROP PROCEDURE t.fail_half_way;
+DROP FUNCTION t.tails;
+
 -- Memory: of groups with numerics, of values that an INSERT reads compressed from another table, of scans that are opened for each row.
 CREATE TABLE t.g AS SELECT g k, g::int8 v FROM generate_series(1, 100000) g;
 CREATE INDEX g1 ON t.g USING cairn (k) INCLUDE (v);
