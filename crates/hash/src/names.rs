@@ -8,6 +8,7 @@
 //! words.cairn.cairn-spill             for a moment, what did not fit the memory of a build
 //! words.cairn.delta.000005.tmp        and the same two of a delta
 //! ```
+//! They stand beside the table itself, not beside a symbolic link that leads to it: see [`followed`].
 
 use std::path::{Path, PathBuf};
 
@@ -24,6 +25,15 @@ const LOCK: &str = ".lock";
 const BUILDING: &str = ".tmp";
 /// A build removes what has this name, so it is one that nobody chooses.
 const SPILL: &str = ".cairn-spill";
+
+/// Where the store that is called `path` stands: the end of the symbolic links there.
+///
+/// A build replaces what a link leads to, so deltas and the lock beside the link would be those of another store for
+/// whoever comes by another name. The names in this module are made from what this says.
+pub(crate) fn followed(fs: &dyn Fs, path: &Path) -> Result<PathBuf> {
+    // A link to a file that somebody has open, which may have no name, has nothing beside it.
+    Ok(fs.follow(path)?.unwrap_or_else(|| path.to_owned()))
+}
 
 /// The file of delta `number` of the store at `path`.
 pub(crate) fn delta(path: &Path, number: u64) -> PathBuf {

@@ -70,6 +70,14 @@ and indexed anew.")]
 
 Exit codes: 0 all were there, 1 error, 2 some were not (the others are removed).")]
     Delete(DeleteArgs),
+    /// Build the index of a Sparkey log anew
+    #[command(after_help = "Example:
+  cairn hash index users.spl
+
+For a log without an index, with that of another log, or with records that its index does not cover.
+Until the new index is there, and after an error, the old one serves. The index of a `.cairn` store
+is in its file.")]
+    Index(IndexArgs),
     /// Drop what is dead, merge deltas, change the compression
     #[command(after_help = "Examples:
   cairn hash rewrite countries.cairn
@@ -130,7 +138,7 @@ pub struct WriteArgs {
     /// Memory for records waiting to be sorted; what is over goes to a temporary file
     #[arg(long, value_parser = some_bytes, value_name = "SIZE", default_value = "1GiB")]
     pub memory: u64,
-    /// Threads that sort and compress [default: all processors]
+    /// In Cairn's own format: threads that sort and compress [default: all processors]
     #[arg(long, value_name = "COUNT", value_parser = number::between::<u16>(1, 1024))]
     pub threads: Option<u16>,
 }
@@ -270,6 +278,19 @@ pub struct DeleteArgs {
     #[arg(long)]
     pub hex: bool,
     /// Say what was removed as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `cairn hash index`.
+#[derive(Debug, Args)]
+pub struct IndexArgs {
+    /// Store whose log is indexed
+    pub store: PathBuf,
+    /// Memory for the index; one that is larger is sorted in a temporary file
+    #[arg(long, value_parser = some_bytes, value_name = "SIZE", default_value = "1GiB")]
+    pub memory: u64,
+    /// Say what was built as JSON
     #[arg(long)]
     pub json: bool,
 }

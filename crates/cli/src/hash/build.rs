@@ -1,4 +1,4 @@
-//! `cairn hash build`.
+//! `cairn hash build` and `cairn hash index`.
 
 use std::sync::Arc;
 
@@ -6,19 +6,26 @@ use cairn_hash::sparkey;
 use cairn_vfs::Fs;
 use serde_json::Value;
 
-use super::store::{Recording, same_file};
-use super::writer::{Writer, kind_by_extension};
-use crate::args::hash::{BuildArgs, Codec, Kind};
+use super::store::{Recording, Store, kind_of, same_file};
+use super::writer::{Writer, index_options, kind_by_extension, summarize_pair};
+use crate::args::hash::{BuildArgs, Codec, IndexArgs, Kind, WriteArgs};
 use crate::error::{Error, Result};
 use crate::input;
 use crate::output::{Outcome, Output, counted, human};
 
 /// Builds a store from an input.
 pub fn build(fs: &Arc<dyn Fs>, args: &BuildArgs) -> Result<Outcome> {
-    let kind = match args.to {
-        Some(kind) => kind,
-        None => kind_by_extension(&args.out)
-            .map_err(|error| Error::usage(format!("{error}; or say --to cairn or --to sparkey")))?,
+    let kind = match (args.to, kind_by_extension(&args.out)) {
+        // Under that name nobody would find it: names are believed where stores are opened.
+        (Some(kind), Ok(named)) if kind != named => {
+            let (kind, named) = (kind_name(kind), kind_name(named));
+            let out = args.out.display();
+            return Err(Error::usage(format!("--to {kind}: {out} is the name of a {named} store")));
+        }
+        (Some(kind), _) => kind,
+        (None, named) => {
+            named.map_err(|error| Error::usage(format!("{error}; or say --to cairn or --to sparkey")))?
+        }
     };
     let (source, progress) = input::open(fs, &args.input)?;
     let targets = match kind {
@@ -38,6 +45,32 @@ pub fn build(fs: &Arc<dyn Fs>, args: &BuildArgs) -> Result<Outcome> {
     let recording = Recording::begin();
     pump(source, progress, &mut recording.of(&mut writer))?;
     report("built", writer.finish()?, args.json)
+}
+
+/// What `--to` calls a format.
+fn kind_name(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Cairn => "cairn",
+        Kind::Sparkey => "sparkey",
+    }
+}
+
+/// Builds the index of a Sparkey log anew.
+pub fn index(fs: &Arc<dyn Fs>, args: &IndexArgs) -> Result<Outcome> {
+    let path = &args.store;
+    // A log may have no index yet.
+    let is_log = !fs.exists(path)? && fs.exists(&sparkey::log_path(path))?;
+    if !is_log && kind_of(&**fs, path)? == Kind::Cairn {
+        // What is not there, or no store at all, is told as everywhere.
+        drop(Store::open(fs, path)?);
+        return Err(Error::usage(format!(
+            "{} has its index in it: expected a Sparkey log, whose index is a file of its own",
+            path.display()
+        )));
+    }
+    let options = index_options(&WriteArgs { memory: args.memory, ..WriteArgs::unchanged() })?;
+    sparkey::build_index_in(fs, path, &options)?;
+    report("indexed", summarize_pair(fs, path)?, args.json)
 }
 
 /// Hands all records of an input to `sink`.

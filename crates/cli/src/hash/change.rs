@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use cairn_hash::generations::{self, Generations, StoreBuilder};
-use cairn_hash::sparkey::{self, Format, LogReader, LogWriter, Mode};
+use cairn_hash::sparkey::{self, Format, IndexOptions, LogReader, LogWriter, Mode};
 use cairn_hash::table::ReaderOptions;
 use cairn_vfs::Fs;
 use serde_json::{Value, json};
@@ -28,7 +28,8 @@ use crate::progress::BuildBar;
 #[derive(Debug)]
 enum Change {
     Table(Box<StoreBuilder>),
-    Sparkey(Box<LogWriter>),
+    /// The log, and how it is indexed afterwards.
+    Sparkey(Box<LogWriter>, IndexOptions),
 }
 
 impl Change {
@@ -41,7 +42,10 @@ impl Change {
                 Ok(Change::Table(Box::new(delta)))
             }
             Kind::Sparkey => {
-                Ok(Change::Sparkey(Box::new(LogWriter::append_in(fs, path, &log_options(args, codec)?)?)))
+                // ORDER: all that may be refused is, before the log is touched: what it holds once it is flushed
+                // stays.
+                let (options, index) = (log_options(args, codec)?, index_options(args)?);
+                Ok(Change::Sparkey(Box::new(LogWriter::append_in(fs, path, &options)?), index))
             }
         }
     }
@@ -49,12 +53,12 @@ impl Change {
     fn delete(&mut self, key: &[u8]) -> Result<()> {
         match self {
             Change::Table(delta) => delta.delete(key)?,
-            Change::Sparkey(log) => _ = log.delete(key)?,
+            Change::Sparkey(log, _) => _ = log.delete(key)?,
         }
         Ok(())
     }
 
-    fn finish(self, fs: &Arc<dyn Fs>, path: &Path, args: &WriteArgs) -> Result<Value> {
+    fn finish(self, fs: &Arc<dyn Fs>, path: &Path) -> Result<Value> {
         match self {
             Change::Table(delta) => {
                 let done = delta.finish()?;
@@ -64,10 +68,10 @@ impl Change {
                     "delta_bytes": done.file_bytes,
                 }))
             }
-            Change::Sparkey(mut log) => {
+            Change::Sparkey(mut log, index) => {
                 // The log stays locked until its index is there.
                 log.flush()?;
-                sparkey::build_index_in(fs, path, &index_options(args)?)?;
+                sparkey::build_index_in(fs, path, &index)?;
                 summarize_pair(fs, path)
             }
         }
@@ -78,7 +82,7 @@ impl Sink for Change {
     fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
         match self {
             Change::Table(delta) => delta.put(key, value)?,
-            Change::Sparkey(log) => log.put(key, value)?,
+            Change::Sparkey(log, _) => log.put(key, value)?,
         }
         Ok(())
     }
@@ -86,7 +90,7 @@ impl Sink for Change {
     fn put_stream(&mut self, key: &[u8], bytes: u64, value: &mut dyn Read) -> Result<()> {
         match self {
             Change::Table(delta) => delta.put_stream(key, bytes, value)?,
-            Change::Sparkey(log) => log.put_stream(key, bytes, value)?,
+            Change::Sparkey(log, _) => log.put_stream(key, bytes, value)?,
         }
         Ok(())
     }
@@ -111,7 +115,11 @@ impl Written {
             }
             Kind::Sparkey => {
                 let log = LogReader::open_in(fs, path, Mode::Pread)?;
-                (log.header().compression, log.header().block_bytes)
+                match log.header().compression {
+                    // Java writes a size there too.
+                    Format::None => (Format::None, 0),
+                    format => (format, log.header().block_bytes),
+                }
             }
         };
         let codec = match format {
@@ -150,7 +158,7 @@ pub fn append(fs: &Arc<dyn Fs>, args: &AppendArgs) -> Result<Outcome> {
         Change::start(fs, &args.store, &args.write, args.write.compression.unwrap_or(had.codec))?;
     let recording = Recording::begin();
     let records = pump(source, progress, &mut recording.of(&mut change))?;
-    let mut written = change.finish(fs, &args.store, &args.write)?;
+    let mut written = change.finish(fs, &args.store)?;
     if let Some(object) = written.as_object_mut() {
         object.insert("appended".to_owned(), records.into());
     }
@@ -185,7 +193,7 @@ pub fn delete(fs: &Arc<dyn Fs>, args: &DeleteArgs) -> Result<Outcome> {
         let write = WriteArgs::unchanged();
         let mut change = Change::start(fs, &args.store, &write, Codec::None)?;
         there.iter().try_for_each(|key| change.delete(key))?;
-        change.finish(fs, &args.store, &write)?;
+        change.finish(fs, &args.store)?;
         there.iter().for_each(|key| recording.delete(key));
     }
     let absent = absent.iter().map(Vec::as_slice).collect();
@@ -198,7 +206,9 @@ pub fn rewrite(fs: &Arc<dyn Fs>, args: &RewriteArgs) -> Result<Outcome> {
     let kind = kind_of(&**fs, &args.store)?;
     let had = Written::find(fs, &args.store)?;
     let codec = args.write.compression.unwrap_or(had.codec);
-    let write = WriteArgs { block_bytes: args.write.block_bytes.or(had.block_bytes), ..args.write.clone() };
+    // Without compression there are no blocks to keep the size of.
+    let kept = had.block_bytes.filter(|_| codec != Codec::None);
+    let write = WriteArgs { block_bytes: args.write.block_bytes.or(kept), ..args.write.clone() };
     let out = args.out.as_deref().unwrap_or(&args.store);
     if args.out.is_some() && kind_by_extension(out).is_ok_and(|asked| asked != kind) {
         return Err(Error::usage(format!(

@@ -1,18 +1,18 @@
 //! `cairn hash info` and `cairn hash verify`.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use cairn_hash::generations::Generations;
+use cairn_hash::generations;
 use cairn_hash::sparkey::{SparkeyInfo, SparkeyReader};
-use cairn_hash::table::{TableInfo, VerifyReport};
+use cairn_hash::table::{Reader, ReaderOptions, TableInfo, VerifyReport};
 use cairn_vfs::Fs;
 use serde_json::{Map, Value, json};
 
-use super::store::Store;
-use crate::args::hash::StoreArgs;
+use super::store::{Store, kind_of};
+use crate::args::hash::{Kind, StoreArgs};
 use crate::damage::{self, Finding};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::output::{Outcome, Output, counted};
 
 /// Says what the headers say.
@@ -134,10 +134,12 @@ fn describe_pair(info: &SparkeyInfo, out: &mut Output) -> Result<()> {
 /// Reads everything and checks it. Every file is read, whatever is wrong with those before it.
 pub fn verify(fs: &Arc<dyn Fs>, args: &StoreArgs) -> Result<Outcome> {
     let checked = match Store::open(fs, &args.store) {
-        Ok(Store::Table(store)) => check_tables(&args.store, &store)?,
+        Ok(Store::Table(store)) => {
+            let tables = store.tables().iter().rev();
+            check_tables(&args.store, tables.map(|table| (table.path().to_owned(), table.verify())))?
+        }
         Ok(Store::Sparkey(store)) => check_pair(&args.store, &store)?,
-        // What cannot even be opened.
-        Err(error) => Checked { damage: vec![Finding::of(&args.store, error)?], ..Checked::default() },
+        Err(error) => check_unopened(fs, &args.store, error)?,
     };
     let mut out = Output::new();
     if args.json {
@@ -160,12 +162,51 @@ struct Checked {
     of_kind: Value,
 }
 
-fn check_tables(path: &Path, store: &Generations) -> Result<Checked> {
+/// A store that does not even open. The files of a table with deltas are checked one by one, so that damage in one of
+/// them does not hide any in others.
+///
+/// Errors: what is wrong is no damage.
+fn check_unopened(fs: &Arc<dyn Fs>, path: &Path, error: Error) -> Result<Checked> {
+    let error = match error {
+        Error::Hash(error) if kind_of(&**fs, path)? == Kind::Cairn => as_damage(path, error),
+        error => return Ok(Checked { damage: vec![Finding::of(path, error)?], ..Checked::default() }),
+    };
+    // Of two files that do not belong together each may be sound.
+    let is_between = matches!(error, cairn_hash::Error::Mismatch { .. });
+    let found = Finding::of(path, error.into())?;
+    let verified = generations::files_in(fs, path)?.into_iter().map(|file| {
+        let table = Reader::open_in(fs, &file, ReaderOptions::default());
+        let report = table.and_then(|table| table.verify()).map_err(|error| as_damage(path, error));
+        (file, report)
+    });
+    let mut checked = check_tables(path, verified)?;
+    if is_between || checked.damage.is_empty() {
+        checked.damage.push(found);
+    }
+    Ok(checked)
+}
+
+/// An error of a file of the table at `path`. What does not begin as one is no store; but a delta is known by its name,
+/// so there it is damage.
+fn as_damage(path: &Path, error: cairn_hash::Error) -> cairn_hash::Error {
+    match error {
+        cairn_hash::Error::Foreign { file, what, .. } if file != path => {
+            cairn_hash::Error::corruption(&file, 0, format!("it {what}"))
+        }
+        error => error,
+    }
+}
+
+/// What was found in each file of the store at `path`.
+fn check_tables(
+    path: &Path,
+    tables: impl Iterator<Item = (PathBuf, cairn_hash::Result<VerifyReport>)>,
+) -> Result<Checked> {
     let mut checked = Checked::default();
     let (mut generations, mut sum) = (Vec::new(), VerifyReport::default());
-    for table in store.tables().iter().rev() {
-        let file = table.path().display();
-        match table.verify() {
+    for (file, verified) in tables {
+        let file = file.display();
+        match verified {
             Ok(report) => {
                 checked.lines.push(format!("{file}: {report}"));
                 sum.pages += report.pages;

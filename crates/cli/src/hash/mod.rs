@@ -32,6 +32,7 @@ pub fn run(fs: &Arc<dyn Fs>, command: HashCommand) -> Result<Outcome> {
         HashCommand::Verify(args) => info::verify(fs, &args),
         HashCommand::Append(args) => change::append(fs, &args),
         HashCommand::Delete(args) => change::delete(fs, &args),
+        HashCommand::Index(args) => build::index(fs, &args),
         HashCommand::Rewrite(args) => change::rewrite(fs, &args),
         HashCommand::Convert(args) => change::convert(fs, &args),
         HashCommand::Bench(args) => crate::bench::run::run(fs, &args),

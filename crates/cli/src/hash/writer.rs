@@ -1,6 +1,6 @@
 //! A store of either format that is being written. Either way it appears whole or not at all.
 
-use std::io::Read;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -98,10 +98,13 @@ pub struct PairWriter {
     index_options: IndexOptions,
     /// What the two files share of their names while they are built.
     building: Building,
+    /// What the store was called.
     path: PathBuf,
+    /// The places of the log and the index: where the names of the two lead.
+    targets: [PathBuf; 2],
 }
 
-/// Removes the unfinished files when it is dropped before they have moved to their places.
+/// Removes the unfinished files when it is dropped before one has moved to its place.
 #[derive(Debug)]
 struct Building {
     fs: Arc<dyn Fs>,
@@ -111,7 +114,7 @@ struct Building {
 
 impl Drop for Building {
     fn drop(&mut self) {
-        // Once they have moved, files of these names belong to another build.
+        // Once both have moved, files of these names belong to another build; while one has, the other is needed.
         if self.moved {
             return;
         }
@@ -124,26 +127,31 @@ impl Drop for Building {
 
 impl PairWriter {
     fn create(fs: &Arc<dyn Fs>, path: &Path, args: &WriteArgs, codec: Codec) -> Result<PairWriter> {
+        let (log_options, index_options) = (log_options(args, codec)?.replace(true), index_options(args)?);
         let index = sparkey::index_path(path);
         if fs.metadata(&index).is_ok_and(|found| !found.is_file) {
             // A directory or a pipe: its open says so. The log's is tried by its lock.
             drop(fs.open(&index, OpenOptions::read())?);
         }
         let old_log = LogLock::take(fs, path)?;
-        let mut building = sparkey::log_path(path).with_extension("").into_os_string();
+        // A link stays, and what it leads to is replaced. Built beside that, since files are only moved within a
+        // file system.
+        let log_target = followed(&**fs, &sparkey::log_path(path))?;
+        let targets = [log_target.clone(), followed(&**fs, &index)?];
+        let mut building = log_target.with_extension("").into_os_string();
         building.push(".building");
         let building = PathBuf::from(building);
-        let options = log_options(args, codec)?.replace(true);
-        let log = LogWriter::create_in(fs, &building, &options)?;
+        let log = LogWriter::create_in(fs, &building, &log_options)?;
         // Only now are the files ours to remove: another build of the same store has ended in `Busy` above.
         let building = Building { fs: fs.clone(), path: building, moved: false };
         Ok(PairWriter {
             log,
             old_log,
             fs: fs.clone(),
-            index_options: index_options(args)?,
+            index_options,
             building,
             path: path.to_owned(),
+            targets,
         })
     }
 
@@ -154,15 +162,38 @@ impl PairWriter {
             // There was no log when we began; one that was made meanwhile may have a writer.
             self.old_log = LogLock::take(&self.fs, &self.path)?;
         }
-        let (log, index) = (sparkey::log_path(&self.path), sparkey::index_path(&self.path));
+        let [log, index] = &self.targets;
+        let built_index = sparkey::index_path(&self.building.path);
         // ORDER: both are on stable storage; the log's name first. The old index refuses the new log, so between
         // the two renames an open fails and never gives a wrong answer.
-        self.fs.rename(&sparkey::log_path(&self.building.path), &log)?;
-        self.fs.rename(&sparkey::index_path(&self.building.path), &index)?;
+        self.fs.rename(&sparkey::log_path(&self.building.path), log)?;
+        // The new log without its index would be no store.
         self.building.moved = true;
-        self.fs.sync_parent(&index)?;
-        summarize_pair(&self.fs, &index)
+        // ORDER: the log's name is durable before the index has its own, or a power loss could leave the new index
+        // beside the old log.
+        self.fs
+            .sync_parent(log)
+            .and_then(|()| self.fs.rename(&built_index, index))
+            .map_err(|error| index_is_left(error, &built_index, index, log))?;
+        self.fs.sync_parent(index)?;
+        summarize_pair(&self.fs, &self.path)
     }
+}
+
+/// Where the file called `path` really is.
+fn followed(fs: &dyn Fs, path: &Path) -> Result<PathBuf> {
+    Ok(fs.follow(path)?.unwrap_or_else(|| path.to_owned()))
+}
+
+/// What has failed when the new log was in its place already: where its index is, and what to do.
+fn index_is_left(error: cairn_vfs::Error, built: &Path, index: &Path, log: &Path) -> cairn_vfs::Error {
+    let [built, index, log] = [built, index, log].map(Path::display);
+    let what = format!(
+        "{}; {log} is the new log already, its index is {built}: \
+         rename that to {index}, or run `cairn hash index {log}`",
+        error.source
+    );
+    cairn_vfs::Error { source: io::Error::new(error.source.kind(), what), ..error }
 }
 
 /// What stands in the headers of a pair that was just written.
@@ -225,6 +256,17 @@ fn check_memory(args: &WriteArgs, least: u64) -> Result<()> {
 /// The options of a log, whose commits are durable. Errors: what is an option of others.
 pub fn log_options(args: &WriteArgs, codec: Codec) -> Result<LogOptions> {
     let level = zstd_level(args, codec)?;
+    if let Some(threads) = args.threads {
+        return Err(Error::usage(format!(
+            "--threads {threads}: expected with Cairn's own format, which alone is built by several"
+        )));
+    }
+    if let (Some(bytes), Codec::None) = (args.block_bytes, codec) {
+        let bytes = human(bytes);
+        return Err(Error::usage(format!(
+            "--block-bytes {bytes}: expected with --compression snappy or zstd, or there are no blocks"
+        )));
+    }
     let compression = match codec {
         Codec::None => sparkey::Compression::None,
         Codec::Snappy => sparkey::Compression::Snappy,
@@ -262,7 +304,8 @@ pub fn kind_by_extension(path: &Path) -> Result<Kind> {
 
 #[cfg(test)]
 mod tests {
-    use cairn_vfs::MemFs;
+    use cairn_vfs::fault::{Fault, Rule};
+    use cairn_vfs::{FaultFs, FaultOptions, MemFs};
 
     use super::*;
 
@@ -283,5 +326,42 @@ mod tests {
         let store = sparkey::SparkeyReader::open_in(&fs, path, &sparkey::ReaderOptions::default()).unwrap();
         assert!(store.contains(b"a").unwrap());
         create().unwrap().finish().unwrap();
+    }
+
+    /// Goal: what fails once the new log has its name leaves the index that was built, and says where it is; before
+    /// that, nothing is left. Method: over an old pair the rename of the log fails, the sync after it, and the rename
+    /// of the index; then the index is moved by hand, and another pair built.
+    #[test]
+    fn a_built_index_is_not_lost() {
+        let (pair, built) = (Path::new("x.spi"), Path::new("x.building.spi"));
+        for (operation, from_end, is_log_new) in
+            [(Operation::Rename, 2, false), (Operation::SyncDir, 2, true), (Operation::Rename, 1, true)]
+        {
+            let disk = FaultFs::new(FaultOptions::seeded(1));
+            let fs: Arc<dyn Fs> = Arc::new(disk.clone());
+            let build = |value: &[u8]| {
+                let args = WriteArgs::unchanged();
+                let mut writer = Writer::create(&fs, pair, Kind::Sparkey, &args, Codec::None)?;
+                writer.put(b"a", value)?;
+                writer.finish()
+            };
+            build(b"old").unwrap();
+            // The next build does as many.
+            let count = 2 * disk.operation_count_of(operation);
+            disk.inject(Rule::nth(operation, count - from_end, Fault::Io));
+            let error = build(b"new").unwrap_err().to_string();
+            disk.clear_rules();
+            let tells = error.contains("x.building.spi") && error.contains("`cairn hash index x.spl`");
+            assert_eq!((tells, fs.exists(built).unwrap()), (is_log_new, is_log_new), "{error}");
+            if is_log_new {
+                fs.rename(built, pair).unwrap();
+            }
+            let options = sparkey::ReaderOptions::default();
+            let store = sparkey::SparkeyReader::open_in(&fs, pair, &options).unwrap();
+            let expected = if is_log_new { b"new" } else { b"old" };
+            assert_eq!(store.get(b"a").unwrap().as_deref(), Some(&expected[..]));
+            build(b"again").unwrap();
+            assert_eq!(disk.files(), ["x.spi", "x.spl"].map(PathBuf::from));
+        }
     }
 }

@@ -140,8 +140,79 @@ fn logs_keep_the_size_of_their_blocks() {
     // Without compression there are no blocks, and a new log gets the default.
     scratch.run("hash rewrite s.spi --compression none").ended(0);
     assert_eq!(block_bytes("s.spi"), 0);
+    scratch.run("hash rewrite s.spi --block-bytes 8KiB").failed(&["--block-bytes 8.0 KiB", "--compression"]);
     scratch.run("hash rewrite s.spi --compression snappy").ended(0);
     assert_eq!(block_bytes("s.spi"), 4096);
+}
+
+/// Goal: an append that is refused leaves the log as it was. Method: each option that a log refuses, to a log without
+/// compression; then the same append without any.
+#[test]
+fn refused_appends_leave_the_log() {
+    let scratch = Scratch::new();
+    scratch.write("a.csv", "k,v\na,1\n");
+    scratch.write("b.csv", "k,v\nb,2\n");
+    scratch.run("hash build a.csv -o s.spi").ended(0);
+    let files = ["s.spi", "s.spl"];
+    let before = files.map(|file| scratch.read(file));
+    for (option, words) in [
+        ("--memory 1KiB", "--memory 1.0 KiB"),
+        ("--threads 2", "--threads 2"),
+        ("--block-bytes 4KiB", "--block-bytes 4.0 KiB"),
+        ("--level 3", "--level 3"),
+    ] {
+        scratch.run(&format!("hash append s.spi b.csv {option}")).failed(&[words]);
+        assert_eq!(files.map(|file| scratch.read(file)), before, "{option}");
+    }
+    scratch.run("hash append s.spi b.csv").ended(0);
+    assert_eq!(content(&scratch, "s.spi").len(), 2);
+}
+
+/// Goal: a log is indexed by itself: one without an index, and one that another program has added to. Method: an old
+/// index over a longer log, which cannot be rewritten until then; no index, by all names; what has no log.
+#[test]
+fn logs_are_indexed() {
+    let scratch = Scratch::new();
+    scratch.write("a.csv", "k,v\na,1\n");
+    scratch.write("b.csv", "k,v\nb,2\n");
+    scratch.run("hash build a.csv -o s.spi").ended(0);
+    let old = scratch.read("s.spi");
+    scratch.run("hash append s.spi b.csv").ended(0);
+    scratch.write("s.spi", &old);
+    scratch.run("hash rewrite s.spi").failed(&["build the index first", "`cairn hash index`"]);
+    scratch.run("hash index s.spi --memory 1KiB").failed(&["--memory 1.0 KiB"]);
+    for name in ["s.spi", "s.spl", "s"] {
+        let indexed = scratch.run(&format!("hash index {name} --json")).ended(0).json();
+        assert_eq!((&indexed[0]["store"], &indexed[0]["entries"]), (&"s.spi".into(), &2.into()));
+        scratch.run("hash verify s.spi").ended(0);
+        std::fs::remove_file(scratch.path("s.spi")).unwrap();
+    }
+    let said = scratch.run("hash index s").ended(0).text();
+    assert!(said.starts_with("indexed s.spi: 2 entries, "), "{said}");
+    scratch.run("hash rewrite s.spi").ended(0);
+    scratch.run("hash build a.csv -o s.cairn").ended(0);
+    scratch.run("hash index s.cairn").failed(&["s.cairn has its index in it"]);
+    std::fs::remove_file(scratch.path("s.spl")).unwrap();
+    scratch.run("hash index s.spi").failed(&["s.spl is not there"]);
+}
+
+/// Goal: a pair is built where its names lead, and the links stay. Method: links that lead nowhere yet, then the same
+/// over a pair that is there.
+#[test]
+fn pairs_are_built_where_links_lead() {
+    let scratch = Scratch::new();
+    scratch.write("a.csv", "k,v\na,1\n");
+    std::fs::create_dir(scratch.path("d")).unwrap();
+    for (link, target) in [("s.spi", "d/t.spi"), ("s.spl", "d/t.spl")] {
+        std::os::unix::fs::symlink(target, scratch.path(link)).unwrap();
+    }
+    for _ in 0..2 {
+        scratch.run("hash build a.csv -o s.spi").ended(0);
+        assert_eq!(content(&scratch, "d/t.spi"), content(&scratch, "s.spi"));
+        assert!(["s.spi", "s.spl"].iter().all(|link| scratch.path(link).is_symlink()));
+        assert_eq!(scratch.names(), ["a.csv", "d", "s.spi", "s.spl"]);
+        assert_eq!(std::fs::read_dir(scratch.path("d")).unwrap().count(), 2);
+    }
 }
 
 /// Goal: either format becomes the other, with every compression, long values and bytes that are no text, and back.

@@ -225,6 +225,12 @@ fn impossible_inputs_are_refused() {
     scratch.run("hash build a.csv -o s.spi --level 5 --compression snappy").failed(&["--level 5"]);
     scratch.run("hash build a.csv -o s.cairn --block-bytes 4KiB").failed(&["--block-bytes", "Sparkey"]);
     scratch
+        .run("hash build a.csv -o s.spi --block-bytes 4KiB")
+        .failed(&["--block-bytes 4.0 KiB", "--compression"]);
+    scratch.run("hash build a.csv -o s.spi --threads 2").failed(&["--threads 2", "Cairn's own"]);
+    scratch.run("hash build a.csv -o s.spl --to cairn").failed(&["--to cairn: s.spl", "sparkey"]);
+    scratch.run("hash build a.csv -o s.cairn --to sparkey").failed(&["--to sparkey: s.cairn", "cairn"]);
+    scratch
         .run("hash build a.csv -o s.spi --compression zstd --block-bytes 2")
         .failed(&["--block-bytes", "16 B to 1.0 GiB"]);
     scratch.run("hash mget s.cairn").failed(&["<KEY>", "<STORE> <KEY... | --keys <FILE>>"]);

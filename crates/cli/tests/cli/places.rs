@@ -24,6 +24,7 @@ const COMMANDS: &[(&str, Expects, &str)] = &[
     ("hash verify PLACE", File("is no constant store: it does not begin with CAIRNTBL"), ""),
     ("hash append PLACE in.csv", File("is no constant store: it does not begin with CAIRNTBL"), ""),
     ("hash delete PLACE k", File("is no constant store: it does not begin with CAIRNTBL"), ""),
+    ("hash index PLACE", File("is no constant store: it does not begin with CAIRNTBL"), ""),
     ("hash rewrite PLACE", File("is no constant store: it does not begin with CAIRNTBL"), ""),
     ("hash convert PLACE o.cairn", File("is no constant store: it does not begin with CAIRNTBL"), ""),
     ("hash build PLACE --format csv -o o.cairn", File(", line 1: no text: expected a header line in UTF-8 that names the columns"), ""),

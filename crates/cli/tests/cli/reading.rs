@@ -40,8 +40,10 @@ fn exit_codes_tell_found_from_not_found() {
 #[test]
 fn help_has_examples() {
     let scratch = Scratch::new();
-    let hash =
-        ["build", "get", "mget", "scan", "info", "verify", "append", "delete", "rewrite", "convert", "bench"];
+    let hash = [
+        "build", "get", "mget", "scan", "info", "verify", "append", "delete", "index", "rewrite", "convert",
+        "bench",
+    ];
     let bench = ["hash", "compare", "readme", "report"];
     let all = hash
         .iter()
@@ -139,6 +141,43 @@ fn damage_is_found_and_named() {
     scratch.run("hash verify s.spi").failed(&["s.spi"]);
     // What is no store is no damage either.
     scratch.run("hash verify missing.cairn --json").failed(&["missing.cairn"]);
+}
+
+/// Goal: `verify` reads every file of a store, also where one of them does not open. Method: three files, each damaged
+/// so that it cannot be opened, in turn and all together; then a delta that is missing.
+#[test]
+fn damage_in_one_file_hides_none_in_others() {
+    let scratch = stores();
+    for value in ["2", "3"] {
+        scratch.write("more.bin", binary(b"a", value.as_bytes()));
+        scratch.run("hash append s.cairn more.bin").ended(0);
+    }
+    let files = ["s.cairn", "s.cairn.delta.000001", "s.cairn.delta.000002"];
+    let sound = files.map(|file| scratch.read(file));
+    // In the header of the base, where a delta says what it is, and in the sum of the page with all sums.
+    let damage = |file: usize| {
+        let mut bytes = sound[file].clone();
+        bytes[[40, 0, 152][file]] ^= 1;
+        scratch.write(files[file], bytes);
+    };
+    let damaged = || -> Vec<String> {
+        let report = &scratch.run("hash verify s.cairn --json").ended(1).json()[0];
+        let text = scratch.run("hash verify s.cairn").ended(1).text();
+        assert_eq!(text.lines().count(), 3, "{text}");
+        let found = report["damage"].as_array().unwrap();
+        found.iter().map(|found| found["file"].as_str().unwrap().to_owned()).collect()
+    };
+    for file in 0..3 {
+        damage(file);
+        assert_eq!(damaged(), [files[file]]);
+        scratch.write(files[file], &sound[file]);
+    }
+    (0..3).for_each(damage);
+    assert_eq!(damaged(), files);
+    (0..3).for_each(|file| scratch.write(files[file], &sound[file]));
+    scratch.run("hash verify s.cairn").ended(0);
+    std::fs::remove_file(scratch.path(files[1])).unwrap();
+    assert_eq!(damaged(), [files[2]], "beside two files that are sound");
 }
 
 /// Goal: a reader that goes away ends a long listing quietly. Method: a store larger than all buffers, of whose listing

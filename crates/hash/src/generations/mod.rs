@@ -6,6 +6,8 @@
 //! words.cairn.delta.000005    a delta over that one
 //! words.cairn.lock            locked by whoever builds, appends or compacts
 //! ```
+//! A store that is called by a symbolic link is the one that the link leads to, with the files beside that.
+//!
 //! Each delta names the id of the generation it stands on, so files of different stores cannot be mixed up. All
 //! generations share the base's hash seed: a lookup hashes once and asks the newest first; a generation that does
 //! not have the key costs one cache miss.
@@ -24,7 +26,7 @@ use std::sync::Arc;
 
 use cairn_vfs::{Create, ErrorKind, File, Fs, OpenOptions, Operation, StdFs};
 
-use crate::table::{Found, GROUP, Reader, ReaderOptions, Tag, ValueReader};
+use crate::table::{Found, GROUP, Reader, ReaderOptions, Tag, ValueReader, read_header};
 use crate::{Error, Result, names};
 
 pub use live::Live;
@@ -38,7 +40,10 @@ pub struct Generations {
     /// The base's file, held open: as long as it is, no other file can have its id, so that equal ids are the same
     /// file and not a later one that took over the inode.
     base: Box<dyn File>,
+    /// What it was called.
     path: PathBuf,
+    /// What that led to.
+    target: PathBuf,
     fs: Arc<dyn Fs>,
 }
 
@@ -61,7 +66,9 @@ impl Generations {
         for _ in 0..OPEN_ATTEMPTS {
             let base = fs.open(path, OpenOptions::read())?;
             let before = base.id();
-            let opened = Generations::open_once(fs, path, options, base);
+            // ORDER: after the open, so that a link which leads elsewhere by now is seen below.
+            let target = names::followed(&**fs, path)?;
+            let opened = Generations::open_once(fs, path, target, options, base);
             if fs.metadata(path)?.id == before {
                 return opened;
             }
@@ -73,10 +80,11 @@ impl Generations {
     fn open_once(
         fs: &Arc<dyn Fs>,
         path: &Path,
+        target: PathBuf,
         options: ReaderOptions,
         base: Box<dyn File>,
     ) -> Result<Generations> {
-        let numbers = names::deltas(&**fs, path)?;
+        let numbers = names::deltas(&**fs, &target)?;
         let first = Reader::open_in(fs, path, options)?;
         if first.header.is_delta() {
             let what = "it is a delta; open the table it stands on".to_owned();
@@ -85,14 +93,14 @@ impl Generations {
         let base_generation = first.header.generation;
         let mut tables = vec![first];
         for number in numbers.into_iter().filter(|number| *number > base_generation) {
-            let delta = Reader::open_in(fs, &names::delta(path, number), options)?;
+            let delta = Reader::open_in(fs, &names::delta(&target, number), options)?;
             if let Some(below) = tables.last() {
                 belongs(&delta, number, below)?;
             }
             tables.push(delta);
         }
         tables.reverse();
-        Ok(Generations { tables, base, path: path.to_owned(), fs: fs.clone() })
+        Ok(Generations { tables, base, path: path.to_owned(), target, fs: fs.clone() })
     }
 
     /// The value of `key` in the newest generation that says anything about it.
@@ -195,7 +203,7 @@ impl Generations {
     /// False when the files behind the path are others by now, so that opening again would show something new.
     pub fn is_current(&self) -> Result<bool> {
         let newest = self.newest();
-        let numbers = names::deltas(&*self.fs, &self.path)?;
+        let numbers = names::deltas(&*self.fs, &self.target)?;
         Ok(self.fs.metadata(&self.path)?.id == self.base.id()
             && numbers.last().is_none_or(|last| *last <= newest))
     }
@@ -213,6 +221,18 @@ impl Generations {
     fn find(&self, key: &[u8], hash: u64) -> Result<Option<(&Reader, Found)>> {
         Ok(find_in(&self.tables, key, hash)?.filter(|(_, found)| found.tag != Tag::Tombstone))
     }
+}
+
+/// The files of the store at `path` as their names say: the base, then the deltas over it, oldest first.
+///
+/// For looking at a store that [`Generations::open_in`] refuses: what any of them holds is not looked at, but for the
+/// base's header. Without a sound one it is not known which deltas are left over, and all are named.
+pub fn files_in(fs: &Arc<dyn Fs>, path: &Path) -> Result<Vec<PathBuf>> {
+    let target = names::followed(&**fs, path)?;
+    let base_generation = read_header(fs, &target).map_or(0, |header| header.generation);
+    let numbers = names::deltas(&**fs, &target)?.into_iter().filter(|number| *number > base_generation);
+    let deltas = numbers.map(|number| names::delta(&target, number));
+    Ok(std::iter::once(path.to_owned()).chain(deltas).collect())
 }
 
 /// The first of `tables` that says anything about `key`; a tombstone says something.
@@ -242,14 +262,14 @@ fn belongs(delta: &Reader, number: u64, below: &Reader) -> Result<()> {
     Err(Error::Mismatch { file: delta.path().to_owned(), other: below.path().to_owned(), what })
 }
 
-/// Holds the store at `path` against other writers until dropped.
-fn lock(fs: &Arc<dyn Fs>, path: &Path) -> Result<Box<dyn File>> {
+/// Holds the store at `target`, which was called `path`, against other writers until dropped.
+fn lock(fs: &Arc<dyn Fs>, path: &Path, target: &Path) -> Result<Box<dyn File>> {
     if fs.metadata(path).is_ok_and(|found| !found.is_file) {
         // A directory or a pipe: its open says so, and it gets no lock beside it.
         drop(fs.open(path, OpenOptions::read())?);
     }
     let options = OpenOptions { create: Create::IfMissing, ..OpenOptions::write() };
-    let file = fs.open(&names::lock(path), options)?;
+    let file = fs.open(&names::lock(target), options)?;
     match file.try_lock() {
         Ok(()) => Ok(file),
         // By the store's name: nobody who is told knows the lock's.

@@ -18,7 +18,8 @@ use crate::{Error, Result, names};
 pub struct StoreBuilder {
     builder: Builder,
     fs: Arc<dyn Fs>,
-    path: PathBuf,
+    /// The store itself, where a link to it was named.
+    target: PathBuf,
     /// Held until the builder is finished or dropped.
     lock: Box<dyn File>,
 }
@@ -38,16 +39,18 @@ impl StoreBuilder {
         options: BuildOptions,
         rng: &mut dyn Rng,
     ) -> Result<StoreBuilder> {
-        let lock = lock(fs, path)?;
+        // One store from here on, wherever a link to it leads meanwhile.
+        let target = names::followed(&**fs, path)?;
+        let lock = lock(fs, path, &target)?;
         // A number no delta has, so that deltas over the old base are known to be left over.
-        let taken = names::deltas(&**fs, path)?.last().copied().unwrap_or(0);
-        let old = match read_header(fs, path) {
+        let taken = names::deltas(&**fs, &target)?.last().copied().unwrap_or(0);
+        let old = match read_header(fs, &target) {
             Ok(old) => old.generation,
             // Missing, or damaged and about to be replaced.
             Err(_) => 0,
         };
         let generation = if taken > 0 { after(path, taken.max(old))? } else { old };
-        StoreBuilder::new(fs, path, path, options.generation(generation), rng, lock)
+        StoreBuilder::new(fs, &target, &target, options.generation(generation), rng, lock)
     }
 
     /// Starts a delta over the store at `path`: put what is new, delete what is to go.
@@ -64,28 +67,30 @@ impl StoreBuilder {
         options: BuildOptions,
         rng: &mut dyn Rng,
     ) -> Result<StoreBuilder> {
-        let lock = lock(fs, path)?;
-        let below = Generations::open_in(fs, path, ReaderOptions::default())?;
+        let target = names::followed(&**fs, path)?;
+        let lock = lock(fs, path, &target)?;
+        let below = Generations::open_in(fs, &target, ReaderOptions::default())?;
         let Some(top) = below.tables.first().map(|table| &table.header) else {
             return Err(Error::invalid("a store without a base"));
         };
         let number = after(path, top.generation)?;
         let options = options.seed(top.seed).delta_over(top.id).generation(number);
-        StoreBuilder::new(fs, path, &names::delta(path, number), options, rng, lock)
+        StoreBuilder::new(fs, &target, &names::delta(&target, number), options, rng, lock)
     }
 
+    /// Starts the base or the delta `file` of the store at `target`.
     fn new(
         fs: &Arc<dyn Fs>,
-        path: &Path,
         target: &Path,
+        file: &Path,
         options: BuildOptions,
         rng: &mut dyn Rng,
         lock: Box<dyn File>,
     ) -> Result<StoreBuilder> {
         // Before the build, so that what they take up is free for it. The lock says that they are nobody's.
-        remove_strays(fs, path)?;
-        let builder = Builder::start(fs, target, options, rng)?;
-        Ok(StoreBuilder { builder, fs: fs.clone(), path: path.to_owned(), lock })
+        remove_strays(fs, target)?;
+        let builder = Builder::start(fs, file, options, rng)?;
+        Ok(StoreBuilder { builder, fs: fs.clone(), target: target.to_owned(), lock })
     }
 
     /// See [`Builder::put`].
@@ -113,7 +118,7 @@ impl StoreBuilder {
     pub fn finish(self) -> Result<BuildSummary> {
         let summary = self.builder.finish()?;
         // ORDER: the new base is durable under its name before anything that it replaces is removed.
-        remove_superseded(&self.fs, &self.path)?;
+        remove_superseded(&self.fs, &self.target)?;
         drop(self.lock);
         Ok(summary)
     }
@@ -136,10 +141,11 @@ pub fn compact_in(
     options: BuildOptions,
     rng: &mut dyn Rng,
 ) -> Result<BuildSummary> {
-    let lock = lock(fs, path)?;
-    let all = Generations::open_in(fs, path, ReaderOptions::default())?;
+    let target = names::followed(&**fs, path)?;
+    let lock = lock(fs, path, &target)?;
+    let all = Generations::open_in(fs, &target, ReaderOptions::default())?;
     let options = options.generation(all.newest());
-    let mut builder = StoreBuilder::new(fs, path, path, options, rng, lock)?;
+    let mut builder = StoreBuilder::new(fs, &target, &target, options, rng, lock)?;
     for (position, table) in all.tables.iter().enumerate().rev() {
         let newer = &all.tables[..position];
         let mut records = table.records();

@@ -132,9 +132,10 @@ impl Probe {
     pub fn next<const H: usize, const A: usize>(&mut self, flat: &Flat<'_>) -> Step {
         loop {
             let (slot, displacement) = (self.slot, self.displacement);
-            // BOUND: no entry is further from its home than the header says.
+            // BOUND: no entry is further from its home than the header says. In a full table the walk may have seen
+            // them all by then.
             if displacement > flat.header.displacement_max + 1 {
-                return Step::Unsure;
+                return if displacement >= flat.ring.capacity { Step::Absent } else { Step::Unsure };
             }
             let at = slot as usize * (H + A);
             let Some(bytes) = flat.slots.get(at..at + H + A) else { return Step::Unsure };

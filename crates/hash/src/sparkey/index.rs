@@ -2,7 +2,8 @@
 //!
 //! Robin Hood hashing with linear probing: on the way from its home slot an entry takes the place of any other that
 //! is nearer to its own home. So a lookup may stop at the first slot whose entry is nearer to its home than the
-//! lookup is to its own: the wanted entry would have taken that place.
+//! lookup is to its own: the wanted entry would have taken that place. A table may be full, as those of one and of
+//! three keys are; then a lookup whose hash all entries share comes back to where it began, and ends there.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -160,9 +161,9 @@ impl Index {
                 return Ok(None);
             }
             // BOUND: an entry this far from home contradicts the header, whose maximum is at most the number of
-            // entries.
+            // entries. In a full table the lookup may be back at its home slot by then, and has seen them all.
             if displacement > self.header.displacement_max {
-                return Err(self.too_far(slot));
+                return if displacement >= self.ring.capacity { Ok(None) } else { Err(self.too_far(slot)) };
             }
             slot = self.ring.after(slot);
             displacement += 1;

@@ -183,7 +183,10 @@ impl IndexHeader {
             ("number of puts", self.puts, log.puts),
         ];
         let what = if self.identifier != log.identifier {
-            format!("identifier {:#010x} in the index, {:#010x} in the log", self.identifier, log.identifier)
+            format!(
+                "identifier {:#010x} in the index, {:#010x} in the log; `cairn hash index` builds its own",
+                self.identifier, log.identifier
+            )
         } else if let Some((name, index, log)) = fields.iter().find(|(_, index, log)| index > log) {
             format!("{name} is {index} in the index, but {log} in the log, which only ever grows")
         } else {

@@ -25,7 +25,7 @@ impl SparkeyReader {
     /// `path` may be that of this very store: a reader keeps the files that it has open. A log that is replaced stays
     /// locked until both files have moved, so nobody appends to it meanwhile. A power loss, or an `open`, between the
     /// two moves finds the new log with the old index, which is an [`Error::Mismatch`](crate::Error::Mismatch) and
-    /// never a wrong answer; [`build_index`](super::build_index) mends it.
+    /// never a wrong answer; [`build_index`](super::build_index), or `cairn hash index`, mends it.
     ///
     /// Errors: of reading this store; `Busy` when somebody else is writing the log or building either file;
     /// [`Error::Invalid`] when this store's log has grown since it was indexed, or was replaced since it was opened,
@@ -99,7 +99,7 @@ impl SparkeyReader {
             let end = self.index.header.data_end;
             if old.identifier == own && old.data_end > end {
                 return Err(Error::invalid(format!(
-                    "{} goes on to {}, its index covers {end} bytes: build the index first",
+                    "{} goes on to {}, its index to {end}: build the index first (`cairn hash index`)",
                     path.display(),
                     old.data_end
                 )));

@@ -1,5 +1,6 @@
 //! The second half of a build: partitions sorted in parallel, written in order, and everything that follows them.
 
+use std::mem;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc;
@@ -73,8 +74,7 @@ impl PageWriter {
     /// Writes the checksum pages; says where they start, the sum of the topmost, and where they end.
     fn write_sums(&mut self) -> Result<(u64, u64, u64)> {
         let start = self.pad()?;
-        let (tree, root_sum) = build_tree(&self.sums);
-        self.out.write_all(&tree)?;
+        let root_sum = build_tree(mem::take(&mut self.sums), |page| Ok(self.out.write_all(page)?))?;
         Ok((start, root_sum, self.position()))
     }
 

@@ -93,7 +93,8 @@ impl Builder {
     /// Starts a table at `path` on the real file system.
     ///
     /// Until it is finished it takes two names beside `path`, and what had them before is lost: `path.tmp` and, for a
-    /// moment when memory does not suffice, `path.cairn-spill`.
+    /// moment when memory does not suffice, `path.cairn-spill`. Where `path` is a symbolic link, what it leads to is
+    /// replaced, and the two stand beside that.
     ///
     /// A table that has deltas is a store: [`crate::generations::StoreBuilder`] replaces one, and is what to use
     /// where others may append meanwhile. Errors: another build of the same path is under way (`Busy`), there are
@@ -111,15 +112,16 @@ impl Builder {
         options: BuildOptions,
         rng: &mut dyn Rng,
     ) -> Result<Builder> {
-        if !names::deltas(&**fs, path)?.is_empty() {
+        let target = names::followed(&**fs, path)?;
+        if !names::deltas(&**fs, &target)?.is_empty() {
             let what =
                 format!("{} has deltas, which a new table would not fit; use a StoreBuilder", path.display());
             return Err(Error::invalid(what));
         }
-        Builder::start(fs, path, options, rng)
+        Builder::start(fs, &target, options, rng)
     }
 
-    /// Starts a table, whatever stands beside it.
+    /// Starts a table, whatever stands beside it. `path` is no link: see [`names::followed`].
     pub(crate) fn start(
         fs: &Arc<dyn Fs>,
         path: &Path,

@@ -8,10 +8,12 @@
 //! AND for knowing that what it reads is what was written, and opening stays cheap (compare the Merkle trees of
 //! ZFS and TigerBeetle's checksums in the parent).
 
+use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use cairn_codec::checksum::xxh3_64;
+use cairn_vfs::Operation;
 
 use super::format::{Header, PAGE_BYTES, word64};
 use crate::{Error, Result};
@@ -40,17 +42,30 @@ fn levels(header: &Header) -> Vec<Level> {
     }
 }
 
-/// The sum pages of all levels for the leaf sums given, and the sum for the header.
-pub(crate) fn build_tree(leaf_sums: &[u64]) -> (Vec<u8>, u64) {
-    let mut tree = Vec::new();
-    let mut sums = leaf_sums.to_vec();
+/// Hands the sum pages for the leaf sums given to `write`, page by page from the leaves to the top; gives the sum for
+/// the header. In memory are, beside one level of sums, a page and the sums of the level above: a 512th.
+pub(crate) fn build_tree(leaf_sums: Vec<u64>, mut write: impl FnMut(&[u8]) -> Result<()>) -> Result<u64> {
+    let mut sums = leaf_sums;
+    let mut page = Vec::with_capacity(PAGE_BYTES as usize);
     loop {
-        let mut level: Vec<u8> = sums.iter().flat_map(|sum| sum.to_le_bytes()).collect();
-        level.resize((level.len().max(1)).next_multiple_of(PAGE_BYTES as usize), 0);
-        sums = level.chunks_exact(PAGE_BYTES as usize).map(xxh3_64).collect();
-        tree.extend_from_slice(&level);
+        let mut above = Vec::with_capacity(sums.len().div_ceil(SUMS_PER_PAGE as usize));
+        let mut rest = &sums[..];
+        // A level has a page even where there are no sums.
+        loop {
+            let (here, later) = rest.split_at(rest.len().min(SUMS_PER_PAGE as usize));
+            page.clear();
+            page.extend(here.iter().flat_map(|sum| sum.to_le_bytes()));
+            page.resize(PAGE_BYTES as usize, 0);
+            write(&page)?;
+            above.push(xxh3_64(&page));
+            rest = later;
+            if rest.is_empty() {
+                break;
+            }
+        }
+        sums = above;
         if let [root] = sums[..] {
-            return (tree, root);
+            return Ok(root);
         }
     }
 }
@@ -65,7 +80,8 @@ pub(crate) struct PageChecker {
 }
 
 impl PageChecker {
-    /// A checker of the file with this header. `trusted` takes every page for sound.
+    /// A checker of the file with this header. `trusted` takes every page for sound. Takes a bit of memory for each
+    /// page, so the caller has mapped the file first. Errors: there is no memory.
     pub fn new(file: &Path, header: &Header, trusted: bool) -> Result<PageChecker> {
         let levels = levels(header);
         let end = levels.last().map_or(0, |top| top.first_page + top.pages);
@@ -74,8 +90,14 @@ impl PageChecker {
             return Err(Error::corruption(file, 144, what));
         }
         let fill = if trusted { u64::MAX } else { 0 };
-        let sound = (0..end.div_ceil(64)).map(|_| AtomicU64::new(fill)).collect();
-        Ok(PageChecker { levels, root_sum: header.root_sum, sound })
+        let mut sound = Vec::new();
+        // A header that somebody made, over a file with holes, can say any length.
+        let words = usize::try_from(end.div_ceil(64)).unwrap_or(usize::MAX);
+        sound.try_reserve_exact(words).map_err(|_| {
+            cairn_vfs::Error::new(Operation::Map, file, io::Error::from(io::ErrorKind::OutOfMemory))
+        })?;
+        sound.extend((0..words).map(|_| AtomicU64::new(fill)));
+        Ok(PageChecker { levels, root_sum: header.root_sum, sound: sound.into() })
     }
 
     /// True when `page` is known to be sound.
@@ -151,5 +173,59 @@ impl<'a> Window<'a> {
     pub fn range(self, offset: u64, len: u64) -> Option<&'a [u8]> {
         let from = offset.checked_sub(self.start)?;
         self.bytes.get(from as usize..from.checked_add(len)? as usize)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use cairn_vfs::ErrorKind;
+
+    use super::*;
+
+    /// Goal: sums are written as the format says, whatever their number, and a page at a time. Method: numbers around
+    /// one, two and three levels; each level held against the sums of the pages of the one below.
+    #[test]
+    fn trees_of_all_heights() {
+        for count in [0, 1, 511, 512, 513, 1024, 512 * 512, 512 * 512 + 1] {
+            let leaves: Vec<u64> = (0..count).map(|n: u64| n.wrapping_mul(0x9e37_79b9_7f4a_7c15)).collect();
+            let mut tree = Vec::new();
+            let root = build_tree(leaves.clone(), |page| {
+                assert_eq!(page.len() as u64, PAGE_BYTES);
+                tree.extend_from_slice(page);
+                Ok(())
+            });
+            let (mut below, mut left) = (leaves, &tree[..]);
+            loop {
+                let (level, above) = left.split_at(below.len().div_ceil(512).max(1) * 4096);
+                let mut expected: Vec<u8> = below.iter().flat_map(|sum| sum.to_le_bytes()).collect();
+                expected.resize(level.len(), 0);
+                assert!(level == expected, "{count}");
+                below = level.chunks(4096).map(xxh3_64).collect();
+                left = above;
+                if below.len() == 1 {
+                    break;
+                }
+            }
+            assert!(left.is_empty() && root.unwrap() == below[0], "{count}");
+            let (pages, header) = (tree.len() as u64 / PAGE_BYTES, header_of(count + 1));
+            assert_eq!(levels(&header).iter().map(|level| level.pages).sum::<u64>(), pages, "{count}");
+        }
+    }
+
+    /// The header of a table whose sums begin on this page.
+    fn header_of(sums_page: u64) -> Header {
+        let mut header = Header { sums_offset: sums_page * PAGE_BYTES, ..Header::default() };
+        let end = levels(&header).last().map_or(0, |top| top.first_page + top.pages);
+        header.file_bytes = end * PAGE_BYTES;
+        header
+    }
+
+    /// Goal: a file that is long by its holes alone ends in an error and not the process. Method: a length for whose
+    /// bits no machine has the addresses.
+    #[test]
+    fn lengths_without_memory() {
+        let refused = PageChecker::new(Path::new("t"), &header_of(1 << 51), false).unwrap_err();
+        assert!(matches!(&refused, Error::Vfs(error) if error.kind() == ErrorKind::Io), "{refused}");
+        assert_eq!(PageChecker::new(Path::new("t"), &header_of(100), false).unwrap().sound.len(), 2);
     }
 }

@@ -98,7 +98,6 @@ impl Reader {
         let file = fs.open(path, OpenOptions::read())?;
         let header = header_of(&*file, path)?;
         let file_bytes = header.file_bytes;
-        let checker = PageChecker::new(path, &header, options.trust == Trust::Unchecked)?;
         let (map, map_start) = match options.mode {
             Mode::Mmap => (file.map()?, 0),
             Mode::Heap => (Map::copy_of(&*file)?, 0),
@@ -108,6 +107,8 @@ impl Reader {
             let what = format!("the file changed its length while it was opened, from {file_bytes} bytes");
             return Err(Error::corruption(path, file_bytes, what));
         }
+        // ORDER: what cannot be mapped is refused before memory is taken for its pages.
+        let checker = PageChecker::new(path, &header, options.trust == Trust::Unchecked)?;
         if options.mode == Mode::Mmap && file_bytes >= READ_AHEAD_BYTES_MAX {
             map.advise(0..map.len(), Advice::Random);
         }

@@ -228,3 +228,48 @@ fn compactions_say_what_is_damaged() {
         assert!(bytes(&fs, path) == damaged, "nothing is published");
     }
 }
+
+/// Goal: a store has the same deltas, lock and leftovers by a symbolic link as by its own name, and the link stays.
+/// Method: a chain of links into another directory; every kind of writer by one name and a look by the other; then the
+/// link led elsewhere.
+#[cfg(unix)]
+#[test]
+fn links_lead_to_one_store() {
+    use std::os::unix::fs::symlink;
+    let directory = tempfile::tempdir().unwrap();
+    let at = |name: &str| directory.path().join(name);
+    let fs: Arc<dyn Fs> = Arc::new(StdFs::new());
+    let (link, path) = (at("link.cairn"), at("d/words.cairn"));
+    fs.create_dir_all(&at("d")).unwrap();
+    symlink("words.cairn", at("d/near.cairn")).unwrap();
+    symlink("d/near.cairn", &link).unwrap();
+    let mut rng = SeededRng::new(1);
+    create(&fs, &link, "base");
+    append(&fs, &path, "delta");
+    assert_eq!((value(&fs, &link, 0), value(&fs, &link, 1)), ("delta".into(), "base".into()));
+    append(&fs, &link, "second");
+    assert_eq!(value(&fs, &path, 0), "second");
+    assert_eq!(files_in(&fs, &link).unwrap()[1..], [1, 2].map(|number| names::delta(&path, number)));
+    let refused = Builder::create_in(&fs, &link, options(), &mut rng).unwrap_err();
+    assert!(refused.to_string().contains("link.cairn has deltas"), "{refused}");
+    let writer = StoreBuilder::append_in(&fs, &path, options(), &mut rng).unwrap();
+    let busy = StoreBuilder::create_in(&fs, &link, options(), &mut rng).unwrap_err();
+    assert!(busy.kind() == ErrorKind::Busy && busy.to_string().contains("link.cairn"), "{busy}");
+    drop(writer);
+    let before = Generations::open_in(&fs, &link, ReaderOptions::default()).unwrap();
+    assert!(before.is_current().unwrap());
+    append(&fs, &path, "third");
+    assert!(!before.is_current().unwrap(), "a delta is seen through the link");
+    compact_in(&fs, &link, options(), &mut rng).unwrap();
+    assert_eq!(value(&fs, &path, 0), "third");
+    let left = ["d/near.cairn", "d/words.cairn", "d/words.cairn.lock"];
+    assert_eq!(fs.read_dir(&at("d")).unwrap(), left.map(at));
+    assert_eq!(fs.read_dir(&at("")).unwrap(), [at("d"), link.clone()]);
+    // Another store under the old name.
+    let before = Generations::open_in(&fs, &link, ReaderOptions::default()).unwrap();
+    create(&fs, &at("other.cairn"), "other");
+    fs.remove(&link).unwrap();
+    symlink("other.cairn", &link).unwrap();
+    assert!(!before.is_current().unwrap());
+    assert_eq!(value(&fs, &link, 0), "other");
+}

@@ -72,6 +72,31 @@ fn colliding_hashes() {
     reader.verify().unwrap();
 }
 
+/// Goal: a key that is absent from a full table is absent, whatever its hash. Method: a table of one slot, and two keys
+/// whose 32-bit hashes are equal; every way to ask, in every mode.
+#[test]
+fn absent_from_a_full_table() {
+    let hash = |key: &[u8]| cairn_codec::murmur3::hash32(key, 1);
+    let (present, absent) = (b"aaaaaaaa", b"0013H&Q|");
+    assert_eq!(hash(present), hash(absent));
+    for compression in [Compression::None, Compression::Snappy] {
+        let ops = [Op::Put(present.to_vec(), b"x".to_vec())];
+        let log = LogOptions::default().compression(compression);
+        let store = Store::build(&ops, &log, &IndexOptions::default().seed(1));
+        assert_eq!(store.reader().info().index.capacity, NonZeroU64::MIN);
+        for mode in [Mode::Mmap, Mode::Heap, Mode::Pread] {
+            let reader = store.open(&ReaderOptions::default().mode(mode)).unwrap();
+            assert_eq!(reader.get(present).unwrap().as_deref(), Some(&b"x"[..]));
+            assert_eq!(reader.get(absent).unwrap(), None, "{mode:?}");
+            assert!(!reader.get_into(absent, &mut Vec::new()).unwrap());
+            assert!(!reader.contains(absent).unwrap());
+            assert!(reader.value_reader(absent).unwrap().is_none());
+            reader.get_many(&[absent], |_, value| assert_eq!(value, None)).unwrap();
+            reader.verify().unwrap();
+        }
+    }
+}
+
 /// Goal: values are borrowed where they can be: mapped and uncompressed, or from a cached block. Method: look at what
 /// a lookup gives.
 #[test]

@@ -89,7 +89,7 @@ fn a_newer_log_is_not_lost() {
     writer.close().unwrap();
     let error = rewrite(&reader, &store, INDEX, &LogOptions::default()).unwrap_err();
     assert!(
-        matches!(error, Error::Invalid { .. }) && error.to_string().contains("build the index"),
+        matches!(error, Error::Invalid { .. }) && error.to_string().contains("build the index first (`cairn"),
         "{error}"
     );
     build_index_in(&store.fs, LOG, &IndexOptions::default()).unwrap();

@@ -28,9 +28,13 @@ fn forged_with(
     let sums_at = sound.header.sums_offset as usize;
     let leaves: Vec<u64> =
         bytes[PAGE_BYTES as usize..sums_at].chunks(PAGE_BYTES as usize).map(xxh3_64).collect();
-    let (tree, root) = build_tree(&leaves);
+    let mut tree = Vec::new();
+    let root = build_tree(leaves, |page| {
+        tree.extend_from_slice(page);
+        Ok(())
+    });
     bytes[sums_at..].copy_from_slice(&tree);
-    put_word(&mut bytes, 152, root);
+    put_word(&mut bytes, 152, root.unwrap());
     let sum = xxh3_64(&bytes[..4088]);
     put_word(&mut bytes, 4088, sum);
     let fs = super::fs();
