@@ -100,8 +100,9 @@ pub fn skew(skew: &Skew) -> String {
             format!("No zipf law fits: the nearest, {theta:.2}, is up to {} off", percent(zipf.distance))
         }
     };
+    let of_sample = if skew.rate < 1.0 { " of the sample" } else { "" };
     format!(
-        "{law}. The hottest key gets {}, the hottest 1 % {}, the hottest 10 % {}; a key is used {uses_mean:.1} times on average, {} of \
+        "{law}. The hottest key{of_sample} gets {}, the hottest 1 % {}, the hottest 10 % {}; a key is used {uses_mean:.1} times on average, {} of \
          them once.",
         percent(skew.hottest_key),
         percent(skew.hottest_1_percent),
@@ -330,6 +331,15 @@ pub(crate) mod tests {
         let text = to_text("pages", &sample_stats(false, 100));
         assert!(text.contains("no times but an order") && !text.contains("Arrival"), "{text}");
         assert!(to_text("empty", &sample_stats(true, 0)).lines().count() < 5);
+    }
+
+    /// Goal: what a sample says of the hottest key is told as that of a sample. Method: the skew of all keys, and the same of half of them.
+    #[test]
+    fn samples_tell_themselves() {
+        let mut uneven = sample_stats(true, 300).skew.unwrap();
+        assert!(skew(&uneven).contains("The hottest key gets"), "{}", skew(&uneven));
+        uneven.rate = 0.5;
+        assert!(skew(&uneven).contains("The hottest key of the sample gets"), "{}", skew(&uneven));
     }
 
     /// Goal: charts have the right heights. Method: a ramp.

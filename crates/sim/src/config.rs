@@ -6,6 +6,7 @@ use crate::error::{Result, expect};
 use crate::hardware::Hardware;
 use crate::keys::Distribution;
 use crate::options::Options;
+use crate::sim::writes_at_once;
 use crate::traffic::Traffic;
 
 /// What the store holds before the run.
@@ -70,7 +71,7 @@ pub struct Workload {
     pub value_bytes: u64,
     /// Which keys are written.
     pub distribution: Distribution,
-    /// The share of writes that delete.
+    /// The share of writes that delete. A trace with deletes has its own.
     pub deletes: f64,
     /// When how much is written.
     pub traffic: Traffic,
@@ -148,6 +149,9 @@ impl Default for Config {
 /// Followed keys that a run may have: 8 bytes each in the tree, some more in its tables.
 pub(crate) const IDS_MAX: u64 = 1 << 24;
 
+/// Followed writes between two flushes: they are drawn at once, 8 bytes each.
+const FOLLOWED_MAX: u64 = 1 << 24;
+
 /// Followed entries in a full memtable that a run has at least when it chooses by itself. From 2,000 entries down to 70 the mean of write
 /// amplification of an hour does not move by as much as another seed moves it, half a percent; below that files become too coarse.
 const IDS_PER_MEMTABLE: u64 = 88;
@@ -163,6 +167,27 @@ impl Config {
         let config: Config = crate::json::parse(text, file)?;
         config.check()?;
         Ok(config)
+    }
+
+    /// The same without the writes of its trace: small enough for a page, or for one setting to be changed by way of JSON. It is no configuration to run
+    /// until [`Config::with_trace_of`] has put them back.
+    pub fn without_trace(&self) -> Config {
+        let mut light = self.clone();
+        if let Distribution::Trace { keys, deletes } = &mut light.workload.distribution {
+            (*keys, *deletes) = Default::default();
+        }
+        light
+    }
+
+    /// Takes the writes of the trace of `other`, where its own were left out.
+    pub fn with_trace_of(mut self, other: &Config) -> Config {
+        let whole = &other.workload.distribution;
+        let is_left_out =
+            matches!(&self.workload.distribution, Distribution::Trace { keys, .. } if keys.is_empty());
+        if is_left_out && matches!(whole, Distribution::Trace { .. }) {
+            self.workload.distribution = whole.clone();
+        }
+        self
     }
 
     /// As JSON, with all fields.
@@ -216,7 +241,22 @@ impl Config {
         let ids = self.workload.keys / self.sampling();
         let most = format!("at least {}: more keys cannot be followed", self.workload.keys.div_ceil(IDS_MAX));
         expect(ids <= IDS_MAX, "sample", self.sample, &most)?;
-        expect(self.sample <= self.workload.keys, "sample", self.sample, "at most workload.keys")
+        expect(self.sample <= self.workload.keys, "sample", self.sample, "at most workload.keys")?;
+        self.check_followed()
+    }
+
+    /// Errors: more writes between two flushes than can be followed.
+    fn check_followed(&self) -> Result<()> {
+        let (writes, sample) = (writes_at_once(self) as f64, self.sampling());
+        let room = FOLLOWED_MAX as f64 * sample as f64;
+        let buffer = self.options.write_buffer_size;
+        let (name, value, most) = match self.mode {
+            Mode::Paced if self.writes_per_flush > 0 => ("writes_per_flush", self.writes_per_flush, room),
+            _ => ("write_buffer_size", buffer, buffer as f64 * room / writes.max(1.0)),
+        };
+        let most =
+            format!("at most {} where one key in {sample} is followed: set a larger sample", most as u64);
+        expect(writes <= room, name, value, &most)
     }
 
     /// Bytes of key and value of a write.
@@ -252,5 +292,58 @@ impl WorkloadProfile {
     /// Errors: [`crate::Error::Parse`].
     pub fn from_json(text: &str, file: &str) -> Result<WorkloadProfile> {
         crate::json::parse(text, file)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+
+    /// Goal: writes that are drawn at once have a bound, so that no setting asks for terabytes of memory. Method: too many of them by either setting, with the most
+    /// that the error names; what is as large, but followed in part or ended sooner.
+    #[test]
+    fn followed_writes_are_bounded() {
+        let paced = |writes: u64, writes_per_flush: u64, sample: u64| Config {
+            mode: Mode::Paced,
+            writes,
+            writes_per_flush,
+            sample,
+            workload: Workload { keys: 100_000, ..Workload::default() },
+            ..Config::default()
+        };
+        let said = |config: &Config| config.check().unwrap_err().to_string();
+        let error = said(&paced(1 << 40, 1 << 40, 1));
+        assert!(error.starts_with("writes_per_flush is ") && error.contains("at most 16777216 "), "{error}");
+        paced(1 << 40, 1 << 24, 1).check().unwrap();
+        paced(1 << 40, 1 << 40, 1 << 16).check().unwrap();
+        paced(1000, 1 << 40, 1).check().unwrap();
+        let mut config =
+            Config { workload: Workload { keys: 64, ..Workload::default() }, ..Config::default() };
+        config.options.write_buffer_size = 1 << 50;
+        let error = said(&config);
+        let most = error.split("at most ").nth(1).and_then(|rest| rest.split(' ').next()).unwrap();
+        assert!(error.starts_with("write_buffer_size is "), "{error}");
+        config.options.write_buffer_size = most.parse().unwrap();
+        config.check().unwrap();
+        config.options.write_buffer_size += 1 << 20;
+        assert!(said(&config).starts_with("write_buffer_size is "));
+    }
+
+    /// Goal: a configuration goes without the writes of its trace, and gets them back. Method: one with a trace, in JSON; one without is left alone.
+    #[test]
+    fn traces_are_left_out_and_put_back() {
+        let mut config = Config::default();
+        let plain = config.clone();
+        assert_eq!(plain.without_trace().with_trace_of(&plain), plain);
+        config.workload.distribution =
+            Distribution::Trace { keys: Arc::new((0..10_000).collect()), deletes: Arc::new(vec![3]) };
+        let light = config.without_trace();
+        assert!(light.to_json().len() < 30_000 && light.check().is_err());
+        let read: Config = serde_json::from_str(&light.to_json()).unwrap();
+        assert_eq!(read.with_trace_of(&config).workload, config.workload);
+        assert_eq!(plain.clone().with_trace_of(&config), plain);
+        assert!(light.with_trace_of(&plain).check().is_err());
     }
 }

@@ -3,6 +3,8 @@
 //! Of `keys` real keys, one in `sample` is followed; an id stands for `sample` neighbours in rank. A draw takes a real rank
 //! and divides, so that heads of skewed distributions keep their weight.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Result, expect};
@@ -42,11 +44,34 @@ pub enum Distribution {
         /// How many series.
         series: u64,
     },
-    /// The keys of a recorded trace, as indices below `keys`; again from the start after the last.
+    /// The writes of a recorded trace; again from the start after the last.
     Trace {
-        /// The indices.
-        keys: Vec<u32>,
+        /// Their keys, as indices below `workload.keys`. Copies of a configuration share them.
+        #[serde(with = "shared")]
+        keys: Arc<Vec<u32>>,
+        /// Which of the writes delete: their places in `keys`, ascending. Where there are none, `workload.deletes` is the share of them.
+        #[serde(with = "shared", default, skip_serializing_if = "is_empty")]
+        deletes: Arc<Vec<u32>>,
     },
+}
+
+fn is_empty(list: &[u32]) -> bool {
+    list.is_empty()
+}
+
+/// Shared lists, as arrays.
+mod shared {
+    use std::sync::Arc;
+
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(list: &[u32], serializer: S) -> Result<S::Ok, S::Error> {
+        list.serialize(serializer)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Arc<Vec<u32>>, D::Error> {
+        Vec::deserialize(deserializer).map(Arc::new)
+    }
 }
 
 impl Distribution {
@@ -85,8 +110,17 @@ impl Distribution {
             Distribution::TimeSeries { series } => {
                 expect(*series > 0, "workload.distribution.series", series, "at least 1")
             }
-            Distribution::Trace { keys } => {
-                expect(!keys.is_empty(), "workload.distribution.keys", "empty", "at least one key of a trace")
+            Distribution::Trace { keys, deletes } => {
+                expect(
+                    !keys.is_empty(),
+                    "workload.distribution.keys",
+                    "empty",
+                    "at least one key of a trace",
+                )?;
+                let ascend = deletes.is_sorted_by(|a, b| a < b);
+                let are_places = ascend && deletes.last().is_none_or(|&at| (at as usize) < keys.len());
+                let found = format!("{} places", deletes.len());
+                expect(are_places, "workload.distribution.deletes", found, "places in keys, ascending")
             }
         }
     }
@@ -107,6 +141,8 @@ pub struct KeyStream {
     rng: Rng,
     /// The next of sequential kinds; the newest key of `Latest`.
     at: u64,
+    /// Which write of a trace was the last.
+    traced: u64,
     /// Where each series stands.
     series: Vec<u64>,
 }
@@ -134,6 +170,7 @@ impl KeyStream {
             zipf,
             rng: Rng::new(seed),
             at: 0,
+            traced: 0,
             series,
         }
     }
@@ -189,13 +226,25 @@ impl KeyStream {
                 *at += 1;
                 index * length + (*at - 1) % length
             }
-            Distribution::Trace { keys } => {
-                let length = keys.len().max(1) as u64;
-                let key = keys.get((self.at % length) as usize).copied().unwrap_or(0);
+            Distribution::Trace { keys, .. } => {
+                // Any of a stride: a trace may repeat itself in steps of one.
+                let within = if self.sample > 1 { self.rng.below(self.sample) } else { 0 };
+                self.traced = (self.at + within) % keys.len().max(1) as u64;
                 self.at += self.sample;
+                let key = keys.get(self.traced as usize).copied().unwrap_or(0);
                 u64::from(key) / self.sample % self.ids
             }
         }) as u32
+    }
+
+    /// Whether the last write was a delete, where a trace says that.
+    fn is_traced_delete(&self) -> Option<bool> {
+        match &self.kind {
+            Distribution::Trace { deletes, .. } if !deletes.is_empty() => {
+                Some(deletes.binary_search_by_key(&self.traced, |&at| u64::from(at)).is_ok())
+            }
+            _ => None,
+        }
     }
 
     fn advance(&mut self) -> u64 {
@@ -269,7 +318,11 @@ impl WriteStream {
     #[inline]
     pub fn next_write(&mut self) -> (u32, bool) {
         let id = self.keys.next_id();
-        (id, self.deletes > 0.0 && self.rng.unit() < self.deletes)
+        let is_delete = match self.keys.is_traced_delete() {
+            Some(is_delete) => is_delete,
+            None => self.deletes > 0.0 && self.rng.unit() < self.deletes,
+        };
+        (id, is_delete)
     }
 
     /// Where the keys come from.
@@ -306,8 +359,12 @@ mod tests {
             Distribution::Latest { theta: 0.99, inserts: 0.05 },
             Distribution::HotSet { keys: 0.1, writes: 0.9 },
             Distribution::TimeSeries { series: 7 },
-            Distribution::Trace { keys: vec![5, 900, 3] },
+            trace(&[5, 900, 3], &[]),
         ]
+    }
+
+    fn trace(keys: &[u32], deletes: &[u32]) -> Distribution {
+        Distribution::Trace { keys: Arc::new(keys.to_vec()), deletes: Arc::new(deletes.to_vec()) }
     }
 
     /// Goal: ids stay in bounds and a seed gives one stream. Method: every kind, exact and sampled.
@@ -323,6 +380,38 @@ mod tests {
                     assert_eq!(id, two.next_id());
                 }
             }
+        }
+    }
+
+    /// Goal: deletes of a trace delete their own keys, in every round. Method: a short trace, with a share of deletes that would delete others.
+    #[test]
+    fn deletes_of_a_trace_keep_their_keys() {
+        let mut writes = WriteStream::new(&trace(&[5, 9, 5, 3], &[1, 3]), 1000, 1, 0.5, 7);
+        let found: Vec<_> = (0..8).map(|_| writes.next_write()).collect();
+        let round: [(u32, bool); 4] = [(5, false), (9, true), (5, false), (3, true)];
+        assert_eq!(found, [round, round].concat());
+        for wrong in [trace(&[], &[]), trace(&[1, 2], &[1, 0]), trace(&[1, 2], &[2])] {
+            assert!(wrong.check().is_err(), "{wrong:?}");
+        }
+    }
+
+    /// Goal: a trace that repeats itself in steps of the sample keeps all its keys. Method: two keys by turns, one write in two followed; counts of both.
+    #[test]
+    fn sampling_a_trace_keeps_what_alternates() {
+        let mut stream = KeyStream::new(&trace(&[100, 900].repeat(500), &[]), 1000, 2, 4);
+        let first = (0..1000).filter(|_| stream.next_id() == 50).count();
+        assert!((400..600).contains(&first), "{first}");
+    }
+
+    /// Goal: a trace goes through JSON as arrays, and one from before deletes were kept is read. Method: both forms there and back.
+    #[test]
+    fn traces_are_arrays() {
+        for (text, kind) in [
+            (r#"{"kind":"trace","keys":[7,1]}"#, trace(&[7, 1], &[])),
+            (r#"{"kind":"trace","keys":[7,1],"deletes":[1]}"#, trace(&[7, 1], &[1])),
+        ] {
+            assert_eq!(serde_json::from_str::<Distribution>(text).unwrap(), kind);
+            assert_eq!(serde_json::to_string(&kind).unwrap(), text);
         }
     }
 

@@ -184,7 +184,7 @@ pub struct Options {
     pub max_subcompactions: usize,
     /// Bytes a second; 0 for 16 MiB.
     pub delayed_write_rate: u64,
-    /// Bytes a second for flushes and compactions; 0 for none.
+    /// Bytes a second for flushes and compactions, of Cairn's for compactions only; 0 for none.
     pub rate_limiter_bytes_per_sec: u64,
     pub compression: Compression,
     /// Of the last level; the same as `compression` when absent.
@@ -266,6 +266,7 @@ impl Options {
             compression: Compression::Lz4,
             compression_per_level: vec![Compression::None, Compression::None, Compression::Lz4],
             block_cache_size: 64 * MIB,
+            max_subcompactions: 4,
             ..Options::default()
         }
     }

@@ -31,6 +31,8 @@ pub struct Output {
     pub raw_bytes: f64,
     /// Followed entries that went: hidden by newer ones, tombstones with nothing to hide, expired.
     pub dropped: u64,
+    /// Those that were the newest of their key among the inputs, and had outlived their time.
+    pub expired: Vec<Entry>,
 }
 
 /// Makes files. Numbers them.
@@ -177,7 +179,14 @@ impl Builder {
         output.entries_in = count as f64 * self.sample;
         let mut entries = self.merger.union(&runs);
         if self.oldest_kept > 0 {
-            entries.retain(|entry| entry.seq() >= self.oldest_kept);
+            let (oldest, expired) = (self.oldest_kept, &mut output.expired);
+            entries.retain(|entry| {
+                let is_kept = entry.seq() >= oldest;
+                if !is_kept {
+                    expired.push(*entry);
+                }
+                is_kept
+            });
         }
         let is_bottommost = is_bottommost(tree, job);
         if tombstones > 0 {

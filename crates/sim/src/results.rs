@@ -44,9 +44,11 @@ pub enum Bottleneck {
 /// A moment.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Point {
-    /// Virtual seconds.
+    /// Virtual seconds; 0 in paced mode.
     pub secs: f64,
-    /// MB (10^6 bytes) a second since the last point: accepted from users.
+    /// Real writes so far: what a series of a paced run goes by.
+    pub writes: f64,
+    /// MB (10^6 bytes) a second since the last point, in paced mode MB since then: accepted from users.
     pub user_mb: f64,
     /// Written by flushes.
     pub flush_mb: f64,
@@ -153,7 +155,7 @@ pub struct Results {
     pub sample: u64,
     /// Events.
     pub events: u64,
-    /// (flushed + compacted) / flushed, as RocksDB's statistics have it.
+    /// (flushed + compacted) / flushed, as RocksDB's statistics have it; 0 where nothing was flushed.
     #[serde(rename = "write_amp")]
     pub write_amplification: f64,
     /// (log + flushed + compacted) / user bytes.
@@ -211,7 +213,7 @@ pub struct Results {
 }
 
 impl Counters {
-    /// (flushed + compacted) / flushed.
+    /// (flushed + compacted) / flushed; 0 before the first flush, which says nothing.
     pub fn write_amplification(&self) -> f64 {
         if self.flush_bytes == 0 {
             return 0.0;

@@ -49,7 +49,7 @@ pub enum Traffic {
         base: f64,
         /// MB a second in a spike.
         spike: f64,
-        /// Mean seconds from spike to spike.
+        /// Mean seconds from the end of a spike to the next one.
         every_secs: f64,
         /// Seconds of a spike.
         length_secs: f64,

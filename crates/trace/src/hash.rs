@@ -1,10 +1,12 @@
 //! The table of [`cairn_hash`] with a recorder beside it. Used as a [`Reader`] is, and dereferences to it.
+//!
+//! Not recorded: [`Reader::scan`], [`Reader::verify`] and whatever else goes through the whole table.
 
 use std::borrow::Cow;
 use std::ops::Deref;
 
 use cairn_hash::Result;
-use cairn_hash::table::Reader;
+use cairn_hash::table::{Reader, ValueReader};
 
 use crate::event::Detail;
 use crate::recorder::Recorder;
@@ -35,6 +37,22 @@ impl TracedReader {
         let found = self.reader.get_into(key, value)?;
         self.record(key, found.then_some(value.len()));
         Ok(found)
+    }
+
+    /// As [`Reader::contains`]; a lookup of the trace, of which the value's length is not known.
+    pub fn contains(&self, key: &[u8]) -> Result<bool> {
+        let found = self.reader.contains(key)?;
+        if let Some(recorder) = &self.recorder {
+            recorder.record(0, key, Detail::Get(if found { None } else { Some(None) }));
+        }
+        Ok(found)
+    }
+
+    /// As [`Reader::get_reader`]; a lookup of the trace, however much of the value is read.
+    pub fn get_reader(&self, key: &[u8]) -> Result<Option<ValueReader<'_>>> {
+        let value = self.reader.get_reader(key)?;
+        self.record(key, value.as_ref().map(|value| value.remaining() as usize));
+        Ok(value)
     }
 
     /// As [`Reader::get_many`]; the lookups are recorded as belonging together.
@@ -105,6 +123,9 @@ mod tests {
         let mut found = 0;
         reader.get_many(&[b"b", b"y"], |_, value| found += usize::from(value.is_some())).unwrap();
         assert_eq!((found, reader.len()), (1, 2));
+        assert!(reader.contains(b"a").unwrap() && !reader.contains(b"x").unwrap());
+        assert_eq!(reader.get_reader(b"b").unwrap().unwrap().remaining(), 4);
+        assert!(reader.get_reader(b"x").unwrap().is_none());
         recorder.finish().unwrap();
         let trace = Trace::open(&*fs, Path::new("/t")).unwrap();
         let seen: Vec<(Detail<'_>, bool)> =
@@ -112,7 +133,16 @@ mod tests {
         let get = |found: Option<u64>| Detail::Get(Some(found));
         assert_eq!(
             seen,
-            [(get(Some(3)), false), (get(None), false), (get(Some(4)), false), (get(None), true)]
+            [
+                (get(Some(3)), false),
+                (get(None), false),
+                (get(Some(4)), false),
+                (get(None), true),
+                (Detail::Get(None), false),
+                (get(None), false),
+                (get(Some(4)), false),
+                (get(None), false),
+            ]
         );
     }
 }

@@ -18,7 +18,7 @@
 //! # }
 //! ```
 //!
-//! Not recorded: transactions. What the types that are dereferenced to hand out is not traced either.
+//! Not recorded: transactions, and tables that are ingested. What the types that are dereferenced to hand out is not traced either.
 
 use std::ops::Deref;
 
@@ -302,7 +302,8 @@ impl TracedKeyspace {
     }
 
     fn scan(&self, start: Vec<u8>) -> Scan {
-        Scan { recorder: self.recorder.clone(), number: self.number, start, entries: 0, backwards: false }
+        let recorder = self.recorder.clone();
+        Scan { recorder, number: self.number, start, is_used: false, entries: 0, backwards: false }
     }
 
     fn traced(&self, cursor: DbCursor, first: Vec<u8>) -> TracedCursor {
@@ -316,6 +317,8 @@ struct Scan {
     recorder: Option<Recorder>,
     number: u32,
     start: Vec<u8>,
+    /// Something was asked of it. One that found nothing is an operation too.
+    is_used: bool,
     entries: u64,
     backwards: bool,
 }
@@ -323,11 +326,18 @@ struct Scan {
 impl Scan {
     fn note(&mut self) {
         if let Some(recorder) = &self.recorder
-            && self.entries > 0
+            && self.is_used
         {
             recorder.scan(self.number, &self.start, self.entries, self.backwards);
         }
-        self.entries = 0;
+        (self.is_used, self.entries) = (false, 0);
+    }
+
+    /// An entry of a range was asked for, and was there or not.
+    #[inline]
+    fn step(&mut self, is_there: bool) {
+        self.is_used = true;
+        self.entries += u64::from(is_there);
     }
 
     /// A new one begins.
@@ -337,7 +347,7 @@ impl Scan {
             self.start.clear();
             self.start.extend_from_slice(start);
         }
-        (self.entries, self.backwards) = (1, backwards);
+        (self.is_used, self.entries, self.backwards) = (true, 1, backwards);
     }
 }
 
@@ -418,7 +428,7 @@ impl TracedCursor {
     }
 }
 
-/// A [`Range`] whose scan is recorded, with the entries that were taken from either end.
+/// A [`Range`] whose scan is recorded, with the entries that were taken from either end; of none where nothing was found. One that is never asked is none.
 #[derive(Debug)]
 pub struct TracedRange {
     range: Range,
@@ -431,7 +441,7 @@ impl Iterator for TracedRange {
     #[inline]
     fn next(&mut self) -> Option<Self::Item> {
         let next = self.range.next();
-        self.scan.entries += u64::from(next.is_some());
+        self.scan.step(next.is_some());
         next
     }
 }
@@ -446,7 +456,7 @@ impl DoubleEndedIterator for TracedRange {
             self.scan.begin(key, true);
             self.scan.entries = 0;
         }
-        self.scan.entries += u64::from(next.is_some());
+        self.scan.step(next.is_some());
         next
     }
 }

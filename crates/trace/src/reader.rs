@@ -14,6 +14,9 @@ mod filter;
 
 use filter::Filter;
 
+/// Steps of times below this are none.
+const STEP_NS_MIN: u64 = 1_000;
+
 /// How a trace ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ending {
@@ -177,6 +180,19 @@ impl Trace {
         self.blocks.iter().map(|block| block.head.last_ns).max().unwrap_or(0)
     }
 
+    /// What all times are whole multiples of, in nanoseconds: a second where a clock with whole seconds gave them; less than a microsecond is told as 1, and no times
+    /// but 0 as 0. Cost: that of reading them, up to where it is 1, which of a recorder's is after a few.
+    pub fn step_ns(&self) -> u64 {
+        let mut step = 0;
+        for event in self.events().map_while(Result::ok) {
+            step = common_step(step, event.time_ns);
+            if (1..STEP_NS_MIN).contains(&step) {
+                return 1;
+            }
+        }
+        step
+    }
+
     /// How many lanes there are: threads, one after another or several beyond 64.
     pub fn lanes(&self) -> usize {
         let mut lanes: Vec<u32> = self.blocks.iter().map(|block| block.head.lane).collect();
@@ -250,6 +266,15 @@ fn scan(map: &[u8], begin: usize, header: &Header) -> Scanned {
         }
         blocks.push(Place { head, offset: at - records.len() });
     }
+}
+
+/// The largest number that both are multiples of.
+fn common_step(a: u64, b: u64) -> u64 {
+    let (mut a, mut b) = (a, b);
+    while b > 0 {
+        (a, b) = (b, a % b);
+    }
+    a
 }
 
 /// True where another block begins behind the one at the front of `rest`, which is not sound.

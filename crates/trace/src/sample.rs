@@ -77,6 +77,20 @@ pub(crate) fn of_threshold(threshold: u64) -> u32 {
     u32::try_from(u64::MAX / threshold.max(1)).unwrap_or(u32::MAX)
 }
 
+/// True for an operation that is in the sample of a threshold, by its key's hash. What is left of a batch is joined to what is left of it: `joined` says
+/// whether the operation belongs to the one before, and `goes_on`, which is kept from one operation to the next, whether anything of the current batch is
+/// in the sample.
+#[inline]
+pub(crate) fn takes(hash: u64, threshold: u64, joined: &mut bool, goes_on: &mut bool) -> bool {
+    *goes_on &= *joined;
+    if hash > threshold {
+        return false;
+    }
+    *joined = *goes_on;
+    *goes_on = true;
+    true
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -18,6 +18,11 @@ export function set(config: Config, path: string, value: Json): Config {
   return copy;
 }
 
+/** With one codec everywhere: what is said of single levels would go before it. */
+export function withCodec(config: Config, codec: Json): Config {
+  return set(set(set(config, "options.compression", codec), "options.compression_per_level", []), "options.bottommost_compression", null);
+}
+
 type Kind = "bytes" | "number" | "truth" | string[];
 interface Field { path: string; label: string; kind: Kind; help: string }
 
@@ -107,7 +112,7 @@ export function build(form: HTMLFormElement, start: Start, config: Config, side:
     const found = start.hardware.find((it) => it.id === machines.value);
     if (!found) return;
     let next = set(config, "hardware", found.profile.hardware);
-    if (found.profile.compression) next = set(next, "options.compression", found.profile.compression);
+    if (found.profile.compression) next = withCodec(next, found.profile.compression);
     change(next);
   };
   const [profile, profiles] = select("Workload profile", "workload", start.workloads.map((it) => [it.id, it.profile.name]));
@@ -135,6 +140,7 @@ export function build(form: HTMLFormElement, start: Start, config: Config, side:
       element.onchange = () => {
         let next = set(config, one.path, read(one, element));
         if (one.path === "workload.traffic.mb_per_sec") next = set(config, "workload.traffic", { kind: "constant", mb_per_sec: read(one, element) });
+        if (one.path === "options.compression") next = withCodec(config, element.value);
         // Engines have defaults of their own.
         if (one.path === "options.engine") next = set(config, "options", element.value === "cairn_kv" ? start.kv : start.rocksdb);
         change(next);

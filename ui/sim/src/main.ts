@@ -147,7 +147,7 @@ class Page {
     this.at = Math.max(0, Math.min(to, count - 1));
     by<HTMLInputElement>("scrub").value = String(this.at);
     const point = this.sides[0]?.frames[this.at]?.point ?? this.sides[0]?.frames.at(-1)?.point;
-    by("clock").textContent = `${(point?.secs ?? 0).toFixed(0)} s`;
+    by("clock").textContent = point && !point.secs && point.writes ? `${point.writes.toFixed(0)} writes` : `${(point?.secs ?? 0).toFixed(0)} s`;
     this.sides.forEach((side) => side.show(this.at));
   }
 

@@ -86,7 +86,8 @@ export class Side {
       return line;
     }));
     const until = this.frames.slice(0, at + 1);
-    const secs = until.map((it) => it.point.secs);
+    // In paced mode no time goes by.
+    const secs = until.map((it) => it.point.secs || it.point.writes);
     CHARTS.forEach((chart, index) => {
       const lines = chart.names.map((_, line) => until.map((it) => chart.of(it)[line] ?? 0));
       this.charts[index]!.draw(secs, lines);
@@ -174,7 +175,7 @@ export class Side {
 
   /** All figures as CSV. */
   csv(): string {
-    const names = ["secs", "user_mb", "flush_mb", "compact_mb", "write_amp", "space_amp", "read_runs", "debt_bytes", "stalled", "cpu", "disk_read", "disk_write"] as const;
+    const names = ["secs", "writes", "user_mb", "flush_mb", "compact_mb", "write_amp", "space_amp", "read_runs", "debt_bytes", "stalled", "cpu", "disk_read", "disk_write"] as const;
     const lines = this.frames.map((it) => [this.name, ...names.map((name) => it.point[name])].join(","));
     return [["configuration", ...names].join(","), ...lines].join("\n") + "\n";
   }

@@ -1,6 +1,7 @@
 /** Heat map and Pareto chart over two settings. */
 import { ask } from "../../shared/ask";
 import { by } from "../../shared/dom";
+import { get, withCodec } from "./config";
 import type { Config, Json } from "./types";
 
 const AXES: Record<string, string> = {
@@ -16,7 +17,11 @@ const AXES: Record<string, string> = {
 
 const FIGURES = ["write_amp", "space_amp", "user_mb_per_sec", "stall_secs", "put_p99_us", "get_p99_us", "memory_bytes", "cpu", "disk_write"];
 
-interface Answer { axes: string[]; rows: { values: Json[]; figures: Record<string, number> }[] }
+interface Row { values: Json[]; outcome: string; flushes: number; figures: Record<string, number> }
+interface Answer { axes: string[]; rows: Row[] }
+
+/** Why the figures of a run prove nothing; empty when they do. */
+const flaw = (row: Row): string => row.outcome !== "done" ? row.outcome.replaceAll("_", " ") : row.flushes > 0 ? "" : "never flushed";
 
 export function prepare(config: () => Config, failed: (what: string) => void): void {
   const [x, y, figure] = [by<HTMLSelectElement>("axisX"), by<HTMLSelectElement>("axisY"), by<HTMLSelectElement>("figure")];
@@ -36,7 +41,8 @@ export function prepare(config: () => Config, failed: (what: string) => void): v
     event.preventDefault();
     const axes = x.value === y.value ? [x.value] : [x.value, y.value];
     by("heat").textContent = "running…";
-    const body = { config: config(), vary: axes.map((axis) => `${axis}=${AXES[axis]}`) };
+    const base = axes.includes("options.compression") ? withCodec(config(), get(config(), "options.compression")) : config();
+    const body = { config: base, vary: axes.map((axis) => `${axis}=${AXES[axis]}`) };
     ask<Answer>("api/sweep", body).then((got) => {
       last = got;
       draw();
@@ -47,7 +53,7 @@ export function prepare(config: () => Config, failed: (what: string) => void): v
 function heat(answer: Answer, figure: string): void {
   const xs = [...new Set(answer.rows.map((row) => String(row.values[0])))];
   const ys = [...new Set(answer.rows.map((row) => String(row.values[1] ?? "")))];
-  const values = answer.rows.map((row) => row.figures[figure] ?? 0);
+  const values = answer.rows.filter((row) => !flaw(row)).map((row) => row.figures[figure] ?? 0);
   const [low, high] = [Math.min(...values), Math.max(...values)];
   const table = document.createElement("table");
   const caption = table.createCaption();
@@ -69,7 +75,9 @@ function heat(answer: Answer, figure: string): void {
       const row = answer.rows.find((it) => String(it.values[0]) === x && String(it.values[1] ?? "") === y);
       const cell = line.insertCell();
       const value = row?.figures[figure] ?? NaN;
-      cell.textContent = Number.isFinite(value) ? value.toPrecision(4) : "–";
+      const why = row ? flaw(row) : "";
+      cell.textContent = why || (Number.isFinite(value) ? value.toPrecision(4) : "–");
+      if (why) continue;
       const share = high > low ? (value - low) / (high - low) : 0;
       cell.style.background = `color-mix(in srgb, var(--busy) ${Math.round(share * 60)}%, transparent)`;
     }
@@ -77,9 +85,15 @@ function heat(answer: Answer, figure: string): void {
   by("heat").replaceChildren(table);
 }
 
-/** Write against space amplification; what nothing else beats is filled. */
+/** Write against space amplification; what nothing else beats is filled. Runs that prove nothing are left out. */
 function pareto(answer: Answer): void {
-  const points = answer.rows.map((row) => ({ x: row.figures["write_amp"] ?? 0, y: row.figures["space_amp"] ?? 0, name: row.values.join(", ") }));
+  const rows = answer.rows.filter((row) => !flaw(row));
+  const left = answer.rows.length - rows.length;
+  if (!rows.length) {
+    by("pareto").textContent = "No run came to its end with something flushed.";
+    return;
+  }
+  const points = rows.map((row) => ({ x: row.figures["write_amp"] ?? 0, y: row.figures["space_amp"] ?? 0, name: row.values.join(", ") }));
   const best = points.filter((a) => !points.some((b) => b.x <= a.x && b.y <= a.y && (b.x < a.x || b.y < a.y)));
   const range = (values: number[]): [number, number] => [Math.min(...values) * 0.97, Math.max(...values) * 1.03];
   const [x0, x1] = range(points.map((it) => it.x)), [y0, y1] = range(points.map((it) => it.y));
@@ -90,5 +104,5 @@ function pareto(answer: Answer): void {
     const text = new Option(it.name).innerHTML;
     return `<circle cx="${x}" cy="${y}" r="4" fill="${fill}" stroke="var(--accent)"><title>${text}: write ${it.x.toFixed(2)}, space ${it.y.toFixed(3)}</title></circle>`;
   });
-  by("pareto").innerHTML = `<svg viewBox="0 0 640 200" role="img" aria-label="Pareto front of write and space amplification"><text x="330" y="194" text-anchor="middle">write amplification ${x0.toFixed(1)} to ${x1.toFixed(1)}; filled: nothing is better in both</text><text x="12" y="100" transform="rotate(-90 12 100)" text-anchor="middle">space ${y0.toFixed(2)} to ${y1.toFixed(2)}</text><path d="M50 20V170H610" fill="none" stroke="var(--line)"/>${dots.join("")}</svg>`;
+  by("pareto").innerHTML = `<svg viewBox="0 0 640 200" role="img" aria-label="Pareto front of write and space amplification"><text x="330" y="194" text-anchor="middle">write amplification ${x0.toFixed(1)} to ${x1.toFixed(1)}; filled: nothing is better in both${left ? `; ${left} left out` : ""}</text><text x="12" y="100" transform="rotate(-90 12 100)" text-anchor="middle">space ${y0.toFixed(2)} to ${y1.toFixed(2)}</text><path d="M50 20V170H610" fill="none" stroke="var(--line)"/>${dots.join("")}</svg>`;
 }

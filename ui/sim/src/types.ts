@@ -3,7 +3,7 @@ export type Json = null | boolean | number | string | Json[] | { [name: string]:
 export type Config = { [name: string]: Json };
 
 export interface Point {
-  secs: number; user_mb: number; flush_mb: number; compact_mb: number; write_amp: number; space_amp: number;
+  secs: number; writes: number; user_mb: number; flush_mb: number; compact_mb: number; write_amp: number; space_amp: number;
   read_runs: number; levels: number[]; debt_bytes: number; sealed: number; stalled: number; cpu: number;
   disk_read: number; disk_write: number; jobs: number; put_us: [number, number]; get_us: [number, number];
   stall: { state: string; cause?: string }; bottleneck: { kind: string; what?: string };

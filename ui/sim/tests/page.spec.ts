@@ -130,6 +130,36 @@ test("a sweep shows a heat map and a front", async ({ page }) => {
   if (process.env.SHOTS) await page.screenshot({ path: `${process.env.SHOTS}/sweep.png` });
 });
 
+test("a codec holds for all levels of kv, in the form and in a sweep", async ({ page }) => {
+  await page.locator('[name="duration_secs"]').fill("5");
+  await page.locator('[name="duration_secs"]').press("Tab");
+  await page.locator('[name="options.engine"]').selectOption("cairn_kv");
+  const streamed = (url: string) => url.includes("api/stream") ? JSON.parse(new URL(url).searchParams.get("config")!).options : {};
+  const run = page.waitForRequest((it) => streamed(it.url()).compression === "zstd");
+  await page.locator('[name="options.compression"]').selectOption("zstd");
+  const options = streamed((await run).url());
+  expect([options.compression_per_level, options.bottommost_compression]).toEqual([[], null]);
+  await page.locator('[name="options.engine"]').selectOption("rocksdb");
+  await page.locator('[name="options.engine"]').selectOption("cairn_kv");
+  await page.locator("#sweepOpen").click();
+  await page.locator("#axisX").selectOption("options.compression");
+  await page.locator("#axisY").selectOption("options.compression");
+  const sweep = page.waitForRequest((it) => it.url().includes("api/sweep"));
+  await page.locator("#sweepForm button[type=submit]").click();
+  expect(JSON.parse((await sweep).postData()!).config.options.compression_per_level).toEqual([]);
+});
+
+test("runs of a sweep that prove nothing are marked, and are no front", async ({ page }) => {
+  await page.locator('[name="duration_secs"]').fill("1");
+  await page.locator('[name="duration_secs"]').press("Tab");
+  await page.locator("#sweepOpen").click();
+  await page.locator("#axisX").selectOption("options.max_subcompactions");
+  await page.locator("#axisY").selectOption("options.max_subcompactions");
+  await page.locator("#sweepForm button[type=submit]").click();
+  await expect(page.locator("#heat td")).toHaveText(["never flushed", "never flushed", "never flushed"], { timeout: 50_000 });
+  await expect(page.locator("#pareto circle")).toHaveCount(0);
+});
+
 test("metrics have the text form", async ({ page, request }) => {
   await page.locator("#speed").selectOption("16");
   await expect.poll(async () => (await request.get("/metrics")).text(), { timeout: 30_000 }).toContain("cairn_sim_write_amplification ");

@@ -1,5 +1,7 @@
 //! Cases that no rule of the model was written by: other sizes, ratios, triggers and distributions than those of [`super::cases`].
 
+use std::sync::Arc;
+
 use cairn_sim::config::Reads;
 use cairn_sim::options::{CompactionPri, CompactionStyle, Compression};
 use cairn_sim::{Config, Distribution, Preload};
@@ -142,7 +144,7 @@ fn keys(list: &mut List) {
     list.add("held one range", base, |it| {
         let tenth = it.workload.keys / 10;
         let keys = (0..it.writes).map(|at| (3 * tenth + at * 7_368_787 % tenth) as u32).collect();
-        it.workload.distribution = Distribution::Trace { keys };
+        it.workload.distribution = Distribution::Trace { keys: Arc::new(keys), deletes: Arc::default() };
     });
     list.add("held sequential trigger 2", Some("sequential"), |it| {
         it.options.level0_file_num_compaction_trigger = 2

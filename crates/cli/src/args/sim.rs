@@ -139,7 +139,7 @@ pub struct RunArgs {
     /// Write the options that the run had, to a file or with - to standard output: as an OPTIONS file for RocksDB, as JSON for kv
     #[arg(long, value_name = "FILE")]
     pub export: Option<PathBuf>,
-    /// Check the cache's hit rate by replaying this many lookups against an LRU, at most 100,000,000
+    /// Check the cache's hit rate at the end by asking a real cache of the engine's kind, RocksDB's LRU with a midpoint or kv's S3-FIFO, for this many blocks, at most 100,000,000
     #[arg(long, value_name = "COUNT", value_parser = number::between::<usize>(1, REPLAYED_MAX))]
     pub replay_cache: Option<usize>,
     /// Print the results as JSON, with the series over virtual time

@@ -1,17 +1,18 @@
 //! `cairn sim optimize`: the Pareto front over objectives, and which limit binds.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use cairn_sim::import::{export_kv, rocksdb_changes};
 use cairn_sim::options::Engine;
 use cairn_sim::results::Outcome as RunOutcome;
-use cairn_sim::{Config, Results};
+use cairn_sim::{Config, Options, Results};
 use cairn_vfs::Fs;
 use clap::ValueEnum;
 use serde_json::{Map, Value, json};
 
-use super::run::tell;
+use super::run::{left_out, tell};
 use super::setup::{Setup, setup};
 use super::vary::{Axis, Point, points, run_all};
 use crate::args::sim::{Objective, OptimizeArgs, VaryArgs};
@@ -116,6 +117,7 @@ pub fn run(fs: &Arc<dyn Fs>, args: &OptimizeArgs) -> Result<Outcome> {
     let (axes, points) = points(&config, &vary)?;
     let results = run_all(&points, vary.threads, &AtomicBool::new(false))?;
     let ends_well = |it: &Tried<'_>| it.results.outcome == RunOutcome::Done;
+    let flushes = |it: &Tried<'_>| it.results.counters.flushes > 0;
     let within =
         |limit: &Limit, it: &Tried<'_>| limit.objective.of(&it.point.config, it.results) <= limit.most;
     let tried: Vec<Tried<'_>> = points
@@ -127,6 +129,8 @@ pub fn run(fs: &Arc<dyn Fs>, args: &OptimizeArgs) -> Result<Outcome> {
         })
         .filter(ends_well)
         .collect();
+    // What was never flushed has written nothing, and proves nothing.
+    let (tried, idle): (Vec<_>, Vec<_>) = tried.into_iter().partition(flushes);
     // How many configurations each limit alone keeps out, and whether the front would be better without it.
     let all_fit = |it: &Tried<'_>| limits.iter().all(|limit| within(limit, it));
     let binding: Vec<(String, usize)> = limits
@@ -142,12 +146,7 @@ pub fn run(fs: &Arc<dyn Fs>, args: &OptimizeArgs) -> Result<Outcome> {
     let front = front(tried.into_iter().filter(all_fit).collect());
     let ours = cairn_sim::Simulation::run(&config)?;
     if let (Some(path), Some(first)) = (&args.export, front.first()) {
-        let after = &first.point.config.options;
-        let text = match after.engine {
-            Engine::Rocksdb => rocksdb_changes(&config.options, after)?,
-            Engine::CairnKv => export_kv(after)? + "\n",
-        };
-        write_file(fs, path, text.as_bytes())?;
+        export(fs, path, &config.options, &first.point.config.options)?;
     }
     let shown = Shown {
         axes: &axes,
@@ -155,6 +154,7 @@ pub fn run(fs: &Arc<dyn Fs>, args: &OptimizeArgs) -> Result<Outcome> {
         front: &front,
         binding,
         tried: count,
+        idle: idle.len(),
         config: &config,
         ours: &ours,
         flaw: flaw.as_deref(),
@@ -168,12 +168,25 @@ pub fn run(fs: &Arc<dyn Fs>, args: &OptimizeArgs) -> Result<Outcome> {
     Ok(Outcome::found(!front.is_empty()))
 }
 
+/// Writes the changes from `before` to `after`, in the engine's own form.
+fn export(fs: &Arc<dyn Fs>, path: &Path, before: &Options, after: &Options) -> Result<()> {
+    let text = match after.engine {
+        Engine::Rocksdb => rocksdb_changes(before, after)?,
+        Engine::CairnKv => export_kv(after)? + "\n",
+    };
+    write_file(fs, path, text.as_bytes())?;
+    tell(left_out(before, after).as_slice());
+    Ok(())
+}
+
 struct Shown<'a> {
     axes: &'a [Axis],
     args: &'a OptimizeArgs,
     front: &'a [Tried<'a>],
     binding: Vec<(String, usize)>,
     tried: usize,
+    /// Those that did not flush once.
+    idle: usize,
     config: &'a Config,
     ours: &'a Results,
     /// What is wrong with the trace that all of them are of.
@@ -194,6 +207,7 @@ impl Shown<'_> {
         let limits = self.binding.iter().map(|(limit, out)| json!({ "limit": limit, "keeps_out": out }));
         let mut found = json!({
             "tried": self.tried,
+            "never_flushed": self.idle,
             "now": objectives(self.config, self.ours),
             "front": front.collect::<Vec<_>>(),
             "limits": limits.collect::<Vec<_>>(),
@@ -215,11 +229,17 @@ impl Shown<'_> {
             self.tried,
             scores(self.config, self.ours)
         );
+        if self.idle > 0 {
+            text += &format!("left out    {} that never flushed: too few writes to tell\n", self.idle);
+        }
         if let Some(flaw) = self.flaw {
             text += &format!("workload    {flaw}\n");
         }
         if self.front.is_empty() {
-            text += "no configuration is within the limits\n";
+            text += match (self.tried, self.idle) {
+                (0, 1..) => "no configuration flushed once: let it run for longer, or write more\n",
+                _ => "no configuration is within the limits\n",
+            };
         }
         for it in self.front {
             text += &format!("\n            {}\n", scores(&it.point.config, it.results));

@@ -2,11 +2,10 @@
 
 use std::sync::Arc;
 
-use cairn_sim::import::{export_kv, export_rocksdb};
+use cairn_sim::import::{export_kv, export_rocksdb, rocksdb_beside};
 use cairn_sim::options::Engine;
-use cairn_sim::read::{ReadModel, cache_policy, replay};
 use cairn_sim::results::Outcome as RunOutcome;
-use cairn_sim::{Config, KeyStream, Simulation};
+use cairn_sim::{Config, Options, Simulation};
 use cairn_vfs::Fs;
 use serde_json::Value;
 
@@ -27,6 +26,7 @@ pub fn run(fs: &Arc<dyn Fs>, args: &RunArgs) -> Result<Outcome> {
     tell(&notes);
     if let Some(path) = &args.export {
         write_file(fs, path, exported(&config)?.as_bytes())?;
+        tell(left_out(&Options::default(), &config.options).as_slice());
     }
     if args.show_config {
         out.line(config.to_json())?;
@@ -36,7 +36,7 @@ pub fn run(fs: &Arc<dyn Fs>, args: &RunArgs) -> Result<Outcome> {
     let mut simulation = Simulation::new(&config)?;
     while simulation.step() {}
     let results = simulation.results();
-    let replayed_hit = args.replay_cache.map(|lookups| replayed(&simulation, lookups));
+    let replayed_hit = args.replay_cache.map(|fetches| simulation.replayed_hit(fetches));
     if args.json {
         let mut json = serde_json::to_value(&results).map_err(|error| Error::usage(error.to_string()))?;
         if let Value::Object(fields) = &mut json {
@@ -62,20 +62,19 @@ pub fn tell(notes: &[String]) {
     notes.iter().for_each(|text| note(text));
 }
 
+/// What differs from `before` and the engine's own form has no place for.
+pub fn left_out(before: &Options, after: &Options) -> Option<String> {
+    let settings = match after.engine {
+        Engine::Rocksdb => rocksdb_beside(before, after),
+        Engine::CairnKv => Vec::new(),
+    };
+    (!settings.is_empty()).then(|| format!("an OPTIONS file cannot hold {}", settings.join(", ")))
+}
+
 /// The options in the engine's own form.
 pub fn exported(config: &Config) -> Result<String> {
     Ok(match config.options.engine {
         Engine::Rocksdb => export_rocksdb(&config.options)?,
         Engine::CairnKv => export_kv(&config.options)? + "\n",
     })
-}
-
-fn replayed(simulation: &Simulation, lookups: usize) -> f64 {
-    let config = simulation.config();
-    let sample = config.sampling();
-    let kind = config.workload.reads.distribution.as_ref().unwrap_or(&config.workload.distribution);
-    let keys = KeyStream::new(kind, config.workload.keys, sample, config.seed);
-    let model = ReadModel::new(config, simulation.tree(), &keys, sample, 0.0);
-    let blocks = config.options.block_cache_size as f64 / model.costs.block_bytes;
-    replay(&model.classes, cache_policy(&config.options), blocks as usize, lookups, config.seed)
 }

@@ -120,8 +120,10 @@ pub fn value_of(text: &str) -> Value {
 
 /// The configuration with one setting changed, as `option` asks for it. Errors name the option and the setting.
 pub fn with(option: &str, config: &Config, path: &str, value: &Value) -> Result<Config> {
-    let whole = serde_json::to_value(config).map_err(|error| Error::usage(error.to_string()))?;
-    let mut whole = whole;
+    // Millions of keys of a trace do not go through JSON, unless they are what changes.
+    let is_of_trace = path == "workload" || path.starts_with("workload.distribution");
+    let light = if is_of_trace { config.clone() } else { config.without_trace() };
+    let mut whole = serde_json::to_value(light).map_err(|error| Error::usage(error.to_string()))?;
     let pointer = format!("/{}", path.replace('.', "/"));
     match whole.pointer_mut(&pointer) {
         Some(slot) => *slot = value.clone(),
@@ -134,7 +136,7 @@ pub fn with(option: &str, config: &Config, path: &str, value: &Value) -> Result<
             parent.insert(name.to_owned(), value.clone());
         }
     }
-    serde_json::from_value(whole).map_err(|error| {
+    let changed = serde_json::from_value(whole).map_err(|error| {
         let is_size =
             value.as_str().is_some_and(|text| text.starts_with(|first: char| first.is_ascii_digit()));
         let what = in_words(&error.to_string());
@@ -144,12 +146,27 @@ pub fn with(option: &str, config: &Config, path: &str, value: &Value) -> Result<
             false => "",
         };
         Error::usage(format!("{option} {path}={value}: {what}{hint}"))
-    })
+    });
+    changed.map(|changed: Config| if is_of_trace { changed } else { changed.with_trace_of(config) })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Goal: a setting changes beside a trace, which stays, and the trace itself can be changed. Method: both.
+    #[test]
+    fn a_trace_stays() {
+        let mut config = Config::default();
+        config.workload.distribution =
+            cairn_sim::Distribution::Trace { keys: Arc::new(vec![3, 1, 2]), deletes: Arc::new(vec![1]) };
+        let changed = with("--set", &config, "workload.value_bytes", &value_of("50")).unwrap();
+        assert_eq!(changed.workload.value_bytes, 50);
+        assert_eq!(changed.workload.distribution, config.workload.distribution);
+        let changed = with("--set", &config, "workload.distribution.keys", &value_of("[5,4]")).unwrap();
+        let cairn_sim::Distribution::Trace { keys, .. } = changed.workload.distribution else { panic!() };
+        assert_eq!(*keys, [5, 4]);
+    }
 
     /// Goal: settings are reached by their paths, values are read as people write them, mistakes are named.
     #[test]

@@ -1,9 +1,11 @@
 //! A recorded trace as the simulator's workload.
 //!
-//! Writes go to the recorded keys, in their order, again from the start after the last; keys are numbered as they sort, so that neighbours stay
-//! neighbours. Rates are means over the recording. Of the reads the simulator takes a law: the zipf that is nearest to them.
+//! Writes go to the recorded keys, in their order, again from the start after the last, and what was deleted is deleted. Keys are numbered as they
+//! sort, so that neighbours stay neighbours: those that were written and those that were found, since the store begins with all of them. Rates are means
+//! over the recording, a write of the mean size. Of the reads the simulator takes a law: the zipf that is nearest to them.
 
 use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
 
 use cairn_sim::config::{Reads, Workload};
 use cairn_sim::traffic::Traffic;
@@ -22,7 +24,6 @@ const THETA_MIN: f64 = 0.05;
 struct Sums {
     writes: u64,
     deletes: u64,
-    written_bytes: u64,
     values: (u64, u64),
     gets: u64,
     absent: u64,
@@ -40,41 +41,54 @@ struct Gathered<'t> {
     numbers: BTreeMap<(u32, &'t [u8]), u32>,
     /// The first writes, in their order.
     writes: Vec<(u32, &'t [u8])>,
+    /// Which of them delete.
+    deletes: Vec<u32>,
     /// Bytes of keys, where those are known.
     symbols: HashSet<u8>,
 }
 
 fn gather(trace: &Trace) -> Result<Gathered<'_>> {
-    let Gathered { mut sums, mut numbers, mut writes, mut symbols } = Gathered::default();
+    let Gathered { mut sums, mut numbers, mut writes, mut deletes, mut symbols } = Gathered::default();
     for event in trace.events() {
         let event = event?;
         let key = (event.keyspace, event.key);
         sums.records += 1;
         sums.key_bytes += u64::from(event.key_bytes);
-        match event.detail {
+        let is_key = match event.detail {
             Detail::Get(found) => {
+                let is_absent = found == Some(None);
                 sums.gets += 1;
-                sums.absent += u64::from(found == Some(None));
+                sums.absent += u64::from(is_absent);
+                !is_absent
             }
-            Detail::Block { .. } => sums.gets += 1,
+            Detail::Block { .. } => {
+                sums.gets += 1;
+                false
+            }
             Detail::Scan { entries, .. } => {
                 sums.scans += 1;
                 sums.scan_entries += entries;
+                false
             }
             Detail::Put(bytes) | Detail::Merge(bytes) => {
                 sums.values = (sums.values.0 + bytes, sums.values.1 + 1);
-                sums.written_bytes += u64::from(event.key_bytes) + bytes;
+                true
             }
             Detail::Delete => {
                 sums.deletes += 1;
-                sums.written_bytes += u64::from(event.key_bytes);
+                if writes.len() < WRITES_MAX {
+                    deletes.push(writes.len() as u32);
+                }
+                true
             }
             Detail::DeleteRange { .. } | Detail::Statement(_) => continue,
-        }
+        };
         if trace.header().keys == KeyForm::Raw && symbols.len() < 256 {
             symbols.extend(event.key);
         }
-        numbers.entry(key).or_insert(0);
+        if is_key {
+            numbers.entry(key).or_insert(0);
+        }
         if event.kind().is_write() {
             sums.writes += 1;
             if writes.len() < WRITES_MAX {
@@ -83,12 +97,12 @@ fn gather(trace: &Trace) -> Result<Gathered<'_>> {
         }
     }
     (0..).zip(numbers.values_mut()).for_each(|(at, number)| *number = at);
-    Ok(Gathered { sums, numbers, writes, symbols })
+    Ok(Gathered { sums, numbers, writes, deletes, symbols })
 }
 
 /// Puts the workload of a trace into `config`, and returns what the user should know of that.
 pub fn apply(trace: &Trace, config: &mut Config) -> Result<Vec<String>> {
-    let Gathered { sums, numbers, writes, symbols } = gather(trace)?;
+    let Gathered { sums, numbers, writes, deletes, symbols } = gather(trace)?;
     if sums.writes == 0 {
         return Err(Error::usage(format!(
             "{}: no writes, so a log-structured store has nothing to do",
@@ -96,19 +110,22 @@ pub fn apply(trace: &Trace, config: &mut Config) -> Result<Vec<String>> {
         )));
     }
     let keys = writes.iter().map(|key| numbers.get(key).copied().unwrap_or(0)).collect();
+    let key_bytes = (sums.key_bytes / sums.records.max(1)).max(1);
+    let value_bytes = sums.values.0.checked_div(sums.values.1).unwrap_or(0).max(1);
     let seconds = trace.last_ns() as f64 / 1e9;
     let timed = trace.header().timed && seconds > 0.0;
     let rate = |count: u64| if timed { count as f64 / seconds } else { 0.0 };
     let (reads, mut notes) = reads(trace, &sums, &rate)?;
     config.workload = Workload {
         keys: numbers.len() as u64,
-        key_bytes: (sums.key_bytes / sums.records.max(1)).max(1),
+        key_bytes,
         key_radix: if symbols.is_empty() { 256 } else { symbols.len().clamp(2, 256) as u64 },
-        value_bytes: sums.values.0.checked_div(sums.values.1).unwrap_or(0).max(1),
-        distribution: Distribution::Trace { keys },
+        value_bytes,
+        distribution: Distribution::Trace { keys: Arc::new(keys), deletes: Arc::new(deletes) },
         deletes: sums.deletes as f64 / sums.writes as f64,
         traffic: if timed {
-            Traffic::Constant { mb_per_sec: rate(sums.written_bytes) / 1e6 }
+            // Traffic is counted in entries of the mean size, whether they delete or not.
+            Traffic::Constant { mb_per_sec: rate(sums.writes) * (key_bytes + value_bytes) as f64 / 1e6 }
         } else {
             Traffic::Unlimited
         },
@@ -143,8 +160,9 @@ fn reads(trace: &Trace, sums: &Sums, rate: &dyn Fn(u64) -> f64) -> Result<(Reads
         scan_entries: sums.scan_entries.checked_div(sums.scans).unwrap_or(1).max(1),
         distribution: None,
     };
+    let options = stats::Options { skew_of_lookups: true, ..stats::Options::default() };
     if reads.gets_per_sec + reads.scans_per_sec > 0.0
-        && let Some(skew) = stats::of(trace, &stats::Options::default())?.skew
+        && let Some(skew) = stats::of(trace, &options)?.skew
     {
         let theta = skew.zipf.theta;
         let even = theta < THETA_MIN;
@@ -161,12 +179,13 @@ mod tests {
     use std::path::Path;
     use std::sync::Arc;
 
-    use cairn_trace::{Options, Recorder};
+    use cairn_trace::{Options, Recorder, Sample};
     use cairn_vfs::{Fs, ManualClock, MemFs};
 
     use super::*;
 
-    /// Goal: a trace becomes the workload that it was, and one without writes is refused. Method: a recording with known rates.
+    /// Goal: a trace becomes the workload that it was, and one without writes is refused. Method: a recording with known rates, with lookups of keys that were
+    /// never there.
     #[test]
     fn traces_become_workloads() {
         let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
@@ -178,6 +197,7 @@ mod tests {
             let key = format!("{:04}", number * 37 % 500);
             recorder.put(0, key.as_bytes(), 96);
             recorder.get(0, key.as_bytes(), None);
+            recorder.get(0, format!("{}", 5_000 + number).as_bytes(), None);
             if number % 10 == 0 {
                 recorder.delete(0, key.as_bytes());
             }
@@ -191,12 +211,13 @@ mod tests {
             (workload.keys, workload.key_bytes, workload.key_radix, workload.value_bytes),
             (500, 4, 10, 96)
         );
-        let Distribution::Trace { keys } = &workload.distribution else { panic!("{workload:?}") };
+        let Distribution::Trace { keys, deletes } = &workload.distribution else { panic!("{workload:?}") };
         assert_eq!((keys.len(), keys[0], keys[1], keys[2]), (1_100, 0, 0, 37));
+        assert_eq!((deletes.len(), deletes[0], deletes[1]), (100, 1, 12));
         assert!((workload.deletes - 100.0 / 1_100.0).abs() < 1e-9);
-        assert!((workload.reads.gets_per_sec - 100.0).abs() < 2.0 && workload.reads.absent == 1.0);
+        assert!((workload.reads.gets_per_sec - 200.0).abs() < 4.0 && workload.reads.absent == 1.0);
         let Traffic::Constant { mb_per_sec } = workload.traffic else { panic!("{workload:?}") };
-        assert!((mb_per_sec - 0.01).abs() < 0.001, "{mb_per_sec}");
+        assert!((mb_per_sec - 0.011).abs() < 0.000_5, "{mb_per_sec}");
         assert!(notes.len() == 1 && notes[0].contains("reads of the trace"), "{notes:?}");
         config.check().unwrap();
 
@@ -205,5 +226,30 @@ mod tests {
         recorder.finish().unwrap();
         let error = apply(&open("/reads"), &mut config).unwrap_err().to_string();
         assert!(error.contains("no writes"), "{error}");
+    }
+
+    /// Goal: the law of the reads is that of the lookups. Method: lookups by a zipf law among writes and scans of all keys alike; scans alone, which have none.
+    #[test]
+    fn the_law_is_of_lookups() {
+        let reads = |lookups: u32| {
+            let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
+            let clock = Arc::new(ManualClock::new(std::time::Duration::ZERO));
+            let options = Options { keys: KeyForm::Raw, sample: Sample::OneIn(1), ..Options::default() };
+            let recorder = Recorder::with_clock(&fs, Path::new("/t"), options, clock.clone()).unwrap();
+            for number in 1..=100_u32 {
+                clock.advance(std::time::Duration::from_millis(10));
+                let key = number.to_be_bytes();
+                (0..lookups / number).for_each(|_| recorder.get(0, &key, None));
+                (0..50).for_each(|_| recorder.put(0, &key, 96));
+                (0..50).for_each(|_| recorder.scan(0, &key, 5, false));
+            }
+            recorder.finish().unwrap();
+            let mut config = Config::default();
+            apply(&Trace::open(&*fs, Path::new("/t")).unwrap(), &mut config).unwrap();
+            config.workload.reads.distribution
+        };
+        let Some(Distribution::Zipfian { theta }) = reads(10_000) else { panic!("no law") };
+        assert!((theta - 1.0).abs() < 0.02, "{theta}");
+        assert!(reads(0).is_none());
     }
 }

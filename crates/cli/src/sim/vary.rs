@@ -97,12 +97,19 @@ pub fn split(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// All configurations. Errors: an axis is wrong; a range without `--samples`; a configuration that cannot be, unless others of the
+/// All configurations. Errors: an axis is wrong, or there twice; a range without `--samples`; a configuration that cannot be, unless others of the
 /// hypercube can.
 pub fn points(config: &Config, args: &VaryArgs) -> Result<(Vec<Axis>, Vec<Point>)> {
     let axes: Vec<Axis> = args.vary.iter().map(|text| Axis::parse(text)).collect::<Result<_>>()?;
     if axes.is_empty() {
         return Err(Error::usage("--vary PATH=VALUES: at least one setting must vary"));
+    }
+    let is_twice = |(at, axis): &(usize, &Axis)| axes.iter().take(*at).any(|other| other.path == axis.path);
+    if let Some((_, axis)) = axes.iter().enumerate().find(is_twice) {
+        return Err(Error::usage(format!(
+            "--vary {}: given twice, expected all its values in one",
+            axis.path
+        )));
     }
     let shares = match args.samples {
         Some(count) => hypercube(axes.len(), count, config.seed),
@@ -243,6 +250,11 @@ mod tests {
             ["seed", "seed=", "seed=5..1", "options.nothing=1,2", "seed=1..9", "options.num_levels=0,1"]
         {
             assert!(super::points(&config, &args(&[wrong], None)).is_err(), "{wrong}");
+        }
+        for samples in [None, Some(4)] {
+            let twice = args(&["seed=1,2", "points=10,20", "seed=3,4"], samples);
+            let error = super::points(&config, &twice).unwrap_err().to_string();
+            assert!(error.contains("--vary seed: given twice"), "{error}");
         }
     }
 

@@ -1,4 +1,5 @@
-//! `cairn trace dump`: the operations as CSV, which `cairn trace import` reads. Threads are told and not read again: an import has one.
+//! `cairn trace dump`: the operations as CSV, which `cairn trace import` reads. Threads are told and not read again: an import has one. A trace without times has no
+//! column of them, since the order of the rows says it all and numbers would be read as times.
 
 use std::sync::Arc;
 
@@ -11,9 +12,9 @@ use crate::error::{Error, Result};
 use crate::output::{Outcome, Output, counted, to_hex};
 use crate::target::{Target, file_of, refuse_json_of_stdout};
 
-/// Columns; those of keys get `_hex` where a key of the trace is no text.
+/// Columns, the first one of a trace that has times; those of keys get `_hex` where a key of the trace is no text.
 const HEAD: [&str; COLUMNS] = [
-    "time_ns",
+    TIME,
     "thread",
     "op",
     "keyspace",
@@ -27,6 +28,7 @@ const HEAD: [&str; COLUMNS] = [
     "backwards",
 ];
 const COLUMNS: usize = 12;
+const TIME: &str = "time_ns";
 const KEY: &str = "key";
 const END: &str = "end";
 
@@ -47,11 +49,12 @@ pub fn dump(fs: &Arc<dyn Fs>, args: &DumpArgs) -> Result<Outcome> {
         KeyForm::Raw => Form::Hex,
     };
     let mut target = Target::open(fs, path)?;
+    let untimed = usize::from(!trace.header().timed);
     let head = HEAD.map(|name| match form == Form::Hex && (name == KEY || name == END) {
         true => format!("{name}_hex"),
         false => name.to_owned(),
     });
-    target.write((head.join(",") + "\n").as_bytes())?;
+    target.write((head.get(untimed..).unwrap_or_default().join(",") + "\n").as_bytes())?;
     let refuse = |error: csv::Error| Error::usage(error.to_string());
     let (mut left, mut records) = (args.limit.unwrap_or(u64::MAX), 0_u64);
     let mut events = trace.events();
@@ -59,7 +62,7 @@ pub fn dump(fs: &Arc<dyn Fs>, args: &DumpArgs) -> Result<Outcome> {
         let mut rows = csv::WriterBuilder::new().has_headers(false).from_writer(Vec::new());
         let part = left.min(PART);
         for event in events.by_ref().take(part as usize) {
-            rows.write_record(row(&event?, form)).map_err(refuse)?;
+            rows.write_record(row(&event?, form).iter().skip(untimed)).map_err(refuse)?;
             records += 1;
         }
         let bytes = rows.into_inner().map_err(|error| Error::usage(error.to_string()))?;

@@ -5,27 +5,27 @@ use std::sync::Arc;
 use cairn_bench::text;
 use cairn_trace::Trace;
 use cairn_trace::import::{self, ImportOptions};
-use cairn_vfs::{Fs, OpenOptions};
+use cairn_vfs::Fs;
 use serde_json::Value;
 
 use crate::args::trace::ImportArgs;
 use crate::error::Result;
-use crate::input::stream::is_pipe;
-use crate::input::{is_stdin, name_of, read_whole};
+use crate::input::stream::{self, Bytes, StdinStream};
+use crate::input::{is_stdin, name_of};
 use crate::output::{Outcome, Output};
 use crate::place;
 
 /// Imports, and says what came of it.
 pub fn import(fs: &Arc<dyn Fs>, args: &ImportArgs) -> Result<Outcome> {
     place::expect_nothing(fs, &args.out)?;
-    let (name, input) = read(fs, args)?;
+    let (name, mut input) = open(fs, args)?;
     let options = ImportOptions {
         format: args.format,
         keys: args.keys.into(),
         sample: args.sample,
         ..ImportOptions::default()
     };
-    let imported = import::import(fs, &name, input, &args.out, &options).inspect_err(|_| {
+    let imported = import::import(fs, &name, &mut input, &args.out, &options).inspect_err(|_| {
         // Half of a trace would pass for one that was cut.
         let _ = fs.remove(&args.out);
     })?;
@@ -59,13 +59,16 @@ pub fn import(fs: &Arc<dyn Fs>, args: &ImportArgs) -> Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-fn read(fs: &Arc<dyn Fs>, args: &ImportArgs) -> Result<(String, Vec<u8>)> {
-    if is_stdin(&args.input) || is_pipe(&args.input) {
-        return Ok((name_of(&args.input), read_whole(fs, &args.input, u64::MAX - 1)?));
+/// What the input is called, and its bytes in order.
+fn open(fs: &Arc<dyn Fs>, args: &ImportArgs) -> Result<(String, Box<dyn Bytes>)> {
+    if is_stdin(&args.input) {
+        return Ok((name_of(&args.input), Box::new(StdinStream::new(Arc::default()))));
     }
-    let file = fs.open(&args.input, OpenOptions::read())?;
-    let mut input = vec![0; usize::try_from(file.len()?).unwrap_or(usize::MAX)];
-    file.read_exact_at(&mut input, 0)?;
-    let name = args.input.file_name().map(|name| name.to_string_lossy().into_owned());
-    Ok((name.unwrap_or_default(), input))
+    place::expect_file(fs, &args.input)?;
+    let (input, _) = stream::open_in_order(fs, &args.input, Arc::default())?;
+    let name = match stream::is_pipe(&args.input) {
+        true => name_of(&args.input),
+        false => args.input.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned()),
+    };
+    Ok((name, input))
 }

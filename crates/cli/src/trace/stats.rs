@@ -17,7 +17,8 @@ use crate::output::{Outcome, Output, is_stdout};
 pub fn stats(fs: &Arc<dyn Fs>, args: &StatsArgs) -> Result<Outcome> {
     let mut out = Output::beside("--html", args.html.as_deref(), args.json)?;
     let trace = Trace::open(&**fs, &args.trace)?;
-    let options = Options { windows: usize::from(args.windows), keys_max: args.keys_max };
+    let options =
+        Options { windows: usize::from(args.windows), keys_max: args.keys_max, ..Options::default() };
     let stats = stats::of(&trace, &options)?;
     let name = args.trace.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     if let Some(page) = &args.html {

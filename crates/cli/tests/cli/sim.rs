@@ -23,6 +23,9 @@ fn a_run_answers_and_its_options_come_back() {
         options.contains("max_background_jobs=6") && options.contains("[CFOptions \"default\"]"),
         "{options}"
     );
+    assert!(options.contains("[Version]") && options.contains("[DBOptions]"), "{options}");
+    let ran = scratch.run(&format!("sim run {SMALL} --cache-size 1GiB --export OPTIONS-2")).ended(0);
+    assert!(ran.err.contains("an OPTIONS file cannot hold block_cache_size=1073741824"), "{}", ran.err);
     let of = |more: &str| -> Value {
         let ran = scratch.run(&format!("sim run {SMALL} --json {more}")).ended(0);
         serde_json::from_str(&ran.text()).unwrap()
@@ -109,6 +112,9 @@ fn mistakes_are_named() {
     scratch.run(unit).failed(&["options.write_buffer_size", "expected a whole number", "TiB"]);
     scratch.run("sim run --replay-cache 99999999999").failed(&["--replay-cache", "from 1 to 100000000"]);
     scratch.run("sim sweep --vary options.nothing=1,2").failed(&["nothing"]);
+    scratch.run("sim sweep --vary seed=1,2 --vary seed=3").failed(&["--vary seed: given twice"]);
+    let much = "--set mode=paced --set sample=1 --set writes=99999999999 --set writes_per_flush=99999999999";
+    scratch.run(&format!("sim run {much}")).failed(&["writes_per_flush is 99999999999", "at most 16777216"]);
     scratch.run("sim optimize --at-most width=3").failed(&["width"]);
     scratch.run("sim validate --filter nosuchcase").failed(&["nosuchcase", "leveled uniform"]);
     scratch.run("sim validate --held-out --filter nosuchcase").failed(&["nosuchcase", "held one range"]);
@@ -197,6 +203,20 @@ fn a_search_finds_a_front() {
     scratch.run(&format!("sim run {SMALL} --options changes")).ended(0);
     let ran = scratch.run(&format!("{search} --at-most space_amp=0.01")).ended(2);
     assert!((ran.text() + &ran.err).contains("space_amp"));
+}
+
+/// Goal: what never flushed is not the best, but left out. Method: a memtable that the run fills several times, and one that it does not fill once.
+#[test]
+fn a_search_leaves_out_what_proves_nothing() {
+    let scratch = Scratch::new();
+    let search =
+        "sim optimize --keys 20000 --seconds 20 --rate 1 --vary options.write_buffer_size=1MiB,64MiB";
+    let found: Value =
+        serde_json::from_str(&scratch.run(&format!("{search} --json")).ended(0).text()).unwrap();
+    assert_eq!((&found["tried"], &found["never_flushed"]), (&json!(1), &json!(1)), "{found}");
+    assert_eq!(found["front"][0]["settings"]["options.write_buffer_size"], 1 << 20);
+    let text = scratch.run(search).ended(0).text();
+    assert!(text.contains("1 that never flushed"), "{text}");
 }
 
 /// Goal: a machine's profile out of what RocksDB's tools wrote runs. Method: a line of db_bench.

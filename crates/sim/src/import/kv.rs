@@ -86,13 +86,13 @@ impl Default for KvFile {
 
 impl Default for Leveled {
     fn default() -> Self {
-        leveled(&Options { max_subcompactions: 4, ..Options::cairn_kv() })
+        leveled(&Options::cairn_kv())
     }
 }
 
 impl Default for Universal {
     fn default() -> Self {
-        universal(&Options { max_subcompactions: 4, ..Options::cairn_kv() })
+        universal(&Options::cairn_kv())
     }
 }
 
@@ -104,7 +104,7 @@ impl Default for Fifo {
 
 impl Default for Lazy {
     fn default() -> Self {
-        lazy(&Options { max_subcompactions: 4, ..Options::cairn_kv() })
+        lazy(&Options::cairn_kv())
     }
 }
 
@@ -269,19 +269,15 @@ mod tests {
             CompactionStyle::Fifo,
             CompactionStyle::LazyLeveled,
         ] {
-            let options = Options {
-                compaction_style: style,
-                target_file_size_base: 8 << 20,
-                max_subcompactions: 4,
-                ..Options::cairn_kv()
-            };
+            let options =
+                Options { compaction_style: style, target_file_size_base: 8 << 20, ..Options::cairn_kv() };
             let text = export_kv(&options).unwrap();
             let again = import_kv(&text, "kv.json").unwrap().options;
             assert_eq!(export_kv(&again).unwrap(), text);
             assert_eq!(again.compaction_style, style);
         }
         let defaults = import_kv("{}", "kv.json").unwrap().options;
-        assert_eq!(defaults.write_buffer_size, 64 << 20);
+        assert_eq!((defaults.write_buffer_size, defaults.max_subcompactions), (64 << 20, 4));
     }
 
     /// Goal: faults are named. Method: an unknown name, a bad value, a contradiction.

@@ -6,7 +6,7 @@ mod rocksdb;
 
 pub use kv::{export_kv, import_kv};
 pub use measured::{apply_db_bench, apply_log};
-pub use rocksdb::{export_rocksdb, import_rocksdb, rocksdb_changes, rocksdb_string};
+pub use rocksdb::{export_rocksdb, import_rocksdb, rocksdb_beside, rocksdb_changes, rocksdb_string};
 
 use crate::options::Options;
 

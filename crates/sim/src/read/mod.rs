@@ -10,7 +10,7 @@ use serde::Serialize;
 pub use bloom::false_positive_rate;
 pub use cache::{BlockClass, CacheModel, CachePolicy};
 pub use probes::Probes;
-pub use replay::replay;
+pub use replay::{replay, replay_beside};
 
 use crate::config::Config;
 use crate::histogram::{Histogram, Percentiles};
@@ -82,6 +82,10 @@ pub struct ReadModel {
     pub scan: Histogram,
     /// The popularity of blocks, for a replay.
     pub classes: Vec<BlockClass>,
+    /// That of what is beside them in the cache.
+    partitions: Vec<BlockClass>,
+    /// Blocks that the cache has room for.
+    capacity: f64,
 }
 
 impl ReadModel {
@@ -122,9 +126,17 @@ impl ReadModel {
             get: Histogram::default(),
             scan: Histogram::default(),
             classes: probes.classes,
+            partitions: probes.partitions,
+            capacity,
         };
         model.draw_latencies(config, utilization);
         model
+    }
+
+    /// The share of so many fetches that hit a real cache of the engine's kind and size.
+    pub fn replayed_hit(&self, config: &Config, fetches: usize) -> f64 {
+        let (policy, room) = (cache_policy(&config.options), self.capacity as usize);
+        replay_beside(&self.classes, &self.partitions, policy, room, fetches, config.seed)
     }
 
     /// Percentiles of lookups.

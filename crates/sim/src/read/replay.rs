@@ -5,7 +5,7 @@ use std::collections::{HashMap, VecDeque};
 use super::cache::{BlockClass, CachePolicy, FRONT_SHARE, MAIN_SHARE};
 use crate::rng::Rng;
 
-/// The hit rate of a real cache of `capacity` blocks after a warm-up of as many fetches as are then counted.
+/// The hit rate of a real cache of `capacity` blocks after a warm-up of as many fetches as are then made.
 pub fn replay(
     classes: &[BlockClass],
     policy: CachePolicy,
@@ -13,9 +13,22 @@ pub fn replay(
     fetches: usize,
     seed: u64,
 ) -> f64 {
+    replay_beside(classes, &[], policy, capacity, fetches, seed)
+}
+
+/// As [`replay`], with `others` in the same cache, whose hits are not counted. One that is as large as two blocks is two.
+pub fn replay_beside(
+    counted: &[BlockClass],
+    others: &[BlockClass],
+    policy: CachePolicy,
+    capacity: usize,
+    fetches: usize,
+    seed: u64,
+) -> f64 {
+    let classes = [counted, others].concat();
     let mut sums = Vec::with_capacity(classes.len());
     let mut total = 0.0;
-    for class in classes {
+    for class in &classes {
         total += class.popularity * class.count;
         sums.push(total);
     }
@@ -29,16 +42,18 @@ pub fn replay(
         CachePolicy::Midpoint => Box::new(Segments::new(capacity, part(FRONT_SHARE))),
         CachePolicy::S3Fifo => Box::new(S3Fifo::new(capacity, part(1.0 - MAIN_SHARE))),
     };
-    let mut hits = 0usize;
+    let (mut hits, mut asked) = (0usize, 0usize);
     for at in 0..2 * fetches {
         let drawn = rng.unit() * total;
         let class = sums.partition_point(|&sum| sum < drawn).min(classes.len().saturating_sub(1));
         let count = classes.get(class).map_or(1.0, |class| class.count.max(1.0));
         let block = (class as u64) << 40 | rng.below(count as u64);
         let hit = cache.ask(block);
-        hits += usize::from(hit && at >= fetches);
+        let counts = at >= fetches && class < counted.len();
+        asked += usize::from(counts);
+        hits += usize::from(counts && hit);
     }
-    hits as f64 / fetches.max(1) as f64
+    hits as f64 / asked.max(1) as f64
 }
 
 /// A cache that takes in what it does not have.

@@ -12,12 +12,21 @@ use crate::tree::Tree;
 /// Header of a log record, and of its batch.
 const WAL_RECORD_BYTES: f64 = 7.0 + 12.0 + 3.0;
 
+/// RocksDB's writers sleep no shorter.
+const ROCKSDB_SLEEP_SECS: f64 = 1e-3;
+
 /// What a delayed writer of Cairn's owes before it sleeps.
 const CAIRN_SLEEP_SECS: f64 = 200e-6;
 
 /// Bytes of the log for an entry; 0 without a log.
 pub(super) fn wal_bytes(config: &Config) -> f64 {
     if config.options.wal { config.entry_bytes() as f64 + WAL_RECORD_BYTES } else { 0.0 }
+}
+
+/// What a write waits for the log to be on stable storage; 0 without a log.
+fn log_sync_us(config: &Config) -> f64 {
+    let options = &config.options;
+    if options.wal && options.wal_sync { config.hardware.disk.sync_latency_us } else { 0.0 }
 }
 
 /// What sharing has found; kept from event to event.
@@ -29,9 +38,7 @@ pub(super) struct Scratch {
     /// Use of resources.
     pub(super) used: [f64; RESOURCES],
     pub(super) bottleneck: Bottleneck,
-    /// Writers would run faster without the delayed rate.
-    pub(super) is_delay_felt: bool,
-    /// The share of the time that a delayed writer sleeps: what its writes leave.
+    /// The share of the time that a delayed writer sleeps: what its writes leave. 0 where writers would not run faster without the delayed rate.
     pub(super) asleep: f64,
     /// A write that waits for nobody, seconds.
     pub(super) put_secs: f64,
@@ -47,7 +54,6 @@ impl Default for Scratch {
             held: Vec::new(),
             used: [0.0; RESOURCES],
             bottleneck: Bottleneck::Nothing,
-            is_delay_felt: false,
             asleep: 0.0,
             put_secs: 0.0,
             levels: Vec::new(),
@@ -107,8 +113,8 @@ impl Simulation {
         let held_writer = flow.held.get(at).copied().flatten().filter(|_| writer.is_some());
         let held_job = flow.held.iter().take(at).copied().flatten().next();
         let is_behind = wanted > accepted * (1.0 + 1e-9);
-        flow.is_delay_felt = is_behind && limit == Limit::Delay && held_writer.is_none();
-        flow.asleep = if flow.is_delay_felt { 1.0 - accepted / able } else { 0.0 };
+        let is_delay_felt = is_behind && limit == Limit::Delay && held_writer.is_none();
+        flow.asleep = if is_delay_felt { 1.0 - accepted / able } else { 0.0 };
         flow.bottleneck = match (is_behind, held_writer, limit) {
             (true, Some(resource), _) => Bottleneck::Resource(resource),
             (true, None, Limit::Stop | Limit::Delay) => match self.controller.stall.cause() {
@@ -118,9 +124,8 @@ impl Simulation {
             (true, None, Limit::Writers) => Bottleneck::Writers,
             _ => held_job.map_or(Bottleneck::Nothing, Bottleneck::Resource),
         };
-        let cpu = &self.config.hardware.cpu;
-        let sync = if self.config.options.wal_sync { self.config.hardware.disk.sync_latency_us } else { 0.0 };
-        flow.put_secs = (cpu.put_us / speed.clamp(0.01, 1.0) + sync) * 1e-6;
+        let put_us = self.config.hardware.cpu.put_us;
+        flow.put_secs = (put_us / speed.clamp(0.01, 1.0) + log_sync_us(&self.config)) * 1e-6;
         accepted
     }
 
@@ -128,10 +133,7 @@ impl Simulation {
     fn writer_rate(&self, wanted: f64) -> (f64, Limit, f64) {
         let hardware = &self.config.hardware;
         let entry = self.config.entry_bytes() as f64;
-        let mut secs = hardware.cpu.put_us * 1e-6;
-        if self.config.options.wal && self.config.options.wal_sync {
-            secs += hardware.disk.sync_latency_us * 1e-6;
-        }
+        let secs = (hardware.cpu.put_us + log_sync_us(&self.config)) * 1e-6;
         let able = hardware.cpu.writers * entry / secs;
         let (mut rate, mut limit) = (wanted.min(able), Limit::Writers);
         match self.controller.stall {
@@ -157,6 +159,14 @@ impl Simulation {
         let owed_secs = CAIRN_SLEEP_SECS.max(self.config.entry_bytes() as f64 / rate);
         let too_long = 1.0 + self.config.hardware.cpu.sleep_extra_us * 1e-6 / owed_secs;
         1.0 / (too_long / rate + 1.0 / able)
+    }
+
+    /// The shortest sleep of a delayed writer: short ones are taken together, so that others write in the meantime.
+    pub(super) fn shortest_sleep_secs(&self) -> f64 {
+        match self.config.options.engine {
+            Engine::Rocksdb => ROCKSDB_SLEEP_SECS,
+            Engine::CairnKv => CAIRN_SLEEP_SECS + self.config.hardware.cpu.sleep_extra_us * 1e-6,
+        }
     }
 
     /// One second of writing at a rate.

@@ -165,8 +165,13 @@ impl Simulation {
         if let Some(speed) = compressed {
             cpu_secs += user_bytes / (speed * 1e6);
         }
-        let work =
-            Work { write_bytes, cpu_secs, threads: 1.0, syncs: syncs(outputs.len()), ..Work::default() };
+        // Cairn's flushes are not limited: writers wait for them.
+        let limited_bytes = match self.config.options.engine {
+            Engine::Rocksdb => self.limited(write_bytes),
+            Engine::CairnKv => 0.0,
+        };
+        let syncs = syncs(outputs.len());
+        let work = Work { write_bytes, limited_bytes, cpu_secs, threads: 1.0, syncs, ..Work::default() };
         let what = What::Flush { user_bytes, memtables: waiting };
         self.activate(what, outputs, &work, 0.0);
         true
@@ -186,6 +191,7 @@ impl Simulation {
         let work = self.compaction_work(&job, &output);
         self.tree.mark(&job.inputs, true);
         self.tree.running.push(job.running(self.next_job));
+        output.expired.iter().for_each(|entry| self.live.expired(*entry));
         let dropped = output.dropped as f64 * self.sample as f64;
         self.activate(What::Compaction(job), output.files, &work, dropped);
     }
@@ -217,10 +223,15 @@ impl Simulation {
         let parts = options.max_subcompactions.min(most);
         let read_bytes = output.read_bytes as f64 * (1.0 - hardware.page_cache_hit);
         let write_bytes = output.write_bytes as f64;
-        let limited_bytes = if options.rate_limiter_bytes_per_sec > 0 { write_bytes } else { 0.0 };
+        let limited_bytes = self.limited(write_bytes);
         let threads = parts as f64;
         let syncs = syncs(output.files.len().div_ceil(parts));
         Work { read_bytes, write_bytes, limited_bytes, cpu_secs, threads, syncs, ..Work::default() }
+    }
+
+    /// What the rate limiter counts of so many bytes.
+    fn limited(&self, bytes: f64) -> f64 {
+        if self.config.options.rate_limiter_bytes_per_sec > 0 { bytes } else { 0.0 }
     }
 
     /// Whoever has ended a merge removes its inputs.

@@ -1,18 +1,39 @@
 //! Which followed keys are alive: what space amplification is measured against.
 
+use crate::tree::Entry;
+
 /// A bit for each id.
 #[derive(Debug, Clone)]
 pub(super) struct Live {
     bits: Vec<u64>,
     count: u64,
+    /// Of each id the number of its last write, where writes outlive their time.
+    last_seqs: Vec<u64>,
 }
 
 impl Live {
-    pub(super) fn new(ids: u64) -> Live {
-        Live { bits: vec![0; ids.div_ceil(64) as usize], count: 0 }
+    /// `expires` says whether writes outlive their time.
+    pub(super) fn new(ids: u64, expires: bool) -> Live {
+        let last_seqs = if expires { vec![0; ids as usize] } else { Vec::new() };
+        Live { bits: vec![0; ids.div_ceil(64) as usize], count: 0, last_seqs }
     }
 
-    /// Notes that a key was written or deleted.
+    /// Notes the last write of a key.
+    pub(super) fn wrote(&mut self, entry: Entry) {
+        self.set(entry.id(), !entry.is_tombstone());
+        if let Some(slot) = self.last_seqs.get_mut(entry.id() as usize) {
+            *slot = entry.seq();
+        }
+    }
+
+    /// Notes that a write has outlived its time: its key is dead unless it was written again.
+    pub(super) fn expired(&mut self, entry: Entry) {
+        if self.last_seqs.get(entry.id() as usize) == Some(&entry.seq()) {
+            self.set(entry.id(), false);
+        }
+    }
+
+    /// Notes that a key is there, or is not.
     pub(super) fn set(&mut self, id: u32, is_alive: bool) {
         let Some(word) = self.bits.get_mut(id as usize / 64) else { return };
         let bit = 1u64 << (id % 64);

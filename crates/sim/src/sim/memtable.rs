@@ -26,15 +26,21 @@ const ARENA_BLOCKS: u64 = 8;
 /// The share of the last block that is left when RocksDB calls a memtable full.
 const ARENA_LEFT: f64 = 0.25;
 
-/// User bytes that fit into a memtable.
+/// User bytes that fit into a memtable, of a whole entry for each write. A tombstone takes no room for a value.
 pub(super) fn capacity(config: &Config) -> f64 {
     let entry = config.entry_bytes() as f64;
+    let mean = entry - config.workload.deletes * config.workload.value_bytes as f64;
     let bytes = config.options.write_buffer_size;
     let left = match config.options.engine {
         Engine::Rocksdb => ARENA_LEFT * ARENA_BLOCK_BYTES.min(bytes / ARENA_BLOCKS) as f64,
         Engine::CairnKv => 0.0,
     };
-    (bytes as f64 - left) * entry / (entry + NODE_BYTES)
+    (bytes as f64 - left) * entry / (mean + NODE_BYTES)
+}
+
+/// Whether merges leave out entries that have outlived their time: those of Cairn's do.
+pub(super) fn expires(config: &Config) -> bool {
+    config.options.engine == Engine::CairnKv && config.options.ttl > 0
 }
 
 impl Simulation {
@@ -47,7 +53,7 @@ impl Simulation {
         let count = self.drawn.floor();
         self.drawn -= count;
         let entries = self.draw(count as usize);
-        if self.expires() {
+        if expires(&self.config) {
             self.births.push_back((self.last_seq, self.now));
         }
         if !entries.is_empty() {
@@ -70,23 +76,18 @@ impl Simulation {
 
     /// Of sorted draws, the last of each id.
     fn newest(&mut self, order: &[u64]) -> Vec<Entry> {
-        let mut entries = Vec::with_capacity(order.len());
+        let mut entries = Vec::with_capacity(order.len().min(self.writes.keys().ids() as usize));
         for (at, draw) in order.iter().enumerate() {
             let id = (draw >> 32) as u32;
             if order.get(at + 1).is_some_and(|next| (next >> 32) as u32 == id) {
                 continue;
             }
-            let is_delete = draw & 1 == 1;
-            self.live.set(id, !is_delete);
             let seq = self.last_seq + 1 + (draw >> 1 & 0x7fff_ffff);
-            entries.push(Entry::new(id, seq, is_delete));
+            let entry = Entry::new(id, seq, draw & 1 == 1);
+            self.live.wrote(entry);
+            entries.push(entry);
         }
         entries
-    }
-
-    /// Whether merges leave out entries that have outlived their time: those of Cairn's do.
-    fn expires(&self) -> bool {
-        self.config.options.engine == Engine::CairnKv && self.config.options.ttl > 0
     }
 
     /// Tells the builder which writes have outlived their time by now.
@@ -117,5 +118,27 @@ impl Simulation {
     /// Bytes of filters and indexes of all files, which stay in memory.
     pub(super) fn meta_memory(&self) -> f64 {
         meta_bytes(&self.config, &self.tree, self.sample)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Goal: a tombstone takes its key's room and no value's. Method: what fits of puts, of deletes, and of as many of both, by hand.
+    #[test]
+    fn tombstones_have_no_value() {
+        let mut config = Config::default();
+        config.options.write_buffer_size = 64 << 20;
+        config.options.engine = Engine::CairnKv;
+        let mut writes = |deletes: f64| {
+            config.workload.deletes = deletes;
+            capacity(&config) / config.entry_bytes() as f64
+        };
+        for (deletes, bytes) in [(0.0, 1016.0), (1.0, 16.0), (0.5, 516.0)] {
+            let expected = f64::from(64 << 20) / (bytes + NODE_BYTES);
+            let found = writes(deletes);
+            assert!((found / expected - 1.0).abs() < 1e-9, "{deletes}: {found} {expected}");
+        }
     }
 }

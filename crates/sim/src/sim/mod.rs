@@ -34,6 +34,7 @@ use jobs::Active;
 pub use jobs::JobView;
 use live::Live;
 use memtable::Sealed;
+pub(crate) use paced::writes_at_once;
 pub use paced::{is_read_moment, preload_order, writes_per_flush};
 
 /// Events that a run may have.
@@ -130,7 +131,7 @@ impl Simulation {
             tree: Tree::new(config.options.num_levels),
             builder: Builder::new(sample),
             writes,
-            live: Live::new(ids),
+            live: Live::new(ids, memtable::expires(config)),
             controller: Controller::new(&config.options),
             capacity: Capacity::new(&config.hardware, config.options.rate_limiter_bytes_per_sec),
             traffic: TrafficClock::new(&config.workload.traffic, config.seed),
@@ -280,19 +281,16 @@ impl Simulation {
             Event::Traffic => self.traffic.advance(),
             Event::BacklogGone => self.backlog = 0.0,
             Event::Point => self.add_point(),
-            Event::End => {
-                self.add_point();
-                self.end(Outcome::Done);
-            }
-            Event::OutOfMemory => {
-                self.add_point();
-                self.end(Outcome::OutOfMemory);
-            }
-            Event::Never => {
-                self.add_point();
-                self.end(Outcome::Stuck);
-            }
+            Event::End => self.end_timed(Outcome::Done),
+            Event::OutOfMemory => self.end_timed(Outcome::OutOfMemory),
+            Event::Never => self.end_timed(Outcome::Stuck),
         }
+    }
+
+    fn end_timed(&mut self, outcome: Outcome) {
+        self.end_stop(self.now);
+        self.add_point();
+        self.end(outcome);
     }
 
     /// The next thing that happens, and when.
@@ -385,22 +383,28 @@ impl Simulation {
             self.stopped_since.get_or_insert(self.now - secs);
             return;
         }
-        if let Some(since) = self.stopped_since.take() {
-            // Who was in a write when writers stopped waited it out.
-            let waited = self.now - secs - since;
-            let writers = self.config.hardware.cpu.writers;
-            self.put.add(waited, writers);
-            self.since.put.add(waited, writers);
-        }
+        self.end_stop(self.now - secs);
         let plain = self.flow.put_secs;
-        self.put.add(plain, writes);
-        self.since.put.add(plain, writes);
-        if self.flow.is_delay_felt && writes > 0.0 {
-            // A delayed writer sleeps a millisecond at a time for all that it may write in one.
-            let sleeps = secs / 1e-3;
-            self.put.add(1e-3, sleeps.min(writes));
-            self.since.put.add(1e-3, sleeps.min(writes));
+        // What delayed writers slept in all. A sleep is for all that may be written in the shortest one, or for a single write that takes longer.
+        let slept = secs * self.flow.asleep * self.config.hardware.cpu.writers;
+        let sleepers = (slept / self.shortest_sleep_secs()).min(writes);
+        self.note_put(plain, writes - sleepers);
+        if sleepers > 0.0 {
+            self.note_put(plain + slept / sleepers, sleepers);
         }
+    }
+
+    /// Writers that were stopped go on, or the run is over: who was in a write when they stopped has waited until now.
+    fn end_stop(&mut self, now: f64) {
+        if let Some(since) = self.stopped_since.take() {
+            self.note_put(now - since, self.config.hardware.cpu.writers);
+        }
+    }
+
+    /// Notes writes that took so long.
+    fn note_put(&mut self, secs: f64, writes: f64) {
+        self.put.add(secs, writes);
+        self.since.put.add(secs, writes);
     }
 
     /// Files of level 0 as the write controller counts them: RocksDB's takes each lower level of a universal tree for one more.

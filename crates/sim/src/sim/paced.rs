@@ -2,7 +2,7 @@
 
 use super::{Simulation, memtable};
 use crate::compact::{self, Kind, Targets};
-use crate::config::Config;
+use crate::config::{Config, Mode};
 use crate::options::{CompactionStyle, Engine};
 use crate::results::Outcome;
 use crate::rng::{Permutation, mix};
@@ -29,14 +29,28 @@ pub fn is_read_moment(before: u64, after: u64, all: u64) -> bool {
 /// Real writes between two flushes of a paced run or a preload.
 pub fn writes_per_flush(config: &Config) -> u64 {
     match config.writes_per_flush {
-        0 => ((memtable::capacity(config) / config.entry_bytes() as f64) as u64).max(1),
+        0 => memtable_writes(config),
         writes => writes,
+    }
+}
+
+/// Real writes until a memtable is full.
+fn memtable_writes(config: &Config) -> u64 {
+    ((memtable::capacity(config) / config.entry_bytes() as f64) as u64).max(1)
+}
+
+/// The most real writes that a run draws at once.
+pub(crate) fn writes_at_once(config: &Config) -> u64 {
+    match config.mode {
+        Mode::Paced => writes_per_flush(config).min(config.writes),
+        Mode::Timed => memtable_writes(config),
     }
 }
 
 impl Simulation {
     /// Writes a memtable's worth, flushes and settles.
     pub(super) fn step_paced(&mut self) {
+        let before = self.moved_bytes();
         let left = self.config.writes - self.counters.writes as u64;
         let writes = writes_per_flush(&self.config).min(left);
         self.drawn += writes as f64 / self.sample as f64;
@@ -56,6 +70,10 @@ impl Simulation {
         let is_over = self.counters.writes as u64 >= self.config.writes;
         let every = (self.config.writes / self.config.points as u64).max(1) as f64;
         self.since.user_bytes += bytes;
+        let moved = self.moved_bytes();
+        self.since.flush_bytes += (moved.0 - before.0) as f64;
+        self.since.write_bytes += (moved.1 - before.1) as f64;
+        self.since.read_bytes += (moved.2 - before.2) as f64;
         if is_over || self.counters.writes >= self.next_point {
             self.next_point = self.counters.writes + every;
             self.add_point();
@@ -63,6 +81,12 @@ impl Simulation {
         if is_over {
             self.end(Outcome::Done);
         }
+    }
+
+    /// What was flushed so far, and what merges wrote and read.
+    fn moved_bytes(&self) -> (u64, u64, u64) {
+        let counters = &self.counters;
+        (counters.flush_bytes, counters.compact_write_bytes, counters.compact_read_bytes)
     }
 
     fn flush_and_settle(&mut self, entries: Vec<Entry>) {
@@ -100,7 +124,7 @@ impl Simulation {
             let id = |at: u64| if in_order { at as u32 } else { order.of(at) as u32 };
             let mut entries: Vec<Entry> = (from..to).map(|at| Entry::new(id(at), at + 1, false)).collect();
             entries.sort_unstable();
-            entries.iter().for_each(|entry| self.live.set(entry.id(), true));
+            entries.iter().for_each(|entry| self.live.wrote(*entry));
             self.last_seq = to;
             self.flush_and_settle(entries);
             from = to;
@@ -113,7 +137,7 @@ impl Simulation {
     pub(super) fn fill_settled(&mut self) {
         let ids = self.writes.keys().ids();
         let entries: Vec<Entry> = (0..ids).map(|id| Entry::new(id as u32, 0, false)).collect();
-        (0..ids).for_each(|id| self.live.set(id as u32, true));
+        entries.iter().for_each(|entry| self.live.wrote(*entry));
         let options = &self.config.options;
         let last = options.num_levels - 1;
         let age = (self.now, self.now);
@@ -144,8 +168,10 @@ impl Simulation {
         for part in entries.chunks(batch) {
             let first = self.last_seq + 1;
             let written = part.iter().zip(first..).map(|(entry, seq)| Entry::new(entry.id(), seq, false));
+            let written: Vec<Entry> = written.collect();
+            written.iter().for_each(|entry| self.live.wrote(*entry));
             self.last_seq += part.len() as u64;
-            self.flush_and_settle(written.collect());
+            self.flush_and_settle(written);
         }
     }
 }

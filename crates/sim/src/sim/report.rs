@@ -22,6 +22,7 @@ impl Simulation {
         let get = self.reads.as_ref().map(|reads| reads.get_percentiles()).unwrap_or_default();
         self.series.push(Point {
             secs: self.now,
+            writes: self.counters.writes,
             user_mb: mb(since.user_bytes),
             flush_mb: mb(since.flush_bytes),
             compact_mb: mb(since.write_bytes),
@@ -68,6 +69,12 @@ impl Simulation {
             self.scan.merge(&model.scan);
         }
         self.reads = Some(model);
+    }
+
+    /// The share of so many fetches that hit a real cache over the tree as it is now: what the model's share is checked against.
+    pub fn replayed_hit(&self, fetches: usize) -> f64 {
+        let model = ReadModel::new(&self.config, &self.tree, self.writes.keys(), self.sample, 0.0);
+        model.replayed_hit(&self.config, fetches)
     }
 
     /// What can be said now; of a run that is over, the results.

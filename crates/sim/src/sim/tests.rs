@@ -1,5 +1,7 @@
 //! Runs: invariants on random configurations, and closed forms.
 
+use std::sync::Arc;
+
 use proptest::prelude::*;
 
 use super::*;
@@ -8,7 +10,7 @@ use crate::hardware::Hardware;
 use crate::keys::Distribution;
 use crate::options::{CompactionPri, CompactionStyle, Compression, Engine, Options};
 use crate::traffic::Traffic;
-use crate::tree::{File, seq_range};
+use crate::tree::{Entry, File, seq_range};
 
 const MIB: u64 = 1 << 20;
 
@@ -95,6 +97,136 @@ fn entries_outlive_their_time() {
     assert_eq!(kept.counters.dropped_entries, 0.0);
     assert!(expired.counters.dropped_entries > 0.5 * expired.counters.writes, "{:?}", expired.counters);
     assert!(expired.tree_bytes < kept.tree_bytes / 3, "{} {}", expired.tree_bytes, kept.tree_bytes);
+    // What is gone is not counted as live, or space amplification would be far below one.
+    assert!(expired.live_keys < kept.live_keys / 2, "{} {}", expired.live_keys, kept.live_keys);
+    assert!((0.6..4.0).contains(&expired.space_amplification), "{}", expired.space_amplification);
+}
+
+/// Goal: a key that was written again outlives its first write. Method: writes of three keys noted as outlived one by one.
+#[test]
+fn only_the_last_write_keeps_a_key() {
+    let mut live = Live::new(3, true);
+    for (id, seq) in [(0, 1), (1, 2), (0, 3), (2, 4)] {
+        live.wrote(Entry::new(id, seq, false));
+    }
+    live.expired(Entry::new(0, 1, false));
+    live.expired(Entry::new(1, 2, false));
+    assert_eq!([0, 1, 2].map(|id| live.is_alive(id)), [true, false, true]);
+    live.expired(Entry::new(0, 3, false));
+    assert_eq!(live.count(), 1);
+}
+
+/// Goal: deletes of a trace remove their keys. Method: all keys are written, then one half of them deleted.
+#[test]
+fn traced_deletes_remove_keys() {
+    let mut config = small();
+    config.preload = Preload::None;
+    config.workload.keys = 20_000;
+    config.writes = 30_000;
+    let keys = (0..20_000).chain(10_000..20_000).collect();
+    config.workload.distribution =
+        Distribution::Trace { keys: Arc::new(keys), deletes: Arc::new((20_000..30_000).collect()) };
+    let mut simulation = Simulation::new(&config).unwrap();
+    while simulation.step() {}
+    check(&simulation);
+    assert_eq!(simulation.results().live_keys, 10_000);
+}
+
+/// Goal: RocksDB's rate limiter holds for flushes too, Cairn's for merges alone. Method: a closed loop into FIFO, which merges nothing, under a limit of 1 MB a second.
+#[test]
+fn the_rate_limiter_counts_flushes() {
+    let mut config = Config { mode: Mode::Timed, writes: 0, duration_secs: 60.0, ..small() };
+    config.preload = Preload::None;
+    config.workload.traffic = Traffic::Unlimited;
+    config.options.compaction_style = CompactionStyle::Fifo;
+    config.options.rate_limiter_bytes_per_sec = 1_000_000;
+    let limited = Simulation::run(&config).unwrap().user_mb_per_sec;
+    config.options.engine = Engine::CairnKv;
+    let free = Simulation::run(&config).unwrap().user_mb_per_sec;
+    assert!(limited < 1.2 && free > 5.0, "{limited} {free}");
+}
+
+/// Goal: writers of a closed loop are always in a write, so that their latencies have the length of the run, whether they are delayed, stopped or neither. Method: the
+/// sum of all latencies on a slow disk, of both engines, of one writer and of four; a run that ends while they are stopped.
+#[test]
+fn latencies_fill_the_time() {
+    let mut config = Config { mode: Mode::Timed, writes: 0, duration_secs: 60.0, ..small() };
+    config.workload.traffic = Traffic::Unlimited;
+    config.workload.value_bytes = 2_000;
+    config.options.wal = false;
+    config.options.max_write_buffer_number = 5;
+    config.options.level0_slowdown_writes_trigger = 4;
+    config.options.delayed_write_rate = MIB;
+    config.hardware.disk.write_mb_per_sec = 4.0;
+    let engines = [Engine::Rocksdb, Engine::CairnKv];
+    for (engine, writers) in engines.into_iter().flat_map(|engine| [(engine, 1.0), (engine, 4.0)]) {
+        config.options.engine = engine;
+        config.hardware.cpu.writers = writers;
+        let mut simulation = Simulation::new(&config).unwrap();
+        while simulation.step() {}
+        let results = simulation.results();
+        assert!(results.delayed > 0.1, "{engine:?}: {}", results.delayed);
+        let waited = results.put.mean_us * 1e-6 * simulation.put.total();
+        let share = waited / (writers * results.secs);
+        assert!((0.95..1.05).contains(&share), "{engine:?}, {writers} writers: {share}");
+    }
+    config.hardware.disk.write_mb_per_sec = 0.01;
+    config.duration_secs = 10.0;
+    let results = Simulation::run(&config).unwrap();
+    assert!(results.stall_at_end.is_stopped() && results.put.max_us > 9e6, "{:?}", results.put);
+}
+
+/// Goal: the series of a paced run says what was written between its points. Method: sums over it against the totals.
+#[test]
+fn paced_series_add_up() {
+    let mut config = small();
+    config.points = 20;
+    let results = Simulation::run(&config).unwrap();
+    let sum = |of: fn(&Point) -> f64| results.series.iter().map(of).sum::<f64>() * 1e6;
+    let counters = &results.counters;
+    for (found, expected) in [
+        (sum(|it| it.user_mb), counters.user_bytes),
+        (sum(|it| it.flush_mb), counters.flush_bytes as f64),
+        (sum(|it| it.compact_mb), counters.compact_write_bytes as f64),
+        (sum(|it| it.compact_read_mb), counters.compact_read_bytes as f64),
+    ] {
+        assert!(expected > 0.0 && (found / expected - 1.0).abs() < 1e-6, "{found} {expected}");
+    }
+    assert!(results.series.len() >= 10 && results.series.is_sorted_by(|a, b| a.writes < b.writes));
+    assert_eq!(results.series.last().unwrap().writes, 200_000.0);
+}
+
+/// Goal: a replayed cache checks what the model said of this run: its keys, its room, and what is beside the data. Method: RocksDB with indexes and filters in its cache,
+/// where readers follow new keys, and Cairn with partitions.
+#[test]
+fn a_replayed_cache_is_that_of_the_run() {
+    let mut config = small();
+    config.writes = 50_000;
+    config.workload.distribution = Distribution::Latest { theta: 0.99, inserts: 0.5 };
+    config.options.block_cache_size = MIB;
+    config.options.cache_index_and_filter_blocks = true;
+    for engine in [Engine::Rocksdb, Engine::CairnKv] {
+        config.options.engine = engine;
+        let mut simulation = Simulation::new(&config).unwrap();
+        while simulation.step() {}
+        let said = simulation.results().reads.unwrap().cache_hit;
+        let replayed = simulation.replayed_hit(200_000);
+        assert!((said - replayed).abs() < 0.03, "{engine:?}: {said} {replayed}");
+        assert!((0.05..0.95).contains(&said), "{engine:?}: {said}");
+    }
+}
+
+/// Goal: a write waits for its log only where there is one. Method: latencies with and without a log, both to be synced.
+#[test]
+fn no_log_is_not_synced() {
+    let mut config = Config { mode: Mode::Timed, writes: 0, duration_secs: 5.0, ..small() };
+    config.workload.traffic = Traffic::Constant { mb_per_sec: 0.1 };
+    config.hardware.disk.sync_latency_us = 5_000.0;
+    config.options.wal_sync = true;
+    let synced = Simulation::run(&config).unwrap().put.p50_us;
+    config.options.wal = false;
+    let free = Simulation::run(&config).unwrap().put.p50_us;
+    assert!(synced > 4_000.0 && free < 100.0, "{synced} {free}");
 }
 
 /// Goal: FIFO is exact. Method: nothing is rewritten, and the store has its size within a file.

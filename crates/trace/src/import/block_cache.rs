@@ -10,8 +10,10 @@
 //!            hit, ...
 //! ```
 
-use super::operations::{take, take_record, take_string};
-use super::{Sink, event};
+use std::io::BufRead;
+
+use super::operations::{Records, take, take_string};
+use super::{Sink, each_line, event};
 use crate::error::{Error, Result};
 use crate::event::{Detail, Event};
 
@@ -31,15 +33,10 @@ pub(super) fn is_text(fields: &[&str]) -> bool {
     fields.len() == FIELDS && [0, 1, 2, 3, 4, 7].into_iter().all(is_number)
 }
 
-pub(super) fn read(name: &str, input: &[u8], sink: &mut Sink) -> Result<()> {
-    let mut rest = input;
+pub(super) fn read(name: &str, input: &mut dyn BufRead, sink: &mut Sink) -> Result<()> {
+    let mut records = Records::new(name, input);
     let mut start = 0;
-    while !rest.is_empty() {
-        let at = input.len() - rest.len();
-        let Some(record) = take_record(&mut rest) else {
-            sink.cut = true;
-            break;
-        };
+    while let Some(record) = records.next(sink)? {
         match record.kind {
             BEGIN => {
                 start = record.micros;
@@ -47,10 +44,10 @@ pub(super) fn read(name: &str, input: &[u8], sink: &mut Sink) -> Result<()> {
             }
             END => break,
             7..=11 => {
-                let time_ns = record.micros.saturating_sub(start).saturating_mul(1_000);
+                let time_ns = sink.micros(record.micros, start);
                 let access = access(record.payload, time_ns).ok_or_else(|| Error::Input {
                     input: name.to_owned(),
-                    place: Some(format!("byte {at}")),
+                    place: Some(format!("byte {}", record.at)),
                     what: "a record is shorter than its fields".to_owned(),
                 })?;
                 sink.add(&access)?;
@@ -75,18 +72,14 @@ fn access(payload: &[u8], time_ns: u64) -> Option<Event<'_>> {
     Some(Event { keyspace: u32::try_from(family).unwrap_or(0), ..event(time_ns, key, detail) })
 }
 
-pub(super) fn read_text(name: &str, input: &[u8], sink: &mut Sink) -> Result<()> {
+pub(super) fn read_text(name: &str, input: &mut dyn BufRead, sink: &mut Sink) -> Result<()> {
     let mut start = None;
-    for (at, line) in input.split(|byte| *byte == b'\n').enumerate() {
-        let line = line.trim_ascii();
+    each_line(name, input, |at, line| {
         if line.is_empty() {
-            continue;
+            return Ok(());
         }
-        let refuse = |what: String| Error::Input {
-            input: name.to_owned(),
-            place: Some(format!("line {}", at + 1)),
-            what,
-        };
+        let refuse =
+            |what: String| Error::Input { input: name.to_owned(), place: Some(format!("line {at}")), what };
         let text = std::str::from_utf8(line).map_err(|error| refuse(error.to_string()))?;
         let fields: Vec<&str> = text.split(',').collect();
         if fields.len() != FIELDS {
@@ -99,12 +92,11 @@ pub(super) fn read_text(name: &str, input: &[u8], sink: &mut Sink) -> Result<()>
         };
         let (micros, block, bytes, hit) = (number(0)?, number(1)?, number(3)?, number(13)?);
         let start = *start.get_or_insert(micros);
-        let time_ns = micros.saturating_sub(start).saturating_mul(1_000);
+        let time_ns = sink.micros(micros, start);
         sink.header.started_ns = start.saturating_mul(1_000);
         let key = block.to_be_bytes();
         let family = u32::try_from(number(4)?).unwrap_or(0);
         let detail = Detail::Block { bytes, hit: Some(hit != 0) };
-        sink.add(&Event { keyspace: family, ..event(time_ns, &key, detail) })?;
-    }
-    Ok(())
+        sink.add(&Event { keyspace: family, ..event(time_ns, &key, detail) })
+    })
 }

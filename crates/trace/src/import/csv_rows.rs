@@ -7,8 +7,10 @@
 //! 0.003,scan,user:,,,50
 //! ```
 //!
-//! `key_hex` and `end_hex` instead of `key` and `end` are bytes in hexadecimal, for keys that are no text. `joined` and `backwards` say `true` of what
-//! belongs to the row before, and of scans in descending order.
+//! `key_hex` and `end_hex` instead of `key` and `end`, either by itself, are bytes in hexadecimal, for keys that are no text. `joined` and `backwards` say
+//! `true` of what belongs to the row before, and of scans in descending order.
+
+use std::io::BufRead;
 
 use csv::{ByteRecord, ReaderBuilder};
 
@@ -46,19 +48,25 @@ pub(super) fn has_key(fields: &[&str]) -> bool {
     })
 }
 
+/// A column of bytes.
+#[derive(Clone, Copy)]
+struct Bytes {
+    column: usize,
+    /// It is in hexadecimal.
+    hex: bool,
+}
+
 /// Where the columns are.
 struct Columns {
     time: Option<(usize, f64)>,
     operation: Option<usize>,
-    key: usize,
+    key: Bytes,
     key_size: Option<usize>,
     value_size: Option<usize>,
     found: Option<usize>,
     count: Option<usize>,
     keyspace: Option<usize>,
-    end: Option<usize>,
-    /// Keys and ends are in hexadecimal.
-    hex: bool,
+    end: Option<Bytes>,
     joined: Option<usize>,
     backwards: Option<usize>,
 }
@@ -70,32 +78,40 @@ impl Columns {
             .map(|field| String::from_utf8_lossy(field.trim_ascii()).to_ascii_lowercase())
             .collect();
         let find = |known: &[&str]| names.iter().position(|name| known.contains(&name.as_str()));
+        let bytes = |plain: &[&str], hex: &[&str]| {
+            let plain = find(plain).map(|column| Bytes { column, hex: false });
+            plain.or_else(|| find(hex).map(|column| Bytes { column, hex: true }))
+        };
         let units = [(TIME_NS, 1.0), (TIME_US, 1e3), (TIME_MS, 1e6), (TIME, 1e9)];
         Some(Columns {
             time: units.into_iter().find_map(|(known, unit)| Some((find(known)?, unit))),
             operation: find(OPERATION),
-            key: find(KEY).or_else(|| find(KEY_HEX))?,
+            key: bytes(KEY, KEY_HEX)?,
             key_size: find(KEY_SIZE),
             value_size: find(VALUE_SIZE),
             found: find(FOUND),
             count: find(COUNT),
             keyspace: find(KEYSPACE),
-            end: find(END).or_else(|| find(END_HEX)),
-            hex: find(KEY).is_none(),
+            end: bytes(END, END_HEX),
             joined: find(JOINED),
             backwards: find(BACKWARDS),
         })
     }
 }
 
-pub(super) fn read(name: &str, input: &[u8], sink: &mut Sink) -> Result<()> {
+pub(super) fn read(name: &str, input: &mut dyn BufRead, sink: &mut Sink) -> Result<()> {
     let refuse = |line: u64, what: String| Error::Input {
         input: name.to_owned(),
         place: Some(format!("line {line}")),
         what,
     };
+    let unreadable = |error: csv::Error| Error::Input {
+        input: name.to_owned(),
+        place: error.position().map(|position| format!("line {}", position.line())),
+        what: error.to_string(),
+    };
     let mut reader = ReaderBuilder::new().flexible(true).from_reader(input);
-    let head = reader.byte_headers().map_err(|error| refuse(1, error.to_string()))?.clone();
+    let head = reader.byte_headers().map_err(unreadable)?.clone();
     let columns = Columns::of(&head)
         .ok_or_else(|| refuse(1, "no column key: expected a first line that names the columns".to_owned()))?;
     for field in &head {
@@ -108,22 +124,23 @@ pub(super) fn read(name: &str, input: &[u8], sink: &mut Sink) -> Result<()> {
     let mut first = None;
     let mut row = ByteRecord::new();
     let (mut key, mut end) = (Vec::new(), Vec::new());
-    while reader
-        .read_byte_record(&mut row)
-        .map_err(|error| refuse(error.position().map_or(0, csv::Position::line), error.to_string()))?
-    {
+    while reader.read_byte_record(&mut row).map_err(unreadable)? {
         let line = row.position().map_or(0, csv::Position::line);
         let mut parsed = Row { columns: &columns, row: &row, key: &[], end: None };
-        let given = row.get(columns.key).ok_or_else(|| refuse(line, "a row without a key".to_owned()))?;
-        parsed.key = given;
-        parsed.end = parsed.field(columns.end);
-        if columns.hex {
-            from_hex(given, &mut key).map_err(|what| refuse(line, what))?;
-            from_hex(parsed.end.unwrap_or_default(), &mut end).map_err(|what| refuse(line, what))?;
+        parsed.key =
+            row.get(columns.key.column).ok_or_else(|| refuse(line, "a row without a key".to_owned()))?;
+        parsed.end = parsed.field(columns.end.map(|end| end.column));
+        if columns.key.hex {
+            from_hex(parsed.key, &mut key).map_err(|what| refuse(line, what))?;
             parsed.key = &key;
-            parsed.end = parsed.end.map(|_| end.as_slice());
         }
-        let event = parsed.event(&mut first).map_err(|what| refuse(line, what))?;
+        if let Some(given) = parsed.end.filter(|_| columns.end.is_some_and(|end| end.hex)) {
+            from_hex(given, &mut end).map_err(|what| refuse(line, what))?;
+            parsed.end = Some(&end);
+        }
+        let time_ns = parsed.time(&mut first).map_err(|what| refuse(line, what))?;
+        let time_ns = time_ns.map_or(0, |time_ns| sink.time(time_ns));
+        let event = parsed.event(time_ns).map_err(|what| refuse(line, what))?;
         sink.add(&event)?;
     }
     Ok(())
@@ -133,7 +150,9 @@ pub(super) fn read(name: &str, input: &[u8], sink: &mut Sink) -> Result<()> {
 fn from_hex(text: &[u8], out: &mut Vec<u8>) -> std::result::Result<(), String> {
     out.clear();
     for pair in text.trim_ascii().chunks(2) {
-        let digits = std::str::from_utf8(pair).ok().filter(|digits| digits.len() == 2);
+        // The standard library's numbers may have a sign.
+        let is_digits = pair.len() == 2 && pair.iter().all(u8::is_ascii_hexdigit);
+        let digits = std::str::from_utf8(pair).ok().filter(|_| is_digits);
         let byte = digits.and_then(|digits| u8::from_str_radix(digits, 16).ok());
         out.push(byte.ok_or_else(|| {
             format!("{:?}: expected pairs of hexadecimal digits", String::from_utf8_lossy(text))
@@ -172,21 +191,21 @@ impl<'a> Row<'a> {
         }
     }
 
-    /// Times count from the first one's.
-    fn event(&self, first: &mut Option<f64>) -> std::result::Result<Event<'a>, String> {
-        let time_ns = match self.columns.time {
-            None => 0,
-            Some((column, unit)) => {
-                let text = self.text(Some(column)).unwrap_or_default();
-                let time: f64 = text
-                    .parse()
-                    .ok()
-                    .filter(|time: &f64| time.is_finite())
-                    .ok_or_else(|| format!("time {text:?}: expected a number"))?;
-                let first = *first.get_or_insert(time);
-                ((time - first) * unit).max(0.0) as u64
-            }
-        };
+    /// In nanoseconds from the first one's on, in front of which it may be; `None` where there is no such column.
+    fn time(&self, first: &mut Option<f64>) -> std::result::Result<Option<i128>, String> {
+        let Some((column, unit)) = self.columns.time else { return Ok(None) };
+        let text = self.text(Some(column)).unwrap_or_default();
+        let time: f64 = text
+            .parse()
+            .ok()
+            .filter(|time: &f64| time.is_finite())
+            .ok_or_else(|| format!("time {text:?}: expected a number"))?;
+        let first = *first.get_or_insert(time);
+        // Tenths of a second are a whole number of nanoseconds, and not quite one in binary.
+        Ok(Some(((time - first) * unit).round() as i128))
+    }
+
+    fn event(&self, time_ns: u64) -> std::result::Result<Event<'a>, String> {
         let key = self.key;
         let key_bytes = self.number(self.columns.key_size, "key_size")?.unwrap_or(key.len() as u64);
         let keyspace = self.number(self.columns.keyspace, "keyspace")?.unwrap_or(0);

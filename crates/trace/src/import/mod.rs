@@ -1,13 +1,13 @@
 //! Traces of others as ours: CSV, lists of pages, and what RocksDB records, each plain or with gzip.
 //!
-//! The whole input is in memory while it is read; RocksDB's traces and lists of pages are small beside what they were taken from.
+//! An input is read once from its start to its end, a row, a line or a record at a time, so that it may be larger than memory and come from a pipe.
 
 mod block_cache;
 mod csv_rows;
 mod operations;
 mod pages;
 
-use std::io::Read;
+use std::io::{self, BufRead, BufReader, Cursor, Read};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -18,18 +18,23 @@ use flate2::read::MultiGzDecoder;
 use crate::error::{Error, Result};
 use crate::event::{Detail, Event};
 use crate::format::{Header, KEY_BYTES_MAX, KeyForm};
+use crate::sample;
 use crate::writer::Writer;
 
 /// The first bytes of a gzip file.
 const GZIP: [u8; 2] = [0x1f, 0x8b];
-/// An input that unpacks to more than this is taken for a mistake.
-const INPUT_BYTES_MAX: u64 = 16 << 30;
+/// So much of an input shows what it is.
+const HEAD_BYTES: u64 = 4096;
+/// Bytes that are read at once.
+const BUFFER_BYTES: usize = 1 << 18;
+/// What is told of an operation whose time was before that of the one before it, which it gets then: times of a trace never go back.
+const BACK_IN_TIME: &str = "times that go back (that of the operation before is taken)";
 
 /// What an input is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
     /// Rows with a head that names the columns: `key` or `key_hex`, and any of `time`, `op`, `key_size`, `value_size`, `found`, `count`,
-    /// `keyspace`, `end`, `joined`, `backwards`.
+    /// `keyspace`, `end` or `end_hex`, `joined`, `backwards`.
     Csv,
     /// One page number a line, as in the traces of papers on replacement.
     Pages,
@@ -79,7 +84,7 @@ impl Format {
         if block_cache::is_one(input) {
             return Some(Format::RocksdbBlockCache);
         }
-        let start = input.get(..input.len().min(4096)).unwrap_or_default();
+        let start = input.get(..input.len().min(HEAD_BYTES as usize)).unwrap_or_default();
         let line = start.split(|byte| *byte == b'\n').find(|line| !line.trim_ascii().is_empty())?;
         let line = std::str::from_utf8(line).ok()?.trim();
         let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
@@ -133,12 +138,13 @@ pub struct Imported {
 pub fn import(
     fs: &Arc<dyn Fs>,
     name: &str,
-    input: Vec<u8>,
+    input: &mut dyn Read,
     path: &Path,
     options: &ImportOptions,
 ) -> Result<Imported> {
-    let input = unpacked(name, input)?;
-    let format = options.format.or_else(|| Format::guess(&input)).ok_or_else(|| Error::Input {
+    let (head, input) = unpacked(name, input)?;
+    let mut input = BufReader::with_capacity(BUFFER_BYTES, input);
+    let format = options.format.or_else(|| Format::guess(&head)).ok_or_else(|| Error::Input {
         input: name.to_owned(),
         place: None,
         what: format!(
@@ -146,7 +152,7 @@ pub fn import(
             Format::ALL.map(Format::name).join(", ")
         ),
     })?;
-    if !format.fits(&input) {
+    if !format.fits(&head) {
         let what = format!("does not begin as a trace of the format {} does", format.name());
         return Err(Error::Input { input: name.to_owned(), place: None, what });
     }
@@ -169,17 +175,19 @@ pub fn import(
             source: format!("{name}, {}", format.name()),
         },
         writer: None,
-        threshold: u64::MAX / u64::from(options.sample),
+        threshold: sample::threshold(options.sample),
+        goes_on: false,
+        last_ns: 0,
         hash_seed: options.hash_seed.unwrap_or_else(|| random(2)),
         skipped: Vec::new(),
         cut: false,
     };
     match format {
-        Format::Csv => csv_rows::read(name, &input, &mut sink)?,
-        Format::Pages => pages::read(name, &input, &mut sink)?,
-        Format::RocksdbOperations => operations::read(name, &input, &mut sink)?,
-        Format::RocksdbBlockCache => block_cache::read(name, &input, &mut sink)?,
-        Format::RocksdbBlockCacheText => block_cache::read_text(name, &input, &mut sink)?,
+        Format::Csv => csv_rows::read(name, &mut input, &mut sink)?,
+        Format::Pages => pages::read(name, &mut input, &mut sink)?,
+        Format::RocksdbOperations => operations::read(name, &mut input, &mut sink)?,
+        Format::RocksdbBlockCache => block_cache::read(name, &mut input, &mut sink)?,
+        Format::RocksdbBlockCacheText => block_cache::read_text(name, &mut input, &mut sink)?,
     }
     let (skipped, cut) = (std::mem::take(&mut sink.skipped), sink.cut);
     let records = sink.writer()?.take_finish()?;
@@ -193,18 +201,51 @@ pub fn import(
     Ok(Imported { format, records, skipped, cut })
 }
 
-fn unpacked(name: &str, input: Vec<u8>) -> Result<Vec<u8>> {
-    if !input.starts_with(&GZIP) {
-        return Ok(input);
+/// The first bytes of an input, and all of it from its start on, without gzip.
+fn unpacked<'a>(name: &str, input: &'a mut dyn Read) -> Result<(Vec<u8>, Box<dyn Read + 'a>)> {
+    let (head, whole) = peeked(name, Box::new(input))?;
+    match head.starts_with(&GZIP) {
+        true => peeked(name, Box::new(Gzip(MultiGzDecoder::new(whole)))),
+        false => Ok((head, whole)),
     }
-    let refuse = |what: String| Error::Input { input: name.to_owned(), place: None, what };
-    let mut bytes = Vec::new();
-    let mut unpacked = MultiGzDecoder::new(&input[..]).take(INPUT_BYTES_MAX + 1);
-    unpacked.read_to_end(&mut bytes).map_err(|error| refuse(format!("not a whole gzip file: {error}")))?;
-    if bytes.len() as u64 > INPUT_BYTES_MAX {
-        return Err(refuse(format!("unpacks to more than {INPUT_BYTES_MAX} bytes")));
+}
+
+fn peeked<'a>(name: &str, mut input: Box<dyn Read + 'a>) -> Result<(Vec<u8>, Box<dyn Read + 'a>)> {
+    let mut head = Vec::new();
+    input.by_ref().take(HEAD_BYTES).read_to_end(&mut head).map_err(|error| unreadable(name, &error))?;
+    let whole = Cursor::new(head.clone()).chain(input);
+    Ok((head, Box::new(whole)))
+}
+
+fn unreadable(name: &str, error: &io::Error) -> Error {
+    Error::Input { input: name.to_owned(), place: None, what: error.to_string() }
+}
+
+/// Unpacks, and says of an input that it cannot unpack what that should be.
+struct Gzip<R>(MultiGzDecoder<R>);
+
+impl<R: Read> Read for Gzip<R> {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        let told = |error: &io::Error| format!("not a whole gzip file: {error}");
+        self.0.read(buf).map_err(|error| io::Error::new(error.kind(), told(&error)))
     }
-    Ok(bytes)
+}
+
+/// Hands each line to `each`, with its number from 1 and without blanks around it.
+fn each_line(
+    name: &str,
+    input: &mut dyn BufRead,
+    mut each: impl FnMut(u64, &[u8]) -> Result<()>,
+) -> Result<()> {
+    let mut line = Vec::new();
+    for number in 1.. {
+        line.clear();
+        if input.read_until(b'\n', &mut line).map_err(|error| unreadable(name, &error))? == 0 {
+            break;
+        }
+        each(number, line.trim_ascii())?;
+    }
+    Ok(())
 }
 
 /// Takes events of a reader, with their real keys. The header is fixed at the first one.
@@ -214,6 +255,10 @@ struct Sink {
     header: Header,
     writer: Option<Finishing>,
     threshold: u64,
+    /// Something of the current batch is in the sample.
+    goes_on: bool,
+    /// The time of the last operation.
+    last_ns: u64,
     hash_seed: u64,
     skipped: Vec<(String, u64)>,
     cut: bool,
@@ -242,13 +287,13 @@ impl Sink {
         let cut = |key: &[u8]| key.len().min(KEY_BYTES_MAX);
         let key = event.key.get(..cut(event.key)).unwrap_or_default();
         let hash = xxh3_64_seeded(key, self.hash_seed);
-        if hash > self.threshold {
+        let mut event = *event;
+        if !sample::takes(hash, self.threshold, &mut event.joined, &mut self.goes_on) {
             return Ok(());
         }
         let hashed = self.header.keys == KeyForm::Hashed;
         let hash = hash.to_le_bytes();
         let end_hash;
-        let mut event = *event;
         if hashed {
             event.key = &hash;
             if let Detail::DeleteRange { end, end_bytes } = event.detail {
@@ -262,6 +307,21 @@ impl Sink {
             Some(writer) => writer.add(&event),
             None => Ok(()),
         }
+    }
+
+    /// The time of the next operation, in nanoseconds from the start on. What goes back behind the one before is counted, and gets its time.
+    fn time(&mut self, time_ns: i128) -> u64 {
+        if time_ns < i128::from(self.last_ns) {
+            self.skip(BACK_IN_TIME);
+        } else {
+            self.last_ns = u64::try_from(time_ns).unwrap_or(u64::MAX);
+        }
+        self.last_ns
+    }
+
+    /// As [`Sink::time`], of two readings of a clock in microseconds.
+    fn micros(&mut self, micros: u64, start: u64) -> u64 {
+        self.time((i128::from(micros) - i128::from(start)) * 1_000)
     }
 
     fn skip(&mut self, what: &str) {

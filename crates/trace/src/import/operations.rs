@@ -11,8 +11,9 @@
 //! ```
 
 use std::collections::HashMap;
+use std::io::{BufRead, Read};
 
-use super::{Sink, event};
+use super::{Sink, event, unreadable};
 use crate::error::{Error, Result};
 use crate::event::{Detail, Event};
 use crate::format::take_varint;
@@ -34,20 +35,60 @@ pub(super) fn is_one(input: &[u8]) -> bool {
 
 /// One record of any of RocksDB's traces.
 pub(super) struct Framed<'a> {
+    /// The byte that it begins at.
+    pub at: u64,
     pub micros: u64,
     pub kind: u8,
     pub payload: &'a [u8],
 }
 
-/// The record at the front of `rest`, which it is taken off; `None` where it is not whole.
-pub(super) fn take_record<'a>(rest: &mut &'a [u8]) -> Option<Framed<'a>> {
-    let mut walk = *rest;
-    let micros = u64::from_le_bytes(take(&mut walk)?);
-    let [kind] = take(&mut walk)?;
-    let length = u32::from_le_bytes(take(&mut walk)?) as usize;
-    let (payload, after) = walk.split_at_checked(length)?;
-    *rest = after;
-    Some(Framed { micros, kind, payload })
+/// Reads the records of any of RocksDB's traces.
+pub(super) struct Records<'a> {
+    name: &'a str,
+    input: &'a mut dyn BufRead,
+    /// The current one.
+    bytes: Vec<u8>,
+    /// Where the next one begins.
+    at: u64,
+}
+
+impl<'a> Records<'a> {
+    pub fn new(name: &'a str, input: &'a mut dyn BufRead) -> Records<'a> {
+        Records { name, input, bytes: Vec::new(), at: 0 }
+    }
+
+    /// The next one; `None` at the end, which is noted where it is within a record.
+    pub fn next(&mut self, sink: &mut Sink) -> Result<Option<Framed<'_>>> {
+        self.bytes.clear();
+        self.fill(HEAD_BYTES as u64)?;
+        if self.bytes.is_empty() {
+            return Ok(None);
+        }
+        let length = self.bytes.last_chunk::<4>().filter(|_| self.bytes.len() == HEAD_BYTES);
+        if let Some(length) = length.copied() {
+            self.fill(u64::from(u32::from_le_bytes(length)))?;
+        }
+        let framed = framed(self.at, &self.bytes);
+        self.at += self.bytes.len() as u64;
+        sink.cut |= framed.is_none();
+        Ok(framed)
+    }
+
+    /// Reads so many bytes more, or what there is.
+    fn fill(&mut self, bytes: u64) -> Result<()> {
+        // BOUND: the length that a record claims takes no memory before so much has been read.
+        let read = (&mut *self.input).take(bytes).read_to_end(&mut self.bytes);
+        read.map(|_| ()).map_err(|error| unreadable(self.name, &error))
+    }
+}
+
+/// `None` where it is not whole.
+fn framed(at: u64, bytes: &[u8]) -> Option<Framed<'_>> {
+    let mut rest = bytes;
+    let micros = u64::from_le_bytes(take(&mut rest)?);
+    let [kind] = take(&mut rest)?;
+    let length = u32::from_le_bytes(take(&mut rest)?) as usize;
+    (rest.len() == length).then_some(Framed { at, micros, kind, payload: rest })
 }
 
 pub(super) fn take<const N: usize>(rest: &mut &[u8]) -> Option<[u8; N]> {
@@ -79,19 +120,14 @@ fn has_maps(name: &str, payload: &[u8]) -> Result<bool> {
     }
 }
 
-pub(super) fn read(name: &str, input: &[u8], sink: &mut Sink) -> Result<()> {
-    let mut rest = input;
+pub(super) fn read(name: &str, input: &mut dyn BufRead, sink: &mut Sink) -> Result<()> {
+    let mut records = Records::new(name, input);
     let (mut start, mut maps) = (0, true);
     let mut sizes = Sizes::default();
-    while !rest.is_empty() {
-        let at = input.len() - rest.len();
-        let Some(record) = take_record(&mut rest) else {
-            sink.cut = true;
-            break;
-        };
+    while let Some(record) = records.next(sink)? {
         let refuse = |what: &str| Error::Input {
             input: name.to_owned(),
-            place: Some(format!("byte {at}")),
+            place: Some(format!("byte {}", record.at)),
             what: what.to_owned(),
         };
         match record.kind {
@@ -102,7 +138,7 @@ pub(super) fn read(name: &str, input: &[u8], sink: &mut Sink) -> Result<()> {
             }
             END => break,
             WRITE | GET | SEEK | SEEK_FOR_PREV | MULTI_GET => {
-                let time_ns = record.micros.saturating_sub(start).saturating_mul(1_000);
+                let time_ns = sink.micros(record.micros, start);
                 let added = match maps {
                     true => with_map(&record, time_ns, sink, &mut sizes),
                     false => without_map(&record, time_ns, sink, &mut sizes),

@@ -14,7 +14,7 @@ const BLOCK_CACHE: &[u8] = include_bytes!("../../../../testing/compat/rocksdb-tr
 fn imported(input: &[u8], options: &ImportOptions) -> Result<(Imported, Trace)> {
     let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
     let path = Path::new("/t");
-    let imported = import(&fs, "input", input.to_vec(), path, options)?;
+    let imported = import(&fs, "input", &mut &input[..], path, options)?;
     Ok((imported, Trace::open(&*fs, path)?))
 }
 
@@ -179,7 +179,85 @@ fn forms() {
     assert!(trace.events().all(|event| event.unwrap().key.len() == 8));
     let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
     for expected in [true, false] {
-        let made = import(&fs, "input", b"1\n2\n".to_vec(), Path::new("/t"), &ImportOptions::default());
+        let made = import(&fs, "input", &mut &b"1\n2\n"[..], Path::new("/t"), &ImportOptions::default());
         assert_eq!(made.is_ok(), expected);
     }
+}
+
+/// Goal: what a sample leaves of two batches stays two. Method: 500 batches of four keys that name their batch, of which one in three is taken.
+#[test]
+fn samples_keep_batches_apart() {
+    let rows: String = (0..2_000).map(|row| format!("{}-{row},put,{}\n", row / 4, row % 4 > 0)).collect();
+    let options = ImportOptions { sample: 3, hash_seed: Some(1), ..ImportOptions::default() };
+    let (_, trace) = imported(format!("key,op,joined\n{rows}").as_bytes(), &options).unwrap();
+    let (mut before, mut joined) = (String::new(), 0);
+    for (_, key, belongs) in shown(&trace) {
+        let batch = key.split('-').next().unwrap_or_default().to_owned();
+        assert_eq!(belongs, batch == before, "{key} after one of batch {before}");
+        joined += usize::from(belongs);
+        before = batch;
+    }
+    assert!(joined > 100, "{joined}");
+}
+
+/// Goal: times that go back are told with their number, and those after them stay as they are. Method: rows before the one before and before all; text of a block cache.
+#[test]
+fn times_that_go_back_are_told() {
+    let times = |trace: &Trace| -> Vec<u64> { trace.events().map(|event| event.unwrap().time_ns).collect() };
+    let (imported, trace) = plain(b"time_us,key\n5,a\n7,a\n6,a\n2,a\n7,a\n9,a\n");
+    assert_eq!(imported.skipped, [(BACK_IN_TIME.to_owned(), 2)]);
+    assert_eq!(times(&trace), [0, 2_000, 2_000, 2_000, 2_000, 4_000]);
+    let (imported, _) = plain(b"time_us,key\n9,a\n8,a\n7,a\n");
+    assert_eq!(imported.skipped, [(BACK_IN_TIME.to_owned(), 2)], "before the first one");
+    let line = |micros: u64| format!("{micros},17,9,4096,0,default,2,5,1,0,3,9,120,1,1,30,0,0,16,24,8192\n");
+    let (imported, trace) = plain([1_000, 1_500, 1_200, 1_600].map(line).concat().as_bytes());
+    assert_eq!(imported.skipped, [(BACK_IN_TIME.to_owned(), 1)]);
+    assert_eq!(times(&trace), [0, 500_000, 500_000, 600_000]);
+}
+
+/// Goal: each column of bytes is read as its own name says. Method: hexadecimal in one of two; digits with a sign, which numbers may have and bytes may not.
+#[test]
+fn columns_are_hexadecimal_by_themselves() {
+    for (head, row) in
+        [("key,end_hex", "ab,6364"), ("key_hex,end", "6162,cd"), ("key_hex,end_hex", "6162,6364")]
+    {
+        let (_, trace) = plain(format!("op,{head}\ndelete_range,{row}\n").as_bytes());
+        let event = trace.events().next().unwrap().unwrap();
+        assert_eq!((event.key, event.detail), (&b"ab"[..], Detail::DeleteRange { end: b"cd", end_bytes: 2 }));
+    }
+    for text in ["key_hex\n+f\n", "key_hex\n6\n", "op,key,end_hex\ndelete_range,a,-1\n"] {
+        let told = refused(text.as_bytes());
+        assert!(told.contains("line 2: ") && told.contains("hexadecimal"), "{told}");
+    }
+}
+
+/// Gives an input in pieces of three bytes.
+struct Trickle<'a>(&'a [u8]);
+
+impl Read for Trickle<'_> {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        let most = buf.len().min(3);
+        self.0.read(&mut buf[..most])
+    }
+}
+
+/// Goal: an input may come in any pieces, and is not waited for as a whole. Method: one of each format in pieces of three bytes; one without an end, with a row that is
+/// refused.
+#[test]
+fn inputs_are_read_as_they_come() {
+    let mut packed = GzEncoder::new(Vec::new(), Compression::fast());
+    packed.write_all(b"key,op\na,put\nb,get\n").unwrap();
+    let packed = packed.finish().unwrap();
+    for input in [OPERATIONS, BLOCK_CACHE, &packed[..], &b"1\n2\n3"[..]] {
+        let (whole, trace) = plain(input);
+        let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
+        let path = Path::new("/pieces");
+        let pieces = import(&fs, "input", &mut Trickle(input), path, &ImportOptions::default()).unwrap();
+        assert_eq!(pieces, whole);
+        assert_eq!(shown(&Trace::open(&*fs, path).unwrap()), shown(&trace));
+    }
+    let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
+    let mut endless = (&b"key,op\na,put\nb,fly\n"[..]).chain(io::repeat(b'x'));
+    let error = import(&fs, "input", &mut endless, Path::new("/t"), &ImportOptions::default()).unwrap_err();
+    assert!(error.to_string().contains("line 3: operation \"fly\""), "{error}");
 }

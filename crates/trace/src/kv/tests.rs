@@ -77,6 +77,35 @@ fn a_program_is_recorded() {
     assert_eq!(scans[2], Detail::Scan { entries: 2, backwards: false });
 }
 
+/// Goal: a scan that finds nothing is an operation as one that finds something, and one that is never asked is none. Method: ranges without entries, from either end, by
+/// each way to make one.
+#[test]
+fn empty_scans_are_recorded() {
+    let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
+    let options = Options { keys: KeyForm::Raw, ..Options::default() };
+    let recorder = Recorder::create_in(&fs, Path::new("/t"), options).unwrap();
+    let db = TracedDb::new(Db::builder("/store").fs(Arc::clone(&fs)).open().unwrap(), Some(recorder.clone()));
+    assert_eq!(db.iter().count(), 0);
+    db.put("m", "1").unwrap();
+    assert_eq!(db.range("a".."b").count(), 0);
+    assert_eq!(db.range("n"..).rev().count(), 0);
+    assert!(db.prefix("x").next().is_none());
+    drop(db.iter());
+    assert_eq!(db.prefix("m").rev().count(), 1);
+    recorder.finish().unwrap();
+    let trace = Trace::open(&*fs, Path::new("/t")).unwrap();
+    let scans: Vec<(String, Detail<'_>)> = trace
+        .events()
+        .map(|event| event.unwrap())
+        .filter(|event| event.kind() == Kind::Scan)
+        .map(|event| (String::from_utf8_lossy(event.key).into_owned(), event.detail))
+        .collect();
+    let scan = |key: &str, entries, backwards| (key.to_owned(), Detail::Scan { entries, backwards });
+    let mut expected = ["", "a", "n", "x"].map(|key| scan(key, 0, false)).to_vec();
+    expected.push(scan("m", 1, true));
+    assert_eq!(scans, expected);
+}
+
 /// Goal: without a recorder it is a store like any other.
 #[test]
 fn nothing_is_recorded_unasked() {

@@ -24,17 +24,11 @@ impl Filter {
     /// True for an event that stays. What is left of a batch is joined to what is left of it: `goes_on` is its lane's, and says whether anything
     /// of the current batch has stayed.
     pub fn takes(&self, event: &mut Event<'_>, goes_on: &mut bool) -> bool {
-        *goes_on &= event.joined;
         // The hash that the recorder compared: of the key as it is kept, which is cut where it was too long.
         let hash = match self.keys {
             KeyForm::Hashed => event.key.first_chunk().map_or(0, |hash| u64::from_le_bytes(*hash)),
             KeyForm::Raw => xxh3_64_seeded(event.key, self.hash_seed),
         };
-        if hash > self.threshold {
-            return false;
-        }
-        event.joined = *goes_on;
-        *goes_on = true;
-        true
+        sample::takes(hash, self.threshold, &mut event.joined, goes_on)
     }
 }

@@ -28,7 +28,7 @@ pub use skew::{RankPoint, Skew, Zipf};
 
 /// How finely arrival is looked at.
 const SLICES: u64 = 10_000;
-/// A slice is no shorter: the recorder's clock is read every eighth operation.
+/// A slice is no shorter: the recorder looks at the clock every 64 to 256 µs while operations are frequent.
 const SLICE_NS_MIN: u64 = 1_000_000;
 /// Points of the curve over cache sizes.
 const CACHE_POINTS: usize = 40;
@@ -40,11 +40,13 @@ pub struct Options {
     pub windows: usize,
     /// Keys that are followed exactly; of more, a sample of that size is. Default: 1 Mi, some 60 MiB.
     pub keys_max: usize,
+    /// The skew is that of lookups (gets, blocks) instead of all operations. Default: no.
+    pub skew_of_lookups: bool,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Options { windows: 60, keys_max: 1 << 20 }
+        Options { windows: 60, keys_max: 1 << 20, skew_of_lookups: false }
     }
 }
 
@@ -83,7 +85,7 @@ pub struct Arrival {
     pub mean_per_sec: f64,
     /// In the busiest slice.
     pub peak_per_sec: f64,
-    /// Length of a slice, in seconds.
+    /// Length of a slice, in seconds: whole steps of the trace's times.
     pub slice_secs: f64,
     /// The share of slices without any operation.
     pub idle_share: f64,
@@ -184,6 +186,7 @@ struct Pass {
     length: u64,
     slice_ns: u64,
     slices: Vec<u32>,
+    skew_of_lookups: bool,
 }
 
 impl Pass {
@@ -194,7 +197,9 @@ impl Pass {
         let unit = if timed { 1e9 } else { 1.0 };
         let start = |at: usize| length as f64 / count as f64 * at as f64 / unit;
         let windows = (0..count).map(|at| Window { start: start(at), ..Window::default() }).collect();
-        let slice_ns = (length / SLICES).max(SLICE_NS_MIN);
+        // Times of a coarse clock would leave some slices empty and others full: each has whole steps of it.
+        let step_ns = if timed { trace.step_ns().max(1) } else { 1 };
+        let slice_ns = (length / SLICES).max(SLICE_NS_MIN).div_ceil(step_ns).saturating_mul(step_ns);
         let slices = if timed { (length / slice_ns + 1).min(SLICES * 2) } else { 0 };
         Pass {
             reads: 0,
@@ -217,6 +222,7 @@ impl Pass {
             length,
             slice_ns,
             slices: vec![0; slices as usize],
+            skew_of_lookups: options.skew_of_lookups,
         }
     }
 
@@ -281,7 +287,10 @@ impl Pass {
         // A range is no use of a key, and a statement's text is.
         let seen = match event.detail {
             Detail::DeleteRange { .. } => None,
-            _ => self.tracker.add(event.id(), index as u32),
+            detail => {
+                let is_lookup = matches!(detail, Detail::Get(_) | Detail::Block { .. });
+                self.tracker.add(event.id(), index as u32, is_lookup || !self.skew_of_lookups)
+            }
         };
         if let Some(window) = self.windows.get_mut(index) {
             window.operations += 1;
@@ -339,7 +348,7 @@ impl Pass {
             keys: self.tracker.keys(),
             key_bytes: self.key_bytes.sizes(),
             value_bytes: self.value_bytes.sizes(),
-            skew: skew::of(self.tracker.counts(), self.tracker.rate()),
+            skew: skew::of(self.tracker.counts(), self.tracker.counted(), self.tracker.share()),
             reuse: self.tracker.reuse(CACHE_POINTS, entry_bytes),
             arrival: arrival(&self.slices, self.slice_ns, seconds),
             windows: self.windows,

@@ -3,6 +3,9 @@
 //! Exact while all keys fit: a Fenwick tree over the times of last uses (Olken, 1981) counts those after a key's own. Of more keys than
 //! `keys_max`, only those are followed whose hash is below a threshold, which falls as keys come (SHARDS with fixed size: Waldspurger,
 //! Park, Garthwaite and Ahmad, "Efficient MRC Construction with SHARDS", FAST 2015); distances and counts are scaled by the rate.
+//!
+//! Few keys can have much of all uses, and be among those that are followed or not. So many uses as the followed ones stand for too few or too many are
+//! added to or taken from those at distance 0, where such keys are (SHARDS-adj of the same paper). What a recorder left out is not known.
 
 use std::collections::{BinaryHeap, HashMap};
 
@@ -57,6 +60,7 @@ pub(super) struct Seen {
 #[derive(Debug, Clone, Copy)]
 struct Key {
     slot: u32,
+    /// Those that count.
     uses: u32,
     window: u32,
 }
@@ -74,8 +78,12 @@ pub(super) struct Tracker {
     tree: Fenwick,
     next_slot: u32,
     distances: Histogram,
+    /// What the uses of followed keys stand for.
     uses: f64,
     first_uses: f64,
+    /// Uses of the trace, of followed keys or not; and those of them that count.
+    seen: u64,
+    counted: u64,
 }
 
 impl Tracker {
@@ -91,6 +99,8 @@ impl Tracker {
             distances: Histogram::default(),
             uses: 0.0,
             first_uses: 0.0,
+            seen: 0,
+            counted: 0,
         }
     }
 
@@ -99,8 +109,15 @@ impl Tracker {
         if self.threshold == u64::MAX { 1.0 } else { self.threshold as f64 / u64::MAX as f64 }
     }
 
-    /// A key is used in a window; `None` for one that is not followed.
-    pub fn add(&mut self, id: u64, window: u32) -> Option<Seen> {
+    /// The share of the program's keys that is followed.
+    pub fn share(&self) -> f64 {
+        self.rate() / self.sample
+    }
+
+    /// A key is used in a window, and that counts among its uses or not; `None` for one that is not followed.
+    pub fn add(&mut self, id: u64, window: u32, counts: bool) -> Option<Seen> {
+        self.seen += 1;
+        self.counted += u64::from(counts);
         if id > self.threshold {
             return None;
         }
@@ -116,12 +133,12 @@ impl Tracker {
                 let between = self.tree.above(key.slot as usize);
                 self.tree.add(key.slot as usize, false);
                 let first_in_window = key.window != window;
-                *key = Key { slot, uses: key.uses.saturating_add(1), window };
+                *key = Key { slot, uses: key.uses.saturating_add(u32::from(counts)), window };
                 self.distances.add_weighted((between as f64 * weight) as u64, weight);
                 Seen { first: false, first_in_window, weight }
             }
             None => {
-                self.keys.insert(id, Key { slot, uses: 1, window });
+                self.keys.insert(id, Key { slot, uses: u32::from(counts), window });
                 self.order.push(id);
                 self.first_uses += weight;
                 Seen { first: true, first_in_window: true, weight }
@@ -162,9 +179,14 @@ impl Tracker {
         self.keys.len() as f64 * self.sample / self.rate()
     }
 
-    /// Uses of each key that is followed, in no order.
+    /// Uses that count of each key that is followed and has any, in no order.
     pub fn counts(&self) -> Vec<u32> {
-        self.keys.values().map(|key| key.uses).collect()
+        self.keys.values().map(|key| key.uses).filter(|uses| *uses > 0).collect()
+    }
+
+    /// Uses that count of all keys of the program, about.
+    pub fn counted(&self) -> f64 {
+        self.counted as f64 * self.sample
     }
 
     /// What there is to say; `None` of nothing.
@@ -172,7 +194,12 @@ impl Tracker {
         if self.uses <= 0.0 {
             return None;
         }
-        let largest = self.keys().max(self.distances.max() as f64 + 1.0).max(1.0);
+        let all = self.seen as f64 * self.sample;
+        let mut distances = self.distances.clone();
+        if self.threshold < u64::MAX {
+            distances.add_weighted(0, all - self.uses);
+        }
+        let largest = self.keys().max(distances.max() as f64 + 1.0).max(1.0);
         let mut sizes: Vec<u64> = (0..points)
             .map(|at| largest.powf(at as f64 / (points.max(2) - 1) as f64).ceil() as u64)
             .collect();
@@ -180,17 +207,17 @@ impl Tracker {
         let caches = sizes.into_iter().map(|keys| CachePoint {
             keys: keys as f64,
             bytes: keys as f64 * entry_bytes,
-            // With so many keys in it, a cache still has one whose distance is below that.
-            hit_share: self.distances.below(keys) / self.uses,
+            // With so many keys in it, a cache still has one whose distance is below that. More may have been taken from the smallest than there was.
+            hit_share: (distances.below(keys) / all).clamp(0.0, 1.0),
         });
         Some(Reuse {
             exact: self.threshold == u64::MAX && self.sample == 1.0,
-            rate: self.rate() / self.sample,
-            first_share: self.first_uses / self.uses,
-            p50: self.distances.quantile(0.5),
-            p90: self.distances.quantile(0.9),
-            p99: self.distances.quantile(0.99),
-            caches: if self.distances.total() > 0.0 { caches.collect() } else { Vec::new() },
+            rate: self.share(),
+            first_share: (self.first_uses / all).min(1.0),
+            p50: distances.quantile(0.5),
+            p90: distances.quantile(0.9),
+            p99: distances.quantile(0.99),
+            caches: if distances.total() > 0.0 { caches.collect() } else { Vec::new() },
         })
     }
 }

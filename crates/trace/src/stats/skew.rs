@@ -39,13 +39,15 @@ pub struct RankPoint {
 /// How unevenly keys are used.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Skew {
+    /// The share of keys that was followed; all that follows is of these.
+    pub rate: f64,
     /// Uses of a key, on average.
     pub uses_mean: f64,
-    /// The share of uses that the hottest key gets.
+    /// The share of the uses of all keys that the hottest one gets.
     pub hottest_key: f64,
-    /// The hottest hundredth of the keys.
+    /// The share of uses that the hottest hundredth of the keys gets.
     pub hottest_1_percent: f64,
-    /// The hottest tenth of the keys.
+    /// The share that the hottest tenth of them gets.
     pub hottest_10_percent: f64,
     /// The share of keys that were used once.
     pub once_share: f64,
@@ -63,8 +65,8 @@ struct Group {
     uses: f64,
 }
 
-/// The skew of the uses of keys, of which a share of `rate` was counted. `None` of nothing.
-pub(super) fn of(mut counts: Vec<u32>, rate: f64) -> Option<Skew> {
+/// The skew of the uses of keys, of which a share of `rate` was counted; `all` are the uses of all keys. `None` of nothing.
+pub(super) fn of(mut counts: Vec<u32>, all: f64, rate: f64) -> Option<Skew> {
     if counts.is_empty() {
         return None;
     }
@@ -91,9 +93,9 @@ pub(super) fn of(mut counts: Vec<u32>, rate: f64) -> Option<Skew> {
     let once = counts.iter().filter(|count| **count == 1).count();
     let uses_mean = total / keys as f64;
     Some(Skew {
+        rate,
         uses_mean,
-        // Of a sample it is the hottest of the sample.
-        hottest_key: share_of(0.0),
+        hottest_key: counts.first().map_or(0.0, |uses| f64::from(*uses) / all.max(1.0)),
         hottest_1_percent: share_of(0.01),
         hottest_10_percent: share_of(0.1),
         once_share: once as f64 / keys as f64,

@@ -9,6 +9,15 @@ use crate::writer::Writer;
 
 /// A trace of these events.
 fn trace_of(timed: bool, fill: impl FnOnce(&mut dyn FnMut(u64, &[u8], Detail<'_>, bool))) -> Trace {
+    sample_of(1, timed, fill)
+}
+
+/// A trace of one key in so many.
+fn sample_of(
+    sample: u32,
+    timed: bool,
+    fill: impl FnOnce(&mut dyn FnMut(u64, &[u8], Detail<'_>, bool)),
+) -> Trace {
     let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
     let path = Path::new("/t");
     let header = Header {
@@ -16,7 +25,7 @@ fn trace_of(timed: bool, fill: impl FnOnce(&mut dyn FnMut(u64, &[u8], Detail<'_>
         timed,
         started_ns: 0,
         file_id: 1,
-        sample: 1,
+        sample,
         adaptive: None,
         source: String::new(),
     };
@@ -82,24 +91,85 @@ fn caches_are_predicted() {
     assert_eq!(stats.keys, first as f64);
 }
 
-/// Goal: a sample of the keys is good enough. Method: 1,000 of 20,000 keys followed, against all of them.
+/// What a cache of about so many keys answers.
+fn hit_share(reuse: &Reuse, size: f64) -> f64 {
+    let point = reuse.caches.iter().min_by(|a, b| (a.keys - size).abs().total_cmp(&(b.keys - size).abs()));
+    point.unwrap().hit_share
+}
+
+/// Goal: a sample of the keys is good enough. Method: 4,000 of 20,000 keys followed, against all of them.
 #[test]
 fn samples_predict_caches() {
     let keys = zipf(20_000, 0.7, 100_000, 2);
     let trace = gets(keys.iter().copied());
     let exact = of(&trace, &Options::default()).unwrap();
-    let sampled = of(&trace, &Options { keys_max: 1_000, ..Options::default() }).unwrap();
+    let sampled = of(&trace, &Options { keys_max: 4_000, ..Options::default() }).unwrap();
     let (exact, sampled, keys) = (exact.reuse.unwrap(), sampled.reuse.unwrap(), (exact.keys, sampled.keys));
-    assert!(exact.exact && !sampled.exact && sampled.rate < 0.1, "{sampled:?}");
+    assert!(exact.exact && !sampled.exact && sampled.rate < 0.3, "{sampled:?}");
     assert!((keys.1 / keys.0 - 1.0).abs() < 0.1, "{keys:?}");
     for size in [100.0, 1_000.0, 5_000.0, 15_000.0] {
-        let at = |reuse: &Reuse| {
-            let point =
-                reuse.caches.iter().min_by(|a, b| (a.keys - size).abs().total_cmp(&(b.keys - size).abs()));
-            point.unwrap().hit_share
-        };
-        assert!((at(&exact) - at(&sampled)).abs() < 0.06, "{size}: {} {}", at(&exact), at(&sampled));
+        let (exact, sampled) = (hit_share(&exact, size), hit_share(&sampled, size));
+        assert!((exact - sampled).abs() < 0.08, "{size}: {exact} {sampled}");
     }
+}
+
+/// Goal: one key with much of all uses does not spoil what a sample of the keys says, whether it is in the sample or not. Method: 30 % of the uses of one key, which is that
+/// with the smallest hash of all, or with the largest; 1,000 of 20,000 keys followed, against all of them.
+#[test]
+fn hot_keys_do_not_spoil_samples() {
+    let id = |key: &u64| cairn_codec::checksum::xxh3_64_seeded(&key.to_le_bytes(), 0);
+    let (first, last) = ((0..20_000).min_by_key(id).unwrap(), (0..20_000).max_by_key(id).unwrap());
+    for hot in [first, last] {
+        let mut rng = SeededRng::new(5);
+        let trace = gets((0..100_000).map(|_| if rng.unit() < 0.3 { hot } else { rng.below(20_000) }));
+        let exact = of(&trace, &Options::default()).unwrap();
+        let sampled = of(&trace, &Options { keys_max: 1_000, ..Options::default() }).unwrap();
+        let hottest = |stats: &Stats| stats.skew.as_ref().unwrap().hottest_key;
+        // The hottest one that was followed, of the uses of all.
+        let expected = if hot == first { hottest(&exact) } else { 0.000_2 };
+        assert!((hottest(&sampled) - expected).abs() < 0.000_2, "{}, {expected}", hottest(&sampled));
+        let (exact, sampled) = (exact.reuse.unwrap(), sampled.reuse.unwrap());
+        assert!((exact.first_share - sampled.first_share).abs() < 0.03, "{exact:?} {sampled:?}");
+        for size in [1_000.0, 5_000.0, 15_000.0] {
+            let (exact, sampled) = (hit_share(&exact, size), hit_share(&sampled, size));
+            assert!((exact - sampled).abs() < 0.08, "{size}: {exact} {sampled}");
+        }
+    }
+}
+
+/// Goal: the skew of a sample is that of the whole. Method: of one key in ten the uses that a law with exponent 1 gives the keys of every tenth rank; the hottest one's
+/// share of all.
+#[test]
+fn skew_is_scaled() {
+    let uses = |at: u64| (100_000.0 / (at as f64 * 10.0 + 5.5)).round() as u64;
+    let trace = sample_of(10, false, |add| {
+        for key in 0..200_u64 {
+            (0..uses(key)).for_each(|_| add(0, &key.to_le_bytes(), Detail::Get(None), false));
+        }
+    });
+    let skew = of(&trace, &Options::default()).unwrap().skew.unwrap();
+    assert!((skew.zipf.theta - 1.0).abs() < 0.01 && skew.rate == 0.1, "{skew:?}");
+    let all: u64 = (0..200).map(uses).sum();
+    assert!((skew.hottest_key - uses(0) as f64 / (all * 10) as f64).abs() < 1e-9, "{skew:?}");
+}
+
+/// Goal: the skew of lookups leaves out all else, and nothing but the skew does. Method: keys that are looked up, written and scanned.
+#[test]
+fn lookups_have_a_skew_of_their_own() {
+    let trace = trace_of(false, |add| {
+        (0..6).for_each(|_| add(0, b"a", Detail::Get(None), false));
+        (0..2).for_each(|_| add(0, b"b", Detail::Block { bytes: 0, hit: None }, false));
+        (0..5).for_each(|_| add(0, b"c", Detail::Put(1), false));
+        (0..9).for_each(|_| add(0, b"a", Detail::Scan { entries: 1, backwards: false }, false));
+    });
+    let skew = |skew_of_lookups: bool| {
+        let stats = of(&trace, &Options { skew_of_lookups, ..Options::default() }).unwrap();
+        assert_eq!((stats.records, stats.keys), (22, 3.0));
+        let skew = stats.skew.unwrap();
+        (skew.uses_mean, skew.hottest_key)
+    };
+    assert_eq!(skew(true), (4.0, 0.75));
+    assert_eq!(skew(false), (22.0 / 3.0, 15.0 / 22.0));
 }
 
 /// Goal: a zipf law is found by its exponent, and what is none is not called one. Method: draws of three laws; a hot set.
@@ -145,11 +215,8 @@ fn operations_are_counted() {
     );
     assert_eq!(stats.windows.iter().map(|window| window.new_keys).sum::<f64>(), 2.0);
     let arrival = stats.arrival.unwrap();
-    assert!(
-        (arrival.mean_per_sec - 50.0 / 9.0).abs() < 1e-9
-            && arrival.dispersion > 1.0
-            && arrival.idle_share > 0.9
-    );
+    assert!((arrival.mean_per_sec - 50.0 / 9.0).abs() < 1e-9, "{arrival:?}");
+    assert_eq!((arrival.slice_secs, arrival.dispersion, arrival.idle_share), (1.0, 0.0, 0.0));
     assert_eq!(serde_json::to_value(&stats.kinds).unwrap()[0]["kind"], "get");
 }
 
@@ -208,6 +275,26 @@ fn statements_are_classified() {
 fn nothing_is_no_problem() {
     let stats = of(&trace_of(true, |_| ()), &Options::default()).unwrap();
     assert_eq!((stats.records, stats.skew, stats.reuse, stats.arrival), (0, None, None, None));
+}
+
+/// Goal: whole seconds are no bursts, and bursts are. Method: three operations a second for an hour by a clock of whole seconds; the same by one of nanoseconds; more
+/// than two hours, whose slices are longer than a second.
+#[test]
+fn coarse_clocks_make_no_bursts() {
+    let arrival = |seconds: u64, odd_ns: u64| {
+        let trace = trace_of(true, |add| {
+            for number in 0..seconds * 3 {
+                add(number / 3 * 1_000_000_000 + number * odd_ns, b"key", Detail::Get(None), false);
+            }
+        });
+        of(&trace, &Options::default()).unwrap().arrival.unwrap()
+    };
+    let coarse = arrival(3_600, 0);
+    assert_eq!((coarse.slice_secs, coarse.dispersion, coarse.idle_share), (1.0, 0.0, 0.0));
+    let fine = arrival(3_600, 7);
+    assert!(fine.slice_secs < 0.5 && fine.dispersion > 1.0 && fine.idle_share > 0.5, "{fine:?}");
+    let long = arrival(15_000, 0);
+    assert_eq!((long.slice_secs, long.dispersion), (2.0, 0.0));
 }
 
 /// Goal: the busiest moment of a trace is no less busy than all of it. Method: one that is shorter than what arrivals are counted in.

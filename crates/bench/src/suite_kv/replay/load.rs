@@ -2,6 +2,7 @@
 
 use cairn_trace::{Detail, Event, KeyForm, Trace};
 
+use super::due;
 use super::keys::KeyTable;
 use crate::error::Result;
 use crate::suite_kv::keys::KEY_BYTES_MAX;
@@ -10,7 +11,7 @@ use crate::suite_kv::keys::KEY_BYTES_MAX;
 const VALUE_BYTES_MAX: u64 = 16 << 20;
 /// The length of values that nobody knows, where the trace has none at all.
 const VALUE_BYTES: u32 = 100;
-/// Operations of a trace that are taken at most: they are kept in memory, 32 bytes each.
+/// Operations of a trace that are taken at most: they are kept in memory, 24 bytes each.
 const OPERATIONS_MAX: u64 = 200_000_000;
 
 /// What of a trace is taken.
@@ -22,6 +23,8 @@ pub struct Limits {
     pub passed_over: u64,
     /// Operations at most.
     pub operations_max: Option<u64>,
+    /// It matters when they are due.
+    pub timed: bool,
 }
 
 /// What is done.
@@ -36,6 +39,7 @@ pub(super) enum Doing {
 /// One operation.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Step {
+    /// When it is due at recorded speed.
     pub due_ns: u64,
     pub key: u32,
     pub doing: Doing,
@@ -76,6 +80,8 @@ pub struct Loaded {
     pub(super) steps: Vec<Vec<Step>>,
     /// Scans among them.
     pub(super) scans: usize,
+    /// Entries that these read when they were recorded.
+    pub(super) scan_entries: u64,
     /// Bytes of keys and values that writes hand over.
     pub(crate) written_bytes: u64,
     inserts: u64,
@@ -94,6 +100,7 @@ struct Counts {
     cut: u64,
     unknown: u64,
     scans: u64,
+    scan_entries: u64,
     inserts: u64,
     /// Lookups that found something else than the operations before them leave.
     contradicted: u64,
@@ -122,21 +129,38 @@ impl Doing {
 
 impl Loaded {
     pub(super) fn new(trace: &Trace, limits: Limits) -> Result<Loaded> {
-        let most = limits.operations_max.unwrap_or(OPERATIONS_MAX).min(OPERATIONS_MAX);
-        let most = usize::try_from(most).unwrap_or(usize::MAX);
+        Loaded::with_room(trace, limits, OPERATIONS_MAX)
+    }
+
+    /// As [`Loaded::new`], where memory has room for so many operations.
+    pub(super) fn with_room(trace: &Trace, limits: Limits, room: u64) -> Result<Loaded> {
+        let asked = limits.operations_max.unwrap_or(u64::MAX);
+        let most = usize::try_from(asked.min(room)).unwrap_or(usize::MAX);
         let passed_over = usize::try_from(limits.passed_over).unwrap_or(usize::MAX);
         let end = most.saturating_add(passed_over);
         let mut loading = Loading::new(KeyTable::new(trace, end)?, limits);
-        for (at, event) in trace.events().take(end).enumerate() {
+        let mut at = 0;
+        let mut add = |event: &Event<'_>| {
             if loading.passing && at == passed_over {
                 loading.begin();
             }
-            loading.add(&event?)?;
+            at += 1;
+            loading.add(event)
+        };
+        if limits.timed {
+            due::each(trace, end, add)?;
+        } else {
+            for event in trace.events().take(end) {
+                add(&event?)?;
+            }
         }
         let mut loaded = loading.finish(trace);
+        let there = trace.records();
         // What is missing at the end does not matter to who stops before it.
-        if trace.records() <= end as u64 {
+        if there <= end as u64 {
             loaded.notes.splice(0..0, trace.ending().flaw());
+        } else if asked > room {
+            loaded.notes.insert(0, format!("{room} of {there} operations only: more are not kept in memory"));
         }
         Ok(loaded)
     }
@@ -364,6 +388,7 @@ impl Loading {
             (Doing::Scan, Detail::Scan { entries, .. }) => {
                 let number = self.counts.scans as u32;
                 self.counts.scans += 1;
+                self.counts.scan_entries = self.counts.scan_entries.saturating_add(entries);
                 (number, u32::try_from(entries).unwrap_or(u32::MAX).max(1))
             }
             (_, detail) => {
@@ -403,6 +428,7 @@ impl Loading {
             keys: self.keys,
             steps: self.steps,
             scans: self.counts.scans as usize,
+            scan_entries: self.counts.scan_entries,
             inserts: self.counts.inserts,
             written_bytes: self.written_bytes,
             notes,

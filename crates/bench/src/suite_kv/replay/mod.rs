@@ -7,8 +7,9 @@
 //!
 //! At full speed there are turns for throughput and one for latencies. At recorded speed each turn gives both: an operation's latency
 //! counts from when it was due, so a store that stalls is charged for everybody who waited (what is otherwise left out has the name of
-//! coordinated omission).
+//! coordinated omission). Operations that were recorded with the same time are due one after the other.
 
+mod due;
 mod keys;
 mod load;
 mod play;
@@ -97,6 +98,7 @@ impl Replay {
             threads: self.threads as usize,
             passed_over: self.passed_over,
             operations_max: self.operations_max,
+            timed: self.speed.is_some(),
         };
         Loaded::new(&trace, limits)
     }
@@ -159,7 +161,7 @@ impl Loaded {
     pub(crate) fn all_notes(&self) -> Vec<String> {
         let mut notes = self.notes().to_vec();
         let expected = scans::expected(self, &Bodies::new(self.value_bytes_max()));
-        let (recorded, read) = scans::entries(self, &expected);
+        let (recorded, read) = (self.scan_entries, scans::entries(&expected));
         if read < recorded {
             let least = if self.steps.len() > 1 { " at least" } else { "" };
             notes.push(format!(

@@ -1,8 +1,9 @@
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
-use cairn_trace::{Detail, Event, Header, KeyForm, Writer};
-use cairn_vfs::Fs;
+use cairn_trace::{Detail, Event, Header, KeyForm, Recorder, Sample, Writer};
+use cairn_vfs::{Fs, ManualClock, thread};
 
 use super::*;
 use crate::scratch::Scratch;
@@ -179,6 +180,87 @@ fn recorded_speed() {
     }
 }
 
+/// Due times in microseconds, of a trace with operations at such ones, each joined to the one before or not.
+fn due_micros(path: &Path, events: &[(u64, bool)], speed: Option<f64>) -> Vec<u64> {
+    let mut making = Making::new(path, KeyForm::Raw, true);
+    for (micros, joined) in events {
+        making.now = micros * 1_000;
+        making.add(b"key", Detail::Put(1), *joined);
+    }
+    making.writer.finish().unwrap();
+    let loaded = Replay { speed, ..Replay::new(path) }.load().unwrap();
+    loaded.steps[0].iter().map(|step| step.due_ns / 1_000).collect()
+}
+
+/// Goal: operations that share a time are due one after the other at recorded speed, and as they stand otherwise. Method: runs as a recorder leaves them, with a batch,
+/// a pause and an end; a clock of whole seconds, with seconds that have nothing; times that are all the same.
+#[test]
+fn equal_times_are_spread() {
+    let scratch = scratch();
+    let path = |name: &str| scratch.path().join(name);
+    let events = [(0, false), (0, false), (0, true), (0, false), (90, false), (90, false)];
+    let events = [&events[..], &[(50_000, false), (50_000, false)]].concat();
+    assert_eq!(due_micros(&path("a"), &events, Some(2.0)), [0, 30, 30, 60, 90, 120, 50_000, 50_030]);
+    assert_eq!(due_micros(&path("b"), &events, None), [0, 0, 0, 0, 90, 90, 50_000, 50_000]);
+    let seconds = [0, 0, 0, 0, 1, 1, 3, 3].map(|second| (second * 1_000_000, false));
+    let spread = [0, 250, 500, 750, 1_000, 1_500, 3_000, 3_500].map(|millis| millis * 1_000);
+    assert_eq!(due_micros(&path("c"), &seconds, Some(1.0)), spread);
+    assert_eq!(due_micros(&path("d"), &[(0, false); 3], Some(1.0)), [0, 0, 0]);
+}
+
+/// Goal: of several threads each run is spread by itself, and what is due first comes first. Method: two threads that record in turns, under a clock of the test's.
+#[test]
+fn lanes_are_spread_by_themselves() {
+    let scratch = scratch();
+    let path = scratch.path().join("t.trace");
+    let fs: Arc<dyn Fs> = Arc::new(StdFs::new());
+    let clock = Arc::new(ManualClock::new(Duration::ZERO));
+    let options = cairn_trace::Options { keys: KeyForm::Raw, sample: Sample::OneIn(1), ..Default::default() };
+    let recorder = Recorder::with_clock(&fs, &path, options, clock.clone()).unwrap();
+    let elsewhere = |keys: &'static [&'static str]| {
+        let recorder = recorder.clone();
+        let work = move || keys.iter().for_each(|key| recorder.get(0, key.as_bytes(), None));
+        thread::spawn("elsewhere", work).unwrap().join().unwrap();
+    };
+    ["a0", "a1", "a2"].iter().for_each(|key| recorder.get(0, key.as_bytes(), None));
+    clock.advance(Duration::from_micros(30));
+    elsewhere(&["b0", "b1", "b2"]);
+    clock.advance(Duration::from_micros(60));
+    recorder.get(0, b"a3", None);
+    clock.advance(Duration::from_micros(30));
+    elsewhere(&["b3"]);
+    recorder.finish().unwrap();
+    let loaded = Replay { speed: Some(1.0), ..Replay::new(&path) }.load().unwrap();
+    let steps = loaded.steps[0].iter();
+    let seen: Vec<(&[u8], u64)> = steps.map(|step| (loaded.key(step.key), step.due_ns / 1_000)).collect();
+    let expected: [(&[u8], u64); 8] = [
+        (b"a0", 0),
+        (b"a1", 30),
+        (b"b0", 30),
+        (b"a2", 60),
+        (b"b1", 60),
+        (b"b2", 90),
+        (b"a3", 90),
+        (b"b3", 120),
+    ];
+    assert_eq!(seen, expected);
+}
+
+/// Goal: a trace that does not fit is told to be cut, and one that is cut as asked is not. Method: room for three operations.
+#[test]
+fn what_has_no_room_is_told() {
+    let scratch = scratch();
+    let path = scratch.path().join("t.trace");
+    make(&path, KeyForm::Raw);
+    let trace = Trace::open(&StdFs::new(), &path).unwrap();
+    for (asked, told) in [(None, true), (Some(4), true), (Some(3), false)] {
+        let limits = Limits { threads: 1, passed_over: 0, operations_max: asked, timed: false };
+        let loaded = Loaded::with_room(&trace, limits, 3).unwrap();
+        let is_told = loaded.notes().iter().any(|note| note.starts_with("3 of 800 operations only"));
+        assert_eq!((loaded.operations(), is_told), (3, told), "{asked:?}: {:?}", loaded.notes());
+    }
+}
+
 /// Goal: the constant store takes part where a trace only reads, and says so where it does not. Method: lookups of present and absent keys,
 /// alone and together; the same with a write.
 #[test]
@@ -324,6 +406,11 @@ fn scans_are_counted() {
     }
     events.extend([scan(&keys[5], 10), scan(&keys[45], 10), scan(&[], 3)]);
     trace_of(&path, KeyForm::Raw, &events);
+    // Of a scan that found nothing nothing is missing.
+    trace_of(&scratch.path().join("none"), KeyForm::Raw, &[event(0, b"a", Detail::Put(1)), scan(b"b", 0)]);
+    let none = Replay::new(&scratch.path().join("none"));
+    assert_eq!(none.load().unwrap().all_notes(), Vec::<String>::new());
+    assert!(!measured(&scratch, &none, Fault::None).measurements.is_empty());
     for threads in [1, 2] {
         let replay = Replay { threads, ..Replay::new(&path) };
         let right = measured(&scratch, &replay, Fault::None);

@@ -17,7 +17,7 @@ use tokio::sync::{Semaphore, mpsc};
 use super::frames::Frames;
 use crate::args::sim::VaryArgs;
 use crate::sim::run::exported;
-use crate::sim::sweep::FIGURES;
+use crate::sim::sweep::{FIGURES, outcome};
 use crate::sim::vary::{Axis, Point, points, run_all, split};
 use crate::web::{Body, Query, Refused, refuse};
 
@@ -77,9 +77,12 @@ impl Shared {
     }
 }
 
-/// A configuration of a page: checked, and bounded further than one that was typed.
-fn config_of(text: &str) -> Result<Config, Refused> {
-    let mut config = Config::from_json(text, "the page's configuration").map_err(refuse)?;
+/// A configuration of a page: checked, and bounded further than one that was typed. The writes of a trace stay here: a page has none of them, and
+/// means those of `start`.
+fn config_of(text: &str, start: &Config) -> Result<Config, Refused> {
+    let config: Config = json::parse(text, "the page's configuration").map_err(refuse)?;
+    let mut config = config.with_trace_of(start);
+    config.check().map_err(refuse)?;
     bound(&mut config)?;
     Ok(config)
 }
@@ -107,7 +110,7 @@ pub async fn start(State(shared): State<Arc<Shared>>) -> Json<Value> {
         .filter_map(|name| Some(json!({ "id": name, "profile": profiles::workload(name)?.ok()? })))
         .collect();
     Json(json!({
-        "config": shared.start,
+        "config": shared.start.without_trace(),
         "kv": Options::cairn_kv(),
         "rocksdb": Options::default(),
         "hardware": hardware,
@@ -133,7 +136,7 @@ pub async fn stream(
     State(shared): State<Arc<Shared>>,
     Query(asked): Query<Asked>,
 ) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, Refused> {
-    let config = config_of(&asked.config)?;
+    let config = config_of(&asked.config, &shared.start)?;
     let turn = Arc::clone(&shared.runs).acquire_owned().await.map_err(refuse)?;
     // Bounded: a slow page makes the run wait, one that has gone away ends it.
     let (sender, receiver) = mpsc::channel::<Event>(64);
@@ -232,7 +235,7 @@ fn swept(config: &Config, args: &VaryArgs) -> Result<(Vec<Axis>, Vec<Point>), Re
 /// A small sweep: values and figures of each configuration.
 pub async fn sweep(State(shared): State<Arc<Shared>>, Body(body): Body) -> Result<Json<Value>, Refused> {
     let asked: SweepAsked = json::parse(&body, "the request").map_err(refuse)?;
-    let config = config_of(&asked.config.to_string())?;
+    let config = config_of(&asked.config.to_string(), &shared.start)?;
     let args = VaryArgs { vary: asked.vary, samples: asked.samples, threads: None };
     expect_few(&args)?;
     let turn = Arc::clone(&shared.runs).acquire_owned().await.map_err(refuse)?;
@@ -250,7 +253,12 @@ pub async fn sweep(State(shared): State<Arc<Shared>>, Body(body): Body) -> Resul
                     .iter()
                     .map(|(name, figure)| ((*name).to_owned(), figure(results).into()))
                     .collect();
-                json!({ "values": point.values, "figures": figures })
+                json!({
+                    "values": point.values,
+                    "outcome": outcome(results.outcome),
+                    "flushes": results.counters.flushes,
+                    "figures": figures,
+                })
             })
             .collect();
         let axes: Vec<&str> = axes.iter().map(|axis| axis.path.as_str()).collect();
@@ -260,12 +268,12 @@ pub async fn sweep(State(shared): State<Arc<Shared>>, Body(body): Body) -> Resul
 }
 
 /// The options of a configuration in the engine's own form; with `before`, only what differs from it.
-pub async fn export(Body(body): Body) -> Result<String, Refused> {
+pub async fn export(State(shared): State<Arc<Shared>>, Body(body): Body) -> Result<String, Refused> {
     let asked: Value = json::parse(&body, "the request").map_err(refuse)?;
-    let config = config_of(&asked.get("config").cloned().unwrap_or_default().to_string())?;
+    let config = config_of(&asked.get("config").cloned().unwrap_or_default().to_string(), &shared.start)?;
     match asked.get("before") {
         Some(before) if before.is_object() => {
-            let before = config_of(&before.to_string())?;
+            let before = config_of(&before.to_string(), &shared.start)?;
             rocksdb_changes(&before.options, &config.options).map_err(refuse)
         }
         _ => exported(&config).map_err(refuse),
@@ -281,6 +289,8 @@ pub async fn import(Body(body): Body) -> Result<Json<Value>, Refused> {
 
 #[cfg(test)]
 mod tests {
+    use cairn_sim::Distribution;
+
     use super::*;
 
     fn args(vary: &[&str], samples: Option<usize>) -> VaryArgs {
@@ -293,6 +303,28 @@ mod tests {
         let shared = Arc::new(Shared::new(Config::default()));
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         format!("{:?}", runtime.block_on(sweep(State(shared), Body(body))).unwrap_err())
+    }
+
+    /// Goal: a page begins with a trace of any length and gets runs and sweeps of it. Method: what the page is sent is small, and comes back as the whole; a
+    /// link that means a trace where there is none is refused.
+    #[test]
+    fn a_page_has_no_trace_and_means_one() {
+        let mut config = Config { duration_secs: 10.0, ..Config::default() };
+        config.workload.keys = 100_000;
+        config.workload.distribution =
+            Distribution::Trace { keys: Arc::new((0..100_000).collect()), deletes: Arc::default() };
+        let shared = Arc::new(Shared::new(config.clone()));
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let Json(begins) = runtime.block_on(start(State(Arc::clone(&shared))));
+        let sent = begins["config"].to_string();
+        assert!(sent.len() < 20_000, "{}", sent.len());
+        assert_eq!(config_of(&sent, &config).unwrap().workload, config.workload);
+        let body = format!(r#"{{"config":{sent},"vary":["options.max_background_jobs=1,2"]}}"#);
+        let Json(found) = runtime.block_on(sweep(State(shared), Body(body))).unwrap();
+        let row = &found["rows"][1];
+        assert!(row["outcome"] == "done" && row["flushes"].as_u64() > Some(0), "{row}");
+        let said = format!("{:?}", config_of(&sent, &Config::default()).unwrap_err());
+        assert!(said.contains("workload.distribution.keys is empty"), "{said}");
     }
 
     /// Goal: a sweep that is too large is refused before any of it is made. Method: sweeps of which no configuration can be made, so that making the first would

@@ -8,7 +8,7 @@ mod read;
 mod write;
 
 pub use read::import_rocksdb;
-pub use write::{export_rocksdb, rocksdb_changes, rocksdb_string};
+pub use write::{export_rocksdb, rocksdb_beside, rocksdb_changes, rocksdb_string};
 
 use crate::options::{CompactionPri, CompactionStyle, Compression};
 
@@ -79,9 +79,43 @@ mod tests {
         let before = Options::default();
         let after = Options { max_background_jobs: 8, block_size: 16384, ..Options::default() };
         let text = rocksdb_changes(&before, &after).unwrap();
-        let lines: Vec<&str> = text.lines().filter(|line| line.contains('=')).collect();
+        let (_, settings) = text.split_once("[DBOptions]").unwrap();
+        let lines: Vec<&str> = settings.lines().filter(|line| line.contains('=')).collect();
         assert_eq!(lines, ["  max_background_jobs=8", "  block_size=16384"]);
         assert_eq!(import_rocksdb(&text, "default", "OPTIONS").unwrap().options.max_background_jobs, 8);
+    }
+
+    /// Goal: a file has the sections that RocksDB asks for, says what it cannot hold, and has nothing that its version lacks. Method: everything and changes of
+    /// options with settings beside the file, of a version after 9.
+    #[test]
+    fn files_are_whole() {
+        let before = Options::default();
+        let after = Options {
+            rocksdb_version: 11,
+            write_buffer_size: 7 << 20,
+            block_cache_size: 1 << 30,
+            wal_sync: true,
+            ..Options::default()
+        };
+        let sections = |text: &str| -> Vec<String> {
+            text.lines().filter(|line| line.starts_with('[')).map(str::to_owned).collect()
+        };
+        let whole = export_rocksdb(&after).unwrap();
+        let changes = rocksdb_changes(&before, &after).unwrap();
+        let expected = ["[Version]", "[DBOptions]", "[CFOptions \"default\"]"];
+        assert_eq!(sections(&changes), expected);
+        assert_eq!(sections(&whole)[..3], expected);
+        for text in [whole, changes] {
+            assert!(text.contains("\n  rocksdb_version=11.0.0\n  options_file_version=1.1\n"), "{text}");
+            assert!(
+                text.contains("\n# Such a file cannot hold block_cache_size=1073741824, wal_sync=true\n"),
+                "{text}"
+            );
+            assert!(!text.contains("level_compaction_dynamic_file_size"), "{text}");
+            let read = import_rocksdb(&text, "default", "OPTIONS").unwrap().options;
+            assert_eq!((read.rocksdb_version, read.write_buffer_size), (11, 7 << 20));
+        }
+        assert!(!export_rocksdb(&before).unwrap().contains("cannot hold"));
     }
 
     /// Goal: what is wrong is named with its line. Method: one fault each.

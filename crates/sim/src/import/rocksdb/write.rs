@@ -80,6 +80,23 @@ fn pairs(options: &Options) -> Vec<(Section, &'static str, String)> {
     ]
 }
 
+/// Settings that belong to what a program makes when it opens the store, and to its writes: no file of options has them.
+fn pairs_beside(options: &Options) -> [(&'static str, String); 4] {
+    [
+        ("block_cache_size", options.block_cache_size.to_string()),
+        ("rate_limiter_bytes_per_sec", options.rate_limiter_bytes_per_sec.to_string()),
+        ("wal", options.wal.to_string()),
+        ("wal_sync", options.wal_sync.to_string()),
+    ]
+}
+
+/// What differs from `before` and no `OPTIONS` file can hold, as `name=value`.
+pub fn rocksdb_beside(before: &Options, after: &Options) -> Vec<String> {
+    let pairs = pairs_beside(before).into_iter().zip(pairs_beside(after));
+    let changed = pairs.filter(|(old, new)| old.1 != new.1);
+    changed.map(|(_, (name, value))| format!("{name}={value}")).collect()
+}
+
 fn expect_rocksdb(options: &Options) -> Result<()> {
     if options.engine == Engine::Rocksdb {
         return Ok(());
@@ -87,8 +104,17 @@ fn expect_rocksdb(options: &Options) -> Result<()> {
     Err(Error::option("engine", "cairn_kv", "rocksdb for an OPTIONS file"))
 }
 
-fn ini(options: &Options, keep: impl Fn(&str) -> bool) -> String {
+/// RocksDB asks for the first three sections in any case.
+fn ini(options: &Options, beside: &[String], keep: impl Fn(&str) -> bool) -> String {
     let mut text = "# What cairn sim has a model of; everything else as it was.\n".to_owned();
+    // Writing to a string cannot fail.
+    if !beside.is_empty() {
+        let _ = writeln!(text, "# Such a file cannot hold {}", beside.join(", "));
+    }
+    let version = options.rocksdb_version;
+    let _ = writeln!(text, "\n[Version]\n  rocksdb_version={version}.0.0\n  options_file_version=1.1");
+    let is_gone = |name: &str| name == "level_compaction_dynamic_file_size" && version >= 9;
+    let keep = |name: &str| keep(name) && !is_gone(name);
     let pairs = pairs(options);
     for (section, title) in [
         (Section::Db, "[DBOptions]"),
@@ -96,10 +122,9 @@ fn ini(options: &Options, keep: impl Fn(&str) -> bool) -> String {
         (Section::Table, "[TableOptions/BlockBasedTable \"default\"]"),
     ] {
         let lines: Vec<_> = pairs.iter().filter(|(at, name, _)| *at == section && keep(name)).collect();
-        if lines.is_empty() && section != Section::Family {
+        if lines.is_empty() && section == Section::Table {
             continue;
         }
-        // Writing to a string cannot fail.
         let _ = writeln!(text, "\n{title}");
         for (_, name, value) in lines {
             let _ = writeln!(text, "  {name}={value}");
@@ -111,17 +136,17 @@ fn ini(options: &Options, keep: impl Fn(&str) -> bool) -> String {
 /// The options as an `OPTIONS` file. Errors: they are not RocksDB's.
 pub fn export_rocksdb(options: &Options) -> Result<String> {
     expect_rocksdb(options)?;
-    Ok(ini(options, |_| true))
+    Ok(ini(options, &rocksdb_beside(&Options::default(), options), |_| true))
 }
 
-/// Only what differs from `before`, in the same form.
+/// Only what differs from `before`, in the same form. Errors: the options are not RocksDB's.
 pub fn rocksdb_changes(before: &Options, after: &Options) -> Result<String> {
     expect_rocksdb(after)?;
     let old = pairs(before);
     let new = pairs(after);
     let changed: Vec<&str> =
         old.iter().zip(&new).filter(|(old, new)| old.2 != new.2).map(|(_, new)| new.1).collect();
-    Ok(ini(after, |name| changed.contains(&name)))
+    Ok(ini(after, &rocksdb_beside(before, after), |name| changed.contains(&name)))
 }
 
 /// The options in the form of RocksDB's `GetOptionsFromString`, which is how the lab opens real stores.
