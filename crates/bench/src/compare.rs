@@ -29,9 +29,18 @@ pub struct Row {
     pub significant: bool,
     /// It is counted and comes out the same each time: see [`is_count`].
     pub counted: bool,
+    /// Repetitions of the side that has fewer.
+    pub samples: usize,
 }
 
-/// A value with its 95 % interval.
+impl Row {
+    /// True where there are too few repetitions to tell a change from noise. Of what is counted one is enough, and any difference is one.
+    pub fn is_too_short(&self) -> bool {
+        !self.counted && self.samples < stats::SAMPLES_MIN
+    }
+}
+
+/// A value with its interval.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Figure {
     /// The median, or the ratio of medians.
@@ -122,10 +131,7 @@ fn row(a: &Measurement, b: &Measurement, suite: &str, seed: u64) -> Row {
     } else {
         stats::unpaired_ratio(&a.samples, &b.samples, seed)
     };
-    // Of what is counted one is enough, and any difference is one.
-    let counted = is_count(suite, &b.metric, &b.unit);
-    let enough = counted || a.samples.len().min(b.samples.len()) >= stats::SAMPLES_MIN;
-    Row {
+    let row = Row {
         contender: b.contender.clone(),
         case: b.case.clone(),
         metric: b.metric.clone(),
@@ -134,9 +140,11 @@ fn row(a: &Measurement, b: &Measurement, suite: &str, seed: u64) -> Row {
         a: figure(a),
         b: figure(b),
         gain: gain.map(|Estimate { value, low, high }| Figure { value, low, high, outliers: 0 }),
-        significant: enough && gain.is_some_and(|gain| gain.excludes_one()),
-        counted,
-    }
+        significant: gain.is_some_and(|gain| gain.excludes_one()),
+        counted: is_count(suite, &b.metric, &b.unit),
+        samples: a.samples.len().min(b.samples.len()),
+    };
+    Row { significant: row.significant && !row.is_too_short(), ..row }
 }
 
 fn figure(measurement: &Measurement) -> Figure {

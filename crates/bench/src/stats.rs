@@ -26,6 +26,12 @@ pub fn coverage(samples: usize) -> f64 {
     (1.0 - 2.0 * 0.5_f64.powi(i32::try_from(samples).unwrap_or(i32::MAX))).clamp(0.0, CONFIDENCE)
 }
 
+/// How sure an interval of so many samples is: `95 %`, and of fewer than [`PAIRS_MIN`] what their whole range reaches.
+pub fn level(samples: usize) -> String {
+    let samples = if samples < PAIRS_MIN { samples } else { usize::MAX };
+    format!("{:.0} %", coverage(samples) * 100.0)
+}
+
 /// A sample whose modified Z-score is over this is an outlier (Iglewicz and Hoaglin, 1993).
 const OUTLIER_SCORE: f64 = 3.5;
 

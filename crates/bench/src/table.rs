@@ -13,6 +13,7 @@ use crate::peers::sparkey_java;
 use crate::report::ratio::{self, Outcome, Pair, Ratio};
 use crate::results::{Case, Contender, ENDED_EARLY, Measurement, PEAK_MEMORY, Run};
 use crate::sizes::size_of_store;
+use crate::stats;
 use crate::suite_hash::recorder::{LATENCY, MEAN_LATENCY, THROUGHPUT};
 use crate::suite_index;
 use crate::suite_kv;
@@ -223,10 +224,10 @@ pub fn to_text(run: &Run) -> String {
 /// What a reader has to know of some lines, a sentence each, with its line break.
 fn notes(run: &Run) -> Vec<String> {
     let lines = lines(run);
-    let mut notes = vec![
-        "`~` marks ratios that cannot be told from 1 with 95 % confidence. Over 1 is in Cairn's favour.\n"
-            .to_owned(),
-    ];
+    let level = stats::level(ratio::fewest(&run.measurements));
+    let mut notes = vec![format!(
+        "`~` marks ratios that cannot be told from 1 with {level} confidence. Over 1 is in Cairn's favour.\n"
+    )];
     if lines.iter().any(|line| line.ours.case.decompresses()) {
         notes.push(
             "Sparkey's Java readers decompress a block for every lookup. The lines beside them have the best of Cairn's that \

@@ -206,8 +206,9 @@ pub enum BenchCommand {
 Over 1 is in favour of the second run; ~ marks what cannot be told from noise. A directory stands
 for the last run of each suite in it. With one run the history has the earlier one. A regression: a
 count beyond its limit; a time beyond its limit, its interval and three times what the series does
-by itself, unless the instructions of the same case are known and have not grown. Exit codes: 0
-compared, 1 error, 2 with --fail: something got worse.")]
+by itself. Compare counted instructions first, in a step of their own: a busy machine does not
+change them. Exit codes: 0 compared, 1 error, 2 with --fail: something got worse, a figure is
+missing, or nothing could be judged, as where there were fewer than three rounds.")]
     Compare(CompareArgs),
     /// Count instructions an operation with callgrind: figures that do not depend on how busy a machine is
     Counts(CountsArgs),
@@ -258,8 +259,8 @@ results:pool-PLATFORM:end -->.")]
   cairn bench hash 'cairn mmap' --entries 100000
   cairn bench hash --quick --json > dashboard.json
 
-Ctrl-C ends the run with what it has; a second one ends it at once. With --json a run that was
-ended early exits with 1: a dashboard would take its gaps for figures that are gone.")]
+Ctrl-C ends the run with what it has, and exit code 130; a second one ends it at once. With --json a
+run that --time-limit ended exits with 1: a dashboard would take its gaps for figures that are gone.")]
 pub struct BenchHashArgs {
     /// Only what contains this: a part of a case's or a contender's name. Ignored with --json
     pub filter: Option<String>,
@@ -362,7 +363,7 @@ pub struct BenchKvArgs {
     #[arg(long, value_parser = some_bytes, value_name = "SIZE")]
     pub overwrite_size: Option<u64>,
     /// Turns of every store in every mode
-    #[arg(long, value_name = "COUNT", default_value_t = 3, value_parser = number::from::<u32>(1))]
+    #[arg(long, value_name = "COUNT", default_value_t = 5, value_parser = number::from::<u32>(1))]
     pub rounds: u32,
     /// Leave out the additional turn that times single operations
     #[arg(long)]

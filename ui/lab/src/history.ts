@@ -25,16 +25,16 @@ export const history: View = (box, start, [asked = ""]) => {
   };
   const found = h("div", {}, h("p", { class: "dim" }, "Reading…"));
   box.append(h("section", { class: "card" }, h("h2", {}, "History"), form), found);
-  ask<History>(`api/history?words=${encodeURIComponent(asked)}`).then(({ series, count }) => {
+  ask<History>(`api/history?words=${encodeURIComponent(asked)}`).then(({ series, told_apart, count }) => {
     if (!series.length) {
       found.replaceChildren(h("p", { class: "note" }, `No figures${asked ? " with these words" : ""} in ${start.history}. `, h("code", {}, "cairn bench record RUN.json"), " adds runs."));
       return;
     }
     const charts = new Map<string, Lines>();
-    for (const { name, points } of series) {
-      const [title, contender] = parts(name);
-      charts.set(title, [...charts.get(title) ?? [], { contender, points }]);
-    }
+    series.forEach(({ name, points }, at) => {
+      const [title, contender] = parts(name), told = told_apart[at];
+      charts.set(title, [...charts.get(title) ?? [], { contender: told ? `${contender}, ${told}` : contender, points }]);
+    });
     found.replaceChildren(
       ...(count > series.length ? [h("p", { class: "dim" }, `${series.length} of ${count} series; more words show fewer.`)] : []),
       h("div", { class: "charts" }, [...charts].map(([title, lines]) => figure(title, lines))));

@@ -16,7 +16,8 @@ export interface Job {
 }
 
 export interface Point { started: string; value: number; low: number; high: number; machine: string; commit: string; unit: string; higher_is_better: boolean }
-export interface History { series: { name: string; points: Point[] }[]; count: number }
+/** `told_apart` says what tells each series from others of its name: nothing where there are none. */
+export interface History { series: { name: string; points: Point[] }[]; told_apart: string[]; count: number }
 
 /** Bytes of a key or value: as text, or in hexadecimal. */
 export interface Shown { text?: string; hex?: string; bytes: number; cut: boolean }

@@ -21,9 +21,10 @@ use serde::{Deserialize, Serialize};
 use crate::compare::share_figures;
 use crate::error::{Error, Result};
 use crate::results::{Measurement, Run};
+use crate::suite_counts;
 use crate::suite_hash::case_name;
 
-pub use noise::{Judged, Limits, Verdict, judge, regressions};
+pub use noise::{Judged, Limits, Verdict, judge, regressions, unjudged};
 pub use text::{judged_text, runs_text, trends_text};
 
 /// Where the history is kept, from the working directory.
@@ -50,7 +51,7 @@ pub struct SeriesPoint {
     pub low: f64,
     /// Upper end.
     pub high: f64,
-    /// The machine, by [`machine_of`].
+    /// The machine, by [`comparable_machine`].
     pub machine: String,
     /// What was measured and with which settings, by [`settings_of`]; empty in points of before it was kept.
     #[serde(default)]
@@ -63,11 +64,15 @@ pub struct SeriesPoint {
     pub higher_is_better: bool,
 }
 
-/// One figure over time.
+/// One figure over time, on one machine and with the same settings: others are other figures, whatever their names.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Series {
-    /// Suite, case, contender and metric, as dashboards have it.
+    /// Suite, case, contender and metric, as dashboards have it. Several series may have it: see [`told_apart`].
     pub name: String,
+    /// The machine, as its points have it.
+    pub machine: String,
+    /// The settings, as its points have them.
+    pub settings: String,
     /// In the order of time.
     pub points: Vec<SeriesPoint>,
 }
@@ -163,7 +168,7 @@ impl History {
         };
         let mut batch = WriteBatch::new();
         batch.put(key, json).map_err(fail)?;
-        let (machine, settings) = (machine_of(run), settings_of(run));
+        let (machine, settings) = (comparable_machine(run), settings_of(run));
         let commit = field(run, "commit").to_owned();
         for measurement in run.measurements.iter().filter(|measurement| measurement.median.is_finite()) {
             let point = SeriesPoint {
@@ -215,7 +220,8 @@ impl History {
         Ok(out)
     }
 
-    /// The series whose names have all of `words` in them, each with its last points, `most` at most.
+    /// The series whose names have all of `words` in them, each with its last points, `most` at most. Those of one name stand behind each other, in the order of
+    /// their first points.
     pub fn series(&self, words: &[String], most: usize) -> Result<Vec<Series>> {
         let mut out: Vec<Series> = Vec::new();
         for pair in self.db.prefix("series/") {
@@ -227,9 +233,13 @@ impl History {
             }
             let point: SeriesPoint = serde_json::from_slice(&value)
                 .map_err(|error| Error::engine("the history", format!("{name}: {error}")))?;
-            match out.last_mut().filter(|series| series.name == name) {
+            let mut same = out.iter_mut().rev().take_while(|known| known.name == name);
+            match same.find(|known| known.machine == point.machine && known.settings == point.settings) {
                 Some(series) => series.points.push(point),
-                None => out.push(Series { name, points: vec![point] }),
+                None => {
+                    let (machine, settings) = (point.machine.clone(), point.settings.clone());
+                    out.push(Series { name, machine, settings, points: vec![point] });
+                }
             }
         }
         for series in &mut out {
@@ -239,7 +249,7 @@ impl History {
         Ok(out)
     }
 
-    /// The points of one series.
+    /// The points of all series of a name.
     pub fn points(&self, name: &str) -> Result<Vec<SeriesPoint>> {
         let mut out = Vec::new();
         for pair in self.db.prefix(series_prefix(name)) {
@@ -251,18 +261,23 @@ impl History {
         Ok(out)
     }
 
-    /// The run before `run` that it can be held against: of the same suite, mode and settings, from the same machine, with figures that both have.
+    /// The run before `run` that it can be held against: of the same suite, mode and settings, from the same machine, with figures that both have. The last one in
+    /// which nobody failed, where there is one: what failed has no figures to hold anything against.
     pub fn before(&self, run: &Run) -> Result<Option<Run>> {
-        let (machine, settings) = (machine_of(run), settings_of(run));
+        let (machine, settings) = (comparable_machine(run), settings_of(run));
         let runs = self.runs(Some(&run.suite))?.into_iter().map(|(_, kept)| kept);
-        let mut earlier = runs.filter(|kept| {
+        let is_like = |kept: &Run| {
             kept.started < run.started
                 && settings_of(kept) == settings
-                && machine_of(kept) == machine
+                && comparable_machine(kept) == machine
                 && !kept.stopped
                 && share_figures(kept, run)
-        });
-        Ok(earlier.next_back())
+        };
+        let mut earlier: Vec<Run> = runs.filter(is_like).collect();
+        if let Some(at) = earlier.iter().rposition(|kept| kept.failures().is_empty()) {
+            earlier.truncate(at + 1);
+        }
+        Ok(earlier.pop())
     }
 }
 
@@ -319,6 +334,38 @@ fn field<'a>(run: &'a Run, name: &str) -> &'a str {
 /// The machine of a run, in a few words: times of two machines are not compared. Processor, cores and file system.
 pub fn machine_of(run: &Run) -> String {
     ["cpu", "cores", "file system"].map(|name| field(run, name)).join(", ")
+}
+
+/// What two runs must have been measured on alike to be held against each other: the machine, as [`machine_of`] says it. Instructions come out the same on any
+/// processor of a kind, so for them it is the architecture alone: a rented machine is another one every day.
+pub fn comparable_machine(run: &Run) -> String {
+    if run.suite != suite_counts::NAME {
+        return machine_of(run);
+    }
+    field(run, "target").split('-').next().unwrap_or_default().to_owned()
+}
+
+/// What tells each of some series from others of its name, as [`History::series`] gives them: the machine where it differs, and a number of the settings where
+/// they do on one machine. Empty where the name is enough.
+pub fn told_apart(series: &[Series]) -> Vec<String> {
+    let mut told = Vec::new();
+    for same in series.chunk_by(|one, next| one.name == next.name) {
+        let mut settings: Vec<&str> = Vec::new();
+        for one in same {
+            if !settings.contains(&one.settings.as_str()) {
+                settings.push(&one.settings);
+            }
+        }
+        for one in same {
+            let machine = same.iter().any(|other| other.machine != one.machine).then(|| one.machine.clone());
+            let is_one_of_several =
+                same.iter().any(|other| other.machine == one.machine && other.settings != one.settings);
+            let number = settings.iter().position(|known| *known == one.settings);
+            let number = number.filter(|_| is_one_of_several).map(|at| format!("settings {}", at + 1));
+            told.push(machine.into_iter().chain(number).collect::<Vec<_>>().join(", "));
+        }
+    }
+    told
 }
 
 /// Stands for what a run measured and with which settings, by its mode and its own description: figures of others have the same names and are not the

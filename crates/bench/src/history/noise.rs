@@ -3,12 +3,13 @@
 //! Counts vary by little, so any change beyond a small limit is one. A time has got worse where three things hold: the interval of the ratio
 //! excludes 1, the ratio is beyond the limit, and it is farther off than three times what the series does by itself, which is the median
 //! absolute deviation of its last medians, made comparable with a standard deviation, as a share. With fewer than five earlier runs nobody knows
-//! what the series does by itself, and the first two decide.
+//! what the series does by itself, and the first two decide. Of fewer than three rounds nobody knows anything: such a time is neither better nor worse nor the
+//! same, and is counted as not judged.
 
 use serde::Serialize;
 
 use super::SeriesPoint;
-use super::{machine_of, settings_of};
+use super::{comparable_machine, settings_of};
 use crate::compare::{Comparison, Row};
 use crate::results::Run;
 use crate::stats;
@@ -82,7 +83,7 @@ pub fn judge(
     after: &Run,
     points: &mut dyn FnMut(&Row) -> Vec<SeriesPoint>,
 ) -> Vec<Judged> {
-    let (machine, settings) = (machine_of(after), settings_of(after));
+    let (machine, settings) = (comparable_machine(after), settings_of(after));
     let judged = comparison.rows.iter().map(|row| {
         let noise = if row.counted { None } else { noise(&points(row), &machine, &settings) };
         Judged { row: row.clone(), noise, verdict: verdict(row, limits, noise) }
@@ -112,6 +113,11 @@ fn verdict(row: &Row, limits: Limits, noise: Option<f64>) -> Verdict {
 /// How much worse the later figure is, as a share of the earlier one: half a rate is worse by 50 %, twice the time by 100 %.
 fn worse_by(row: &Row, gain: f64) -> f64 {
     if row.higher_is_better { 1.0 - gain } else { 1.0 / gain - 1.0 }
+}
+
+/// How many rows nobody can judge: what varies, with too few rounds on a side to tell a change from noise.
+pub fn unjudged(judged: &[Judged]) -> usize {
+    judged.iter().filter(|judged| judged.row.is_too_short()).count()
 }
 
 /// The regressions among the rows, in a sentence each.

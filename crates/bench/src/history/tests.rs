@@ -2,6 +2,7 @@ use cairn_vfs::MemFs;
 
 use super::*;
 use crate::compare;
+use crate::results::Contender;
 use crate::testing::sample_run;
 
 fn memory() -> Arc<dyn Fs> {
@@ -75,9 +76,14 @@ fn the_run_before() {
     let good = run_at(&day(5), "throughput", 1.0);
     let mut elsewhere = run_at(&day(6), "throughput", 1.0);
     elsewhere.machine.iter_mut().for_each(|(_, value)| value.push('x'));
+    let mut failed = run_at(&day(6), "throughput", 1.0);
+    Contender::set_failures(&mut failed.contenders[0].settings, ["seq: no space left".to_owned()]);
+    let earliest = Run { started: day(3), ..failed.clone() };
     let others = [
         run_at(&day(4), "throughput", 1.0),
         elsewhere,
+        failed,
+        earliest.clone(),
         Run { mode: "full".to_owned(), ..run_at(&day(7), "time", 1.0) },
         Run { stopped: true, ..run_at(&day(8), "time", 1.0) },
         Run { suite: "kv".to_owned(), ..run_at(&day(9), "time", 1.0) },
@@ -88,7 +94,67 @@ fn the_run_before() {
     for other in others.iter().chain([&good, &run]) {
         history.record(other).unwrap();
     }
-    assert_eq!(history.before(&run).unwrap().unwrap(), good);
+    assert_eq!(history.before(&run).unwrap().unwrap(), good, "the last one in which nobody failed");
+    let fourth = run_at(&day(4), "throughput", 1.0);
+    assert_eq!(history.before(&fourth).unwrap().unwrap(), earliest, "before that there is no other");
+}
+
+/// Goal: instructions are held against those of any processor of the kind, times against those of the same alone. Method: runs of both on two processors of one
+/// architecture, and on one of another.
+#[test]
+fn counts_are_of_an_architecture() {
+    let history = History::open(&memory(), Path::new("/history"), true).unwrap();
+    let run = |suite: &str, started: u32, cpu: &str, target: &str| {
+        let machine = [("cpu", cpu), ("cores", "2"), ("target", target)];
+        let machine = machine.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
+        Run { suite: suite.to_owned(), machine, ..run_at(&day(started), "throughput", 1.0) }
+    };
+    for suite in ["counts", "hash"] {
+        history.record(&run(suite, 1, "one", "x86_64-unknown-linux-gnu")).unwrap();
+        history.record(&run(suite, 2, "arm", "aarch64-unknown-linux-gnu")).unwrap();
+    }
+    let before = |suite: &str| history.before(&run(suite, 3, "two", "x86_64-unknown-linux-musl")).unwrap();
+    assert_eq!(before("counts").map(|run| run.started), Some(day(1)));
+    assert_eq!(before("hash"), None);
+}
+
+/// Goal: a trend is of one machine and one way to measure; series of one name are told apart where there are several. Method: runs on two machines, with two
+/// settings on the first; then only those.
+#[test]
+fn trends_do_not_mix() {
+    let history = History::open(&memory(), Path::new("/history"), true).unwrap();
+    let run = |number: u32, cpu: &str, data: &str| {
+        let machine = vec![("cpu".to_owned(), cpu.to_owned())];
+        Run { machine, data: data.to_owned(), ..run_at(&day(number), "throughput", f64::from(number)) }
+    };
+    let series = || history.series(&["throughput".to_owned(), "lmdb".to_owned()], 50).unwrap();
+    let all = [run(1, "b", "x"), run(2, "b", "y"), run(3, "a", "x"), run(4, "b", "x")];
+    history.record(&all[0]).unwrap();
+    assert_eq!(told_apart(&series()), [""]);
+    all[1..].iter().for_each(|run| assert_eq!(history.record(run).unwrap(), Recorded::Added));
+    let found = series();
+    let points: Vec<usize> = found.iter().map(|series| series.points.len()).collect();
+    assert_eq!(points, [2, 1, 1]);
+    let machines = [&all[0], &all[0], &all[2]].map(machine_of);
+    assert_eq!(found.iter().map(|series| series.machine.clone()).collect::<Vec<_>>(), machines);
+    let told = told_apart(&found);
+    assert_eq!(told[..2], [1, 2].map(|number| format!("{}, settings {number}", machines[0])));
+    assert_eq!(told[2], machines[2]);
+    assert_eq!(told_apart(&found[..2]), ["settings 1", "settings 2"]);
+    let text = trends_text(&found);
+    assert!(text.contains(&format!("{} ({})", found[0].name, told[0])), "{text}");
+}
+
+/// Goal: what was taken too seldom is neither the same nor worse, and is counted. Method: half the throughput in two samples; a size of one sample is judged.
+#[test]
+fn too_few_rounds_are_not_judged() {
+    let before = sample_run();
+    let mut after = run_at(&day(1), "throughput", 0.5);
+    after.measurements.iter_mut().for_each(|m| m.samples.truncate(2));
+    let judged = judge(&compare::compare(&before, &after), Limits::default(), &after, &mut |_| Vec::new());
+    let sizes = before.measurements.iter().filter(|m| m.metric == "bytes per entry").count();
+    assert_eq!(unjudged(&judged), judged.len() - sizes);
+    assert!(regressions(&judged).is_empty() && judged_text(&judged, true).contains('?'));
 }
 
 fn verdicts(a: &Run, b: &Run, history: &[SeriesPoint]) -> Vec<(String, Verdict)> {

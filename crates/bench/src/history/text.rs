@@ -1,7 +1,8 @@
 //! The history on a terminal.
 
-use super::{Judged, Kept, Series, Verdict};
+use super::{Judged, Kept, Series, Verdict, told_apart};
 use crate::compare::Figure;
+use crate::stats;
 use crate::text::{self, Align, Table};
 
 /// Heights of a small line of blocks.
@@ -36,12 +37,12 @@ pub fn trends_text(series: &[Series]) -> String {
         ("better by", Align::Right),
         ("trend", Align::Left),
     ]);
-    for Series { name, points } in series {
+    for (Series { name, points, .. }, told) in series.iter().zip(told_apart(series)) {
         let (Some(first), Some(last)) = (points.first(), points.last()) else { continue };
         let ratio = if last.higher_is_better { last.value / first.value } else { first.value / last.value };
         let values: Vec<f64> = points.iter().map(|point| point.value).collect();
         table.row(vec![
-            name.clone(),
+            if told.is_empty() { name.clone() } else { format!("{name} ({told})") },
             points.len().to_string(),
             text::value(first.value, &first.unit),
             text::value(last.value, &last.unit),
@@ -63,8 +64,11 @@ fn sparkline(values: &[f64]) -> String {
     values.iter().map(block).collect()
 }
 
-/// A comparison with its verdicts: what changed, or everything. `~` where nothing can be told from noise.
+/// A comparison with its verdicts: what changed, or everything. `~` where nothing can be told from noise, and `?` where too few rounds were taken to tell.
 pub fn judged_text(judged: &[Judged], everything: bool) -> String {
+    let timed = judged.iter().map(|judged| &judged.row).filter(|row| !row.counted && !row.is_too_short());
+    let fewest = timed.map(|row| row.samples).min().unwrap_or(usize::MAX);
+    let interval = format!("{} interval", stats::level(fewest));
     let mut table = Table::new(&[
         ("case", Align::Left),
         ("contender", Align::Left),
@@ -72,7 +76,7 @@ pub fn judged_text(judged: &[Judged], everything: bool) -> String {
         ("before", Align::Right),
         ("after", Align::Right),
         ("better by", Align::Right),
-        ("95 % interval", Align::Left),
+        (interval.as_str(), Align::Left),
         ("noise", Align::Right),
         ("verdict", Align::Left),
     ]);
@@ -96,6 +100,7 @@ pub fn judged_text(judged: &[Judged], everything: bool) -> String {
             interval,
             noise.map_or_else(|| "–".to_owned(), |noise| format!("{:.1} %", noise * 100.0)),
             match verdict {
+                Verdict::Same if row.is_too_short() => "?",
                 Verdict::Same => "same",
                 Verdict::Better => "better",
                 Verdict::Worse => "WORSE",

@@ -13,6 +13,7 @@ use super::model::{Look, is_exact};
 use super::scale::{Scale, positive_range, prefix_base};
 use super::svg::{self, Anchor, Frame, line, percent, px, text};
 use crate::results::Measurement;
+use crate::stats;
 
 const ROW: f64 = 37.0;
 const LABEL_Y: f64 = 12.0;
@@ -129,7 +130,7 @@ impl BarChart<'_> {
         let m = bar.measurement;
         let mut lines = vec![bar.label.clone(), format::quantity(m.median, &m.unit)];
         if let Some(interval) = interval_of(m) {
-            lines.push(format!("95 % interval {interval}"));
+            lines.push(format!("{} interval {interval}", stats::level(m.samples.len())));
         }
         if let Some(part) = bar.part {
             let rest = (m.median - part).max(0.0);

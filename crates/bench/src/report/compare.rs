@@ -11,6 +11,7 @@ use super::ratio::{self, Outcome, Pair, Ratio};
 use super::svg;
 use super::verdict::Topic;
 use crate::results::{Case, Measurement, Run};
+use crate::stats;
 
 /// Rows in the chart of the largest changes.
 const CHART_ROWS: usize = 16;
@@ -24,10 +25,13 @@ struct Change<'a> {
 /// The section that holds `model`'s run against an `earlier` one. Ratios above one: this run is better.
 pub(super) fn section(model: &Model<'_>, earlier: &Run) -> String {
     let changes = changes(model.run, earlier);
+    let level = stats::level(ratio::fewest(
+        changes.iter().flat_map(|change| [change.pair.subject, change.pair.against]),
+    ));
     let mut out = format!(
         "<section id=\"comparison\"><h2>Against an earlier run</h2><p class=\"lead\">This run ({}) against the one of {} \
          (mode {}, seed {}). Above 1× this run is better; ▼ marks what got worse, <b>~</b> what did not change \
-         significantly at 95 %.</p>",
+         significantly at {level}.</p>",
         escape(&format::moment(&model.run.started)),
         escape(&format::moment(&earlier.started)),
         escape(&earlier.mode),
@@ -153,7 +157,7 @@ impl<'a> Grid<'a> {
                         label: format!("{contender} · {}", label.to_lowercase()),
                         look: model.look(contender),
                         ratio: cell.ratio(),
-                        detail: format!("over {}", plural(cell.cases().len(), "case")),
+                        detail: format!("over {}", plural(cell.counted(), "case")),
                     });
                 }
             }

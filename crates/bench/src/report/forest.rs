@@ -90,7 +90,7 @@ impl Forest<'_> {
         let frame = Frame {
             id: self.id,
             title: self.title,
-            desc: &format!("Ratios with 95 % intervals: {}.", said.join("; ")),
+            desc: &format!("Ratios with their intervals: {}.", said.join("; ")),
             height: bottom + AXIS_HEIGHT,
             left: widest(self.rows.iter().map(|row| format::shorten(&row.label, NAME_CHARS))) + 40.0,
             right: widest(self.rows.iter().map(|row| in_words(row.ratio))) + 34.0,
@@ -98,7 +98,7 @@ impl Forest<'_> {
         };
         let title = escape(self.title);
         format!(
-            "<div class=\"chart forest\"><h3>{title} <small>ratio of medians, 95 % interval, log scale</small></h3>{}</div>",
+            "<div class=\"chart forest\"><h3>{title} <small>ratio of medians with its interval, log scale</small></h3>{}</div>",
             svg::chart(frame, &body)
         )
     }

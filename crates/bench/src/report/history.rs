@@ -8,17 +8,18 @@ use super::lines::{LineChart, Point, Series as Line, some_stops};
 use super::model::Look;
 use super::shell::Shell;
 use super::table;
-use crate::history::Series;
+use crate::history::{Series, told_apart};
 
 /// Charts on a page at most: more are no overview.
 const CHARTS_MAX: usize = 200;
 
 /// The whole document.
 pub(super) fn document(series: &[Series]) -> String {
-    let mut charts: BTreeMap<(String, String), Vec<(&str, &Series)>> = BTreeMap::new();
-    for one in series.iter().filter(|series| !series.points.is_empty()) {
+    let mut charts: BTreeMap<(String, String), Vec<(String, &Series)>> = BTreeMap::new();
+    for (one, told) in series.iter().zip(told_apart(series)).filter(|(one, _)| !one.points.is_empty()) {
         let (case, contender, metric) = parts(&one.name);
-        charts.entry((case.to_owned(), metric.to_owned())).or_default().push((contender, one));
+        let label = if told.is_empty() { contender.to_owned() } else { format!("{contender} ({told})") };
+        charts.entry((case.to_owned(), metric.to_owned())).or_default().push((label, one));
     }
     let (mut links, mut main) = (String::new(), String::new());
     for (at, ((case, metric), lines)) in charts.iter().take(CHARTS_MAX).enumerate() {
@@ -54,7 +55,7 @@ fn parts(name: &str) -> (&str, &str, &str) {
     (case, contender, metric)
 }
 
-fn chart(at: usize, title: &str, lines: &[(&str, &Series)]) -> String {
+fn chart(at: usize, title: &str, lines: &[(String, &Series)]) -> String {
     let mut starts: Vec<&str> = lines
         .iter()
         .flat_map(|(_, series)| series.points.iter().map(|point| point.started.as_str()))
@@ -70,8 +71,8 @@ fn chart(at: usize, title: &str, lines: &[(&str, &Series)]) -> String {
         y: point.value,
         interval: Some((point.low, point.high)),
     };
-    let line = |(number, (contender, series)): (usize, &(&str, &Series))| Line {
-        label: (*contender).to_owned(),
+    let line = |(number, (contender, series)): (usize, &(String, &Series))| Line {
+        label: contender.clone(),
         short: format::shorten(contender, super::lines::DIRECT_CHARS),
         look: Look::line(number),
         points: series.points.iter().map(point).collect(),
@@ -85,13 +86,13 @@ fn chart(at: usize, title: &str, lines: &[(&str, &Series)]) -> String {
                 let commit: String = point.commit.chars().take(12).collect();
                 let value = format::quantity(point.value, &point.unit);
                 let interval = format::interval(point.low, point.high, &point.unit);
-                [contender, point.started.as_str(), &value, &interval, &commit, &point.machine]
+                [contender.as_str(), point.started.as_str(), &value, &interval, &commit, &point.machine]
                     .map(escape)
                     .to_vec()
             })
         })
         .collect();
-    let headers = ["Contender", "Run", "Median", "95 % interval", "Commit", "Machine"].map(str::to_owned);
+    let headers = ["Contender", "Run", "Median", "Interval", "Commit", "Machine"].map(str::to_owned);
     let chart = LineChart {
         id: format!("h{at}-chart"),
         title,
@@ -128,9 +129,12 @@ mod tests {
         };
         let series = |name: &str, count: u32| Series {
             name: name.to_owned(),
+            machine: "<m>".to_owned(),
+            settings: String::new(),
             points: (1..=count).map(|day| point(day, f64::from(day))).collect(),
         };
         let all = [
+            Series { machine: "<other>".to_owned(), ..series("kv::get/x=1/cairn: throughput", 2) },
             series("kv::get/x=1/cairn: throughput", 12),
             series("kv::get/x=1/<b>: throughput", 1),
             series("kv::get/x=1/cairn: time", 3),
@@ -138,7 +142,9 @@ mod tests {
         let page = markup::parse(&document(&all));
         let charts = page.tags.iter().filter(|tag| tag.name == "svg" && tag.get("role").is_some()).count();
         assert_eq!(charts, 2);
-        assert!(page.text.contains("kv::get/x=1: throughput"), "{}", page.text);
+        for words in ["kv::get/x=1: throughput", "cairn (<m>)", "cairn (<other>)"] {
+            assert!(page.text.contains(words), "{words}: {}", page.text);
+        }
         assert!(markup::parse(&document(&[])).text.contains("No figures."));
     }
 }

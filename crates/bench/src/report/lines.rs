@@ -193,7 +193,7 @@ impl LineChart<'_> {
             out += &format!(" at {stop} {}", self.x_title);
         }
         if let Some((low, high)) = point.interval {
-            out += &format!("\n95 % interval {}", format::interval(low, high, self.unit));
+            out += &format!("\ninterval {}", format::interval(low, high, self.unit));
         }
         out
     }

@@ -56,7 +56,7 @@ pub(super) fn headline<'a>(model: &Model<'a>) -> Figure<'static> {
     Figure {
         id: "lookups",
         title: "Point lookups",
-        lead: "Bars are medians, whiskers 95 % intervals, dots the samples in the order they were taken, from top to \
+        lead: "Bars are medians, whiskers their intervals, dots the samples in the order they were taken, from top to \
                bottom. Cairn’s own contenders are bold and coloured."
             .to_owned(),
         dims,

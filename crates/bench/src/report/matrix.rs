@@ -3,10 +3,11 @@
 
 use super::forest;
 use super::format;
-use super::html::escape;
-use super::model::{Dim, describe};
+use super::html::{escape, plural};
+use super::model::{self, Dim, describe};
 use super::ratio::{self, Outcome, Pair, Ratio};
 use crate::results::Measurement;
+use crate::stats;
 
 /// The cases of one row and column.
 #[derive(Debug)]
@@ -39,11 +40,27 @@ impl<'a> Cell<'a> {
         if better == 0 || worse == 0 {
             return Standing::Clear(self.ratio.outcome());
         }
-        // One comparison in twenty comes out clear where nothing differs. Only more than that, by two standard
-        // deviations, says that the cases really point both ways.
-        let cases = self.cases.len() as f64;
-        let chance = 0.05 * cases + 2.0 * (0.05 * 0.95 * cases).sqrt();
-        if (better + worse) as f64 > chance { Standing::Mixed } else { Standing::Clear(Outcome::Unclear) }
+        // Some comparisons come out clear where nothing differs: of five samples one in sixteen, of three one in four. Only more than that, by
+        // two standard deviations, says that the cases really point both ways. What is exact is no chance.
+        let is_exact = |pair: &Pair<'_>| model::is_exact(pair.subject) && model::is_exact(pair.against);
+        let varying = || self.cases.iter().filter(|(pair, _)| !is_exact(pair));
+        let cases = varying().filter(|(_, ratio)| ratio.interval.is_some()).count() as f64;
+        let clear = varying().filter(|(_, ratio)| ratio.outcome() != Outcome::Unclear).count();
+        let by_chance = 1.0 - stats::coverage(self.fewest());
+        let chance = by_chance * cases + 2.0 * (by_chance * (1.0 - by_chance) * cases).sqrt();
+        let certain = better + worse - clear;
+        if certain > 0 || clear as f64 > chance { Standing::Mixed } else { Standing::Clear(Outcome::Unclear) }
+    }
+
+    /// The fewest samples that an interval of its cases rests on: see [`ratio::fewest`].
+    pub(super) fn fewest(&self) -> usize {
+        ratio::fewest(self.cases.iter().flat_map(|(pair, _)| [pair.subject, pair.against]))
+    }
+
+    /// How many cases the mean is over: those with an interval, or all where none has one.
+    pub(super) fn counted(&self) -> usize {
+        let sure = self.cases.iter().filter(|(_, ratio)| ratio.interval.is_some()).count();
+        if sure > 0 { sure } else { self.cases.len() }
     }
 
     /// The geometric mean over all cases.
@@ -92,7 +109,12 @@ impl<'a> Cell<'a> {
             format!("\n{name} {}\n{case}\n{}", forest::in_words(*ratio), both_figures(*pair))
         };
         if self.cases.len() > 1 {
-            tip += &format!(" over {} cases", self.cases.len());
+            let left_out = match self.cases.len() - self.counted() {
+                0 => String::new(),
+                1 => ", without 1 that has no interval".to_owned(),
+                count => format!(", without {count} that have no interval"),
+            };
+            tip += &format!(" over {}{left_out}", plural(self.counted(), "case"));
             tip += &told("Worst:", worst);
             tip += &told("Best:", best);
         } else {
@@ -183,6 +205,32 @@ mod tests {
         let mut cases = vec![case(&like); 98];
         cases.extend([case(&win), case(&loss)]);
         assert_eq!(Cell::new(cases).unwrap().standing(), Standing::Clear(Outcome::Unclear));
+    }
+
+    /// Goal: of few samples chance does more, and one case with too few takes nothing from the others. Method: a case better and a case worse among five that are
+    /// even, of three samples each, and of five; with a case of one sample beside them.
+    #[test]
+    fn chance_follows_the_samples() {
+        let noise = [9.0, 10.0, 11.0, 9.5, 10.5];
+        for (samples, standing) in [(3, Standing::Clear(Outcome::Unclear)), (5, Standing::Mixed)] {
+            let of = |values: &[f64]| measurement("ours", "get", "throughput", &values[..samples]);
+            let (base, like) = (of(&[10.0; 5]), of(&noise));
+            let (win, loss) = (of(&[10.5; 5]), of(&[9.5; 5]));
+            let once = measurement("ours", "get", "throughput", &[90.0]);
+            let case = |subject| {
+                let pair = Pair { subject, against: &base };
+                (pair, ratio::within(pair).unwrap())
+            };
+            let mut cases = vec![case(&like); 5];
+            cases.extend([case(&win), case(&loss), case(&once)]);
+            let cell = Cell::new(cases).unwrap();
+            assert_eq!((cell.standing(), cell.counted()), (standing, 7));
+            assert!(
+                cell.render().contains("over 7 cases, without 1 that has no interval"),
+                "{}",
+                cell.render()
+            );
+        }
     }
 
     /// Goal: columns without a cell go, rows keep their gaps. Method: two columns, one empty.

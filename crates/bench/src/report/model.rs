@@ -48,9 +48,11 @@ pub(super) fn is_batched(operation: &str) -> bool {
     matches!(operation, "get_many" | "mget" | "multi_get" | "multiget")
 }
 
-/// True for a metric that is counted, not timed: two runs give the same figure, so one sample is all there is.
+/// True for a figure that is counted, not timed, and came out the same each time: one sample is as good as many. The files of a tree are counted too, but depend
+/// on what the background did when.
 pub(crate) fn is_exact(measurement: &Measurement) -> bool {
-    area(measurement) == Area::Size || measurement.case.dataset == trace::DATASET
+    let is_counted = area(measurement) == Area::Size || measurement.case.dataset == trace::DATASET;
+    is_counted && measurement.samples.windows(2).all(|pair| pair.first() == pair.last())
 }
 
 /// A dimension of the matrix.

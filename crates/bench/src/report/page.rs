@@ -10,6 +10,7 @@ use super::html::{embed_json, escape, plural};
 use super::lookups;
 use super::model::Model;
 use super::pool;
+use super::ratio;
 use super::setup;
 use super::svg::SYMBOLS;
 use super::table;
@@ -17,6 +18,7 @@ use super::verdict::Verdict;
 use super::verdict_page;
 use super::writes;
 use crate::results::Run;
+use crate::stats;
 
 pub(super) const STYLE: &str = include_str!("style.css");
 pub(super) const SCRIPT: &str = include_str!("script.js");
@@ -179,10 +181,11 @@ fn header(run: &Run, title: &str) -> String {
 
 fn footer(run: &Run) -> String {
     format!(
-        "Made by the Cairn lab from one results file (schema {}, suite {}, seed {}). Intervals are 95 % bootstrap intervals of \
-         the median; ratios within the run resample its interleaved rounds. The page loads nothing from anywhere.",
+        "Made by the Cairn lab from one results file (schema {}, suite {}, seed {}). Intervals are bootstrap intervals of \
+         the median, {} at least; ratios within the run resample its interleaved rounds. The page loads nothing from anywhere.",
         run.schema,
         escape(&run.suite),
-        run.seed
+        run.seed,
+        stats::level(ratio::fewest(&run.measurements))
     )
 }

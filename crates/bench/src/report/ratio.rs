@@ -1,6 +1,7 @@
-//! How much better one side is than the other, with a 95 % interval.
+//! How much better one side is than the other, with an interval that is meant to hold the truth 95 times of a hundred.
 //!
-//! Intervals of single ratios are the lab's own bootstraps ([`crate::stats`]). Several cases are summed up by the
+//! Intervals of single ratios are the lab's own bootstraps ([`crate::stats`]). Of few samples they hold it less often, and pages say how often:
+//! see [`level`]. Several cases are summed up by the
 //! geometric mean of their ratios; its interval adds the logarithmic half-widths of the cases in quadrature, each
 //! side by itself, as the cases were measured independently of each other. The seed is fixed: one run always gives one
 //! report.
@@ -27,12 +28,12 @@ pub(crate) enum Outcome {
 pub(crate) struct Ratio {
     /// The ratio of the medians, or the geometric mean of several.
     pub(crate) point: f64,
-    /// The 95 % interval; none where either side has fewer than [`stats::SAMPLES_MIN`] samples of something that varies.
+    /// The interval; none where either side has fewer than [`stats::SAMPLES_MIN`] samples of something that varies. How sure it is, [`level`] says.
     pub(crate) interval: Option<(f64, f64)>,
 }
 
 impl Ratio {
-    /// What can be said with 95 % confidence.
+    /// What can be said by the interval.
     pub(crate) fn outcome(self) -> Outcome {
         match self.interval {
             Some((low, _)) if low > 1.0 => Outcome::Better,
@@ -68,26 +69,33 @@ pub(crate) fn across(pair: Pair<'_>) -> Option<Ratio> {
     between(pair, stats::unpaired_ratio)
 }
 
-/// The geometric mean of the ratios. None without any; no interval where one of them has none.
+/// The geometric mean of the ratios that have intervals: one case with too few samples does not keep the others from saying what they say. Where none has, that
+/// of all, without an interval. None without any.
 pub(crate) fn mean(ratios: &[Ratio]) -> Option<Ratio> {
-    if ratios.is_empty() {
-        return None;
+    let sure: Vec<(f64, (f64, f64))> =
+        ratios.iter().filter_map(|ratio| Some((ratio.point, ratio.interval?))).collect();
+    if sure.is_empty() {
+        let points: Vec<f64> = ratios.iter().map(|ratio| ratio.point).collect();
+        return stats::geometric_mean(&points).map(|point| Ratio { point, interval: None });
     }
-    let cases = ratios.len() as f64;
-    let log_point = ratios.iter().map(|ratio| ratio.point.ln()).sum::<f64>() / cases;
-    let mut squares = Some((0.0, 0.0));
-    for ratio in ratios {
-        squares = squares.zip(ratio.interval).map(|((below, above), (low, high))| {
-            // Medians of resamples can lie beside the median of the samples: an end never crosses the point.
-            let (down, up) = ((ratio.point / low).ln().max(0.0), (high / ratio.point).ln().max(0.0));
-            (below + down * down, above + up * up)
-        });
+    let cases = sure.len() as f64;
+    let (mut log_point, mut below, mut above) = (0.0_f64, 0.0_f64, 0.0_f64);
+    for (point, (low, high)) in sure {
+        // Medians of resamples can lie beside the median of the samples: an end never crosses the point.
+        let (down, up) = ((point / low).ln().max(0.0), (high / point).ln().max(0.0));
+        log_point += point.ln() / cases;
+        below += down * down;
+        above += up * up;
     }
-    let interval = squares.map(|(below, above)| {
-        let (down, up): (f64, f64) = (below.sqrt() / cases, above.sqrt() / cases);
-        ((log_point - down).exp(), (log_point + up).exp())
-    });
+    let (down, up) = (below.sqrt() / cases, above.sqrt() / cases);
+    let interval = Some(((log_point - down).exp(), (log_point + up).exp()));
     Some(Ratio { point: log_point.exp(), interval })
+}
+
+/// The fewest samples that an interval among these rests on. What is exact rests on none, and what has too few has no interval; [`usize::MAX`] without any.
+pub(crate) fn fewest<'m>(measurements: impl IntoIterator<Item = &'m Measurement>) -> usize {
+    let varying = measurements.into_iter().filter(|m| !model::is_exact(m)).map(|m| m.samples.len());
+    varying.filter(|count| *count >= stats::SAMPLES_MIN).min().unwrap_or(usize::MAX)
 }
 
 type Bootstrap = fn(&[f64], &[f64], u64) -> Option<stats::Estimate>;
@@ -173,7 +181,7 @@ mod tests {
         }
     }
 
-    /// Goal: the geometric mean of 2 and 8 is 4; many cases narrow its interval; one without an interval takes it away.
+    /// Goal: the geometric mean of 2 and 8 is 4; many cases narrow its interval; one without an interval has no part in it, unless none has one.
     /// Method: ratios made by hand.
     #[test]
     fn means_are_geometric() {
@@ -184,8 +192,40 @@ mod tests {
         let width = 1.5_f64.sqrt();
         assert!((low - 2.0 / width).abs() < 1e-9 && (high - 2.0 * width).abs() < 1e-9);
         assert_eq!(mean(&[ratio(2.0, 1.5)]), Some(mean(&[ratio(2.0, 1.5); 1]).unwrap()));
-        assert_eq!(mean(&[ratio(2.0, 1.0), Ratio { point: 2.0, interval: None }]).unwrap().interval, None);
+        let unsure = |point: f64| Ratio { point, interval: None };
+        assert_eq!(mean(&[ratio(2.0, 1.5), unsure(8.0)]), mean(&[ratio(2.0, 1.5)]));
+        let guess = mean(&[unsure(2.0), unsure(8.0)]).unwrap();
+        assert!((guess.point - 4.0).abs() < 1e-9 && guess.interval.is_none());
         assert!(mean(&[]).is_none());
+    }
+
+    /// Goal: what intervals are said to be worth is what they are worth. Method: numbers of samples by themselves, and among others that vary, are exact, or are
+    /// too few.
+    #[test]
+    fn levels_follow_the_samples() {
+        for (samples, told) in [(3, "75 %"), (4, "88 %"), (5, "95 %"), (100, "95 %")] {
+            assert_eq!(stats::level(samples), told);
+        }
+        let all = [
+            measurement("a", "get", "throughput", &[1.0, 2.0, 3.0, 4.0]),
+            measurement("a", "get", "throughput", &[1.0; 7]),
+            measurement("a", "get", "latency", &[1.0, 2.0]),
+            measurement("a", "size", "bytes per entry", &[3.0; 3]),
+        ];
+        assert_eq!(
+            (fewest(&all), fewest(&all[2..]), stats::level(usize::MAX)),
+            (4, usize::MAX, "95 %".to_owned())
+        );
+    }
+
+    /// Goal: what a tree takes on the disk is as uncertain as it varies. Method: sizes that differ from turn to turn, and sizes that do not.
+    #[test]
+    fn sizes_that_vary_are_not_exact() {
+        let tree = measurement("a", "size", "bytes per entry", &[9.0, 14.0, 10.0, 11.0, 30.0]);
+        let other = measurement("b", "size", "bytes per entry", &[12.0; 5]);
+        let ratio = within(pair(&tree, &other)).unwrap();
+        assert_eq!(ratio.outcome(), Outcome::Unclear);
+        assert_eq!(within(pair(&other, &other)).unwrap().interval, Some((1.0, 1.0)));
     }
 
     /// Goal: rounds are paired within a run, and neither across runs nor where one side has taken all its samples in one

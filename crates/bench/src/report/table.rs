@@ -38,7 +38,8 @@ pub(super) fn folded(headers: &[String], rows: &[Vec<String>]) -> String {
 
 /// The folded table of some measurements: contender, median, interval, samples.
 pub(super) fn folded_bars(rows: &[(String, &Measurement)]) -> String {
-    let headers = ["Contender", "Median", "95 % interval", "Samples"].map(str::to_owned);
+    let interval = format!("{} interval", stats::level(ratio::fewest(rows.iter().map(|(_, m)| *m))));
+    let headers = ["Contender", "Median", interval.as_str(), "Samples"].map(str::to_owned);
     let row = |(label, m): &(String, &Measurement)| {
         let interval = interval_of(m).map_or_else(|| format::NONE.to_owned(), |text| escape(&text));
         vec![
@@ -92,12 +93,14 @@ pub(super) fn everything(model: &Model<'_>) -> String {
     let column = |(label, class): (&str, &str)| {
         format!("<th scope=\"col\"{class}><span class=\"sort\">{label}</span></th>")
     };
+    let level = stats::level(ratio::fewest(&model.run.measurements));
+    let interval = format!("{level} interval");
     let first = [
         ("Contender", ""),
         ("Operation", ""),
         ("Metric", ""),
         ("Median", NUMBER),
-        ("95 % interval", NUMBER),
+        (interval.as_str(), NUMBER),
         ("Cairn’s best against it", NUMBER),
     ];
     let is_number = |dim: Dim| matches!(dim, Dim::Entries | Dim::ValueBytes | Dim::Threads);
@@ -109,7 +112,7 @@ pub(super) fn everything(model: &Model<'_>) -> String {
     format!(
         "<section id=\"all\" class=\"broad\"><h2>All measurements</h2>\
          <p class=\"lead\">Every figure of the run. The ratio holds the best of Cairn’s own contenders against the row, \
-         in the same case: above 1× Cairn is better, ▼ marks a loss, <b>~</b> a difference that is not significant at 95 %.{constant}</p>\
+         in the same case: above 1× Cairn is better, ▼ marks a loss, <b>~</b> a difference that is not significant at {level}.{constant}</p>\
          <form class=\"pick filters\" autocomplete=\"off\"><label class=\"grow\">Filter\
          <input type=\"search\" placeholder=\"words that a row must contain\" id=\"filter\"></label>\
          <p class=\"said\" role=\"status\" id=\"shown-rows\">{}</p></form>\

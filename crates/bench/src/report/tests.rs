@@ -279,6 +279,26 @@ fn little_data_decides_little() {
     assert!(text_of(&peers).contains("there is nothing to compare"));
 }
 
+/// Goal: a page says how sure its intervals are, not how sure they are meant to be. Method: a run with five samples of all that is timed, and with three.
+#[test]
+fn few_samples_are_told() {
+    for (samples, level, chance) in [(5, "95 %", "one in 16"), (3, "75 %", "one in 4")] {
+        let mut run = small_run();
+        for m in run.measurements.iter_mut().filter(|m| m.samples.len() > 1) {
+            m.samples = [0.99, 1.0, 1.01, 1.0, 0.995].map(|noise| noise * m.median)[..samples].to_vec();
+        }
+        let text = text_of(&run);
+        for words in [
+            format!("ratio of medians with its {level} interval"),
+            format!("bootstrap intervals of the median, {level} at least"),
+            format!("20 comparisons at {level}: where nothing differs, {chance} looks clear by chance"),
+        ] {
+            assert!(text.contains(&words), "{words}: {text}");
+        }
+        assert_eq!(text.contains("An interval of 3 samples is their whole range"), samples == 3);
+    }
+}
+
 /// Goal: a run compared with itself changed nothing; a faster one is better; strangers have nothing in common; other
 /// conditions are named. Method: each.
 #[test]

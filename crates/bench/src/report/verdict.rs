@@ -2,7 +2,7 @@
 //!
 //! For each case and metric the best of Cairn's contenders is held against the best of each peer family, by median.
 //! A topic (an operation and a metric) sums its cases up by the geometric mean of their ratios. A side is ahead where
-//! the 95 % interval of the ratio excludes one. Measurements whose results were not verified take no part. Lookups of
+//! the interval of the ratio excludes one. Measurements whose results were not verified take no part. Lookups of
 //! compressed values meet like for like: a peer that keeps no decompressed blocks meets the best of ours that keeps none.
 
 use std::collections::BTreeMap;
@@ -79,6 +79,11 @@ impl<'a> Verdict<'a> {
     /// How many cases of how many peers were compared in all.
     pub(super) fn comparisons(&self) -> usize {
         self.cells.values().map(|cell| cell.cases().len()).sum()
+    }
+
+    /// The fewest samples that an interval of any of them rests on: see [`ratio::fewest`].
+    pub(super) fn fewest(&self) -> usize {
+        self.cells.values().map(Cell::fewest).min().unwrap_or(usize::MAX)
     }
 
     /// Cairn's best and each family's best in the case of `topic` that `choice` names.

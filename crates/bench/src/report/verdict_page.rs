@@ -10,11 +10,12 @@ use super::ratio::{self, Outcome, Pair, Ratio};
 use super::svg;
 use super::verdict::{Topic, Verdict};
 use crate::results::{Contender, Run};
+use crate::stats;
 
 /// Intervals wider than this share of their median call for more repetitions.
 const WIDE: f64 = 0.1;
 /// The house asks for this many repetitions.
-const ENOUGH_SAMPLES: usize = 5;
+const ENOUGH_SAMPLES: usize = stats::PAIRS_MIN;
 
 /// The opening of the page below its header. `choice` is the case that the headline chart shows first.
 pub(super) fn section(model: &Model<'_>, verdict: &Verdict<'_>, choice: &[(Dim, Value)]) -> String {
@@ -184,7 +185,8 @@ fn both_sides(model: &Model<'_>, verdict: &Verdict<'_>, choice: &[(Dim, Value)])
         format!("<div class=\"side {tone}\"><h3>{title} <small>{total}</small></h3><ul>{items}</ul></div>")
     };
     format!(
-        "<h3>The same case, topic by topic <small>ratio of medians with its 95 % interval; above 1× is better for Cairn, also where less is better</small></h3><div class=\"sides\">{}</div>",
+        "<h3>The same case, topic by topic <small>ratio of medians with its {} interval; above 1× is better for Cairn, also where less is better</small></h3><div class=\"sides\">{}</div>",
+        stats::level(verdict.fewest()),
         blocks.map(block).concat()
     )
 }
@@ -219,10 +221,11 @@ fn overall(verdict: &Verdict<'_>) -> String {
     }
     format!(
         "<h3>Over all cases <small>geometric mean of the ratios; small figures count the cases</small></h3>{table}\
-         <p class=\"note\">▲ Cairn ahead, ▼ Cairn behind, ~ not significant at 95 %, ± ahead in some cases and behind in \
+         <p class=\"note\">▲ Cairn ahead, ▼ Cairn behind, ~ not significant at {}, ± ahead in some cases and behind in \
          others. In each case the best of Cairn’s contenders meets the best of the family. Above 1× is better for Cairn, also \
          where less is better, as with time and bytes. Batched lookups are held against the best way a peer has to look up \
-         many keys, which may be one by one.</p>"
+         many keys, which may be one by one.</p>",
+        stats::level(verdict.fewest())
     )
 }
 
@@ -242,17 +245,26 @@ fn trust(model: &Model<'_>, verdict: &Verdict<'_>) -> String {
         let measurements = plural(timed().count(), "measurement");
         notes.push(format!("{few} of {measurements} rest on fewer than {ENOUGH_SAMPLES} samples."));
     }
+    let fewest = verdict.fewest();
+    if fewest < ENOUGH_SAMPLES {
+        notes.push(format!(
+            "An interval of {fewest} samples is their whole range, which holds the true figure {} of the time: no surer is who is called ahead here.",
+            stats::level(fewest)
+        ));
+    }
     let wide = timed().filter(|m| (m.high - m.low) / m.median > WIDE).count();
     if wide > 0 {
         notes.push(format!(
-            "{} a 95 % interval wider than 10 % of the median: read small differences there as noise.",
+            "{} an interval wider than 10 % of the median: read small differences there as noise.",
             if wide == 1 { "1 measurement has".to_owned() } else { format!("{wide} measurements have") }
         ));
     }
     let comparisons = verdict.comparisons();
     if comparisons >= 20 {
         notes.push(format!(
-            "The verdict rests on {comparisons} comparisons at 95 %: where nothing differs, one in twenty looks clear by chance."
+            "The verdict rests on {comparisons} comparisons at {}: where nothing differs, one in {:.0} looks clear by chance.",
+            stats::level(fewest),
+            1.0 / (1.0 - stats::coverage(fewest))
         ));
     }
     let unverified = run.measurements.iter().filter(|m| !m.verified).count();

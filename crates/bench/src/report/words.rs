@@ -74,7 +74,7 @@ fn claim(topic: &Topic, peer: &str, cell: &Cell<'_>) -> Option<Claim> {
         Standing::Clear(Outcome::Unclear) => return None,
         Standing::Clear(outcome) => {
             let (pair, _) = cell.cases().first()?;
-            let cases = match cell.cases().len() {
+            let cases = match cell.counted() {
                 1 => String::new(),
                 count => format!(", over {count} cases"),
             };

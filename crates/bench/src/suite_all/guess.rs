@@ -59,12 +59,18 @@ pub(super) fn kv(options: &suite_kv::Options, group: &KvGroup) -> f64 {
     turns * (2.0 * PROCESS + operations as f64 * each)
 }
 
+/// Seconds of a turn beside its samples, and of one that counts hits.
+const POOL_TURN: f64 = 0.002;
+const POOL_HITS: f64 = 0.04;
+
 pub(super) fn pool(options: &suite_pool::Options, cases: &[PoolCase]) -> f64 {
     let one = |case: &PoolCase| {
-        let rounds = if matches!(case.work, PoolWork::Hits { .. }) { 1.0 } else { f64::from(options.rounds) };
+        if matches!(case.work, PoolWork::Hits { .. }) {
+            return POOL_CONTENDERS * POOL_HITS;
+        }
         // Samples are found by trying, which is about as long as taking them.
         let samples = 2.0 * options.samples_each() as f64 * options.sample_seconds_of(case.threads);
-        rounds * POOL_CONTENDERS * (0.02 + samples)
+        f64::from(options.rounds) * POOL_CONTENDERS * (POOL_TURN + samples)
     };
     cases.iter().map(one).sum()
 }
@@ -73,7 +79,7 @@ pub(super) fn sql(options: &suite_sql::Options, cases: &[SqlCase]) -> f64 {
     let rounds = f64::from(options.rounds);
     let one = |case: &SqlCase| match case.work {
         SqlWork::Guide(_) => options.samples_each() as f64 * 0.02,
-        SqlWork::Repeat(_) => 0.12 + 1.5 * options.seconds,
+        SqlWork::Repeat(_) => 0.06 + 1.5 * options.seconds,
         SqlWork::Load => f64::from(options.load_rows) * 5e-6,
     };
     let rows = cases.first().map_or(0, |case| case.group.rows(options));
@@ -88,11 +94,11 @@ pub(super) fn index(options: &crate::suite_index::Options, sets: &[DataSet]) -> 
         let builds = INDEX_FORMS * rounds * (0.02 + rows * 1e-6);
         let cold = if options.cold { INDEX_FORMS * rounds } else { 0.0 };
         let scan = rows * 1e-7;
-        let turns = INDEX_FORMS * rounds * set.queries.len() as f64 * (0.05 + options.seconds + 3.0 * scan);
+        let turns = INDEX_FORMS * rounds * set.queries.len() as f64 * (0.01 + options.seconds + 3.0 * scan);
         rows * 3e-6 + builds + cold + turns
     };
     // The server starts and ends.
-    4.0 + sets.iter().map(one).sum::<f64>()
+    1.5 + sets.iter().map(one).sum::<f64>()
 }
 
 pub(super) fn sim(case: &SimCase) -> f64 {

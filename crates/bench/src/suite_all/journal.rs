@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use cairn_codec::checksum::Xxh3;
 use cairn_vfs::{AtomicFile, Clock, ErrorKind, File, Fs, OpenOptions, SystemClock};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -53,12 +54,46 @@ pub struct Sitting {
     pub machine: Vec<(String, String)>,
     /// Of memory and disk.
     pub probes: Vec<Probe>,
+    /// Length and hash of the program that measured: two builds of one commit may differ. Empty where nobody knows, as in runs of before it was kept.
+    #[serde(default)]
+    pub build: String,
+    /// Length and hash of the user's own records. Empty without any, and where nobody knows.
+    #[serde(default)]
+    pub data: String,
 }
 
 impl Sitting {
     /// One that begins now.
     pub fn now(machine: Vec<(String, String)>, probes: Vec<Probe>) -> Sitting {
-        Sitting { started: rfc3339(SystemClock::new().wall()), machine, probes }
+        let started = rfc3339(SystemClock::new().wall());
+        Sitting { started, machine, probes, build: String::new(), data: String::new() }
+    }
+
+    /// With what tells this program, and the records that `options` name, from others. Reads both files whole.
+    #[must_use]
+    pub fn marked(self, fs: &dyn Fs, options: &Options) -> Sitting {
+        // What cannot be read is not known, and says nothing against anybody.
+        let build = std::env::current_exe().ok().and_then(|program| mark(fs, &program).ok());
+        let data = options.data.as_ref().and_then(|data| mark(fs, &data.path).ok());
+        Sitting { build: build.unwrap_or_default(), data: data.unwrap_or_default(), ..self }
+    }
+}
+
+/// Bytes of a file that are hashed at a time.
+const CHUNK_BYTES: usize = 1 << 20;
+
+/// Length and hash of a file.
+fn mark(fs: &dyn Fs, path: &Path) -> Result<String> {
+    let file = fs.open(path, OpenOptions::read())?;
+    let mut chunk = vec![0; CHUNK_BYTES];
+    let (mut hash, mut len) = (Xxh3::new(), 0);
+    loop {
+        let count = file.read_at(&mut chunk, len)?;
+        if count == 0 {
+            return Ok(format!("{len} bytes, {:016x}", hash.digest()));
+        }
+        hash.update(chunk.get(..count).unwrap_or_default());
+        len += count as u64;
     }
 }
 
@@ -119,10 +154,10 @@ impl Journal {
         Ok(Journal { fs: Arc::clone(fs), dir: dir.to_owned(), head, results, notes, _lock: lock })
     }
 
-    /// Checks that this is the machine and the build with which the run began.
+    /// Checks that `sitting` is on the machine, with the build and over the records with which the run began.
     ///
     /// Errors: [`Error::Invalid`] naming what differs.
-    pub fn check_machine(&self, machine: &[(String, String)]) -> Result<()> {
+    pub fn check(&self, sitting: &Sitting) -> Result<()> {
         let field = |machine: &[(String, String)], wanted: &str| {
             machine
                 .iter()
@@ -130,22 +165,34 @@ impl Journal {
                 .map(|(_, value)| value.clone())
                 .unwrap_or_default()
         };
-        let first = self.head.sittings.first().map(|first| first.machine.as_slice()).unwrap_or_default();
+        let sittings = &self.head.sittings;
+        let first = sittings.first().map(|first| first.machine.as_slice()).unwrap_or_default();
         for name in SAME {
-            let (before, now) = (field(first, name), field(machine, name));
-            if before != now {
-                return Err(Error::invalid(format!(
-                    "{}: begun with {name} {before:?}, this is {now:?}: figures of both do not belong in one report; begin a new run",
-                    self.dir.display()
-                )));
+            self.check_same(name, &field(first, name), &field(&sitting.machine, name))?;
+        }
+        let build = sittings.iter().map(|known| &known.build).find(|build| !build.is_empty());
+        let data = sittings.iter().map(|known| &known.data).find(|data| !data.is_empty());
+        for (name, before, now) in [("program", build, &sitting.build), ("data file", data, &sitting.data)] {
+            if let Some(before) = before.filter(|_| !now.is_empty()) {
+                self.check_same(name, before, now)?;
             }
         }
         Ok(())
     }
 
-    /// Notes that the run goes on. Errors: as [`Journal::check_machine`].
+    fn check_same(&self, name: &str, before: &str, now: &str) -> Result<()> {
+        if before == now {
+            return Ok(());
+        }
+        Err(Error::invalid(format!(
+            "{}: begun with {name} {before:?}, this is {now:?}: figures of both do not belong in one report; begin a new run",
+            self.dir.display()
+        )))
+    }
+
+    /// Notes that the run goes on. Errors: as [`Journal::check`].
     pub fn resume(&mut self, sitting: Sitting) -> Result<()> {
-        self.check_machine(&sitting.machine)?;
+        self.check(&sitting)?;
         self.head.sittings.push(sitting);
         self.write(HEAD, &self.head)
     }
@@ -173,6 +220,11 @@ impl Journal {
     /// What a part left, if it left something.
     pub fn result(&self, suite: SuiteName, name: &str) -> Option<&PartResult> {
         self.results.iter().find(|result| result.suite == suite && result.name == name)
+    }
+
+    /// What the parts of a suite left, those among them that no plan of today has.
+    pub(super) fn results(&self, suite: SuiteName) -> impl Iterator<Item = &PartResult> {
+        self.results.iter().filter(move |result| result.suite == suite)
     }
 
     /// Options and sittings.

@@ -90,27 +90,43 @@ pub fn measure(plans: &[SuitePlan], journal: &mut Journal, watch: &dyn Watch, st
         };
         let (state, content) = ended(part.run(&steps, &own), stop);
         let seconds = (clock.now() - begun).as_secs_f64();
-        match &state {
+        schedule.ended(index, seconds, state == PartState::Done);
+        let name = format!("{}, {}", suite.word(), part.name);
+        let result =
+            PartResult { suite: *suite, name: part.name.clone(), state: state.clone(), seconds, content };
+        let is_kept = keep(journal, result)?;
+        if !is_kept {
+            note(&format!("{name}: it came to no end; what an earlier sitting has of it is more, and stays"));
+        }
+        match state {
             PartState::Done => {}
-            PartState::Cut => note(&format!(
-                "{}, {}: its time was up after {seconds:.0} s; what it has counts",
-                suite.word(),
-                part.name
-            )),
+            PartState::Cut if is_kept => {
+                note(&format!("{name}: its time was up after {seconds:.0} s; what it has counts"));
+            }
+            PartState::Cut => {}
             PartState::Stopped => ending.stopped = true,
             PartState::Failed(why) => {
-                note(&format!("{}, {} failed: {why}", suite.word(), part.name));
-                ending.failed.push((*suite, part.name.clone(), why.clone()));
+                note(&format!("{name} failed: {why}"));
+                ending.failed.push((*suite, part.name.clone(), why));
             }
         }
-        schedule.ended(index, seconds, state == PartState::Done);
-        journal.keep(PartResult { suite: *suite, name: part.name.clone(), state, seconds, content })?;
         if ending.stopped {
             break;
         }
         ending.over.0 += 1;
     }
     Ok(ending)
+}
+
+/// Keeps what a part left, but not in place of more: a part that is measured again and comes to no end costs nothing of what an earlier sitting has of it.
+/// That stays as it is then, to be measured again another time. True where it was kept.
+fn keep(journal: &mut Journal, result: PartResult) -> Result<bool> {
+    let known = journal.result(result.suite, &result.name).map_or(0, PartResult::figures);
+    let is_kept = result.state == PartState::Done || known <= result.figures();
+    if is_kept {
+        journal.keep(result)?;
+    }
+    Ok(is_kept)
 }
 
 /// How a part ended: by its own time, by the user, or by itself.

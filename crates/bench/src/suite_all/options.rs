@@ -96,7 +96,7 @@ pub struct Options {
     pub suites: Vec<SuiteName>,
     /// Times the usual numbers of records, rows and operations.
     pub scale: f64,
-    /// Turns of everybody in everything; the mode's own number where none is said.
+    /// Turns of everybody in everything; five where none is said.
     pub rounds: Option<u32>,
     /// Records of the user's own for the constant store.
     pub data: Option<DataFile>,

@@ -68,6 +68,16 @@ pub enum Content {
     Sim(Report),
 }
 
+impl Content {
+    /// How much it is: measurements, or cases that were predicted and measured.
+    fn figures(&self) -> usize {
+        match self {
+            Content::Run(run) => run.measurements.len(),
+            Content::Sim(report) => report.comparisons.len(),
+        }
+    }
+}
+
 /// How a part ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -98,6 +108,11 @@ pub struct PartResult {
 }
 
 impl PartResult {
+    /// How many figures it has.
+    pub fn figures(&self) -> usize {
+        self.content.as_ref().map_or(0, Content::figures)
+    }
+
     /// True when a resumed run leaves it as it is: it has ended, and everybody who was asked has figures. What failed of one contender may have been a full disk.
     pub fn is_final(&self) -> bool {
         let has_failed = matches!(&self.content, Some(Content::Run(run)) if !run.failures().is_empty());

@@ -1,17 +1,17 @@
 //! What each suite is asked for in a quick and in a full run.
 //!
-//! Quick sizes are chosen so that all parts together take some ten minutes on two cores; three rounds are the fewest that give a ratio its
-//! interval. They are small: a quick run says who is ahead by far, not who is ahead by a tenth.
+//! Quick sizes are chosen so that all parts together take some eleven minutes on two cores; five rounds are the fewest whose intervals hold what
+//! they say, near enough. They are small: a quick run says who is ahead by far, not who is ahead by a tenth.
 
 use super::options::{Mode, Options};
 use crate::runner::job::Effort;
 use crate::runner::worker::Worker;
 use crate::suite_hash::{self, JavaEffort, Matrix};
-use crate::{suite_index, suite_kv, suite_pool, suite_sim, suite_sql};
+use crate::{stats, suite_index, suite_kv, suite_pool, suite_sim, suite_sql};
 
 /// Turns of everybody.
 fn rounds(options: &Options) -> u32 {
-    options.rounds.unwrap_or(if options.mode == Mode::Quick { 3 } else { 5 })
+    options.rounds.unwrap_or(stats::PAIRS_MIN as u32)
 }
 
 /// So many times the scale, and no fewer than `least`.

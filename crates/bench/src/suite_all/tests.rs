@@ -11,7 +11,7 @@ use super::*;
 use crate::error::{Error, Result};
 use crate::process::Stop;
 use crate::results::{Contender, Run};
-use crate::suite_hash::Progress;
+use crate::suite_hash::{DataFile, Progress};
 use crate::testing::sample_run;
 
 /// Notes what it hears.
@@ -166,6 +166,8 @@ fn failures_stay_with_their_part() {
         (whole.suites[0].standing().as_str(), datasets(&whole)),
         ("1 of 2 parts, 1 failed", vec!["good".to_owned()])
     );
+    let stopped = |whole: &Whole| whole.suites[0].run.as_ref().unwrap().stopped;
+    assert!(stopped(&whole), "it is no whole run to hold others against");
     let told = text::to_text(&whole);
     assert!(told.contains("pool, bad failed: the disk: is on fire"), "{told}");
     let dir = journal.dir().to_owned();
@@ -173,7 +175,73 @@ fn failures_stay_with_their_part() {
     let mut journal = resumed(&fs, &dir);
     let ending = measure(&plans(false), &mut journal, &Heard::default(), &Stop::default()).unwrap();
     assert_eq!((ending.over, ran.get()), ((2, 2), 1));
-    assert_eq!(Whole::of(&plans(false), &journal).suites[0].standing(), "done");
+    let whole = Whole::of(&plans(false), &journal);
+    assert!(whole.suites[0].standing() == "done" && !stopped(&whole));
+}
+
+/// Goal: a part that is measured again and comes to no end costs nothing of what there was. Method: one in which a contender failed; the next time the user ends
+/// it, then it fails, each with less than there was; at last it comes to its end with less, and that counts.
+#[test]
+fn what_was_measured_stays() {
+    let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
+    let plans = |turn: u32, stop: &Stop| {
+        let stop = stop.clone();
+        let again = part("again", move |_: &Stop| {
+            let mut run = sample_run();
+            if turn > 0 {
+                run.measurements.truncate(1);
+            }
+            match turn {
+                0 => {
+                    let first = run.contenders.first_mut().unwrap();
+                    Contender::set_failures(&mut first.settings, ["seq: no space left".to_owned()]);
+                }
+                1 => {
+                    stop.ask();
+                    run.stopped = true;
+                }
+                2 => return Err(Error::engine("the disk", "is on fire")),
+                _ => {}
+            }
+            Ok(Content::Run(run))
+        });
+        vec![suite(SuiteName::Kv, vec![again])]
+    };
+    let mut journal = begun(&fs, &options());
+    let dir = journal.dir().to_owned();
+    let all = sample_run().measurements.len();
+    for (turn, figures) in [(0, all), (1, all), (2, all), (3, 1)] {
+        let (stop, heard) = (Stop::default(), Heard::default());
+        measure(&plans(turn, &stop), &mut journal, &heard, &stop).unwrap();
+        let kept = journal.result(SuiteName::Kv, "again").unwrap();
+        assert_eq!((kept.figures(), &kept.state), (figures, &PartState::Done), "{turn}");
+        let is_told = heard.notes.borrow().iter().any(|note| note.contains("an earlier sitting"));
+        assert_eq!(is_told, turn == 1 || turn == 2, "{turn}: {:?}", heard.notes.borrow());
+        drop(journal);
+        journal = resumed(&fs, &dir);
+    }
+}
+
+/// Goal: a report has what was measured, also what could not be measured today. Method: a run of two suites, and then plans in which one has lost a part and
+/// the other cannot run.
+#[test]
+fn what_the_plan_lacks_is_shown() {
+    let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
+    let ran = Rc::new(Cell::new(0));
+    let plans = [
+        suite(SuiteName::Kv, vec![good("a", &ran), good("b", &ran)]),
+        suite(SuiteName::Index, vec![good("Q1", &ran)]),
+    ];
+    let mut journal = begun(&fs, &options());
+    measure(&plans, &mut journal, &Heard::default(), &Stop::default()).unwrap();
+    let missing = SuitePlan {
+        missing: Some("install postgresql-15".to_owned()),
+        ..suite(SuiteName::Index, Vec::new())
+    };
+    let whole = Whole::of(&[suite(SuiteName::Kv, vec![good("b", &ran)]), missing], &journal);
+    assert_eq!(datasets(&whole), ["b", "a", "Q1"]);
+    let index = &whole.suites[1];
+    assert_eq!((index.missing.as_ref(), index.standing().as_str()), (None, "done"));
 }
 
 /// Goal: a part in which one contender failed, of a full disk say, is measured again when the run is resumed; one who is not there is nobody to wait for.
@@ -293,11 +361,52 @@ fn strangers_are_refused() {
     other.machine[1].1 = "def".to_owned();
     let error = journal.resume(other).unwrap_err().to_string();
     assert!(error.contains("commit \"abc\"") && error.contains("\"def\""), "{error}");
+    // What is not known, in old runs or now, is held against nobody.
+    let with =
+        |build: &str, data: &str| Sitting { build: build.to_owned(), data: data.to_owned(), ..sitting() };
+    for (build, data) in [("1", "x"), ("", ""), ("1", "x")] {
+        journal.resume(with(build, data)).unwrap();
+    }
+    for (build, data, told) in [("2", "x", "program \"1\""), ("1", "y", "data file \"x\"")] {
+        let error = journal.resume(with(build, data)).unwrap_err().to_string();
+        assert!(error.contains(told), "{error}");
+    }
     drop(journal);
     let second = begun(&fs, &options());
     assert_ne!(second.dir(), dir, "a run never goes into another one's directory");
     let error = Journal::open(&fs, Path::new("/results")).unwrap_err().to_string();
     assert!(error.contains("/results") && error.contains("run.json"), "{error}");
+}
+
+/// Goal: other records of the same name are other records. Method: the mark of a file before and after a change of one byte, and of one that is not there.
+#[test]
+fn records_are_marked() {
+    let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
+    let options = Options { data: Some(DataFile::new("/places.csv", "id")), ..options() };
+    let mark = || sitting().marked(&*fs, &options).data;
+    assert_eq!(mark(), "");
+    let file = fs.open(Path::new("/places.csv"), OpenOptions::create_new()).unwrap();
+    file.write_all_at(b"id,name\n", 0).unwrap();
+    let before = mark();
+    assert!(before.starts_with("8 bytes, "), "{before}");
+    file.write_all_at(b"N", 3).unwrap();
+    assert_ne!(mark(), before);
+}
+
+/// Goal: a quick run takes as many rounds as an interval needs to hold what it says, unless the user says otherwise. Method: what each suite is asked for.
+#[test]
+fn quick_runs_take_enough_rounds() {
+    for (said, rounds) in [(None, 5), (Some(2), 2)] {
+        let options = Options { rounds: said, ..Options::quick() };
+        let asked = [
+            sizes::hash(&options, None).rounds,
+            sizes::kv(&options, None).rounds,
+            sizes::pool(&options).rounds,
+            sizes::sql(&options).rounds,
+            sizes::index(&options).rounds,
+        ];
+        assert_eq!(asked, [rounds; 5]);
+    }
 }
 
 /// Goal: every suite has parts with names of their own and guesses that can be shared by, quick and full; a quick run's guesses keep within its

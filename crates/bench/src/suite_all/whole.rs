@@ -3,7 +3,7 @@
 use super::journal::{Head, Journal};
 use super::merge;
 use super::options::SuiteName;
-use super::part::{Content, PartState, SuitePlan};
+use super::part::{Content, PartResult, PartState, SuitePlan};
 use crate::error::Result;
 use crate::results::{Contender, Run};
 use crate::suite_sim::Report;
@@ -46,7 +46,7 @@ pub struct PartSummary {
 }
 
 impl Whole {
-    /// What a journal holds of these suites.
+    /// What a journal holds of these suites: the parts of the plans, then those that the plans of today lack.
     pub fn of(plans: &[SuitePlan], journal: &Journal) -> Whole {
         let head = journal.head().clone();
         let suites = plans.iter().map(|plan| suite(plan, journal)).collect();
@@ -141,10 +141,14 @@ impl SuiteResult {
 
 fn suite(plan: &SuitePlan, journal: &Journal) -> SuiteResult {
     let (mut parts, mut runs, mut reports) = (Vec::new(), Vec::new(), Vec::new());
-    for part in &plan.parts {
-        let result = journal.result(plan.suite, &part.name);
+    let planned = plan.parts.iter().map(|part| (&part.name, journal.result(plan.suite, &part.name)));
+    let lacks = planned.clone().any(|(_, result)| result.is_none_or(|result| result.content.is_none()));
+    // What was measured stays, also where something that it needs is not here today.
+    let is_other = |result: &&PartResult| !plan.parts.iter().any(|part| part.name == result.name);
+    let others = journal.results(plan.suite).filter(is_other).map(|result| (&result.name, Some(result)));
+    for (name, result) in planned.chain(others) {
         parts.push(PartSummary {
-            name: part.name.clone(),
+            name: name.clone(),
             state: result.map(|result| result.state.clone()),
             seconds: result.map_or(0.0, |result| result.seconds),
         });
@@ -154,11 +158,13 @@ fn suite(plan: &SuitePlan, journal: &Journal) -> SuiteResult {
             None => {}
         }
     }
+    let run = merge::runs(journal.head(), plan.suite, &runs);
     SuiteResult {
         suite: plan.suite,
-        missing: plan.missing.clone(),
+        missing: plan.missing.clone().filter(|_| parts.is_empty()),
         notes: plan.notes.clone(),
-        run: merge::runs(journal.head(), plan.suite, &runs),
+        // Without a part it is no whole one, whose figures others are held against.
+        run: run.map(|run| Run { stopped: run.stopped || lacks, ..run }),
         sim: Report::merged(reports),
         parts,
     }

@@ -161,7 +161,7 @@ impl Default for Options {
             data_bytes: 1 << 30,
             overwrite_bytes: 5 << 30,
             sweep_bytes: 256 << 20,
-            rounds: 3,
+            rounds: 5,
             latencies: true,
             work_dir: crate::cache_dir().join("work"),
             worker: None,

@@ -5,8 +5,16 @@ use cairn_vfs::{Rng, SeededRng};
 use super::store::expected;
 use crate::workload::Zipf;
 
-/// Requests that a thread has ready; it begins anew after the last one.
+/// Requests that a thread has ready at least; it begins anew after the last one.
 const TAPE: usize = 4096;
+
+/// Requests that are drawn for each page at least: of fewer the same few pages would come again and again, and fit into a pool that all do not fit into.
+const DRAWS_A_PAGE: usize = 8;
+
+/// How many requests are drawn among so many pages.
+fn draws(pages: u32) -> std::ops::Range<usize> {
+    0..TAPE.max(DRAWS_A_PAGE * pages as usize)
+}
 
 /// Requests between two looks at the sum of the stamps.
 const CHUNK: usize = 512;
@@ -83,7 +91,7 @@ impl Shape {
     /// The requests of one thread of some.
     pub fn tape(self, thread: u32, threads: u32, seed: u64) -> Tape {
         let mut rng = SeededRng::new(seed).fork(&format!("{self:?} {thread} of {threads}"));
-        let many = 0..TAPE as u32;
+        let at_least = |pages: u32| 0..(TAPE as u32).max(pages);
         match self {
             Shape::Scan { pages } => {
                 let first = (u64::from(thread) * u64::from(pages) / u64::from(threads.max(1))) as u32;
@@ -91,9 +99,13 @@ impl Shape {
                 let chunk = if threads > 1 { CHUNK } else { TAPE };
                 Tape::new((first..pages).chain(0..first).collect(), chunk)
             }
-            Shape::Cycle { pages } => Tape::new(many.map(|at| at % pages).collect(), CHUNK),
-            Shape::Own { each } => Tape::new(many.map(|at| thread * each + at % each).collect(), CHUNK),
-            Shape::Uniform { pages } => Tape::new(many.map(|_| below(&mut rng, pages)).collect(), CHUNK),
+            Shape::Cycle { pages } => Tape::new(at_least(pages).map(|at| at % pages).collect(), CHUNK),
+            Shape::Own { each } => {
+                Tape::new(at_least(each).map(|at| thread * each + at % each).collect(), CHUNK)
+            }
+            Shape::Uniform { pages } => {
+                Tape::new(draws(pages).map(|_| below(&mut rng, pages)).collect(), CHUNK)
+            }
             Shape::EightyTwenty { pages } => {
                 let hot = (pages / 5).max(1);
                 let draw = |rng: &mut SeededRng| {
@@ -103,11 +115,11 @@ impl Shape {
                         hot + below(rng, pages - hot)
                     }
                 };
-                Tape::new(many.map(|_| draw(&mut rng)).collect(), CHUNK)
+                Tape::new(draws(pages).map(|_| draw(&mut rng)).collect(), CHUNK)
             }
             Shape::Zipf { pages, theta } => {
                 let zipf = Zipf::new(u64::from(pages), theta);
-                Tape::new(many.map(|_| zipf.draw(&mut rng) as u32).collect(), CHUNK)
+                Tape::new(draws(pages).map(|_| zipf.draw(&mut rng) as u32).collect(), CHUNK)
             }
             Shape::ZipfWithScans { pages, theta, scan } => {
                 let zipf = Zipf::new(u64::from(pages), theta);
@@ -221,6 +233,23 @@ mod tests {
         let drawn = |thread| Shape::Uniform { pages: 100 }.tape(thread, 2, 7);
         assert_ne!(drawn(0), drawn(1));
         assert_ne!(drawn(0), Shape::Uniform { pages: 100 }.tape(0, 2, 8));
+    }
+
+    /// Goal: what is drawn among many pages is drawn often enough to touch them as the law says. Method: pages of which the first few thousand draws touch a part.
+    #[test]
+    fn many_pages_have_long_tapes() {
+        let pages = 12_288;
+        for (shape, least) in [
+            (Shape::Uniform { pages }, 0.99),
+            (Shape::EightyTwenty { pages }, 0.75),
+            (Shape::Cycle { pages }, 1.0),
+            (Shape::Own { each: pages }, 1.0),
+        ] {
+            let mut touched = shape.tape(0, 1, 7).order().to_vec();
+            touched.sort_unstable();
+            touched.dedup();
+            assert!(touched.len() as f64 >= least * f64::from(pages), "{shape:?}: {}", touched.len());
+        }
     }
 
     /// Goal: the laws hold. Method: shares of some thousand draws; each page once; own pages apart; scans from different places.

@@ -65,8 +65,8 @@ pub trait Pages: Sync {
     fn session(&self) -> Result<Box<dyn Session + '_>>;
     /// Pages that had to be read so far; `None` when it does not tell. Called while nobody works.
     fn misses(&self) -> Option<u64>;
-    /// How long it took until `waiting` threads had a page each, from the moment when one page of a pool that was pinned whole was let go, and the next
-    /// as soon as somebody had it. `None` where nothing can be pinned.
+    /// How long it took until `waiting` threads had a page each, from the moment when all pages of a pool that was pinned whole were let go. `None` where
+    /// nothing can be pinned.
     fn starvation(&self, _frames: usize, _waiting: usize) -> Result<Option<Duration>> {
         Ok(None)
     }

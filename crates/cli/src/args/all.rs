@@ -43,7 +43,7 @@ anew in which something failed.
 Exit codes: 0 measured, 1 error, or a part or a contender failed (the report has the others), 130
 ended by Ctrl-C.")]
 pub struct BenchAllArgs {
-    /// A quarter of an hour at most: small stores, three rounds [default]
+    /// A quarter of an hour at most: small stores, short turns [default]
     #[arg(long, conflicts_with = "full")]
     pub quick: bool,
     /// Hours: everything that the suites have
@@ -55,7 +55,7 @@ pub struct BenchAllArgs {
     /// Times the usual numbers of records, rows and operations
     #[arg(long, value_name = "FACTOR", value_parser = number::real_between(0.0001, 100.0))]
     pub scale: Option<f64>,
-    /// Turns of everybody in everything [default: 3 quick, 5 full]
+    /// Turns of everybody in everything [default: 5]
     #[arg(long, value_name = "COUNT", value_parser = number::between::<u32>(1, 1000))]
     pub rounds: Option<u32>,
     /// CSV or TSV file with a header line, for the constant store

@@ -58,7 +58,7 @@ pub struct CompareArgs {
     pub a: PathBuf,
     /// The later run
     pub b: Option<PathBuf>,
-    /// End with exit code 2 where something got worse beyond tolerance and noise, a figure is missing, or nothing can be compared
+    /// End with exit code 2 where something got worse beyond tolerance and noise, a figure is missing, or nothing can be judged
     #[arg(long)]
     pub fail: bool,
     /// How much worse a time or a rate may get, in percent
@@ -90,8 +90,8 @@ fn percent(word: &str) -> Result<f64, String> {
   cairn bench counts
   cairn bench counts 'kv ' --n 50000 --json
 
-Needs valgrind. Instructions are the same on a busy machine as on a quiet one, so `cairn bench
-compare --fail` goes by them first.")]
+Needs valgrind. Instructions are the same on a busy machine as on a quiet one: hold them against
+those of before with `cairn bench compare --fail`, first, and times in a step of their own.")]
 pub struct CountsArgs {
     /// Only cases with this in their name: kv put, kv get, kv scan, hash build, hash get, trace record
     pub filter: Option<String>,

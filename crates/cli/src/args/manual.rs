@@ -10,7 +10,7 @@ pub const EXIT_CODES: [(u8, &str); 4] = [
     (0, "done, found, or the answer is yes"),
     (1, "error: wrong arguments, damage, whatever else could not be done"),
     (2, "no error, but not found, or the answer is no"),
-    (130, "ended by Ctrl-C before there was anything to show"),
+    (130, "ended by Ctrl-C; a run of the lab has kept what it had measured by then"),
 ];
 
 /// What the command and the lab take from the environment.

@@ -59,7 +59,7 @@ pub struct BenchPoolArgs {
     #[arg(long, value_name = "COUNT", value_delimiter = ',', default_value = "2,4,8,16,32,64,128,256", value_parser = number::between::<u32>(2, 1024))]
     pub threads: Vec<u32>,
     /// Replay recorded requests instead of measuring: one page number a line, plain or gzip, or a trace of `cairn trace`; several files with blanks
-    #[arg(long, value_name = "FILE", num_args = 1.., conflicts_with_all = ["iterations", "buffers", "filter", "named_filter", "peers", "rounds", "direct", "threads", "collect", "time_limit"])]
+    #[arg(long, value_name = "FILE", num_args = 1.., conflicts_with_all = ["iterations", "buffers", "filter", "named_filter", "peers", "rounds", "direct", "threads", "collect", "time_limit", "seed", "page_size"])]
     pub trace: Vec<PathBuf>,
     /// Sizes of the pool to replay with: shares of the trace's pages, or pages [default: 1%,2%,5%,10%,20%,50%]
     #[arg(long, value_name = "SIZES", value_delimiter = ',', requires = "trace")]

@@ -51,37 +51,35 @@ fn begin(fs: &Arc<dyn Fs>, args: &BenchAllArgs) -> Result<Journal> {
     let options = options(args)?;
     options.check()?;
     store::check_writable(&**fs, &args.run.results)?;
-    let machine = machine(fs, &options)?;
-    let sitting = sitting(&options, machine)?;
+    let sitting = probed(sitting(fs, &options)?, &options)?;
     Ok(Journal::begin(fs, &args.run.results, &options, sitting)?)
 }
 
 fn resume(fs: &Arc<dyn Fs>, dir: &Path) -> Result<Journal> {
     let mut journal = Journal::open(fs, dir)?;
     let options = journal.head().options.clone();
-    let machine = machine(fs, &options)?;
+    let sitting = sitting(fs, &options)?;
     // Before the probes, which take seconds.
-    journal.check_machine(&machine)?;
-    let sitting = sitting(&options, machine)?;
-    journal.resume(sitting)?;
+    journal.check(&sitting)?;
+    journal.resume(probed(sitting, &options)?)?;
     Ok(journal)
 }
 
-fn machine(fs: &Arc<dyn Fs>, options: &Options) -> Result<Vec<(String, String)>> {
+/// One that begins now, before anything is measured.
+fn sitting(fs: &Arc<dyn Fs>, options: &Options) -> Result<Sitting> {
     // A directory that is not there has no file system.
     fs.create_dir_all(&options.work_dir)?;
     let mut machine = probe::describe(&options.work_dir);
     machine.push(("command".to_owned(), command_line(env::args_os())));
-    Ok(machine)
+    Ok(Sitting::now(machine, Vec::new()).marked(&**fs, options))
 }
 
-fn sitting(options: &Options, machine: Vec<(String, String)>) -> Result<Sitting> {
-    let probes = if options.probes {
-        probe::measure(&options.work_dir, probe::ProbeEffort::quick())?
-    } else {
-        Vec::new()
-    };
-    Ok(Sitting::now(machine, probes))
+fn probed(sitting: Sitting, options: &Options) -> Result<Sitting> {
+    if !options.probes {
+        return Ok(sitting);
+    }
+    let probes = probe::measure(&options.work_dir, probe::ProbeEffort::quick())?;
+    Ok(Sitting { probes, ..sitting })
 }
 
 /// What was typed, as the run takes it.

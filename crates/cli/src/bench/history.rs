@@ -7,7 +7,7 @@ use std::sync::Arc;
 use cairn_bench::compare::{Comparison, compare as compare_runs, vanished};
 use cairn_bench::history::{self, History, Judged, Limits, Recorded, Verdict, judge};
 use cairn_bench::results::Run;
-use cairn_bench::{dashboard, report, store, suite_counts};
+use cairn_bench::{dashboard, report, stats, store, suite_counts};
 use cairn_vfs::Fs;
 use serde_json::json;
 
@@ -174,7 +174,7 @@ pub fn last_of_each(runs: Vec<Run>) -> Vec<Run> {
     last.into_values().collect()
 }
 
-/// Tells of one pair. True where nothing got worse, nothing is missing, and something was compared.
+/// Tells of one pair. True where nothing got worse, nothing is missing, and something could be judged.
 fn one(
     out: &mut Output,
     args: &CompareArgs,
@@ -203,10 +203,11 @@ fn one(
         return Err(error.into());
     }
     let worse = judged.iter().filter(|judged| judged.verdict == Verdict::Worse).count();
+    let unjudged = history::unjudged(&judged);
     let missing = vanished(before, after);
     if args.json {
         out.json(&json!({
-            "suite": after.suite, "before": before.started, "after": after.started, "regressions": worse,
+            "suite": after.suite, "before": before.started, "after": after.started, "regressions": worse, "unjudged": unjudged,
             "geometric_mean": compared.geometric_mean, "rows": judged, "missing": missing, "new": compared.only_in_b,
             "differences": compared.differences,
         }))?;
@@ -215,7 +216,7 @@ fn one(
         rest(out, &compared, &missing)?;
     }
     // What cannot be held against anything has not passed.
-    Ok(worse == 0 && missing.is_empty() && !judged.is_empty())
+    Ok(worse == 0 && missing.is_empty() && unjudged < judged.len())
 }
 
 fn no_baseline(out: &mut Output, args: &CompareArgs, suite: &str) -> Result<()> {
@@ -264,9 +265,14 @@ fn verdict(
     for line in &regressions {
         out.line(format!("regression: {line}"))?;
     }
+    let unjudged = history::unjudged(judged);
+    if unjudged > 0 {
+        let figures = counted(unjudged as u64, "figure rests", "figures rest");
+        out.line(format!("{figures} on too few rounds to be judged ({} at least)", stats::SAMPLES_MIN))?;
+    }
     match (judged.is_empty(), regressions.is_empty()) {
         (true, _) => out.line("the two have no figure in common, so nothing was held against anything")?,
-        (_, true) => out.line("no regression")?,
+        (_, true) if unjudged < judged.len() => out.line("no regression")?,
         _ => {}
     }
     Ok(())

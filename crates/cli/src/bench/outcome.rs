@@ -13,8 +13,22 @@ use super::run::{command_line, end_on_ctrl_c};
 use super::write_file;
 use crate::args::{RunArgs, time};
 use crate::error::{Error, Result};
-use crate::output::{Outcome, Output, is_stdout, note};
+use crate::output::{Outcome, Output, counted, is_stdout, note};
 use crate::progress::SuiteBar;
+
+/// A run that is over, whoever ended it.
+pub(super) struct Measured {
+    run: Run,
+    /// It was ended by Ctrl-C before all was measured.
+    is_interrupted: bool,
+}
+
+impl Measured {
+    /// One that nobody could end early.
+    pub fn whole(run: Run) -> Measured {
+        Measured { run, is_interrupted: false }
+    }
+}
 
 /// What is printed of a run.
 pub(super) struct Shown<'a> {
@@ -51,7 +65,7 @@ pub(super) fn measure(
     fs: &Arc<dyn Fs>,
     args: &RunArgs,
     suite: impl FnOnce(&SuiteBar, &Stop) -> cairn_bench::Result<Run>,
-) -> Result<Run> {
+) -> Result<Measured> {
     drop(Output::beside("--html", args.html.as_deref(), args.json)?);
     store::check_writable(&**fs, &args.results)?;
     let stop = Stop::after(args.time_limit);
@@ -67,7 +81,8 @@ pub(super) fn measure(
             _ => Error::Interrupted(what.to_owned()),
         });
     }
-    Ok(run)
+    let is_interrupted = run.stopped && stop.is_asked();
+    Ok(Measured { run, is_interrupted })
 }
 
 /// The error of runs in which contenders failed: whoever reads only the exit code would take their comparison for whole.
@@ -79,8 +94,15 @@ pub(super) fn failed(runs: &[&Run]) -> Option<Error> {
 
 /// Stores a run that is over, reports on it and shows it.
 ///
-/// Errors: a usage error when nothing was measured, when a contender failed, or when a dashboard would get a list with gaps.
-pub(super) fn conclude(fs: &Arc<dyn Fs>, args: &RunArgs, mut run: Run, shown: &Shown<'_>) -> Result<Outcome> {
+/// Errors: [`Error::Interrupted`] when the user ended it; a usage error when nothing was measured, when a contender failed, or when a dashboard would get a list
+/// with gaps.
+pub(super) fn conclude(
+    fs: &Arc<dyn Fs>,
+    args: &RunArgs,
+    measured: Measured,
+    shown: &Shown<'_>,
+) -> Result<Outcome> {
+    let Measured { mut run, is_interrupted } = measured;
     run.machine.push(("command".to_owned(), command_line(env::args_os())));
     if run.measurements.is_empty() {
         return Err(failed(&[&run]).unwrap_or_else(|| Error::usage(shown.nothing.clone())));
@@ -103,6 +125,10 @@ pub(super) fn conclude(fs: &Arc<dyn Fs>, args: &RunArgs, mut run: Run, shown: &S
         }
     }
     out.finish()?;
+    if is_interrupted {
+        let kept = counted(run.measurements.len() as u64, "measurement is kept", "measurements are kept");
+        return Err(Error::Interrupted(format!("{kept}: {}", saved.display())));
+    }
     if let Some(error) = failed(&[&run]) {
         return Err(error);
     }

@@ -10,7 +10,7 @@ use cairn_bench::{store, table};
 use cairn_pool::PolicyKind;
 use cairn_vfs::Fs;
 
-use super::outcome::{Shown, chosen, conclude, measure};
+use super::outcome::{Measured, Shown, chosen, conclude, measure};
 use super::write_file;
 use crate::args::pool::{BenchPoolArgs, RenderArgs};
 use crate::error::{Error, Result};
@@ -65,7 +65,8 @@ fn replay(fs: &Arc<dyn Fs>, args: &BenchPoolArgs) -> Result<Outcome> {
     let run = trace::to_run(&replayed, &policies);
     let nothing = "the traces have no requests".to_owned();
     let text = |_: &Run| Ok(trace::to_text(&replayed));
-    conclude(fs, &args.run, run, &Shown { nothing, json: &|_| trace::to_json(&replayed), text: &text })
+    let shown = Shown { nothing, json: &|_| trace::to_json(&replayed), text: &text };
+    conclude(fs, &args.run, Measured::whole(run), &shown)
 }
 
 /// Keeps a run as a platform's raw results.

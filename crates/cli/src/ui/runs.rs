@@ -7,7 +7,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::header;
 use axum::response::IntoResponse;
-use cairn_bench::history::{History, Series, machine_of};
+use cairn_bench::history::{History, Series, machine_of, told_apart};
 use cairn_bench::results::Run;
 use cairn_bench::{report as pages, store};
 use serde::Deserialize;
@@ -153,9 +153,10 @@ pub async fn history(State(shared): State<Arc<Shared>>, Query(asked): Query<Word
     shared
         .blocking(move || {
             let mut found = series(&inner, &asked)?;
-            let count = found.len();
+            let (count, mut told) = (found.len(), told_apart(&found));
             found.truncate(SERIES_MAX);
-            Ok(Json(json!({ "series": found, "count": count })))
+            told.truncate(SERIES_MAX);
+            Ok(Json(json!({ "series": found, "told_apart": told, "count": count })))
         })
         .await
 }

@@ -1,5 +1,8 @@
 //! The lab's commands, on runs that take a moment.
 
+use std::collections::BTreeSet;
+use std::process::{Command, Stdio};
+
 use crate::support::Scratch;
 
 /// Goal: a run stores its figures and its report; stored runs can be compared, reported on and put into a README.
@@ -146,6 +149,33 @@ fn a_kv_run_that_ends_at_once() {
     assert!(!ran.err.contains("kept") && !ran.err.contains("interrupted"), "{}", ran.err);
     assert!(ran.out.is_empty());
     scratch.run(&format!("{line} --time-limit 0")).failed(&["--time-limit", "a time over 0"]);
+}
+
+/// Goal: Ctrl-C leaves what was measured until then, says where it is, and tells by the exit code that it is not all. Method: an interrupt to a run of very many
+/// rounds, once some turns have had their directories.
+#[test]
+fn an_interrupted_run_is_kept() {
+    let scratch = Scratch::new();
+    let line = "bench kv --n 500 --modes seq --dbs cairn --rounds 1000000 --no-latencies --no-probes --results runs --work-dir w";
+    let mut command = scratch.command(line);
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut run = command.spawn().unwrap();
+    let mut turns = BTreeSet::new();
+    while turns.len() < 4 {
+        assert!(run.try_wait().unwrap().is_none(), "it ended by itself after {turns:?}");
+        let entries = std::fs::read_dir(scratch.path("w")).into_iter().flatten();
+        turns.extend(entries.filter_map(|entry| Some(entry.ok()?.file_name())));
+        std::thread::yield_now();
+    }
+    Command::new("kill").args(["-INT", &run.id().to_string()]).status().unwrap();
+    let output = run.wait_with_output().unwrap();
+    let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert_eq!(output.status.code(), Some(130), "{err}");
+    let file = out.lines().find_map(|line| line.strip_prefix("results: ")).unwrap();
+    assert!(err.contains("error: interrupted: ") && err.contains(&format!("kept: {file}")), "{err}");
+    let stored: serde_json::Value = serde_json::from_slice(&scratch.read(file)).unwrap();
+    assert_eq!(stored["stopped"], true);
+    assert!(!stored["measurements"].as_array().unwrap().is_empty());
 }
 
 /// Goal: what the key-value suite cannot do is an error before any work.

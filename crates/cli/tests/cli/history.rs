@@ -117,6 +117,37 @@ fn what_cannot_be_compared_fails() {
     assert!(text.contains("nothing to hold it against"), "{text}");
 }
 
+/// Goal: what too few rounds were taken of does not pass for what did not get worse. Method: a run of two rounds, and one in which that is so of one figure of two.
+#[test]
+fn too_few_rounds_do_not_pass() {
+    let scratch = Scratch::new();
+    write_run(&scratch, "1.json", "2026-01-01T00:00:00Z", 1000.0);
+    let changed = |name: &str, measurements: &dyn Fn(Value) -> Vec<Value>| {
+        let mut run: Value = serde_json::from_slice(&scratch.read("1.json")).unwrap();
+        run["measurements"] = measurements(run["measurements"][0].clone()).into();
+        scratch.write(name, run.to_string());
+    };
+    let short = |mut one: Value| {
+        one["samples"].as_array_mut().unwrap().truncate(2);
+        one
+    };
+    let latency = |mut one: Value| {
+        one["metric"] = "latency".into();
+        one
+    };
+    changed("short.json", &|one| vec![short(one)]);
+    changed("two.json", &|one| vec![one.clone(), latency(one)]);
+    changed("half.json", &|one| vec![one.clone(), short(latency(one))]);
+    let told = "1 figure rests on too few rounds to be judged (3 at least)";
+    let text = scratch.run("bench compare 1.json short.json --fail --history h").ended(2).text();
+    assert!(text.contains(told) && !text.contains("no regression"), "{text}");
+    scratch.run("bench compare 1.json short.json --history h").ended(0);
+    let json = scratch.run("bench compare 1.json short.json --fail --history h --json").ended(2).json();
+    assert_eq!(json[0]["unjudged"], 1);
+    let text = scratch.run("bench compare two.json half.json --fail --history h").ended(0).text();
+    assert!(text.contains(told) && text.contains("no regression"), "{text}");
+}
+
 /// The scripts of a workflow's steps, by their names.
 fn steps(workflow: &str) -> Vec<(String, String)> {
     let (mut steps, mut name) = (Vec::new(), String::new());
@@ -173,6 +204,22 @@ fn the_workflow_installs_this_program() {
     }
 }
 
+/// Goal: the history outlives a comparison that failed, and only the main branch writes it. Method: what the workflow restores and saves it with.
+#[test]
+fn the_workflow_keeps_its_history() {
+    let workflow = include_str!("../../../../examples/github-actions/benchmarks.yml");
+    let step = |name: &str| {
+        let (_, rest) = workflow.split_once(&format!("- name: {name}\n")).unwrap();
+        rest.split("- name: ").next().unwrap()
+    };
+    assert!(step("Bring the history").contains("uses: actions/cache/restore@v4"));
+    let save = step("Keep the history");
+    assert!(save.contains("uses: actions/cache/save@v4") && !workflow.contains("uses: actions/cache@"));
+    let condition = "if: ${{ !cancelled() && github.ref == 'refs/heads/main' }}";
+    assert!(save.contains(condition) && step("Remember, and draw the trends").contains(condition));
+    assert!(workflow.find("Remember, and") < workflow.find("Keep the history"));
+}
+
 /// Goal: the workflow file that adopters copy works: what it runs is run here, twice, and a third time with a run that got worse. Method: its own
 /// steps in a shell, without the one that installs, counting one case of few operations; where there is no valgrind, without that which needs it.
 #[test]
@@ -222,6 +269,8 @@ fn the_workflow_runs() {
     let mut files: Vec<_> = kept.filter(is_replay).collect();
     files.sort();
     let mut run: Value = serde_json::from_slice(&std::fs::read(&files[0]).unwrap()).unwrap();
+    let mut same = run.clone();
+    same["started"] = "2098-01-01T00:00:00Z".into();
     for measurement in run["measurements"].as_array_mut().unwrap() {
         let by = if measurement["higher_is_better"] == true { 0.01 } else { 100.0 };
         for sample in measurement["samples"].as_array_mut().unwrap() {
@@ -236,8 +285,11 @@ fn the_workflow_runs() {
     if counts {
         scratch.shell("cp $(ls old/counts-*.json | tail -n 1) runs/counts-same.json").ended(0);
     }
+    // Nor does the one that got worse keep what comes behind it from being compared.
+    scratch.write("runs/replay-zsame.json", same.to_string());
     let ran = scratch.shell(&format!("set -e\n{}", adapted(&steps[3].1)));
     assert!(ran.code == 2 && ran.text().contains("regression: "), "{}: {}", ran.code, ran.text());
+    assert!(ran.text().contains("replay of 2099") && ran.text().contains("replay of 2098"), "{}", ran.text());
 }
 
 /// Goal: counting says what it needs, and refuses what makes no sense.

@@ -21,11 +21,12 @@ pub(super) fn sections(whole: &Whole) -> String {
         .filter_map(|suite| Some((suite, claims(suite.run.as_ref()?))))
         .filter(|(suite, _)| suite.has_figures())
         .collect();
-    format!("{}{}{}{}", table(whole, &told), wins_and_losses(&told), failures(whole), left_out(whole))
+    let level = super::level(whole);
+    [table(whole, &told, &level), wins_and_losses(&told, &level), failures(whole), left_out(whole)].concat()
 }
 
 /// A line for each suite.
-fn table(whole: &Whole, told: &[(&SuiteResult, Claims)]) -> String {
+fn table(whole: &Whole, told: &[(&SuiteResult, Claims)], level: &str) -> String {
     let row = |suite: &SuiteResult| {
         let claims = told.iter().find(|(known, _)| known.suite == suite.suite).map(|(_, claims)| claims);
         let count = |side: Side| {
@@ -59,7 +60,7 @@ fn table(whole: &Whole, told: &[(&SuiteResult, Claims)]) -> String {
     let rows: String = whole.suites.iter().map(row).collect();
     format!(
         "<section id=\"suites\"><h2>What was measured</h2><p class=\"lead\">Each topic, an operation and a metric, holds the best of Cairn’s contenders \
-         against the best of a peer in every case that both have. A difference counts where its 95 % interval excludes none.</p>\
+         against the best of a peer in every case that both have. A difference counts where its {level} interval excludes none.</p>\
          <div class=\"scroll\" tabindex=\"0\"><table class=\"big\"><thead><tr><th scope=\"col\">Engine</th><th scope=\"col\">State</th>\
          <th scope=\"col\">Time</th><th scope=\"col\">Contenders</th><th scope=\"col\">Measured</th><th scope=\"col\">▲ Cairn ahead</th>\
          <th scope=\"col\">▼ Cairn behind</th><th scope=\"col\">± depends</th><th scope=\"col\">~ even</th></tr></thead><tbody>{rows}</tbody></table></div>\
@@ -73,7 +74,7 @@ fn notes(whole: &Whole) -> String {
     let mut notes = Vec::new();
     if whole.head.options.mode_word() == "quick" {
         notes.push(
-            "This was a <b>quick</b> run: small stores, three rounds. It tells who is ahead by far; figures that are quoted need more.".to_owned(),
+            "This was a <b>quick</b> run: small stores, short turns. It tells who is ahead by far; figures that are quoted need more.".to_owned(),
         );
     }
     let parts = || whole.suites.iter().flat_map(|suite| suite.parts.iter().map(move |part| (suite, part)));
@@ -112,7 +113,7 @@ fn names<'w>(parts: impl Iterator<Item = (&'w SuiteResult, &'w PartSummary)>) ->
 }
 
 /// Both directions, with the same room for each.
-fn wins_and_losses(told: &[(&SuiteResult, Claims)]) -> String {
+fn wins_and_losses(told: &[(&SuiteResult, Claims)], level: &str) -> String {
     let mut out = String::new();
     for (suite, claims) in told {
         let failures = suite.own_failures();
@@ -134,7 +135,7 @@ fn wins_and_losses(told: &[(&SuiteResult, Claims)]) -> String {
         return out;
     }
     format!(
-        "<section id=\"words\"><h2>Wins and losses</h2><p class=\"lead\">In plain words, the largest differences first: how many times, with the 95 % \
+        "<section id=\"words\"><h2>Wins and losses</h2><p class=\"lead\">In plain words, the largest differences first: how many times, with the {level} \
          interval in brackets. Means over several cases are geometric.</p>{out}</section>"
     )
 }
