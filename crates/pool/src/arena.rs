@@ -37,7 +37,7 @@ pub(crate) struct Header {
     first_lsn: AtomicU64,
     /// The same of the changes since the write that is under way was begun; 0 for none.
     next_lsn: AtomicU64,
-    /// For the policy: how often it was asked for since the policy has looked.
+    /// For the policy: how often it was asked for since the policy has looked; or [`READ_AHEAD`].
     pub(crate) mark: AtomicU8,
     /// [`DIRTY`], [`WRITING`].
     state: AtomicU8,
@@ -50,6 +50,9 @@ unsafe impl ZeroIsValid for Header {}
 pub(crate) const DIRTY: u8 = 1;
 /// A copy of the page is being written: it must not be evicted before that has ended.
 pub(crate) const WRITING: u8 = 2;
+
+/// The mark of a page that was read ahead and not asked for since. One more is 0: the first who asks is who it was read for, and no hit of the policy.
+pub(crate) const READ_AHEAD: u8 = u8::MAX;
 
 impl Header {
     #[inline]

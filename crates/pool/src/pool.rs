@@ -241,10 +241,11 @@ impl Inner {
         stripe.count();
         if self.max_mark != 0 {
             let mark = &self.arena.header(frame).mark;
-            let value = mark.load(Relaxed);
+            // That of a page that was read ahead becomes 0.
+            let next = mark.load(Relaxed).wrapping_add(1);
             // A mark that is at its maximum is not written: threads that share a hot page keep its line.
-            if value < self.max_mark {
-                mark.store(value + 1, Relaxed);
+            if next <= self.max_mark {
+                mark.store(next, Relaxed);
             }
         } else if stripe.collect(frame, page) {
             self.hand_on_hits();
@@ -260,7 +261,7 @@ impl Inner {
     }
 
     pub(crate) fn claims(&self, only_clean: bool) -> Claims<'_> {
-        Claims { arena: &self.arena, parking: &self.parking, only_clean }
+        Claims { arena: &self.arena, parking: &self.parking, only_clean, reads_ahead: false }
     }
 
     /// Counts a frame that needs writing now and did not before.
@@ -316,12 +317,13 @@ impl Inner {
         }
     }
 
-    /// As [`Inner::take_frame`], but only what is to be had at once. `None` also when the victim could not be written.
+    /// As [`Inner::take_frame`], to read ahead: only what is to be had at once, and not from pages that are going to be used sooner. `None` also when the
+    /// victim could not be written.
     pub(crate) fn try_take_frame(&self, file: &FileState, incoming: PageId) -> Option<Frame> {
         let taken = {
             let mut state = lock(&self.replacer.state);
             state.apply_hits(self.stripes.own(), &self.arena);
-            state.take(incoming, &self.claims(false))?
+            state.take(incoming, &Claims { reads_ahead: true, ..self.claims(false) })?
         };
         self.vacate(file, taken).is_ok().then_some(taken.frame)
     }

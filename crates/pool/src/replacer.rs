@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use cairn_vfs::sync::atomic::{AtomicU64, AtomicUsize, Ordering::*, fence};
 use cairn_vfs::sync::{Arc, Condvar, Line, Mutex, lock};
 
-use crate::arena::{Arena, DIRTY, Header, WRITING};
+use crate::arena::{Arena, DIRTY, Header, READ_AHEAD, WRITING};
 use crate::hits::Stripe;
 use crate::latch::Left;
 use crate::page::{Frame, PageId};
@@ -62,15 +62,28 @@ pub(crate) struct Claims<'a> {
     pub(crate) parking: &'a Parking,
     /// Pages that would have to be written first are passed over.
     pub(crate) only_clean: bool,
+    /// To read ahead: see [`Frames::reads_ahead`].
+    pub(crate) reads_ahead: bool,
 }
 
 impl Frames for Claims<'_> {
     fn mark(&self, frame: Frame) -> u8 {
-        self.arena.header(frame).mark.load(Relaxed)
+        match self.arena.header(frame).mark.load(Relaxed) {
+            READ_AHEAD => 0,
+            mark => mark,
+        }
     }
 
     fn set_mark(&self, frame: Frame, mark: u8) {
         self.arena.header(frame).mark.store(mark, Relaxed);
+    }
+
+    fn reads_ahead(&self) -> bool {
+        self.reads_ahead
+    }
+
+    fn is_unused(&self, frame: Frame) -> bool {
+        self.arena.header(frame).mark.load(Relaxed) == READ_AHEAD
     }
 
     fn claim(&self, frame: Frame) -> bool {
@@ -171,7 +184,13 @@ impl Replacement {
     pub(crate) fn apply_hits(&mut self, stripe: &Stripe, arena: &Arena) {
         let policy = &mut self.policy;
         stripe.take(|frame, page| {
-            if arena.header(frame).page().page() == page {
+            let header = arena.header(frame);
+            if header.page().page() != page {
+                return;
+            }
+            if header.mark.load(Relaxed) == READ_AHEAD {
+                header.mark.store(0, Relaxed);
+            } else {
                 policy.hit(frame);
             }
         });

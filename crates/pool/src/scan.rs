@@ -6,7 +6,10 @@ use std::io::IoSliceMut;
 use std::ops::Range;
 
 use cairn_vfs::ReadRequest;
+use cairn_vfs::sync::atomic::Ordering::Relaxed;
+use cairn_vfs::sync::lock;
 
+use crate::arena::READ_AHEAD;
 use crate::error::Result;
 use crate::fetch::Mode;
 use crate::file::FileState;
@@ -35,9 +38,10 @@ pub struct Scan<'p> {
 impl<'p> Scan<'p> {
     pub(crate) fn new(file: &'p FileState, pages: Range<u32>) -> Self {
         let pool = &file.pool;
-        let frames = pool.frames.load(cairn_vfs::sync::atomic::Ordering::Relaxed);
-        // A small pool keeps room for its other pages.
-        let window = (WINDOW_BYTES / pool.arena.page_size()).min(frames / 4).max(1) as u32;
+        let frames = pool.frames.load(Relaxed);
+        // A small pool keeps room for its other pages, and what is read ahead must be there still when its turn comes.
+        let kept = lock(&pool.replacer.state).policy.ahead_max();
+        let window = (WINDOW_BYTES / pool.arena.page_size()).min(frames / 4).min(kept).max(1) as u32;
         Scan { file, read_until: pages.start, pages, window }
     }
 
@@ -144,6 +148,8 @@ impl FileState {
             let bytes = unsafe { self.pool.arena.bytes(frame) };
             match self.believe(page, bytes) {
                 Ok(lsn) if at < whole => {
+                    // Before anybody can ask for it.
+                    self.pool.arena.header(frame).mark.store(READ_AHEAD, Relaxed);
                     self.publish(page, frame, lsn, Mode::Exclusive);
                     self.pool.leave_exclusive(frame);
                     count += 1;

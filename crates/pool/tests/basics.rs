@@ -31,6 +31,33 @@ fn number(file: &PoolFile, page: u32) -> u32 {
     u32::from_le_bytes(guard[..4].try_into().unwrap())
 }
 
+/// Pages of a hot set that are in memory still after pages beside it were read once, in order.
+fn hot_pages_left(policy: PolicyKind, read: impl Fn(&PoolFile, std::ops::Range<u32>)) -> usize {
+    const HOT: u32 = 40;
+    let fs = MemFs::new();
+    let pool = builder(64).policy(policy).build().unwrap();
+    let all = file(&fs, &pool, FileOptions::new());
+    fill(&all, 1000);
+    for _ in 0..20 {
+        (0..HOT).for_each(|page| assert_eq!(number(&all, page), page));
+    }
+    read(&all, 100..1000);
+    (0..HOT).filter(|&page| all.is_resident(page)).count()
+}
+
+/// Goal: what is read ahead and asked for once counts as asked for once: a scan puts no more out of memory than reading its pages one by one does. Method: both beside a hot
+/// set, through every policy.
+#[test]
+fn reading_ahead_is_no_second_use() {
+    for policy in PolicyKind::ALL {
+        let ahead =
+            hot_pages_left(policy, |all, pages| all.scan(pages).for_each(|guard| drop(guard.unwrap())));
+        let alone = hot_pages_left(policy, |all, pages| pages.for_each(|page| _ = number(all, page)));
+        println!("{policy:?}: {ahead} of the hot pages are left by a scan, {alone} by single reads");
+        assert!(ahead + 4 >= alone, "{policy:?}: {ahead}, {alone}");
+    }
+}
+
 /// Goal: more pages than frames come back as they were written, through every policy and way of reading, also after the file was closed.
 #[test]
 fn pages_come_back() {

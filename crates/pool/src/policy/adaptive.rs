@@ -258,6 +258,10 @@ impl Policy for Adaptive {
         self.frames.evict(incoming, frames)
     }
 
+    fn ahead_max(&self) -> usize {
+        self.frames.ahead_max()
+    }
+
     fn remove(&mut self, frame: Frame) {
         self.last = None;
         self.frames.remove(frame);

@@ -154,7 +154,11 @@ impl Lirs {
             }
             self.queue.remove(victim);
             let item = self.item(victim);
-            if self.stack.list_of(item).is_some() {
+            let is_in_stack = self.stack.list_of(item).is_some();
+            if is_in_stack && frames.is_unused(victim) {
+                // Read ahead by more than the queue holds: who asks for it yet will be its first user.
+                self.stack.remove(item);
+            } else if is_in_stack {
                 self.leave_ghost(item);
             }
             return Some(victim);
@@ -266,7 +270,12 @@ impl Policy for Lirs {
         {
             return Some(victim);
         }
-        self.evict_high(frames).or_else(|| self.evict_low(frames))
+        let may_be_low = self.by_recency || !frames.reads_ahead();
+        self.evict_high(frames).or_else(|| if may_be_low { self.evict_low(frames) } else { None })
+    }
+
+    fn ahead_max(&self) -> usize {
+        if self.by_recency { usize::MAX } else { self.capacity - self.low_max }
     }
 
     fn remove(&mut self, frame: Frame) {

@@ -44,6 +44,16 @@ pub trait Frames {
     /// Sets the mark of a frame. A hit at the same time may be lost.
     fn set_mark(&self, frame: Frame, mark: u8);
 
+    /// Whether the frame's page was read ahead and nobody has asked for it: it was never used, so that asking for it again later is no second use.
+    fn is_unused(&self, _frame: Frame) -> bool {
+        false
+    }
+
+    /// Whether the frame is wanted to read ahead: then none is better than one whose page is going to be used sooner.
+    fn reads_ahead(&self) -> bool {
+        false
+    }
+
     /// Tries to take the frame from its page: false when it is pinned or being written. Never waits. What was claimed must be
     /// returned by [`Policy::evict`].
     fn claim(&self, frame: Frame) -> bool;
@@ -64,6 +74,11 @@ pub trait Policy: fmt::Debug + Send {
 
     /// `page` was in no frame and is from now on in `frame`, whose mark is 0. The frame is not one that the policy has.
     fn insert(&mut self, frame: Frame, page: PageId, frames: &dyn Frames);
+
+    /// So many pages may be read ahead of their use without putting out any that the policy means to keep, or each other.
+    fn ahead_max(&self) -> usize {
+        usize::MAX
+    }
 
     /// Chooses a frame, claims it and forgets it (its page may stay known as one that was evicted). `incoming` is the page that room is
     /// made for, which [`Policy::insert`] follows for; `None` when room is made in advance.
