@@ -58,6 +58,23 @@ fn reading_ahead_is_no_second_use() {
     }
 }
 
+/// Goal: what was read ahead and put out before anybody asked for it was never used: asking for it then is a first use, and puts out no hot page. Method: pages that are read
+/// ahead, others that push them out, then those pages; through LIRS, which keeps two of 64 frames for new pages.
+#[test]
+fn what_was_read_ahead_in_vain_was_not_used() {
+    let left = hot_pages_left(PolicyKind::Lirs, |all, pages| {
+        let mut evicted = 0;
+        for page in (pages.start..pages.end - 8).step_by(8) {
+            all.prefetch(page..page + 2);
+            (page + 2..page + 8).for_each(|other| _ = number(all, other));
+            evicted += usize::from(!all.is_resident(page));
+            (page..page + 2).for_each(|page| _ = number(all, page));
+        }
+        assert!(evicted > 100, "{evicted}");
+    });
+    assert!(left >= 38, "{left}");
+}
+
 /// Goal: more pages than frames come back as they were written, through every policy and way of reading, also after the file was closed.
 #[test]
 fn pages_come_back() {

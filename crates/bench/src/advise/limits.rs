@@ -218,6 +218,17 @@ mod tests {
         assert_eq!((bound("redb"), bound("sqlite")), (100 << 20, 400 << 20));
     }
 
+    /// Goal: who is out for its promise says whether it would take part with more. Method: stores that write when they please, asked for writes that survive the process.
+    #[test]
+    fn who_promises_less_says_what_to_ask() {
+        if !cfg!(feature = "peers") {
+            return;
+        }
+        let (_, out) = crate::advise::candidate::candidates(&question(1_000)).unwrap();
+        let redb = out.iter().find(|one| one.name == "redb").unwrap();
+        assert!(redb.reason.ends_with("; ask with --durability sync for it to take part"), "{}", redb.reason);
+    }
+
     /// Goal: the peak of a small store counts for the entries that it had by then. Method: one that inserted as many as it held.
     #[test]
     fn peaks_are_of_what_was_there() {

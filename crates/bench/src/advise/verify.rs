@@ -27,7 +27,7 @@ pub(super) const P99_OPERATIONS: u64 = 1_000;
 /// How long verifying may take, and how often each candidate runs.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Effort {
-    /// Candidates that are run.
+    /// Stores that are run, each with those of its settings that could be the best.
     pub finalists: usize,
     /// Turns of each. With fewer than [`stats::PAIRS_MIN`] nobody is called a winner.
     pub rounds: u32,
@@ -38,7 +38,7 @@ pub struct Effort {
 }
 
 impl Default for Effort {
-    /// Four candidates, five rounds, some two minutes.
+    /// Four stores, five rounds, some minutes.
     fn default() -> Self {
         Effort { finalists: 4, rounds: 5, load_secs: 60.0, turn_secs: 1.0 }
     }
@@ -181,18 +181,8 @@ impl Verifier<'_> {
                 runner.replay(candidate, traced, (operations, timed, is_whole), self.workload.shape())?;
             return Ok(Turned { per_sec: measured.per_sec(&traced.replay.name), measured });
         }
-        let mut specs = vec![YcsbSpec { operations: Some(operations), ..self.workload.spec() }];
-        let shares = self.workload.shares();
-        if shares.read + shares.scan + shares.read_modify_write > 0.0 {
-            // What a program's first lookups find, files that nobody has read and sums that nobody has checked, is soon over there, and not in a turn of a second.
-            let mix = Mix { read: 1.0, ..Mix::default() };
-            let count = Some(records.min(operations));
-            specs.insert(
-                0,
-                YcsbSpec { name: WARM_UP.to_owned(), mix, operations: count, ..self.workload.spec() },
-            );
-        }
-        let measured = runner.run(candidate, self.workload, records, &specs)?;
+        let measured =
+            runner.run(candidate, self.workload, records, &specs(self.workload, records, operations))?;
         Ok(Turned { per_sec: measured.per_sec(&self.workload.name), measured })
     }
 
@@ -270,6 +260,18 @@ impl Verifier<'_> {
     }
 }
 
+/// What a turn does on a store of so many entries: the workload's operations, behind as many lookups as there are entries where it reads at all.
+fn specs(workload: &Workload, records: u64, operations: u64) -> Vec<YcsbSpec> {
+    let own = YcsbSpec { operations: Some(operations), ..workload.spec() };
+    let shares = workload.shares();
+    if shares.read + shares.scan + shares.read_modify_write <= 0.0 {
+        return vec![own];
+    }
+    // What a program's first lookups find, files that nobody has read and sums that nobody has checked, is soon over there, and not in a turn of a second.
+    let (mix, count) = (Mix { read: 1.0, ..Mix::default() }, Some(records.min(operations)));
+    vec![YcsbSpec { name: WARM_UP.to_owned(), mix, operations: count, ..own.clone() }, own]
+}
+
 /// What a turn found, and its throughput.
 struct Turned {
     per_sec: f64,
@@ -298,5 +300,29 @@ impl Found {
             (Some(a), Some(b)) => Some(a.max(b)),
             (a, b) => a.or(b),
         };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Goal: first touches of files come before what is measured, and nothing comes before what does not read. Method: a mix with lookups, one with scans, one of inserts.
+    #[test]
+    fn first_touches_are_not_measured() {
+        let of = |mix: Mix| specs(&Workload { mix, ..Workload::default() }, 5_000, 20_000);
+        for mix in [Mix { read: 0.1, update: 0.9, ..Mix::default() }, Mix { scan: 1.0, ..Mix::default() }] {
+            let all = of(mix);
+            assert_eq!(all.len(), 2);
+            assert_eq!(
+                (all[0].name.as_str(), all[0].operations, all[0].mix.writes()),
+                (WARM_UP, Some(5_000), 0.0)
+            );
+            assert_eq!(
+                (all[1].name.as_str(), all[1].operations, all[1].mix),
+                ("workload", Some(20_000), mix)
+            );
+        }
+        assert_eq!(of(Mix { insert: 1.0, ..Mix::default() }).len(), 1);
     }
 }

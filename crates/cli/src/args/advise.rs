@@ -119,10 +119,10 @@ pub struct AdviseArgs {
 /// How much is run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum EffortArg {
-    /// Three candidates, five short rounds
+    /// Three stores, five short rounds
     Quick,
-    /// Four candidates, five rounds
+    /// Four stores, five rounds
     Usual,
-    /// Six candidates, nine long rounds
+    /// Six stores, nine long rounds
     Full,
 }

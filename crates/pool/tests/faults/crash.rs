@@ -93,6 +93,16 @@ fn power_loss_is_seen() {
     assert!(images > 1_000 && damaged > 20, "{images} images, {damaged} damaged pages");
 }
 
+/// A run with a double write, thirty steps from its beginning.
+fn in_the_middle(seed: u64) -> (FaultFs, Shape, Run, SeededRng) {
+    let fs = FaultFs::new(FaultOptions::seeded(seed));
+    let shape = Shape::new(seed, true);
+    let mut run = Run::new(&fs, &shape);
+    let mut rng = SeededRng::new(seed).fork("steps");
+    (0..30).for_each(|_| run.step(Step::draw(&mut rng, &shape)).unwrap());
+    (fs, shape, run, rng)
+}
+
 /// Goal: the copies of what a killed process wrote and did not sync are kept until it is durable. Method: a run that is killed and gone on with by another process, which
 /// writes other pages; crash images at every operation of that. And the same after a first opening whose sync failed.
 #[test]
@@ -101,11 +111,7 @@ fn power_loss_after_a_killed_process() {
     let mut images = 0;
     for round in 0..rounds(12, 300) {
         let seed = own.wrapping_add(round);
-        let fs = FaultFs::new(FaultOptions::seeded(seed));
-        let shape = Shape::new(seed, true);
-        let mut run = Run::new(&fs, &shape);
-        let mut rng = SeededRng::new(seed).fork("steps");
-        (0..30).for_each(|_| run.step(Step::draw(&mut rng, &shape)).unwrap());
+        let (fs, shape, run, mut rng) = in_the_middle(seed);
         if round % 2 == 1 {
             let syncs = fs.operation_count_of(Operation::SyncData);
             fs.inject(Rule::nth(Operation::SyncData, syncs, Fault::Io));
@@ -146,11 +152,7 @@ fn power_loss_while_mending() {
     let mut images = 0;
     for round in 0..rounds(10, 300) {
         let seed = own.wrapping_add(round);
-        let fs = FaultFs::new(FaultOptions::seeded(seed));
-        let shape = Shape::new(seed, true);
-        let mut run = Run::new(&fs, &shape);
-        let mut rng = SeededRng::new(seed).fork("steps");
-        (0..30).for_each(|_| run.step(Step::draw(&mut rng, &shape)).unwrap());
+        let (fs, shape, run, _) = in_the_middle(seed);
         let (durable, latest) = (run.durable.clone(), run.versions.clone());
         for image in 0..4 {
             let broken = fs.crash(CrashImage::Random(seed ^ image));
