@@ -10,6 +10,7 @@ use cairn_kv::{
     Append, Background, CompactionFilter, Db, Durability, FilterDecision, KEY_BYTES_MAX, KeyspaceOptions,
     MergeOperator, Options, VALUE_BYTES_MAX, WriteBatch,
 };
+use cairn_vfs::fault::{Fault, Rule};
 use cairn_vfs::{CrashImage, ErrorKind, FaultFs, FaultOptions, Fs, MemFs, Operation, SystemClock};
 
 /// Goal: a keyspace with a few old writes does not keep the log of a busy one. Method: one write to the first, many to the second;
@@ -88,6 +89,37 @@ fn the_log_of_an_idle_store_is_small() {
         drop(db);
         assert_eq!(builder().open().unwrap().range(..).count(), count as usize + 1);
     }
+}
+
+/// Goal: what an idle store could not give back of its log, or had no time for, it gives back the next time. Method: each removal of a file fails in turn.
+#[test]
+fn a_log_that_was_not_given_back_is_later() {
+    let mut failed = 0;
+    loop {
+        let fs = Arc::new(FaultFs::new(FaultOptions::seeded(7)));
+        let builder = Db::builder("/store").fs(Arc::clone(&fs) as Arc<dyn Fs>).seed(1);
+        let db = builder.background(Background::Inline).open().unwrap();
+        for number in 0..3000u32 {
+            db.put(number.to_be_bytes(), [7; 1000]).unwrap();
+        }
+        db.flush().unwrap();
+        let log_bytes = || -> u64 {
+            let paths = fs.read_dir(db.path()).unwrap();
+            let of_log = |path: &&PathBuf| path.extension().is_some_and(|it| it == "wal" || it == "free");
+            paths.iter().filter(of_log).map(|path| fs.metadata(path).unwrap().len).sum()
+        };
+        assert!(log_bytes() > 1 << 20, "it had grown: {}", log_bytes());
+        let removed = fs.operation_count_of(Operation::Remove);
+        fs.inject(Rule::nth(Operation::Remove, removed + failed, Fault::Io));
+        db.wait_idle().unwrap();
+        if fs.injected_count() == 0 {
+            break;
+        }
+        failed += 1;
+        db.wait_idle().unwrap();
+        assert!(log_bytes() <= 1 << 20, "{} after removal {failed} failed", log_bytes());
+    }
+    assert!(failed > 0);
 }
 
 /// Goal: memtables of many keyspaces stay below their common limit. Method: writes to ten keyspaces, none of which reaches its own.

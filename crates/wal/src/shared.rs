@@ -369,9 +369,9 @@ impl Shared {
             let Prepared { number, path, map, .. } = large;
             drop(map);
             drop(prepared);
-            self.fs.remove(&path)?;
-            // Numbers have no holes.
+            // Numbers have no holes. A file that cannot be removed is the next segment's all the same.
             files.next = number;
+            self.fs.remove(&path)?;
             // A small one, before it is needed.
             if self.options.background {
                 self.want_segment();

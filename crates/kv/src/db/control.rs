@@ -42,14 +42,13 @@ impl Inner {
         // What cannot be given back now is the next time, or when the store is opened.
         let _ = log.trim();
         let needed = self.versions.log_start();
-        let begun = {
+        {
             let mut commit = lock(&self.commit);
             let is_over = commit.position() <= needed;
-            commit.appender.as_mut().filter(|_| is_over).map(Appender::rotate)
-        };
-        if let Some(Ok(_)) = begun {
-            let _ = log.release_before(needed);
+            let _ = commit.appender.as_mut().filter(|_| is_over).map(Appender::rotate);
         }
+        // Whoever began the new segment: another thread may be here and not have come to this, or the call before could not.
+        let _ = log.release_before(needed);
         log.check().map_err(|error| self.poison(error.into()))
     }
 

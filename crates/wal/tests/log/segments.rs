@@ -1,6 +1,7 @@
 //! Segments: how they follow each other, are released and written again.
 
-use cairn_vfs::{CrashImage, FaultOptions};
+use cairn_vfs::fault::{Fault, Rule};
+use cairn_vfs::{CrashImage, FaultOptions, Operation};
 
 use super::*;
 
@@ -153,6 +154,41 @@ fn trimming_what_is_prepared() {
     log.sync().unwrap();
     let found = recover(&disk, Lsn::ZERO, Mode::Strict).unwrap().numbers();
     assert_eq!(found, (0..numbers.end + 3).collect::<Vec<_>>());
+}
+
+/// Goal: a prepared segment that cannot be removed costs nothing but its room: its number and its file are those of the next one, and all that is appended is
+/// found. Method: its removal fails, then records up to several segments later, with and without a helper.
+#[test]
+fn a_prepared_segment_that_stays() {
+    for helper in [false, true] {
+        let fs = FaultFs::new(FaultOptions::seeded(seed(45)));
+        let disk = shared(&fs);
+        let options = small().segment_bytes(64 << 10).first_segment_bytes(SMALL).background(helper);
+        let (log, mut appender, _) = open(&disk, &options, 1).unwrap();
+        let mut count = 0;
+        let mut fill = |appender: &mut Appender, to: u32| {
+            while appender.position().segment() < to {
+                append(appender, count..count + 1).unwrap();
+                count += 1;
+            }
+            count
+        };
+        fill(&mut appender, 5);
+        let next = PathBuf::from(DIR).join("000006.wal");
+        // The helper does what it was asked for, or the test hangs.
+        while helper && fs.metadata(&next).map_or(0, |file| file.len) != 64 << 10 {
+            std::thread::yield_now();
+        }
+        let removes = fs.operation_count_of(Operation::Remove);
+        fs.inject(Rule::nth(Operation::Remove, removes, Fault::Io));
+        assert_eq!(log.trim().is_err(), helper, "only a helper prepares ahead");
+        fill(&mut appender, 6);
+        assert_eq!(appender.position().segment(), 6, "numbers have no holes");
+        let appended = fill(&mut appender, 9);
+        log.sync().unwrap();
+        let found = recover(&disk, Lsn::ZERO, Mode::Strict).unwrap().numbers();
+        assert_eq!(found, (0..appended).collect::<Vec<_>>(), "helper: {helper}");
+    }
 }
 
 /// Goal: only whole segments before a position go, never the one being written nor one that somebody still fills.
