@@ -70,13 +70,20 @@ pub fn run(fs: &Arc<dyn Fs>, args: &AdviseArgs) -> Result<Outcome> {
             out.bytes(advise::check::to_markdown(&rows).as_bytes())?;
         }
         out.finish()?;
-        return Ok(Outcome::Done);
+        return match stop.is_asked() {
+            true => Err(Error::Interrupted(format!(
+                "{} of {} workloads were answered",
+                rows.len(),
+                workloads.len()
+            ))),
+            false => Ok(Outcome::Done),
+        };
     }
     let advice = advise::advise(&question, &options, &bar, &stop)?;
     drop(bar);
     show(&mut out, &advice, args.json)?;
     out.finish()?;
-    if advice.stopped && advice.choice.name().is_none() {
+    if advice.stopped {
         return Err(Error::Interrupted("not everybody was run".to_owned()));
     }
     Ok(Outcome::found(advice.choice.name().is_some()))

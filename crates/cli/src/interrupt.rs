@@ -1,32 +1,78 @@
-//! Ctrl-C in commands that have something to put away.
+//! Ctrl-C, and other signals that end a command, where it has something to put away.
+//!
+//! | signal | a run, an export, a server | the shell, `trace record` |
+//! |---|---|---|
+//! | SIGINT: Ctrl-C | ends with what it has; a second one ends it at once | see [`Asked`] and [`Outlasted`] |
+//! | SIGTERM | the same | as the system has it: ends the process |
+//! | SIGHUP: the terminal is closed | ends with what it has; under `nohup`, which ignores it, nothing | as the system has it |
 
 use std::io::{self, Write};
 use std::process::{self, ExitStatus};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
 
 use crate::error::{Error, Result};
 
 /// 128 + SIGINT, as shells count.
 pub const EXIT_CODE: u8 = 130;
 
-/// Whether the user has pressed Ctrl-C. A second time ends the process at once.
+/// Calls `act` from here on, on a thread of its own, at Ctrl-C, SIGTERM and when the terminal is closed. `act` hears whether somebody asks for it
+/// again: shells pass on that their terminal is gone, so that one may be told twice of it. Once in a process.
+pub fn when_ended(mut act: impl FnMut(Again) + Send + 'static) -> Result<()> {
+    let mut signals = vec![SIGINT, SIGTERM];
+    // Who ignores it has said so, by `nohup`.
+    if !is_ignored(SIGHUP) {
+        signals.push(SIGHUP);
+    }
+    let mut asked = false;
+    when(&signals, move |signal| {
+        let again = asked && signal != SIGHUP;
+        asked = true;
+        act(Again(again));
+    })
+}
+
+/// Whether somebody has asked before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Again(pub bool);
+
+fn when(signals: &[i32], mut act: impl FnMut(i32) + Send + 'static) -> Result<()> {
+    let caught = |error: io::Error| Error::usage(format!("Ctrl-C cannot be caught: {error}"));
+    let mut signals = Signals::new(signals).map_err(caught)?;
+    let run = move || signals.forever().for_each(|signal| act(signal));
+    thread::Builder::new().name("signals".to_owned()).spawn(run).map_err(caught)?;
+    Ok(())
+}
+
+/// Whether whoever started this process has it ignore a signal. Where nobody can be asked it is not.
+fn is_ignored(signal: i32) -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
+    mask >> (signal - 1) & 1 == 1
+}
+
+/// Whether the user has asked to end. A second time ends the process at once.
 #[derive(Debug, Clone)]
 pub struct Interrupt(Arc<AtomicBool>);
 
 impl Interrupt {
-    /// Catches Ctrl-C from here on. Once in a process.
+    /// Catches Ctrl-C and what else ends a process from here on. Once in a process.
     pub fn catch() -> Result<Interrupt> {
         let asked = Arc::new(AtomicBool::new(false));
         let flag = Arc::clone(&asked);
-        ctrlc::set_handler(move || {
-            if flag.swap(true, Ordering::Relaxed) {
+        when_ended(move |Again(again)| {
+            if again {
                 process::exit(i32::from(EXIT_CODE));
             }
+            flag.store(true, Ordering::Relaxed);
             // Nobody is there to be told that nobody is there.
             let _ = writeln!(io::stderr(), "\nending; once more to end at once");
-        })
-        .map_err(|error| Error::usage(format!("Ctrl-C cannot be caught: {error}")))?;
+        })?;
         Ok(Interrupt(asked))
     }
 
@@ -45,8 +91,7 @@ impl Outlasted {
     pub fn catch() -> Result<Outlasted> {
         let asked = Arc::new(AtomicBool::new(false));
         let flag = Arc::clone(&asked);
-        ctrlc::set_handler(move || flag.store(true, Ordering::Relaxed))
-            .map_err(|error| Error::usage(format!("Ctrl-C cannot be caught: {error}")))?;
+        when(&[SIGINT], move |_| flag.store(true, Ordering::Relaxed))?;
         Ok(Outlasted(asked))
     }
 
@@ -69,31 +114,61 @@ fn is_by_ctrl_c(_: ExitStatus) -> bool {
 
 /// Ctrl-C where it ends a statement, and the program only where nobody is there to go on.
 #[cfg(feature = "sql")]
-#[derive(Debug, Clone)]
-pub struct Asked(Arc<AtomicBool>);
+#[derive(Debug, Clone, Default)]
+pub struct Asked(Arc<Flags>);
+
+#[cfg(feature = "sql")]
+#[derive(Debug, Default)]
+struct Flags {
+    pressed: AtomicBool,
+    /// Who waits for input would not hear of it.
+    waits: AtomicBool,
+    /// A person is there, for whom it ends a statement.
+    is_interactive: AtomicBool,
+}
 
 #[cfg(feature = "sql")]
 impl Asked {
-    /// Calls `stop` at each Ctrl-C from here on. Once in a process.
+    /// Calls `stop` at each Ctrl-C from here on. Where no person goes on, it ends the process at once while that waits for input, and the second time
+    /// always. Once in a process.
     pub fn catch(stop: impl Fn() + Send + 'static) -> Result<Asked> {
-        let asked = Arc::new(AtomicBool::new(false));
-        let flag = Arc::clone(&asked);
-        ctrlc::set_handler(move || {
-            flag.store(true, Ordering::Relaxed);
+        let asked = Asked::default();
+        let flags = Arc::clone(&asked.0);
+        when(&[SIGINT], move |_| {
+            // ORDER: pressed before a look at who waits, as whoever waits says so before a look at this: one of them sees the other.
+            let again = flags.pressed.swap(true, Ordering::SeqCst);
+            let is_alone = !flags.is_interactive.load(Ordering::SeqCst);
+            if is_alone && (again || flags.waits.load(Ordering::SeqCst)) {
+                process::exit(i32::from(EXIT_CODE));
+            }
             stop();
-        })
-        .map_err(|error| Error::usage(format!("Ctrl-C cannot be caught: {error}")))?;
-        Ok(Asked(asked))
+        })?;
+        Ok(asked)
+    }
+
+    /// From here on a person types.
+    pub fn begin_conversation(&self) {
+        self.0.is_interactive.store(true, Ordering::SeqCst);
+    }
+
+    /// Calls `read`, which may wait for somebody. Errors: of it; and [`Error::Interrupted`] when Ctrl-C was pressed before.
+    pub fn waiting<T>(&self, read: impl FnOnce() -> Result<T>) -> Result<T> {
+        self.0.waits.store(true, Ordering::SeqCst);
+        let read = self.check(|| "nothing more is read".to_owned()).and_then(|()| read());
+        self.0.waits.store(false, Ordering::SeqCst);
+        read
     }
 
     /// Whether it was pressed since the last [`Asked::forget`].
     pub fn is_set(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
+        self.0.pressed.load(Ordering::SeqCst)
     }
 
-    /// What is next begins anew.
+    /// What is next begins anew, where a person goes on; else all ends.
     pub fn forget(&self) {
-        self.0.store(false, Ordering::Relaxed);
+        if self.0.is_interactive.load(Ordering::SeqCst) {
+            self.0.pressed.store(false, Ordering::SeqCst);
+        }
     }
 
     /// Errors: [`Error::Interrupted`] with `what` was done so far, when it was pressed.

@@ -79,6 +79,10 @@ fn session(shared: &Shared, present: &mut Present, mut wire: Wire, startup: &Sta
                 shared.log.say(Level::Warning, format_args!("{who}: {error}"));
                 refuse(&mut wire, &error.into());
             }
+            Denied::Unable(failure, error) => {
+                shared.log.say(Level::Error, format_args!("{who}: {}: {error}", failure.message));
+                refuse(&mut wire, &failure);
+            }
             Denied::Refused(failure) => {
                 shared.log.say(Level::Warning, format_args!("{who}: {}", failure.message));
                 refuse(&mut wire, &failure);

@@ -288,7 +288,8 @@ impl Server {
             // A new connection has room for it; one that has not is not waited for.
             let _ = (&*socket).write(&out);
         };
-        if self.shared.registry.len() >= self.shared.limits.connections_max + CONNECTIONS_BESIDE {
+        if self.shared.registry.len() >= self.shared.limits.connections_max.saturating_add(CONNECTIONS_BESIDE)
+        {
             return refuse(&socket, &"there are too many");
         }
         let peer = match socket.prepare().and_then(|()| socket.peer()) {

@@ -32,13 +32,13 @@ pub struct RecordRunArgs {
 /// `cairn bench history`.
 #[derive(Debug, Args)]
 pub struct HistoryArgs {
-    /// Show series whose names have all of these words in them
+    /// Show series whose names have all of these words in them; with --runs, the suites whose runs are listed
     #[arg(value_name = "WORD")]
     pub words: Vec<String>,
     #[command(flatten)]
     pub at: HistoryAt,
     /// List the runs instead
-    #[arg(long, conflicts_with = "html")]
+    #[arg(long, conflicts_with_all = ["html", "last"])]
     pub runs: bool,
     /// Only the last so many points of each series
     #[arg(long, value_name = "COUNT", default_value_t = 50, value_parser = number::from::<usize>(1))]

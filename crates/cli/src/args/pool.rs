@@ -71,7 +71,7 @@ pub struct BenchPoolArgs {
     #[arg(long, value_name = "NAME", requires = "collect")]
     pub platform: Option<String>,
     /// Directory of the documentation, for --collect
-    #[arg(long, value_name = "DIR", default_value = "docs/src")]
+    #[arg(long, value_name = "DIR", default_value = "docs/src", requires = "collect")]
     pub docs: PathBuf,
     #[command(flatten)]
     pub run: RunArgs,

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{ArgMatches, Args, FromArgMatches, Subcommand, ValueEnum};
 
 use super::Promise;
 use super::bytes::bytes_between;
@@ -108,12 +108,9 @@ pub struct OpenArgs {
 pub struct ShellArgs {
     /// Database file; without one, a database in memory
     pub database: Option<PathBuf>,
-    /// Run these statements and end; may be given several times
-    #[arg(short, long, value_name = "SQL")]
-    pub command: Vec<String>,
-    /// Run the statements of this file and end; may be given several times
-    #[arg(short, long, value_name = "FILE")]
-    pub file: Vec<PathBuf>,
+    /// What runs instead of a conversation.
+    #[command(flatten)]
+    pub scripts: Scripts,
     /// How rows are shown
     #[arg(short, long, value_enum, default_value = "table")]
     pub mode: Mode,
@@ -135,6 +132,56 @@ pub struct ShellArgs {
     /// How it is opened.
     #[command(flatten)]
     pub open: OpenArgs,
+}
+
+#[derive(Debug, Args)]
+struct ScriptArgs {
+    /// Run these statements and end; may be given several times, and beside --file: all run in the order in which they stand
+    #[arg(short, long, value_name = "SQL")]
+    command: Vec<String>,
+    /// Run the statements of this file and end; may be given several times
+    #[arg(short, long, value_name = "FILE")]
+    file: Vec<PathBuf>,
+}
+
+/// Statements that run instead of a conversation, in the order in which they were typed.
+#[derive(Debug, Clone, Default)]
+pub struct Scripts(pub Vec<Script>);
+
+/// Where statements come from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Script {
+    /// They were typed.
+    Command(String),
+    /// They are in a file.
+    File(PathBuf),
+}
+
+impl Args for Scripts {
+    fn augment_args(command: clap::Command) -> clap::Command {
+        ScriptArgs::augment_args(command)
+    }
+
+    fn augment_args_for_update(command: clap::Command) -> clap::Command {
+        ScriptArgs::augment_args_for_update(command)
+    }
+}
+
+impl FromArgMatches for Scripts {
+    fn from_arg_matches(matches: &ArgMatches) -> clap::error::Result<Self> {
+        let places = |id| matches.indices_of(id).into_iter().flatten();
+        let commands = matches.get_many::<String>("command").into_iter().flatten();
+        let files = matches.get_many::<PathBuf>("file").into_iter().flatten();
+        let commands = places("command").zip(commands.cloned().map(Script::Command));
+        let mut all: Vec<_> = commands.chain(places("file").zip(files.cloned().map(Script::File))).collect();
+        all.sort_by_key(|(place, _)| *place);
+        Ok(Scripts(all.into_iter().map(|(_, script)| script).collect()))
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> clap::error::Result<()> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
 }
 
 /// How rows are shown.
@@ -170,7 +217,7 @@ pub struct ServeArgs {
     #[arg(long, value_name = "DIR")]
     pub socket: Vec<PathBuf>,
     /// Port in the name of the socket file
-    #[arg(long, value_name = "PORT", default_value_t = 5432, value_parser = number::whole::<u16>)]
+    #[arg(long, value_name = "PORT", requires = "socket", default_value_t = 5432, value_parser = number::whole::<u16>)]
     pub socket_port: u16,
     /// Certificates for TLS, PEM
     #[arg(long, value_name = "FILE", requires = "tls_key")]

@@ -94,7 +94,13 @@ pub struct ConfigArgs {
     #[arg(long, value_name = "FILE", conflicts_with = "kv_options")]
     pub options: Option<PathBuf>,
     /// The column family of the OPTIONS file
-    #[arg(long, value_name = "NAME", default_value = "default")]
+    #[arg(
+        long,
+        value_name = "NAME",
+        default_value = "default",
+        requires = "options",
+        conflicts_with = "kv_options"
+    )]
     pub family: String,
     /// Options of cairn kv as JSON
     #[arg(long, value_name = "FILE")]
@@ -134,7 +140,7 @@ pub struct RunArgs {
     #[command(flatten)]
     pub from: ConfigArgs,
     /// Print the whole configuration and do not run it
-    #[arg(long)]
+    #[arg(long, conflicts_with = "replay_cache")]
     pub show_config: bool,
     /// Write the options that the run had, to a file or with - to standard output: as an OPTIONS file for RocksDB, as JSON for kv
     #[arg(long, value_name = "FILE")]
@@ -234,7 +240,7 @@ pub struct ValidateArgs {
     #[arg(long, value_name = "K/N")]
     pub part: Option<Share>,
     /// Run nothing: put together what --json has printed of several parts
-    #[arg(long, value_name = "FILE", num_args = 1.., conflicts_with_all = ["quick", "held_out", "timed", "filter", "part"])]
+    #[arg(long, value_name = "FILE", num_args = 1.., conflicts_with_all = ["quick", "held_out", "timed", "filter", "part", "library", "work_dir"])]
     pub merge: Vec<PathBuf>,
     /// The shared library of RocksDB [default: what CAIRN_ROCKSDB_LIB names, else the system's]
     #[arg(long, value_name = "FILE")]
@@ -264,7 +270,7 @@ pub struct CalibrateArgs {
     /// The profile's name [default: this machine, where it is measured; else that of --base]
     #[arg(long, value_name = "NAME")]
     pub name: Option<String>,
-    #[arg(long, alias = "dir", value_name = "DIR", help = WORK_DIR)]
+    #[arg(long, alias = "dir", value_name = "DIR", help = WORK_DIR, conflicts_with_all = ["db_bench", "log"])]
     pub work_dir: Option<PathBuf>,
     /// Where the profile goes, - for standard output [default: -]
     #[arg(short, long, alias = "output", value_name = "FILE")]

@@ -433,6 +433,28 @@ fn cases_are_chosen_in_one_way() {
     }
 }
 
+/// Goal: an option that would change nothing is refused and not passed over. Method: each without, or beside, the option that decides.
+#[test]
+fn nothing_is_passed_over() {
+    let lines = [
+        "sim run --family hot",
+        "sim run --family hot --kv-options kv.json",
+        "sim run --show-config --replay-cache 5",
+        "sim validate --merge a.json --library lib.so",
+        "sim validate --merge a.json --work-dir w",
+        "sim calibrate --log LOG --work-dir w",
+        "sim calibrate --db-bench out --work-dir w",
+        "bench pool 50 12 --docs docs",
+        "bench history --runs --last 3",
+        #[cfg(feature = "sql")]
+        "sql serve my.db --socket-port 5433",
+    ];
+    for line in lines {
+        let words = format!("cairn {line}");
+        assert!(Cli::typed(words.split(' ').map(Into::into)).is_err(), "{line}");
+    }
+}
+
 /// Goal: spellings that were told to people are understood for good. Method: each old one beside the new one.
 #[test]
 fn old_spellings_are_understood() {

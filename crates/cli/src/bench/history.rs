@@ -52,12 +52,16 @@ pub fn history(fs: &Arc<dyn Fs>, args: &HistoryArgs) -> Result<Outcome> {
     let history = History::open(fs, &args.at.history, false)?;
     let place = args.at.history.display();
     if args.runs {
-        let suite = args.words.first().map(String::as_str);
-        let runs: Vec<history::Kept> = history.runs(suite)?.into_iter().map(|(kept, _)| kept).collect();
+        let mut runs: Vec<history::Kept> = history.runs(None)?.into_iter().map(|(kept, _)| kept).collect();
+        runs.retain(|run| args.words.is_empty() || args.words.contains(&run.suite));
         if args.json {
             out.json(&json!(runs))?;
         } else if runs.is_empty() {
-            let of = suite.map_or_else(String::new, |suite| format!(" of the suite {suite:?}"));
+            let suites: Vec<String> = args.words.iter().map(|word| format!("{word:?}")).collect();
+            let of = match suites.is_empty() {
+                true => String::new(),
+                false => format!(" of the suite {}", suites.join(" or ")),
+            };
             out.line(format!("{place}: no run{of}"))?;
         } else {
             out.bytes(history::runs_text(&runs).as_bytes())?;

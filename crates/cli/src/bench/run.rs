@@ -15,8 +15,8 @@ use cairn_vfs::Fs;
 
 use super::outcome::{Shown, chosen, conclude, measure};
 use crate::args::BenchHashArgs;
-use crate::error::{Error, Result};
-use crate::interrupt;
+use crate::error::Result;
+use crate::interrupt::{self, Again};
 use crate::output::Outcome;
 
 /// Runs the suite, stores what it measured and shows it.
@@ -101,21 +101,19 @@ impl CtrlC {
     }
 }
 
-/// The first Ctrl-C asks the run to end with what it has, a second one ends the process. Other signals are left as they
-/// are: SIGTERM and a closed terminal end the process at once, and under `nohup` the latter stays ignored.
+/// The first Ctrl-C asks the run to end with what it has, a second one ends the process. So do others of [`interrupt::when_ended`].
 pub(crate) fn end_on_ctrl_c(stop: &Stop) -> Result<CtrlC> {
     let (stop, ends_at_once) = (stop.clone(), Arc::new(AtomicBool::new(false)));
     let ctrl_c = CtrlC { ends_at_once: Arc::clone(&ends_at_once) };
-    ctrlc::set_handler(move || {
+    interrupt::when_ended(move |Again(again)| {
         // Behind the terminal's ^C, in a line that may have begun.
         let _ = writeln!(io::stderr());
-        if ends_at_once.swap(true, Ordering::Relaxed) {
+        if again || ends_at_once.load(Ordering::Relaxed) {
             process::exit(i32::from(interrupt::EXIT_CODE));
         }
         stop.ask();
         let _ = writeln!(io::stderr(), "ending with what is measured; once more to end at once");
-    })
-    .map_err(|error| Error::usage(format!("Ctrl-C cannot be caught: {error}")))?;
+    })?;
     Ok(ctrl_c)
 }
 

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use cairn_bench::report::render_html;
-use cairn_bench::{store, suite_hash, suite_index, suite_kv, suite_pool, suite_sql, table};
+use cairn_bench::{store, suite_counts, suite_hash, suite_index, suite_kv, suite_pool, suite_sql, table};
 use cairn_vfs::Fs;
 
 use super::history::last_of_each;
@@ -66,6 +66,7 @@ pub fn report(fs: &Arc<dyn Fs>, args: &ReportArgs) -> Result<Outcome> {
         return written(&super::all::report(fs, dir, args.out.as_deref())?);
     }
     let suites = [
+        suite_counts::NAME,
         suite_hash::NAME,
         suite_index::NAME,
         suite_kv::NAME,
@@ -74,14 +75,19 @@ pub fn report(fs: &Arc<dyn Fs>, args: &ReportArgs) -> Result<Outcome> {
         suite_kv::replay::NAME,
     ];
     let results = Path::new(store::RESULTS_DIR);
-    let newest = newest(fs, results, &suites)?;
-    if let (None, Some((begun, dir))) = (&args.run, store::latest_whole(fs, results)?)
-        && args.baseline.is_none()
-        && newest.as_ref().is_none_or(|(started, _)| begun > *started)
-    {
-        return written(&super::all::report(fs, &dir, args.out.as_deref())?);
-    }
-    let path = named_or(args.run.as_deref(), newest, results)?;
+    let path = match &args.run {
+        Some(path) => path.clone(),
+        None => {
+            let newest = newest(fs, results, &suites)?;
+            if let Some((begun, dir)) = store::latest_whole(fs, results)?
+                && args.baseline.is_none()
+                && newest.as_ref().is_none_or(|(started, _)| begun > *started)
+            {
+                return written(&super::all::report(fs, &dir, args.out.as_deref())?);
+            }
+            named_or(None, newest, results)?
+        }
+    };
     let run = store::load(&**fs, &path)?;
     let baseline = args.baseline.as_deref().map(|path| store::load(&**fs, path)).transpose()?;
     let target = args.out.clone().unwrap_or_else(|| path.with_extension("html"));

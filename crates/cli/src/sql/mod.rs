@@ -35,7 +35,7 @@ use std::sync::Arc;
 
 use cairn_vfs::Fs;
 
-use crate::args::shell::{Mode, ShellArgs, SqlArgs, SqlCommand};
+use crate::args::shell::{Mode, Script, ShellArgs, SqlArgs, SqlCommand};
 use crate::error::{Error, Result};
 use crate::interrupt::Asked;
 use crate::output::Outcome;
@@ -96,12 +96,12 @@ fn shell(fs: &Arc<dyn Fs>, args: &ShellArgs) -> Result<Outcome> {
 }
 
 fn run_all(shell: &mut Shell, args: &ShellArgs) -> Result<()> {
-    if !args.command.is_empty() || !args.file.is_empty() {
-        for path in &args.file {
-            shell.read(path)?;
-        }
-        for text in &args.command {
-            shell.run(&mut source::Text::new(text))?;
+    if !args.scripts.0.is_empty() {
+        for script in &args.scripts.0 {
+            match script {
+                Script::Command(text) => shell.run(&mut source::Text::new(text))?,
+                Script::File(path) => shell.read(path)?,
+            }
         }
         return Ok(());
     }
@@ -109,6 +109,7 @@ fn run_all(shell: &mut Shell, args: &ShellArgs) -> Result<()> {
         return shell.run(&mut source::stdin());
     }
     shell.is_interactive = true;
+    shell.asked.begin_conversation();
     let where_to = match &args.database {
         Some(path) => path.display().to_string(),
         None => "a database in memory, which is gone at the end".to_owned(),

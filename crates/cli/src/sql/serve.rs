@@ -9,6 +9,7 @@ use cairn_vfs::Fs;
 
 use crate::args::shell::{PasswdArgs, ServeArgs};
 use crate::error::{Error, Result};
+use crate::interrupt::when_ended;
 use crate::output::Outcome;
 use crate::recording;
 
@@ -52,8 +53,7 @@ pub fn serve(fs: &Arc<dyn Fs>, args: &ServeArgs) -> Result<Outcome> {
     }
     let server = builder.open_to_everybody(args.open_to_everybody).bind()?;
     let stop = server.shutdown_handle();
-    ctrlc::set_handler(move || stop.shutdown())
-        .map_err(|error| Error::usage(format!("signals cannot be caught: {error}")))?;
+    when_ended(move |_| stop.shutdown())?;
     for address in server.local_addresses() {
         say(format_args!("listening on {address}: psql -h {} -p {}", address.ip(), address.port()));
     }

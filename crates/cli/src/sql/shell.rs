@@ -96,7 +96,8 @@ impl Shell {
                 _ if splitter.mark() == '=' => '*',
                 _ => splitter.mark(),
             };
-            let line = match source.line(if self.is_interactive { mark } else { '=' }) {
+            let asked = (!self.is_interactive).then_some(&self.asked);
+            let line = match next_line(source, if self.is_interactive { mark } else { '=' }, asked) {
                 Ok(Some(line)) => line,
                 Ok(None) => break,
                 Err(Error::Interrupted(_)) if self.is_interactive => {
@@ -131,6 +132,12 @@ impl Shell {
     /// After a statement or command: an error is told, and ends everything or nothing. That its rows cannot be written is one as well.
     fn settle<T>(&mut self, done: Result<T>, source: &dyn Source) -> Result<Option<T>> {
         let flushed = self.out.flush();
+        // A script ends here, whatever the statement came to in which it was pressed.
+        if !self.is_interactive {
+            let done = done.as_ref().err().filter(|error| matches!(error, Error::Interrupted(_)));
+            let what = done.map_or_else(|| "the rest is not run".to_owned(), ToString::to_string);
+            self.asked.check(|| what)?;
+        }
         self.asked.forget();
         match done.and_then(|value| flushed.map(|()| value)) {
             Ok(value) => Ok(Some(value)),
@@ -173,6 +180,7 @@ impl Shell {
 
     fn run_statement(&mut self, text: &str, source: &mut dyn Source) -> Result<()> {
         let statement = self.connection.prepare(text)?;
+        let asked = (!self.is_interactive).then_some(&self.asked);
         if statement.kind() == StatementKind::Empty {
             return Ok(());
         }
@@ -203,7 +211,7 @@ impl Shell {
             Outcome::Done(tag) => tag,
             Outcome::CopyIn(mut copy) => {
                 // As in psql: lines up to one of a backslash and a dot.
-                while let Some(line) = source.line('>')?.filter(|line| line != "\\.") {
+                while let Some(line) = next_line(source, '>', asked)?.filter(|line| line != "\\.") {
                     copy.write(line.as_bytes())?;
                     copy.write(b"\n")?;
                 }
@@ -331,6 +339,14 @@ impl Shell {
         self.depth -= 1;
         self.is_interactive = was_interactive;
         done
+    }
+}
+
+/// The next line of a source, which may be long in coming. Who types it is `asked` by its editor.
+fn next_line(source: &mut dyn Source, mark: char, asked: Option<&Asked>) -> Result<Option<String>> {
+    match asked {
+        Some(asked) => asked.waiting(|| source.line(mark)),
+        None => source.line(mark),
     }
 }
 

@@ -84,6 +84,7 @@ fn regressions_fail() {
     scratch.run("bench history nothing-like-this --history h").ended(2);
     let runs = scratch.run("bench history --runs replay --history h").ended(0).text();
     assert_eq!(runs.lines().count(), 8, "{runs}");
+    assert_eq!(scratch.run("bench history --runs kv replay --history h").ended(0).text(), runs);
     scratch.run("bench record nothing.json --history h").failed(&["nothing.json"]);
 }
 

@@ -340,3 +340,50 @@ fn the_server_starts_and_ends() {
     scratch.run("sql serve my.db --listen 0.0.0.0:0 --password-file users.txt").failed(&["TLS"]);
     scratch.run("sql serve my.db --tls-cert a.pem").failed(&["--tls-key"]);
 }
+
+/// Goal: a closed terminal ends a server as SIGTERM does, but not one that was started by `nohup`. Method: what the process has said to the system of SIGHUP, in both
+/// cases; the exit codes of both.
+#[test]
+fn nohup_keeps_a_server() {
+    let scratch = scratch();
+    for (before, is_kept) in [("", false), ("nohup ", true)] {
+        let script = format!(
+            "{before}cairn sql serve my.db --socket . 2> log & for i in $(seq 600); do [ -S .s.PGSQL.5432 ] && break; sleep 0.1; done
+            grep -E '^Sig(Ign|Cgt)' /proc/$!/status; kill -HUP $!; [ -n '{before}' ] && kill -TERM $!; wait $!"
+        );
+        let told = scratch.shell(&script).ended(0).text();
+        let has_hangup = |name: &str| {
+            let mask = told.lines().find_map(|line| line.strip_prefix(name)).unwrap().trim();
+            u64::from_str_radix(mask, 16).unwrap() & 1 == 1
+        };
+        assert_eq!((has_hangup("SigIgn:"), has_hangup("SigCgt:")), (is_kept, !is_kept), "{told}");
+    }
+}
+
+/// Goal: Ctrl-C ends a script with 130, also while it waits for more of it, between statements, and with `--keep-going`. Method: a pipe that nobody closes, and one without an
+/// end; the signal when the first answer is there.
+#[test]
+fn ctrl_c_ends_a_script() {
+    let scratch = scratch();
+    for feed in ["exec 3<> in; echo 'SELECT 41 + 1;' >&3", "yes 'SELECT 41 + 1;' > in 2> /dev/null &"] {
+        // A shell starts background jobs with the signal ignored, unless it manages jobs.
+        let script = format!(
+            "set -m; rm -f in out; mkfifo in; {feed}
+            cairn sql my.db -t --keep-going < in > out & pid=$!
+            until grep -q 42 out; do kill -0 $pid || exit 99; done
+            kill -INT $pid; wait $pid"
+        );
+        scratch.shell(&script).ended(130);
+    }
+}
+
+/// Goal: statements and files that are typed run in the order in which they stand.
+#[test]
+fn scripts_run_in_their_order() {
+    let scratch = scratch();
+    scratch.write("rows.sql", "INSERT INTO a VALUES (1);");
+    scratch
+        .shell("cairn sql new.db -c 'CREATE TABLE a (i int)' -f rows.sql -c 'SELECT i FROM a' -t")
+        .ended(0);
+    scratch.shell("cairn sql late.db -f rows.sql -c 'CREATE TABLE a (i int)'").failed(&["\"a\""]);
+}

@@ -5,7 +5,7 @@ use std::io::{Read, Write};
 use crate::access::Access;
 use crate::codec::backend;
 use crate::codec::cursor::Cursor;
-use crate::error::Failure;
+use crate::error::{Error, Failure};
 use crate::limits::PASSWORD_BYTES_MAX;
 use crate::net::wire::{Lost, Wire};
 use crate::sqlstate;
@@ -20,6 +20,8 @@ pub enum Denied {
     Lost(Lost),
     /// It is told so.
     Refused(Failure),
+    /// It is told so, and the log why: strangers need not know what is wrong with the server's files.
+    Unable(Failure, Error),
 }
 
 impl From<Lost> for Denied {
@@ -37,9 +39,9 @@ impl From<Failure> for Denied {
 /// Lets a client prove that it knows the password of `user`.
 pub fn authenticate<S: Read + Write>(wire: &mut Wire<S>, access: &Access, user: &str) -> Result<(), Denied> {
     let Some(path) = &access.password_file else { return Ok(()) };
-    let passwords = Passwords::read(access.fs.as_ref(), path).map_err(|_| {
-        // What exactly is wrong with the file is for the log, which the caller writes, not for strangers.
-        Failure::new(sqlstate::INVALID_AUTHORIZATION, "the server cannot read its password file")
+    let passwords = Passwords::read(access.fs.as_ref(), path).map_err(|error| {
+        let told = "the server cannot read its password file";
+        Denied::Unable(Failure::new(sqlstate::INVALID_AUTHORIZATION, told), error)
     })?;
     let known = passwords.get(user).cloned();
     let is_known = known.is_some();

@@ -3,11 +3,11 @@
 use std::fmt::Write as _;
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use cairn_server::{Limits, Observer, Server, Shutdown};
+use cairn_server::{Builder, Limits, Observer, Server, Shutdown};
 use cairn_sql::Database;
 use cairn_vfs::{MemFs, thread};
 use tempfile::TempDir;
@@ -33,11 +33,15 @@ impl Host {
     }
 
     pub fn observed_by(limits: Limits, observer: Observer) -> Host {
+        Host::made_by(|builder, _| builder.limits(limits).observer(observer))
+    }
+
+    /// `make` says what it is to be, and hears of the scratch folder.
+    pub fn made_by(make: impl FnOnce(Builder, &Path) -> Builder) -> Host {
         let database = Database::builder().fs(Arc::new(MemFs::new())).open("test.db").unwrap();
         let folder = tempfile::tempdir().unwrap();
-        let server =
-            Server::builder(database.clone()).socket(folder.path(), 1).limits(limits).observer(observer);
-        let server = server.bind().unwrap();
+        let builder = Server::builder(database.clone()).socket(folder.path(), 1);
+        let server = make(builder, folder.path()).bind().unwrap();
         let stop = server.shutdown_handle();
         let running = Some(thread::spawn("server", move || server.run()).unwrap());
         Host { folder, database, stop, running }

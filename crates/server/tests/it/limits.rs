@@ -1,6 +1,8 @@
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use cairn_server::Limits;
+use cairn_server::{Level, Limits, Log, Passwords, Verifier};
 
 use crate::client::{Host, SLOW, message, parse, query, startup, sync};
 
@@ -63,6 +65,31 @@ fn sizes_are_limited() {
         client.send_raw(&[&[tag][..], &length.to_be_bytes()].concat());
         assert_eq!(client.until_end(), "E FATAL 08P01\nend\n");
     }
+}
+
+/// Goal: a password file that is spoilt while the server runs lets nobody in; why it cannot be read is told to the log and not to strangers. Method: a line that is none.
+#[test]
+fn what_is_wrong_with_the_password_file_is_logged() {
+    let said = Arc::new(Mutex::new(Vec::new()));
+    let log = {
+        let said = Arc::clone(&said);
+        Log::new(move |level, line| said.lock().unwrap().push((level, line.to_owned())))
+    };
+    let mut users = PathBuf::new();
+    let host = Host::made_by(|builder, folder| {
+        users = folder.join("users.txt");
+        let mut one = Passwords::default();
+        one.set("ann", Verifier::new("secret").unwrap());
+        one.write(&users).unwrap();
+        builder.password_file(&users).log(log)
+    });
+    std::fs::write(&users, "\nann\n").unwrap();
+    let mut client = host.connect();
+    client.send_raw(&startup(&[("user", "ann")]));
+    assert_eq!(client.until_end(), "E FATAL 28000\nend\n");
+    let said = said.lock().unwrap();
+    let place = format!("{}, line 2: ", users.display());
+    assert!(said.iter().any(|(level, line)| *level == Level::Error && line.contains(&place)), "{said:?}");
 }
 
 /// Goal: who takes too long to log in, or to go on with a transaction, is ended, the latter with a word. Who is merely idle is not.
