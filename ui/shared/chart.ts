@@ -13,9 +13,13 @@ export function short(value: number): string {
   return size >= 100 ? value.toFixed(0) : Number(value.toPrecision(3)).toString();
 }
 
+/** The plots that are on the page. */
+const shown = new Set<uPlot>();
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => shown.forEach((plot) => plot.redraw()));
+
 export interface Look { title: string; names: string[]; height: number; isTime?: boolean; points?: boolean }
 
-/** A chart in a box. It is drawn when it is given lines. */
+/** A chart in a box. It is drawn when it is given lines, and done with when it has left the page. */
 export class Chart {
   readonly element: HTMLElement;
   private readonly plot: uPlot;
@@ -29,11 +33,19 @@ export class Chart {
       width: 230, height: look.height, scales: { x: { time: look.isTime ?? false } }, series: [{}, ...series],
       axes: [{ ...axis, size: 28 }, left], cursor: { show: false },
     }, [[], ...look.names.map(() => [])] as unknown as uPlot.AlignedData, this.element);
-    new ResizeObserver(() => {
+    const sizes = new ResizeObserver(() => {
+      // What leaves the page has no size any more, so this is told of it.
+      if (!this.element.isConnected) {
+        sizes.disconnect();
+        shown.delete(this.plot);
+        this.plot.destroy();
+        return;
+      }
+      shown.add(this.plot);
       const width = this.element.clientWidth - 12;
       if (width > 60 && width !== this.plot.width) this.plot.setSize({ width, height: look.height });
-    }).observe(this.element);
-    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.plot.redraw());
+    });
+    sizes.observe(this.element);
   }
 
   /** Draws lines over what is below them. */

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
+use cairn_bench::procfs;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
@@ -24,7 +25,6 @@ pub const EXIT_CODE: u8 = 130;
 /// again: shells pass on that their terminal is gone, so that one may be told twice of it. Once in a process.
 pub fn when_ended(mut act: impl FnMut(Again) + Send + 'static) -> Result<()> {
     let mut signals = vec![SIGINT, SIGTERM];
-    // Who ignores it has said so, by `nohup`.
     if !is_ignored(SIGHUP) {
         signals.push(SIGHUP);
     }
@@ -48,12 +48,10 @@ fn when(signals: &[i32], mut act: impl FnMut(i32) + Send + 'static) -> Result<()
     Ok(())
 }
 
-/// Whether whoever started this process has it ignore a signal. Where nobody can be asked it is not.
-fn is_ignored(signal: i32) -> bool {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
-    mask >> (signal - 1) & 1 == 1
+/// Whether whoever started this process has it ignore a signal, as `nohup` does. Where nobody can be asked it is not.
+pub fn is_ignored(signal: i32) -> bool {
+    let mask = procfs::field("/proc/self/status", "SigIgn");
+    mask.and_then(|mask| u64::from_str_radix(&mask, 16).ok()).is_some_and(|mask| mask >> (signal - 1) & 1 == 1)
 }
 
 /// Whether the user has asked to end. A second time ends the process at once.

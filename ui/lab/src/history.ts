@@ -26,6 +26,8 @@ export const history: View = (box, start, [asked = ""]) => {
   const found = h("div", {}, h("p", { class: "dim" }, "Reading…"));
   box.append(h("section", { class: "card" }, h("h2", {}, "History"), form), found);
   ask<History>(`api/history?words=${encodeURIComponent(asked)}`).then(({ series, told_apart, count }) => {
+    // Another view has come: charts that are never on the page would never be done with.
+    if (!found.isConnected) return;
     if (!series.length) {
       found.replaceChildren(h("p", { class: "note" }, `No figures${asked ? " with these words" : ""} in ${start.history}. `, h("code", {}, "cairn bench record RUN.json"), " adds runs."));
       return;

@@ -32,13 +32,16 @@ export const job: View = (box, _start, [id = ""]) => {
   const source = new EventSource(`api/jobs/events?id=${encodeURIComponent(id)}`);
   const take = (event: Event) => show(JSON.parse((event as MessageEvent<string>).data) as { job: Job; lines: string[] });
   // All lines come again to whoever asks again.
-  source.onopen = () => log.replaceChildren();
+  source.onopen = () => { log.replaceChildren(); message.replaceChildren(); };
   source.addEventListener("lines", take);
   source.addEventListener("ended", (event) => { take(event); source.close(); });
   source.onerror = () => {
-    if (source.readyState !== EventSource.CLOSED) return;
+    if (source.readyState !== EventSource.CLOSED) {
+      message.replaceChildren(h("p", { class: "note", role: "status" }, "The connection was lost, and is tried again: what is shown may be out of date."));
+      return;
+    }
     // The stream does not show why it was refused; asking for the list does.
-    void ask<Job[]>("api/jobs").then((jobs) => { if (!jobs.some((it) => String(it.id) === id)) throw new Error(`there is no run ${id}`); })
+    void ask<Job[]>("api/jobs").then((jobs) => { throw new Error(jobs.some((it) => String(it.id) === id) ? "the connection was lost" : `there is no run ${id}`); })
       .catch((error: unknown) => message.replaceChildren(alert(error)));
   };
   return () => source.close();

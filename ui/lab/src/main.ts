@@ -13,19 +13,24 @@ import type { Start } from "./types";
 /** Shows itself in a box. What it gives is called when another view comes. */
 export type View = (box: HTMLElement, start: Start, rest: string[]) => void | (() => void);
 
-const VIEWS: Record<string, { title: string; view: View }> = {
-  "": { title: "Overview", view: overview },
-  runs: { title: "Runs", view: runs },
-  job: { title: "A run", view: job },
-  history: { title: "History", view: history },
-  stores: { title: "Stores", view: (box, start, rest) => rest.length ? store(box, start, rest) : stores(box, start, rest) },
-};
+const VIEWS = new Map<string, { title: string; view: View }>([
+  ["", { title: "Overview", view: overview }],
+  ["runs", { title: "Runs", view: runs }],
+  ["job", { title: "A run", view: job }],
+  ["history", { title: "History", view: history }],
+  ["stores", { title: "Stores", view: (box, start, rest) => rest.length ? store(box, start, rest) : stores(box, start, rest) }],
+]);
+
+/** A part of the address; as it stands there where it is none that a page of ours makes. */
+function decoded(part: string): string {
+  try { return decodeURIComponent(part); } catch { return part; }
+}
 
 let leave: void | (() => void);
 
 function show(start: Start): void {
-  const [name = "", ...rest] = location.hash.replace(/^#\//, "").split("/").map(decodeURIComponent);
-  const found = VIEWS[name];
+  const [name = "", ...rest] = location.hash.replace(/^#\//, "").split("/").map(decoded);
+  const found = VIEWS.get(name);
   leave?.();
   leave = undefined;
   const main = by("main");

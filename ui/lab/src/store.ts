@@ -36,7 +36,8 @@ export const store: View = (box, _start, [place = "", entry]) => {
 
 function report(found: Verified): Node[] {
   if (found.sound) return [h("p", { class: "good" }, `Sound: ${found.what}`)];
-  return [h("p", {}, found.what), ...found.damage.map((it) => alert(new Error(it.error)))];
+  const inUse = found.open_elsewhere ? [h("p", { class: "note" }, h("strong", {}, "In use: "), "another process has this store open for writing. What looks missing or damaged may be a file that it has just replaced: check again.")] : [];
+  return [h("p", {}, found.what), ...inUse, ...found.damage.map((it) => alert(new Error(it.error)))];
 }
 
 /** Entries a page at a time, from a key on, and lookups. */
@@ -50,7 +51,7 @@ export function entries(of: Ask, isOrdered: boolean, space: Record<string, strin
     if (!found) return;
     const rows = found.entries.map((it) => [shown(it.key), shown(it.value)]);
     list.replaceChildren(rows.length ? table("Entries", [["Key", "long"], ["Value", "long"]], rows) : h("p", {}, "No entries here."),
-      ...(found.next ? [h("p", {}, button("Next", () => load({ hex: found.next! })))] : []));
+      ...(found.next ? [h("p", {}, button("Next", () => load({ hex: found.next! })))] : found.more ? [h("p", { class: "dim" }, "There are more.")] : []));
   };
   const get = async () => {
     const found = await of<{ key: Shown; value: Shown | null }>("/get", { ...space, ...typed() }).catch((error: unknown) => { list.replaceChildren(alert(error)); });

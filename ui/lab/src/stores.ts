@@ -1,6 +1,6 @@
 /** The stores that were named on the command line. */
 import { ask } from "../../shared/ask";
-import { h } from "../../shared/dom";
+import { count, h } from "../../shared/dom";
 import type { View } from "./main";
 import { alert } from "./parts";
 import type { Place, StoreKind } from "./types";
@@ -17,7 +17,7 @@ export function links(places: Place[]): HTMLElement {
     const isStore = place.kind && !["folder", "other", "missing"].includes(place.kind);
     const name = isStore ? h("a", { href: link(place.place) }, place.path) : h("code", {}, place.path);
     return h("li", {}, name, " ", place.kind ? kind(place.kind) : "", place.entries
-      ? place.entries.length ? h("ul", {}, place.entries.map((it) => h("li", {}, h("a", { href: link(place.place, it.entry) }, it.entry), " ", kind(it.kind)))) : h("p", { class: "dim" }, "No store is directly in it.") : null);
+      ? place.entries.length ? [h("ul", {}, place.entries.map((it) => h("li", {}, h("a", { href: link(place.place, it.entry) }, it.entry), " ", kind(it.kind)))), place.more && h("p", { class: "dim" }, `The first ${count(place.entries.length)}: there are more.`)] : h("p", { class: "dim" }, "No store is directly in it.") : null);
   }));
 }
 

@@ -2,7 +2,7 @@
 export interface Start { version: string; results: string; history: string; may_run: boolean; suites: { suite: string; what: string }[] }
 
 export type StoreKind = "kv" | "hash" | "sparkey" | "sql" | "folder" | "other" | "missing";
-export interface Place { place: number; path: string; kind?: StoreKind; error?: string; entries?: { entry: string; kind: StoreKind }[] }
+export interface Place { place: number; path: string; kind?: StoreKind; error?: string; entries?: { entry: string; kind: StoreKind }[]; more?: boolean }
 
 export interface RunLine {
   run: string; error?: string; suite: string; started: string; mode: string; figures: number; contenders: string[];
@@ -21,7 +21,8 @@ export interface History { series: { name: string; points: Point[] }[]; told_apa
 
 /** Bytes of a key or value: as text, or in hexadecimal. */
 export interface Shown { text?: string; hex?: string; bytes: number; cut: boolean }
-export interface Entries { entries: { key: Shown; value: Shown }[]; next: string | null }
+/** `next` is a key to go on from; `more` says that there are more where none is. */
+export interface Entries { entries: { key: Shown; value: Shown }[]; next: string | null; more?: boolean }
 
 export interface KvTable {
   number: number; file: string; level: number; run: number; bytes: number; raw_bytes: number; entries: number; tombstones: number;
@@ -59,6 +60,6 @@ export interface SqlTable {
 }
 export interface SqlStore { kind: "sql"; path: string; page_size: number; pages: number; free_pages: number; catalog: Tree; tables: SqlTable[] }
 export interface Rows { columns: string[]; rows: string[][]; more: boolean }
-export interface Verified { sound: boolean; what: string; damage: { file: string; error: string }[] }
+export interface Verified { sound: boolean; what: string; damage: { file: string; error: string }[]; open_elsewhere?: boolean }
 
 export type Store = KvStore | HashStore | SqlStore;

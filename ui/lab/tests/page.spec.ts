@@ -73,6 +73,9 @@ test("a constant store shows its index's fill and finds keys", async ({ page, op
   await page.getByLabel("A key").fill("user000007");
   await page.getByRole("button", { name: "Look up" }).click();
   await expect(page.getByRole("table", { name: "Found" })).toContainText("value 7");
+  await page.getByRole("button", { name: "List" }).click();
+  await expect(page.getByRole("table", { name: "Entries" }).locator("tbody tr")).toHaveCount(200);
+  await expect(page.getByText("There are more.")).toBeVisible();
   await shot(page, "hash");
   await page.goto(page.url().replace("users.cairn", "users.spi"));
   await expect(page.getByText("Sparkey pair")).toBeVisible();
@@ -97,6 +100,17 @@ test("damage is shown with its place, and the page goes on", async ({ page, open
   await shot(page, "damaged");
   await page.getByRole("link", { name: "Stores" }).first().click();
   await expect(page.getByRole("link", { name: "users.cairn" })).toBeVisible();
+});
+
+test("damage in a store that is in use may be none", async ({ page, open }) => {
+  const found = { sound: false, what: "1 tables", damage: [{ file: "places/1.table", error: "places/1.table is missing" }] };
+  for (const open_elsewhere of [true, false]) {
+    await page.route("**/api/inspect/verify*", (route) => route.fulfill({ json: { ...found, open_elsewhere } }));
+    await open("#/stores/0");
+    await page.getByRole("button", { name: "Read and check everything" }).click();
+    await expect(page.getByRole("alert")).toContainText("is missing");
+    await expect(page.getByText("check again")).toHaveCount(open_elsewhere ? 1 : 0);
+  }
 });
 
 test("runs are listed, and reports are in a sandbox", async ({ page, open, errors }) => {
@@ -149,6 +163,54 @@ test("history draws charts, and words choose among them", async ({ page, open, e
   await page.locator("#words").press("Enter");
   await expect(page.locator(".note")).toContainText("No figures");
   expect(errors).toEqual([]);
+});
+
+test("charts that have left the page are done with", async ({ page, open }) => {
+  // Listeners that outlive a chart: for colours, and for the size of the screen's points.
+  await page.addInitScript(() => {
+    const kept = { count: 0 };
+    const { addEventListener, removeEventListener } = EventTarget.prototype;
+    const isOne = (target: EventTarget, type: string) => target instanceof MediaQueryList || type === "dppxchange";
+    EventTarget.prototype.addEventListener = function (...all) { if (isOne(this, all[0])) kept.count += 1; return addEventListener.apply(this, all); };
+    EventTarget.prototype.removeEventListener = function (...all) { if (isOne(this, all[0])) kept.count -= 1; return removeEventListener.apply(this, all); };
+    Object.assign(window, { kept });
+  });
+  const kept = () => page.evaluate(() => (window as unknown as { kept: { count: number } }).kept.count);
+  const show = async (view: string, element: string) => {
+    await page.evaluate((hash) => { location.hash = hash; }, view);
+    await expect(page.locator(element).first()).toBeVisible();
+  };
+  await open("#/runs");
+  const before = await kept();
+  for (let visit = 0; visit < 3; visit += 1) {
+    await show("#/history", "figure canvas");
+    await show("#/runs", "#baseline");
+    await expect.poll(kept).toBe(before);
+  }
+  // Those that are there follow the colours.
+  await show("#/history", "figure canvas");
+  const picture = () => page.locator("figure canvas").first().evaluate((it) => (it as HTMLCanvasElement).toDataURL());
+  await page.emulateMedia({ colorScheme: "light" });
+  const light = await picture();
+  await page.emulateMedia({ colorScheme: "dark" });
+  await expect.poll(picture).not.toBe(light);
+});
+
+test("a run whose server is gone does not pass for one that goes on", async ({ page, open }) => {
+  const job = { id: 0, title: "a run", started: "2026-01-01T00:00:00Z", ours: false, running: true, ok: null, how: null, progress: null };
+  let asked = 0, again = () => {};
+  const isSeen = new Promise<void>((seen) => { again = seen; });
+  // A stream that ends; asked again, the server's own.
+  await page.route("**/api/jobs/events*", async (route) => {
+    asked += 1;
+    if (asked === 1) return route.fulfill({ contentType: "text/event-stream", body: `retry: 50\nevent: lines\ndata: ${JSON.stringify({ job, lines: [] })}\n\n` });
+    await isSeen;
+    return route.continue();
+  });
+  await open("#/job/0");
+  await expect(page.getByText("The connection was lost")).toBeVisible();
+  again();
+  await expect(page.getByText("The connection was lost")).toHaveCount(0);
 });
 
 test("a run that was started elsewhere is watched", async ({ page, lab, open }) => {
@@ -212,8 +274,10 @@ test("all is reached with the keyboard", async ({ page, open }) => {
 });
 
 test("an unknown view, store or run says so", async ({ page, open }) => {
-  await open("#/none");
-  await expect(page.getByRole("alert")).toContainText("no such view");
+  for (const view of ["#/none", "#/constructor", "#/%", "#/none/%"]) {
+    await open(view);
+    await expect(page.getByRole("alert")).toContainText("no such view");
+  }
   for (const [view, words] of [["#/stores/7", "no place 7"], ["#/stores/1/notes.txt", "no store"], ["#/stores/1/gone.db", "gone.db"], ["#/job/77", "no run 77"]] as const) {
     await page.evaluate((hash) => { location.hash = hash; }, view);
     await expect(page.getByRole("alert")).toContainText(words);

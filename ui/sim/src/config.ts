@@ -65,23 +65,25 @@ export const FIELDS: [string, Field[]][] = [
 
 const MIB = 1048576;
 
-function input(one: Field, value: Json): HTMLInputElement | HTMLSelectElement {
+function input(one: Field): HTMLInputElement | HTMLSelectElement {
   if (Array.isArray(one.kind)) {
     const select = document.createElement("select");
-    for (const word of one.kind) select.add(new Option(word, word, false, word === value));
+    for (const word of one.kind) select.add(new Option(word, word));
     return select;
   }
   const input = document.createElement("input");
-  if (one.kind === "truth") {
-    input.type = "checkbox";
-    input.checked = value === true;
-  } else {
+  if (one.kind === "truth") input.type = "checkbox";
+  else {
     input.type = "number";
     input.step = "any";
     input.min = "0";
-    input.value = value === null ? "" : String(one.kind === "bytes" ? Number(value) / MIB : value);
   }
   return input;
+}
+
+function write(one: Field, element: HTMLInputElement | HTMLSelectElement, value: Json): void {
+  if (one.kind === "truth") (element as HTMLInputElement).checked = value === true;
+  else element.value = value === null ? "" : String(one.kind === "bytes" ? Number(value) / MIB : value);
 }
 
 function read(one: Field, element: HTMLInputElement | HTMLSelectElement): Json {
@@ -102,22 +104,50 @@ function select(label: string, id: string, words: [string, string][]): [HTMLLabe
   return [wrap, list];
 }
 
-/** Fills the form. `change` gets the configuration after each change. */
-export function build(form: HTMLFormElement, start: Start, config: Config, side: string, change: (config: Config) => void, openFile: () => void): void {
-  form.replaceChildren();
+/** Which of two configurations is in the form. */
+function sides(choose: (side: number) => void): [HTMLFieldSetElement, HTMLInputElement[]] {
+  const set = document.createElement("fieldset");
+  set.className = "which";
+  const legend = document.createElement("legend");
+  legend.textContent = "Configuration";
+  set.append(legend);
+  const buttons = ["A", "B"].map((name, side) => {
+    const label = document.createElement("label");
+    const button = document.createElement("input");
+    button.type = "radio";
+    button.name = "side";
+    button.onchange = () => choose(side);
+    label.append(button, name);
+    set.append(label);
+    return button;
+  });
+  return [set, buttons];
+}
+
+const same = (a: Json | undefined, b: Json): boolean => JSON.stringify(a) === JSON.stringify(b);
+
+/** What the form tells of. `change` gets the configuration after each change. */
+interface Told { choose: (side: number) => void; change: (config: Config) => void; openFile: () => void }
+
+/** Makes the form. What it gives fills it, with the configuration of one of so many sides: its fields stay, so that the one with the focus keeps it. */
+export function build(form: HTMLFormElement, start: Start, { choose, change, openFile }: Told): (config: Config, side: number, count: number) => void {
+  let config = start.config;
+  const [which, buttons] = sides(choose);
   const title = document.createElement("h2");
-  title.textContent = side;
+  title.textContent = "Configuration";
   const [machine, machines] = select("Machine", "hardware", start.hardware.map((it) => [it.id, String(it.profile.hardware["name"])]));
+  const machineOf = () => start.hardware.find((it) => it.id === machines.value);
   machines.onchange = () => {
-    const found = start.hardware.find((it) => it.id === machines.value);
+    const found = machineOf();
     if (!found) return;
     let next = set(config, "hardware", found.profile.hardware);
     if (found.profile.compression) next = withCodec(next, found.profile.compression);
     change(next);
   };
   const [profile, profiles] = select("Workload profile", "workload", start.workloads.map((it) => [it.id, it.profile.name]));
+  const profileOf = () => start.workloads.find((it) => it.id === profiles.value);
   profiles.onchange = () => {
-    const found = start.workloads.find((it) => it.id === profiles.value);
+    const found = profileOf();
     if (found) change(set(config, "workload", found.profile.workload));
   };
   const open = document.createElement("button");
@@ -125,7 +155,8 @@ export function build(form: HTMLFormElement, start: Start, config: Config, side:
   open.id = "open";
   open.textContent = "Open OPTIONS file";
   open.onclick = openFile;
-  form.append(title, profile, machine, open);
+  form.append(title, which, profile, machine, open);
+  const fill: (() => void)[] = [];
   for (const [legend, fields] of FIELDS) {
     const set_ = document.createElement("fieldset");
     const name = document.createElement("legend");
@@ -135,8 +166,9 @@ export function build(form: HTMLFormElement, start: Start, config: Config, side:
       const label = document.createElement("label");
       label.textContent = one.label;
       label.title = one.help;
-      const element = input(one, get(config, one.path));
+      const element = input(one);
       element.name = one.path;
+      fill.push(() => write(one, element, get(config, one.path)));
       element.onchange = () => {
         let next = set(config, one.path, read(one, element));
         if (one.path === "workload.traffic.mb_per_sec") next = set(config, "workload.traffic", { kind: "constant", mb_per_sec: read(one, element) });
@@ -150,4 +182,14 @@ export function build(form: HTMLFormElement, start: Start, config: Config, side:
     }
     form.append(set_);
   }
+  return (next, side, count) => {
+    config = next;
+    title.hidden = count > 1;
+    which.hidden = count < 2;
+    buttons[side]!.checked = true;
+    fill.forEach((it) => it());
+    // They say what was chosen as long as it holds.
+    if (!same(machineOf()?.profile.hardware, config["hardware"]!)) machines.value = "";
+    if (!same(profileOf()?.profile.workload, config["workload"]!)) profiles.value = "";
+  };
 }

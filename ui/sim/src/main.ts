@@ -1,35 +1,47 @@
 /** The page: two sides on one clock. */
-import { ask, send } from "../../shared/ask";
+import { ask, askText } from "../../shared/ask";
 import { by } from "../../shared/dom";
 import { build } from "./config";
 import { Side } from "./side";
 import { prepare } from "./sweep";
-import type { Config, Start } from "./types";
+import type { Config, Imported, Start } from "./types";
 
 /** Frames a second at speed 1. */
 const FRAMES_PER_SEC = 12;
 
+/** The configurations that the address has, if it has some. Throws where they cannot be read. */
+function linked(): Config[] | null {
+  if (location.hash.length < 2) return null;
+  const found = JSON.parse(decodeURIComponent(location.hash.slice(1))) as Config[];
+  if (!Array.isArray(found) || found.length < 1 || found.length > 2 || !found.every((it) => it instanceof Object)) throw new Error("no configurations");
+  return found;
+}
+
+function tell(what: string): void {
+  by("message").textContent = what;
+  by("message").hidden = false;
+}
+
 class Page {
   private configs: Config[];
+  private readonly fill: ReturnType<typeof build>;
   private readonly sides: Side[] = [];
   private chosen = 0;
   private at = 0;
   private isPlaying = true;
   private due = 0;
 
-  constructor(private readonly start: Start) {
+  constructor(start: Start) {
     this.configs = [structuredClone(start.config)];
-    try {
-      const shared = location.hash.length > 1 ? JSON.parse(decodeURIComponent(location.hash.slice(1))) as Config[] : null;
-      if (Array.isArray(shared) && shared.length >= 1 && shared.length <= 2) this.configs = shared;
-    } catch {
-      this.fail("the link's configuration cannot be read; the defaults are shown");
-    }
-    by<HTMLInputElement>("compare").checked = this.configs.length === 2;
+    this.fill = build(by<HTMLFormElement>("controls"), start, {
+      choose: (side) => this.choose(side),
+      change: (config) => this.change(config),
+      openFile: () => this.open(),
+    });
     by("badge").textContent = start.badge ? `validated${start.badge}` : "";
     this.wire();
-    this.layOut();
-    prepare(() => this.configs[this.chosen]!, (what) => this.fail(what));
+    this.follow();
+    prepare(() => this.configs[this.chosen]!, tell);
     let before = performance.now();
     const tick = (now: number) => {
       this.due += (now - before) / 1000 * FRAMES_PER_SEC * Number(by<HTMLSelectElement>("speed").value);
@@ -56,7 +68,8 @@ class Page {
       void navigator.clipboard?.writeText(location.href).catch(() => undefined);
       by("share").textContent = "Link is in the address bar";
     };
-    by("save").onclick = () => void this.save();
+    by("save").onclick = () => void this.save().catch((error: Error) => tell(error.message));
+    addEventListener("hashchange", () => this.follow());
     document.addEventListener("keydown", (event) => {
       const tag = (event.target as HTMLElement).tagName;
       if (["INPUT", "SELECT", "BUTTON", "TEXTAREA"].includes(tag) || by<HTMLDialogElement>("sweep").open) return;
@@ -66,12 +79,22 @@ class Page {
     });
   }
 
+  /** Shows what the address says, where that is not what is there: the button "Link" makes one of that. */
+  private follow(): void {
+    const before = JSON.stringify(this.configs);
+    let wrong = "";
+    try { this.configs = linked() ?? this.configs; } catch { wrong = "the link's configuration cannot be read, so it is not shown"; }
+    by<HTMLInputElement>("compare").checked = this.configs.length === 2;
+    if (!this.sides.length || JSON.stringify(this.configs) !== before) this.layOut();
+    if (wrong) tell(wrong);
+  }
+
   /** Sides anew, one for each configuration. */
   private layOut(): void {
     this.sides.splice(0).forEach((side) => side.stop());
     const box = by("sides");
     box.className = this.configs.length === 2 ? "two" : "";
-    this.configs.forEach((_, at) => this.sides.push(new Side(at ? "B" : "A", () => this.changed(), (what) => this.fail(what))));
+    this.configs.forEach((_, at) => this.sides.push(new Side(at ? "B" : "A", () => this.changed(), tell)));
     box.replaceChildren(...this.sides.map((side, at) => {
       side.element.onclick = () => this.choose(at);
       return side.element;
@@ -83,14 +106,16 @@ class Page {
 
   private choose(at: number): void {
     this.chosen = at;
-    const side = this.configs.length === 2 ? `Configuration ${at ? "B" : "A"} (click a side to choose)` : "Configuration";
-    build(by<HTMLFormElement>("controls"), this.start, this.configs[at]!, side, (config) => {
-      this.configs[this.chosen] = config;
-      this.choose(this.chosen);
-      this.at = 0;
-      this.play(true);
-      this.run(this.chosen);
-    }, () => this.open());
+    this.fill(this.configs[at]!, at, this.configs.length);
+  }
+
+  /** What is chosen is this from here on. */
+  private change(config: Config): void {
+    this.configs[this.chosen] = config;
+    this.choose(this.chosen);
+    this.at = 0;
+    this.play(true);
+    this.run(this.chosen);
   }
 
   private run(at: number): void {
@@ -104,12 +129,11 @@ class Page {
     file.onchange = async () => {
       const text = await file.files?.[0]?.text();
       if (text === undefined) return;
-      const got = await ask<{ options: Config }>("api/import", text).catch((error: Error) => this.fail(error.message));
+      const got = await ask<Imported>("api/import", text).catch((error: Error) => tell(error.message));
       if (!got) return;
-      this.configs[this.chosen] = { ...this.configs[this.chosen]!, options: got.options };
-      this.choose(this.chosen);
-      this.at = 0;
-      this.run(this.chosen);
+      this.change({ ...this.configs[this.chosen]!, options: got.options });
+      const notes = [...(got.ignored ? [`${got.ignored} options of the file have no model and are left out`] : []), ...got.notes];
+      if (notes.length) tell(notes.join("; "));
     };
     file.click();
   }
@@ -124,9 +148,7 @@ class Page {
       URL.revokeObjectURL(link.href);
     };
     give("figures.csv", this.sides.map((side) => side.csv()).join(""));
-    const answer = await send("api/export", { config: this.configs[this.chosen] });
-    if (answer.ok) give("OPTIONS", await answer.text());
-    else this.fail((await answer.json() as { error: string }).error);
+    give("OPTIONS", await askText("api/export", { config: this.configs[this.chosen] }));
   }
 
   private play(yes: boolean): void {
@@ -150,13 +172,8 @@ class Page {
     by("clock").textContent = point && !point.secs && point.writes ? `${point.writes.toFixed(0)} writes` : `${(point?.secs ?? 0).toFixed(0)} s`;
     this.sides.forEach((side) => side.show(this.at));
   }
-
-  private fail(what: string): void {
-    by("message").textContent = what;
-    by("message").hidden = false;
-  }
 }
 
 // Below the lab's page there is a way back to it.
 if (location.pathname !== "/") by("home").hidden = false;
-void ask<Start>("api/start").then((start) => new Page(start));
+ask<Start>("api/start").then((start) => new Page(start)).catch((error: Error) => tell(error.message));

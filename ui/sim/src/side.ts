@@ -1,6 +1,6 @@
 /** One configuration: its stream, its tree, its figures and charts. */
 import { Chart } from "../../shared/chart";
-import { ask } from "../../shared/ask";
+import { ask, SILENT } from "../../shared/ask";
 import { bytes, micros, percent, svg } from "../../shared/dom";
 import type { Config, Frame, Results } from "./types";
 
@@ -24,7 +24,8 @@ export class Side {
   private readonly why = document.createElement("p");
   private readonly jobs = document.createElement("ul");
   private readonly charts = CHARTS.map(({ title, names }) => new Chart({ title, names, height: 108 }));
-  private drawn = -1;
+  private drawn: Frame | null = null;
+  private drawnResults: Results | null = null;
 
   constructor(readonly name: string, private readonly changed: () => void, private readonly failed: (what: string) => void) {
     this.element.className = "side";
@@ -45,7 +46,7 @@ export class Side {
     this.source?.close();
     this.frames = [];
     this.results = null;
-    this.drawn = -1;
+    this.drawn = null;
     const source = new EventSource(`api/stream?config=${encodeURIComponent(JSON.stringify(config))}`);
     this.source = source;
     source.addEventListener("frame", (event) => {
@@ -62,9 +63,12 @@ export class Side {
       this.failed((JSON.parse((event as MessageEvent<string>).data) as { error: string }).error);
     });
     source.onerror = () => {
+      const isRefused = source.readyState === EventSource.CLOSED;
+      // It would run everything again.
       source.close();
+      if (!isRefused) this.failed(this.frames.length ? "the connection was lost: the run is shown as far as it came" : SILENT);
       // The stream does not show why it was refused; asking again does.
-      void ask(source.url).catch((error: Error) => this.failed(error.message));
+      else void ask(source.url).catch((error: Error) => this.failed(error.message));
     };
   }
 
@@ -73,8 +77,10 @@ export class Side {
   /** Shows the moment at an index. */
   show(at: number): void {
     const frame = this.frames[Math.min(at, this.frames.length - 1)];
-    if (!frame || (this.drawn === at && !this.results)) return;
-    this.drawn = at;
+    // What is drawn stays, so that it can be pointed at and selected.
+    if (!frame || (this.drawn === frame && this.drawnResults === this.results)) return;
+    this.drawn = frame;
+    this.drawnResults = this.results;
     this.showKeys(frame);
     this.showTree(frame);
     const stall = frame.point.stall;

@@ -24,4 +24,7 @@ export interface Start {
   workloads: { id: string; profile: { name: string; description: string; workload: Config } }[];
 }
 
+/** Options of a file: how many of it have no model, and what it could not say. */
+export interface Imported { options: Config; ignored: number; notes: string[] }
+
 export interface Results { outcome: string; is_cpu_bound: boolean; [name: string]: Json }

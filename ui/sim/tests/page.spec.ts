@@ -12,7 +12,10 @@ test.beforeEach(async ({ page }) => {
   await expect(page.locator(".tree svg")).toBeVisible();
 });
 
-test.afterEach(() => { expect(errors.filter((it) => !it.includes("400"))).toEqual([]); });
+// The browser logs requests that are refused or, where a test has it so, fail.
+test.afterEach(() => { expect(errors.filter((it) => !/400|ERR_FAILED/.test(it))).toEqual([]); });
+
+const field = (page: Page, name: string) => page.locator(`[name="${name}"]`);
 
 const figure = (page: Page, name: string, side = 0) =>
   page.locator(".side").nth(side).locator("dl div", { hasText: name }).locator("dd");
@@ -50,6 +53,90 @@ test("a workload profile fills its fields, and a change runs anew", async ({ pag
   await expect(page.locator('[name="hardware.disk.write_mb_per_sec"]')).toHaveValue("160");
   await page.locator('[name="options.compaction_style"]').selectOption("universal");
   await expect(figure(page, "Write amp")).toHaveText(/^[1-9]/);
+});
+
+test("what is drawn stays once a run is over", async ({ page }) => {
+  const run = page.waitForResponse((it) => it.url().includes("api/stream"));
+  await field(page, "duration_secs").fill("60");
+  await field(page, "duration_secs").press("Tab");
+  // So fast that each picture of the browser is a step.
+  await page.locator("#speed").selectOption("16");
+  await (await run).finished();
+  await expect(page.locator("#clock")).toHaveText("60 s");
+  const stays = () => page.locator(".tree rect").last().evaluate(async (bar) => {
+    for (let pictures = 0; pictures < 60; pictures += 1) await new Promise(requestAnimationFrame);
+    return bar.isConnected;
+  });
+  await expect.poll(stays).toBe(true);
+});
+
+test("the form keeps the focus, and a side is chosen, with the keyboard", async ({ page }) => {
+  await field(page, "workload.keys").focus();
+  await field(page, "workload.keys").fill("2000000");
+  await page.keyboard.press("Tab");
+  const value = field(page, "workload.value_bytes"), before = Number(await value.inputValue());
+  await expect(value).toBeFocused();
+  await page.keyboard.press("ArrowUp");
+  await page.keyboard.press("ArrowUp");
+  await expect(value).toHaveValue(String(before + 2));
+  await page.locator("#hardware").focus();
+  // The second of the list, from the first.
+  const second = await page.locator("#hardware option").nth(2).getAttribute("value");
+  await page.keyboard.press("ArrowDown");
+  await page.keyboard.press("ArrowDown");
+  await expect(page.locator("#hardware")).toBeFocused();
+  await expect(page.locator("#hardware")).toHaveValue(second!);
+  const side = (name: string) => page.getByRole("radio", { name });
+  await expect(side("A")).toBeHidden();
+  await page.locator("#compare").check();
+  await expect(side("B")).toBeChecked();
+  await field(page, "options.max_background_jobs").fill("7");
+  await side("B").focus();
+  await page.keyboard.press("ArrowLeft");
+  await expect(side("A")).toBeFocused();
+  await expect(field(page, "options.max_background_jobs")).not.toHaveValue("7");
+  await page.keyboard.press("ArrowRight");
+  await expect(field(page, "options.max_background_jobs")).toHaveValue("7");
+});
+
+test("a machine is named as long as it is the one", async ({ page }) => {
+  await page.locator("#hardware").selectOption("hdd");
+  await field(page, "workload.keys").fill("2000000");
+  await field(page, "workload.keys").press("Tab");
+  await expect(page.locator("#hardware")).toHaveValue("hdd");
+  await field(page, "hardware.cores").fill("3");
+  await field(page, "hardware.cores").press("Tab");
+  await expect(page.locator("#hardware")).toHaveValue("");
+});
+
+test("what a file of options has and the simulator has not is told", async ({ page }) => {
+  const chooser = page.waitForEvent("filechooser");
+  await page.locator("#open").click();
+  const text = "[DBOptions]\n  max_background_jobs=7\n  wal_recovery_mode=kPointInTimeRecovery\n[CFOptions \"default\"]\n";
+  await (await chooser).setFiles({ name: "OPTIONS", mimeType: "text/plain", buffer: Buffer.from(text) });
+  await expect(page.locator("#message")).toContainText("1 options of the file have no model and are left out");
+  await expect(field(page, "options.max_background_jobs")).toHaveValue("7");
+});
+
+test("a connection that is lost is told, and nothing is run twice", async ({ page, request }) => {
+  const whole = await (await request.get(`/api/stream?config=${encodeURIComponent('{"duration_secs":60}')}`)).text();
+  const [first] = whole.split("\n\n");
+  let asked = 0;
+  await page.route("**/api/stream*", (route) => {
+    asked += 1;
+    return route.fulfill({ contentType: "text/event-stream", body: `${first}\n\n` });
+  });
+  await field(page, "duration_secs").fill("60");
+  await field(page, "duration_secs").press("Tab");
+  await expect(page.locator("#message")).toContainText("the connection was lost");
+  await expect(figure(page, "Write amp")).toBeVisible();
+  await page.route("**/api/export", (route) => route.abort());
+  await page.locator("#save").click();
+  await expect(page.locator("#message")).toHaveText("the server does not answer");
+  expect(asked).toBe(1);
+  await page.route("**/api/start", (route) => route.abort());
+  await page.reload();
+  await expect(page.locator("#message")).toHaveText("the server does not answer");
 });
 
 test("two configurations run side by side on one clock", async ({ page }) => {
@@ -107,6 +194,30 @@ test("a page of another site has nothing made", async ({ page, request }) => {
   // The browser logs refusals as well.
   errors.length = 0;
   expect((await request.get("/api/start")).ok()).toBe(true);
+});
+
+test("a link is followed where the page is open already", async ({ page }) => {
+  const { config } = await (await page.request.get("/api/start")).json() as { config: object };
+  const follow = (hash: string) => page.evaluate((hash) => { location.hash = hash; }, hash);
+  const link = (...configs: object[]) => encodeURIComponent(JSON.stringify(configs));
+  await follow(link({ ...config, duration_secs: 60 }, { ...config, duration_secs: 70 }));
+  await expect(page.locator(".side")).toHaveCount(2);
+  await expect(page.locator("#compare")).toBeChecked();
+  await follow(link({ ...config, duration_secs: 80 }));
+  await expect(page.locator(".side")).toHaveCount(1);
+  await expect(field(page, "duration_secs")).toHaveValue("80");
+  for (const wrong of ["%", "%7B", link(), "7"]) {
+    await follow(wrong);
+    await expect(page.locator("#message")).toContainText("cannot be read");
+    await follow(link({ ...config, duration_secs: 90 }));
+    await expect(field(page, "duration_secs")).toHaveValue("90");
+    await follow(link({ ...config, duration_secs: 80 }));
+    await expect(page.locator("#message")).toBeHidden();
+  }
+  // One of what is shown changes nothing.
+  await page.locator(".side").evaluate((side) => side.setAttribute("data-same", ""));
+  await page.locator("#share").click();
+  await expect(page.locator("[data-same]")).toBeVisible();
 });
 
 test("the link holds the whole configuration", async ({ page, context }) => {

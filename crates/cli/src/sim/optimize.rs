@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 
 use super::run::{left_out, tell};
 use super::setup::{Setup, setup};
-use super::vary::{Axis, Point, points, run_all};
+use super::vary::{Axis, Point, bar, points, run_all};
 use crate::args::sim::{Objective, OptimizeArgs, VaryArgs};
 use crate::bench::write_file;
 use crate::error::{Error, Result};
@@ -115,7 +115,7 @@ pub fn run(fs: &Arc<dyn Fs>, args: &OptimizeArgs) -> Result<Outcome> {
         threads: args.vary.threads,
     };
     let (axes, points) = points(&config, &vary)?;
-    let results = run_all(&points, vary.threads, &AtomicBool::new(false))?;
+    let results = run_all(&points, vary.threads, &bar(&points), &AtomicBool::new(false))?;
     let ends_well = |it: &Tried<'_>| it.results.outcome == RunOutcome::Done;
     let flushes = |it: &Tried<'_>| it.results.counters.flushes > 0;
     let within =

@@ -16,7 +16,7 @@ use serde_json::{Map, Value};
 
 use super::run::tell;
 use super::setup::{Setup, setup};
-use super::vary::{Axis, Point, points, run_all};
+use super::vary::{Axis, Point, bar, points, run_all};
 use crate::args::sim::SweepArgs;
 use crate::bench::write_file;
 use crate::error::{Error, Result};
@@ -159,7 +159,7 @@ pub fn run(fs: &Arc<dyn Fs>, args: &SweepArgs) -> Result<Outcome> {
     let Setup { config, notes, flaw } = setup(fs, &args.from)?;
     tell(&notes);
     let (axes, points) = points(&config, &args.vary)?;
-    let results = run_all(&points, args.vary.threads, &AtomicBool::new(false))?;
+    let results = run_all(&points, args.vary.threads, &bar(&points), &AtomicBool::new(false))?;
     let sheet = Sheet::new(&axes, &points, &results, flaw.as_deref());
     if args.json {
         for line in sheet.json() {

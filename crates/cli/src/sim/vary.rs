@@ -168,13 +168,23 @@ fn hypercube(axes: usize, count: usize, seed: u64) -> Vec<Vec<f64>> {
     points
 }
 
-/// Runs all on so many threads; results are in the order of the points. Ended by `is_ended`.
-pub fn run_all(points: &[Point], threads: Option<usize>, is_ended: &AtomicBool) -> Result<Vec<Results>> {
-    let count = threads.unwrap_or_else(thread::available_parallelism).clamp(1, 1024).min(points.len().max(1));
+/// How many of these configurations have run, on standard error.
+pub fn bar(points: &[Point]) -> ProgressBar {
     let bar = ProgressBar::new(points.len() as u64);
-    if let Ok(style) = ProgressStyle::with_template("{wide_bar} {pos}/{len} {elapsed} {eta}") {
-        bar.set_style(style);
+    match ProgressStyle::with_template("{wide_bar} {pos}/{len} {elapsed} {eta}") {
+        Ok(style) => bar.with_style(style),
+        Err(_) => bar,
     }
+}
+
+/// Runs all on so many threads; results are in the order of the points. `bar` is told of each. Ended by `is_ended`.
+pub fn run_all(
+    points: &[Point],
+    threads: Option<usize>,
+    bar: &ProgressBar,
+    is_ended: &AtomicBool,
+) -> Result<Vec<Results>> {
+    let count = threads.unwrap_or_else(thread::available_parallelism).clamp(1, 1024).min(points.len().max(1));
     let next = AtomicUsize::new(0);
     let done: Mutex<Vec<Option<Results>>> = Mutex::new(vec![None; points.len()]);
     let failure: Mutex<Option<Error>> = Mutex::new(None);
@@ -263,9 +273,11 @@ mod tests {
     fn results_keep_their_order() {
         let config = Config { duration_secs: 30.0, ..Config::default() };
         let (_, points) = points(&config, &args(&["workload.traffic.mb_per_sec=5,10,20,40"], None)).unwrap();
-        let results = run_all(&points, Some(3), &AtomicBool::new(false)).unwrap();
+        let bar = ProgressBar::hidden();
+        let results = run_all(&points, Some(3), &bar, &AtomicBool::new(false)).unwrap();
         let rates: Vec<f64> = results.iter().map(|it| it.user_mb_per_sec.round()).collect();
         assert_eq!(rates, [5.0, 10.0, 20.0, 40.0]);
+        assert_eq!(bar.position(), 4);
     }
 
     /// Goal: who ends a sweep does not wait for the run that is being made. Method: a run of a million flushes, ended from elsewhere.
@@ -285,7 +297,7 @@ mod tests {
         let points = [Point { values: Vec::new(), config }];
         let is_ended = AtomicBool::new(false);
         let ran = thread::scope(|scope| {
-            let ran = scope.spawn(|| run_all(&points, Some(1), &is_ended));
+            let ran = scope.spawn(|| run_all(&points, Some(1), &ProgressBar::hidden(), &is_ended));
             cairn_vfs::Clock::sleep(&cairn_vfs::SystemClock::new(), std::time::Duration::from_millis(50));
             is_ended.store(true, Ordering::Relaxed);
             ran.join().unwrap()

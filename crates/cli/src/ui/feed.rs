@@ -10,7 +10,7 @@ use tokio::sync::watch;
 const LINES_MAX: usize = 5_000;
 
 /// Bytes of a line that are kept.
-const LINE_BYTES_MAX: usize = 2_000;
+pub const LINE_BYTES_MAX: usize = 2_000;
 
 /// How far a run is: `[3/12] get`.
 #[derive(Debug, Clone, PartialEq, Eq)]

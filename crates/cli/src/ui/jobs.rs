@@ -5,6 +5,7 @@
 use std::convert::Infallible;
 use std::env;
 use std::io::{BufRead, BufReader, Read};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -17,12 +18,12 @@ use axum::response::sse::{Event, KeepAlive, Sse};
 use cairn_bench::time::rfc3339;
 use cairn_vfs::{Clock, Fs, OpenOptions, SystemClock, thread};
 use futures_util::stream::{self, Stream};
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, kill_process_group};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::Shared;
-use super::feed::{Ended, Feed};
+use super::feed::{Ended, Feed, LINE_BYTES_MAX};
 use crate::web::{Body, Query, Refused, refuse};
 
 /// Runs that are remembered.
@@ -35,10 +36,13 @@ const LOOK: Duration = Duration::from_millis(500);
 const POLL: Duration = Duration::from_millis(5);
 
 /// What a run has to end with what it has, when this program ends.
-const GRACE: Duration = Duration::from_millis(600);
+const GRACE: Duration = Duration::from_millis(1500);
 
 /// Of a watched file, the last bytes when it is first looked at, and what is read at a time.
 const READ_BYTES_MAX: u64 = 1 << 20;
+
+/// Of a line, what is read: what is kept of it, and a character more, which may be cut.
+const LINE_READ_MAX: usize = LINE_BYTES_MAX + 4;
 
 /// Longest word to filter by.
 const WORD_BYTES_MAX: usize = 100;
@@ -81,7 +85,7 @@ struct Job {
     id: u32,
     title: String,
     started: String,
-    /// While it runs, and if it is ours.
+    /// While it runs, and if it is ours. Of the group that it and what it starts are in as well.
     process: Mutex<Option<Pid>>,
     feed: Feed,
 }
@@ -102,12 +106,12 @@ impl Job {
         self.process.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Asks a run to end with what it has, or ends it.
+    /// Asks a run to end with what it has, or ends it: as a terminal does, with all that it has started in its group.
     fn signal(&self, signal: Signal) {
         // The number is ours as long as it stands there: only then nobody has waited for the process.
         if let Some(process) = *self.process() {
             // Fails only where it has ended by itself.
-            let _ = kill_process(process, signal);
+            let _ = kill_process_group(process, signal);
         }
     }
 }
@@ -167,6 +171,8 @@ impl Jobs {
             env::current_exe().map_err(|error| refuse(format!("this program has no path: {error}")))?;
         let mut command = Command::new(program);
         command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        // The terminal's Ctrl-C is for the server, which passes it on. A run that had both would take the second one for impatience, and end with nothing.
+        command.process_group(0);
         let mut child = command.spawn().map_err(|error| refuse(format!("it cannot be started: {error}")))?;
         let process = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
         let id = all.iter().map(|job| job.id).max().unwrap_or(WATCHED) + 1;
@@ -228,9 +234,13 @@ fn follow(job: &Job, mut child: Child, pipes: [Option<Box<dyn Read + Send>>; 2])
 fn read_lines(job: &Job, pipe: Box<dyn Read + Send>) {
     let mut lines = BufReader::new(pipe);
     let mut line = Vec::new();
-    // An error ends it as its end does.
-    while lines.read_until(b'\n', &mut line).is_ok_and(|count| count > 0) {
+    // BOUND: of a line without an end its beginning is held. An error ends it as its end does.
+    while lines.by_ref().take(LINE_READ_MAX as u64).read_until(b'\n', &mut line).is_ok_and(|count| count > 0)
+    {
         job.feed.line(String::from_utf8_lossy(&line).trim_end());
+        if !line.ends_with(b"\n") && lines.skip_until(b'\n').is_err() {
+            break;
+        }
         line.clear();
     }
 }
@@ -269,7 +279,7 @@ pub async fn watch(shared: Arc<Shared>, path: PathBuf) {
 #[derive(Debug, Default)]
 struct Tail {
     at: u64,
-    /// The beginning of a line whose end has not come.
+    /// The beginning of a line whose end has not come, as much of it as is kept.
     rest: Vec<u8>,
 }
 
@@ -290,6 +300,8 @@ impl Tail {
         self.at = len;
         let end = self.rest.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
         let whole: Vec<u8> = self.rest.drain(..end).collect();
+        // BOUND: what comes behind it is not kept of any line.
+        self.rest.truncate(LINE_READ_MAX);
         Ok(String::from_utf8_lossy(&whole).lines().map(str::to_owned).collect())
     }
 }

@@ -118,7 +118,7 @@ impl Places {
         });
         match entries {
             Ok(Some(entries)) => {
-                let listed: Vec<Value> = entries
+                let mut listed: Vec<Value> = entries
                     .iter()
                     .filter_map(|path| {
                         let kind = Kind::at(&self.fs, path).ok()?;
@@ -128,8 +128,10 @@ impl Places {
                             || (kind == Kind::Sparkey && name.ends_with(".spi"));
                         is_shown.then(|| json!({ "entry": name, "kind": kind.name() }))
                     })
-                    .take(ENTRIES_MAX)
+                    .take(ENTRIES_MAX + 1)
                     .collect();
+                place.insert("more".to_owned(), (listed.len() > ENTRIES_MAX).into());
+                listed.truncate(ENTRIES_MAX);
                 place.insert("entries".to_owned(), listed.into());
             }
             Ok(None) => {}
@@ -160,5 +162,31 @@ impl Places {
             found.ok_or_else(|| Refused::missing(format!("there is no {entry:?} in {}", path.display())))?;
         let kind = Kind::at(&self.fs, &found)?;
         Ok((found, kind))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use cairn_vfs::{MemFs, OpenOptions};
+
+    use super::*;
+
+    /// Goal: a folder of more stores than are listed says so. Method: as many as are listed, and one more.
+    #[test]
+    fn a_folder_says_that_there_is_more() {
+        let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
+        let folder = PathBuf::from("/folder");
+        fs.create_dir_all(&folder).unwrap();
+        let add =
+            |number: usize| fs.open(&folder.join(format!("{number}.db")), OpenOptions::create_new()).unwrap();
+        (0..ENTRIES_MAX).for_each(|number| drop(add(number)));
+        let places = Places::new(&fs, std::slice::from_ref(&folder)).unwrap();
+        let shown = || {
+            let place = &places.list()[0];
+            (place["entries"].as_array().unwrap().len(), place["more"].clone())
+        };
+        assert_eq!(shown(), (ENTRIES_MAX, false.into()));
+        add(ENTRIES_MAX);
+        assert_eq!(shown(), (ENTRIES_MAX, true.into()));
     }
 }

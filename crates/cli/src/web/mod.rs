@@ -5,14 +5,18 @@ mod hosts;
 mod ours;
 mod refused;
 
+use std::future::pending;
 use std::io::Write;
 use std::net::SocketAddr;
 
 use axum::Router;
 use axum::http::header;
 use axum::response::IntoResponse;
+use signal_hook::consts::SIGHUP;
+use tokio::signal::unix::{SignalKind, signal};
 
 use crate::error::{Error, Result};
+use crate::interrupt;
 pub use asked::{Body, Query};
 pub use hosts::Hosts;
 pub use ours::expect_ours;
@@ -53,11 +57,20 @@ pub fn serve(
     served
 }
 
+/// Ctrl-C, SIGTERM, and a closed terminal unless that is ignored: runs that a page has started do not hear of it and would stay behind.
 async fn asked_to_end() -> std::io::Result<()> {
-    let mut terminate = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut hung_up = (!interrupt::is_ignored(SIGHUP)).then(|| signal(SignalKind::hangup())).transpose()?;
+    let closed = async {
+        match &mut hung_up {
+            Some(signal) => signal.recv().await,
+            None => pending().await,
+        }
+    };
     tokio::select! {
         pressed = tokio::signal::ctrl_c() => pressed,
         _ = terminate.recv() => Ok(()),
+        _ = closed => Ok(()),
     }
 }
 

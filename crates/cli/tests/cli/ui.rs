@@ -3,6 +3,7 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::os::fd::OwnedFd;
+use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -29,7 +30,10 @@ impl Server {
 
     /// Of `cairn ui`, or of `cairn sim ui`, which has no token.
     fn start_as(scratch: &Scratch, line: &str) -> Server {
-        let mut command = scratch.command(&format!("{line} --port 0"));
+        Server::of(scratch.command(&format!("{line} --port 0")))
+    }
+
+    fn of(mut command: Command) -> Server {
         let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
         BufReader::new(child.stderr.take().unwrap()).read_line(&mut line).unwrap();
@@ -72,11 +76,26 @@ impl Server {
         }
     }
 
+    /// Has a benchmark made: its process.
+    fn begin_benchmark(&self) -> u32 {
+        let bearer = format!("Bearer {}", self.token);
+        let headers = [("Authorization", bearer.as_str()), ("x-cairn", "test")];
+        let (status, _, said) = self.send("POST /api/jobs", &headers, r#"{"suite":"pool"}"#);
+        assert_eq!(status, 200, "{said}");
+        let children = format!("/proc/{0}/task/{0}/children", self.child.id());
+        std::fs::read_to_string(children).unwrap().trim().parse().unwrap()
+    }
+
     /// Ends it with a signal, as Ctrl-C and service managers do; how long it took.
     fn end(&mut self, signal: &str) -> Duration {
+        self.end_by(signal, &self.child.id().to_string())
+    }
+
+    /// Sends a signal to somebody that it ends by; how long it took.
+    fn end_by(&mut self, signal: &str, to: &str) -> Duration {
         let process = Process::of(self.child.id());
         let start = Instant::now();
-        Command::new("kill").args([signal, &self.child.id().to_string()]).status().unwrap();
+        kill(signal, to);
         assert!(process.ends(), "the server goes on for {WAIT:?}");
         let took = start.elapsed();
         assert_eq!(self.child.wait().unwrap().code(), Some(0));
@@ -321,6 +340,11 @@ fn nothing_is_started_without_leave() {
     assert_eq!(running.get("/api/jobs").1, Value::Array(Vec::new()));
 }
 
+/// Sends a signal to a process, or to a group, which has a sign before its number.
+fn kill(signal: &str, to: &str) {
+    assert!(Command::new("kill").args([signal, "--", to]).status().unwrap().success(), "{signal} {to}");
+}
+
 /// A process, ours or not, as long as it is held even after its end.
 struct Process(OwnedFd);
 
@@ -354,22 +378,53 @@ fn nobody_waits_for_a_simulation() {
 }
 
 /// Goal: a benchmark that the page has started is over when the server is. Method: one that is
-/// stopped, and so does not hear that it should end; its process afterwards.
+/// stopped, and so does not hear that it should end; its process afterwards. A request to end, and a closed terminal.
 #[test]
 fn no_benchmark_stays_behind() {
     let scratch = Scratch::new();
-    let mut server = Server::start(&scratch, "--allow-run");
-    let bearer = format!("Bearer {}", server.token);
-    let headers = [("Authorization", bearer.as_str()), ("x-cairn", "test")];
-    let (status, _, said) = server.send("POST /api/jobs", &headers, r#"{"suite":"pool"}"#);
-    assert_eq!(status, 200, "{said}");
-    let children = format!("/proc/{0}/task/{0}/children", server.child.id());
-    let job = std::fs::read_to_string(children).unwrap().trim().to_owned();
-    let process = Process::of(job.parse().unwrap());
-    Command::new("kill").args(["-STOP", &job]).status().unwrap();
-    let took = server.end("-TERM");
-    assert!(took < Duration::from_secs(2), "{took:?}");
+    for signal in ["-TERM", "-HUP"] {
+        let mut server = Server::start(&scratch, "--allow-run");
+        let job = server.begin_benchmark();
+        let process = Process::of(job);
+        kill("-STOP", &job.to_string());
+        let took = server.end(signal);
+        assert!(took < Duration::from_secs(2), "{signal}: {took:?}");
+        assert!(process.ends(), "{signal}: the benchmark goes on for {WAIT:?}");
+    }
+}
+
+/// Goal: Ctrl-C reaches a benchmark that the page has started once, through the server: the second one would end it with nothing. Method: the group that a benchmark is in; Ctrl-C
+/// as a terminal gives it, to the server's group.
+#[test]
+fn a_benchmark_gets_no_ctrl_c_of_the_terminal() {
+    let scratch = Scratch::new();
+    let mut command = scratch.command("ui --allow-run --port 0");
+    command.process_group(0);
+    let mut server = Server::of(command);
+    let job = server.begin_benchmark();
+    let process = Process::of(job);
+    let stat = std::fs::read_to_string(format!("/proc/{job}/stat")).unwrap();
+    // Behind the name: state, parent, group.
+    let group = stat.rsplit(") ").next().unwrap().split(' ').nth(2).unwrap().to_owned();
+    assert_eq!(group, job.to_string());
+    server.end_by("-INT", &format!("-{}", server.child.id()));
     assert!(process.ends(), "the benchmark goes on for {WAIT:?}");
+}
+
+/// Goal: under `nohup` the server outlasts its terminal. Method: what the system says of a server that was started so.
+#[test]
+fn nohup_is_left_to_its_own() {
+    let scratch = Scratch::new();
+    let typed = scratch.command("ui --allow-run --port 0");
+    let mut command = Command::new("nohup");
+    command.arg(typed.get_program()).args(typed.get_args()).current_dir(scratch.path(""));
+    // Else it would speak of the terminal first.
+    command.stdin(Stdio::null()).stdout(Stdio::null());
+    let server = Server::of(command);
+    let status = std::fs::read_to_string(format!("/proc/{}/status", server.child.id())).unwrap();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).unwrap();
+    let ignored = u64::from_str_radix(ignored.trim(), 16).unwrap();
+    assert_eq!(ignored & 1, 1, "{status}");
 }
 
 /// Goal: runs in the directories of runs over all suites are listed, and have their reports. Method: a stored run in such a directory.

@@ -10,6 +10,7 @@ use axum::response::sse::{Event, Sse};
 use cairn_sim::import::{import_rocksdb, rocksdb_changes};
 use cairn_sim::{Config, Options, Results, Simulation, json, profiles};
 use futures_util::stream::{self, Stream};
+use indicatif::ProgressBar;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::{Semaphore, mpsc};
@@ -244,7 +245,8 @@ pub async fn sweep(State(shared): State<Arc<Shared>>, Body(body): Body) -> Resul
     let work = move || {
         let (_turn, _at_work) = (turn, shared.begin());
         let (axes, points) = swept(&config, &args)?;
-        let results = run_all(&points, None, &is_ended).map_err(refuse)?;
+        // The terminal is the server's, not the page's.
+        let results = run_all(&points, None, &ProgressBar::hidden(), &is_ended).map_err(refuse)?;
         let rows: Vec<Value> = points
             .iter()
             .zip(&results)

@@ -51,14 +51,17 @@ fn generation(table: &Reader) -> Result<Value, Refused> {
     Ok(described)
 }
 
-/// The first entries, in the order of the file.
+/// The first entries, in the order of the file, and whether there are more. None is next: that order has no keys to go on from.
 pub fn entries(fs: &Arc<dyn Fs>, path: &Path) -> Result<Value, Refused> {
-    let mut listed = Vec::new();
+    let (mut listed, mut more) = (Vec::new(), false);
     Store::open(fs, path)?.for_each(|key, value| {
-        listed.push(json!({ "key": shown(key), "value": shown(value) }));
-        Ok(listed.len() < SHOWN_MAX)
+        more = listed.len() == SHOWN_MAX;
+        if !more {
+            listed.push(json!({ "key": shown(key), "value": shown(value) }));
+        }
+        Ok(!more)
     })?;
-    Ok(json!({ "entries": listed, "next": null }))
+    Ok(json!({ "entries": listed, "next": null, "more": more }))
 }
 
 /// A value.
@@ -84,4 +87,28 @@ pub fn verify(fs: &Arc<dyn Fs>, path: &Path) -> Result<Value, Refused> {
         }
     };
     Ok(json!({ "sound": true, "what": what, "damage": [] }))
+}
+
+#[cfg(test)]
+mod tests {
+    use cairn_hash::table::{BuildOptions, Builder};
+    use cairn_vfs::{MemFs, SeededRng};
+
+    use super::*;
+
+    /// Goal: a list that ends before the store does says so. Method: as many entries as are shown, and one more.
+    #[test]
+    fn a_list_says_that_there_is_more() {
+        let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
+        for (name, count) in [("/all.cairn", SHOWN_MAX), ("/more.cairn", SHOWN_MAX + 1)] {
+            let path = Path::new(name);
+            let mut builder =
+                Builder::create_in(&fs, path, BuildOptions::default(), &mut SeededRng::new(1)).unwrap();
+            (0..count).for_each(|number| builder.put(&number.to_be_bytes(), b"value").unwrap());
+            builder.finish().unwrap();
+            let found = entries(&fs, path).unwrap();
+            assert_eq!(found["entries"].as_array().unwrap().len(), SHOWN_MAX, "{name}");
+            assert_eq!(found["more"], count > SHOWN_MAX, "{name}");
+        }
+    }
 }

@@ -122,12 +122,39 @@ pub fn get(fs: &Arc<dyn Fs>, path: &Path, name: &str, key: &[u8]) -> Result<Opti
     Ok(keyspace(&db, name)?.get(key)?.map(|value| shown(&value)))
 }
 
-/// Everything, read and checked.
+/// Everything, read and checked, and whether somebody had it open for writing: what looks damaged then may be a file that was just replaced.
 pub fn verify(fs: &Arc<dyn Fs>, path: &Path) -> Result<Value, Refused> {
+    let was_open_elsewhere = kv::is_open_elsewhere(fs, path)?;
     let report = verify_in(fs, path).map_err(Error::from)?;
+    // Also of who has come meanwhile.
+    let is_open_elsewhere = was_open_elsewhere || kv::is_open_elsewhere(fs, path)?;
     let what = format!(
         "{} tables, {} entries, {} blob files, {} bytes, {} records of the log",
         report.tables, report.entries, report.blobs, report.bytes, report.log_records
     );
-    Ok(json!({ "sound": report.is_sound(), "what": what, "damage": kv::damages(&report.damage) }))
+    Ok(json!({
+        "sound": report.is_sound(),
+        "what": what,
+        "damage": kv::damages(&report.damage),
+        "open_elsewhere": is_open_elsewhere,
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use cairn_vfs::MemFs;
+
+    use super::*;
+
+    /// Goal: who checks a store that a program has open is told so. Method: one that is open, and the same closed.
+    #[test]
+    fn a_check_says_that_the_store_is_in_use() {
+        let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
+        let path = Path::new("/store");
+        let db = Db::builder(path).fs(Arc::clone(&fs)).open().unwrap();
+        let check = || verify(&fs, path).unwrap();
+        assert_eq!((&check()["sound"], &check()["open_elsewhere"]), (&true.into(), &true.into()));
+        drop(db);
+        assert_eq!((&check()["sound"], &check()["open_elsewhere"]), (&true.into(), &false.into()));
+    }
 }

@@ -2,7 +2,7 @@
 
 use std::ops::Bound;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use cairn_table::{
     Database, Direction, Isolation, LevelSurvey, Options, Table, TableSurvey, TreeSurvey, log_dir, pages_path,
@@ -17,16 +17,23 @@ use crate::web::Refused;
 /// Pages in memory while one looks.
 const FRAMES: usize = 1_024;
 
+/// Who looks into a database: one at a time. Locks of files are between handles, so two looks would keep each other out, each as if another process had it open.
+static TURN: Mutex<()> = Mutex::new(());
+
 /// A database that was opened on shadows of its files: what that writes goes nowhere.
 struct Shadow {
     database: Database,
     page_size: u32,
-    /// Keeps others from changing the pages. Let go of last.
+    /// Keeps others from changing the pages. Let go of behind the database,
     _lock: Box<dyn File>,
+    /// and before the next look, which takes it.
+    _turn: MutexGuard<'static, ()>,
 }
 
-/// Errors: `Busy` when somebody has it open; those of opening it.
+/// Waits for other looks. Errors: `Busy` when somebody else has it open; those of opening it.
 fn open(fs: &Arc<dyn Fs>, path: &Path) -> Result<Shadow, Refused> {
+    // Nothing is behind it that a panic could leave in pieces.
+    let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let file = fs.open(path, OpenOptions::read())?;
     file.try_lock().map_err(|error| match error.kind() {
         ErrorKind::Busy => Refused::of(
@@ -59,7 +66,7 @@ fn open(fs: &Arc<dyn Fs>, path: &Path) -> Result<Shadow, Refused> {
     options.store.page_size = page_size as usize;
     let memory: Arc<dyn Fs> = Arc::new(memory);
     let database = Database::open(&memory, path, &options).map_err(|error| refused(&error, page_size))?;
-    Ok(Shadow { database, page_size, _lock: file })
+    Ok(Shadow { database, page_size, _lock: file, _turn: turn })
 }
 
 /// With file and offset of a damaged page.
@@ -182,4 +189,42 @@ pub fn verify(fs: &Arc<dyn Fs>, path: &Path) -> Result<Value, Refused> {
         report.tables, report.rows, report.entries, report.used_pages, report.free_pages, report.lost_pages
     );
     Ok(json!({ "sound": true, "what": what, "damage": [] }))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{TryLockError, mpsc};
+
+    use cairn_vfs::thread;
+
+    use super::*;
+
+    /// Goal: looks at a database wait for each other, and only who has it open elsewhere keeps them out. Method: a look that is held while another begins in a thread; a lock of
+    /// somebody else.
+    #[test]
+    fn looks_wait_for_each_other() {
+        let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
+        let path = Path::new("/app.db");
+        let mut options = Options::default();
+        options.store.frames = FRAMES;
+        options.store.background = false;
+        drop(Database::open(&fs, path, &options).unwrap());
+        let first = open(&fs, path).unwrap();
+        assert!(matches!(TURN.try_lock(), Err(TryLockError::WouldBlock)), "the turn is the look's");
+        let (begin, has_begun) = mpsc::channel();
+        let found = thread::scope(|scope| {
+            let second = scope.spawn(|| {
+                begin.send(()).unwrap();
+                summary(&fs, path)
+            });
+            has_begun.recv().unwrap();
+            drop(first);
+            second.join().unwrap()
+        });
+        assert_eq!(found.unwrap()["tables"], json!([]));
+        let theirs = fs.open(path, OpenOptions::read()).unwrap();
+        theirs.try_lock().unwrap();
+        let refused = format!("{:?}", summary(&fs, path).unwrap_err());
+        assert!(refused.contains("is open in another process"), "{refused}");
+    }
 }

@@ -1,5 +1,7 @@
 //! What may be started, and how files are followed.
 
+use std::io;
+
 use cairn_vfs::MemFs;
 
 use super::*;
@@ -81,4 +83,55 @@ fn files_are_followed() {
     file.set_len(0).unwrap();
     file.write_all_at(b"new\n", 0).unwrap();
     assert_eq!(tail.read(&fs, path).unwrap(), ["new"]);
+}
+
+/// Goal: a file without line breaks takes no more and no more memory, and what comes behind its line is a line. Method: a file that grows within a line, by less than is read at a time.
+#[test]
+fn a_line_without_an_end_is_cut() {
+    let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
+    let path = Path::new("/log");
+    let file = fs.open(path, OpenOptions::create_new()).unwrap();
+    let mut tail = Tail::default();
+    let piece = vec![b'x'; READ_BYTES_MAX as usize / 2];
+    for count in 0..4 {
+        file.write_all_at(&piece, count * piece.len() as u64).unwrap();
+        assert!(tail.read(&fs, path).unwrap().is_empty());
+        assert_eq!(tail.rest.len(), LINE_READ_MAX);
+    }
+    file.write_all_at(b"\nnext\n", 4 * piece.len() as u64).unwrap();
+    let lines = tail.read(&fs, path).unwrap();
+    assert_eq!((lines.len(), lines[0].len(), lines[1].as_str()), (2, LINE_READ_MAX, "next"));
+}
+
+/// What a program prints in one line, and how far it has been read.
+struct Endless {
+    job: Arc<Job>,
+    read: usize,
+}
+
+impl Read for Endless {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        if self.read > READ_BYTES_MAX as usize {
+            // The line has not ended yet.
+            assert_eq!(self.job.feed.since(0).0, ["é".repeat(LINE_BYTES_MAX / 2)]);
+            return Ok(0);
+        }
+        let bytes = "é".as_bytes().iter().cycle().skip(self.read % 2);
+        buf.iter_mut().zip(bytes).for_each(|(to, from)| *to = *from);
+        self.read += buf.len();
+        Ok(buf.len())
+    }
+}
+
+/// Goal: a program that prints without line breaks takes no more and no more memory, and what it prints behind a long line is a line. Method: a pipe that looks at what was
+/// told of its line before that ends; one with lines behind it.
+#[test]
+fn output_without_line_breaks_is_cut() {
+    let endless = Arc::new(job(1, String::new(), None));
+    read_lines(&endless, Box::new(Endless { job: Arc::clone(&endless), read: 0 }));
+    assert_eq!(endless.feed.since(0).1, 1);
+    let long = Arc::new(job(1, String::new(), None));
+    let text = format!("{}\n[1/2] next\n\nrest", "x".repeat(READ_BYTES_MAX as usize));
+    read_lines(&long, Box::new(io::Cursor::new(text)));
+    assert_eq!(long.feed.since(0).0, [&*"x".repeat(LINE_BYTES_MAX), "[1/2] next", "", "rest"]);
 }
