@@ -51,7 +51,8 @@ fn when(signals: &[i32], mut act: impl FnMut(i32) + Send + 'static) -> Result<()
 /// Whether whoever started this process has it ignore a signal, as `nohup` does. Where nobody can be asked it is not.
 pub fn is_ignored(signal: i32) -> bool {
     let mask = procfs::field("/proc/self/status", "SigIgn");
-    mask.and_then(|mask| u64::from_str_radix(&mask, 16).ok()).is_some_and(|mask| mask >> (signal - 1) & 1 == 1)
+    mask.and_then(|mask| u64::from_str_radix(&mask, 16).ok())
+        .is_some_and(|mask| mask >> (signal - 1) & 1 == 1)
 }
 
 /// Whether the user has asked to end. A second time ends the process at once.

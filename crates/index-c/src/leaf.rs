@@ -1,10 +1,8 @@
 //! Reading pages.
 
-use std::slice;
-
 use cairn_index::{Checked, Damage, Leaf};
 
-use crate::{DAMAGED, FAULT, INVALID, OK, guarded};
+use crate::{DAMAGED, FAULT, INVALID, OK, guarded, guarded_handle, slice_of, slice_of_mut};
 
 /// A page opened for reading, and room for one string of it.
 pub struct CairnLeaf {
@@ -39,8 +37,10 @@ pub struct CairnColumnStats {
 /// A closed leaf. Free it with `cairn_leaf_free`.
 #[unsafe(no_mangle)]
 pub extern "C" fn cairn_leaf_new() -> *mut CairnLeaf {
-    let damage = Damage { offset: 0, what: "" };
-    Box::into_raw(Box::new(CairnLeaf { leaf: Leaf::default(), string: Vec::with_capacity(256), damage }))
+    guarded_handle(|| {
+        let damage = Damage { offset: 0, what: "" };
+        Box::into_raw(Box::new(CairnLeaf { leaf: Leaf::default(), string: Vec::with_capacity(256), damage }))
+    })
 }
 
 /// # Safety
@@ -60,7 +60,7 @@ pub unsafe extern "C" fn cairn_leaf_free(leaf: *mut CairnLeaf) {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cairn_leaf_open(leaf: *mut CairnLeaf, page: *const u8, bytes: usize) -> i32 {
     // SAFETY: the caller keeps both alive, and the page unchanged, as long as the leaf reads it.
-    let (leaf, page) = unsafe { (&mut *leaf, slice::from_raw_parts(page, bytes)) };
+    let (leaf, page) = unsafe { (&mut *leaf, slice_of(page, bytes)) };
     guarded(|| {
         let result = leaf.leaf.reopen(page);
         leaf.code(result)
@@ -118,7 +118,7 @@ pub unsafe extern "C" fn cairn_leaf_tids(
     out: *mut [u16; 3],
 ) -> i32 {
     // SAFETY: the caller says so; an array of u16 is aligned as an item pointer is.
-    let (leaf, out) = unsafe { (&mut *leaf, slice::from_raw_parts_mut(out, count as usize)) };
+    let (leaf, out) = unsafe { (&mut *leaf, slice_of_mut(out, count as usize)) };
     guarded(|| {
         let mut ids = [0; 256];
         let mut at = start as usize;
@@ -173,7 +173,7 @@ pub unsafe extern "C" fn cairn_leaf_integers(
     out: *mut u64,
 ) -> i32 {
     // SAFETY: the caller says so.
-    let (leaf, out) = unsafe { (&mut *leaf, slice::from_raw_parts_mut(out, count as usize)) };
+    let (leaf, out) = unsafe { (&mut *leaf, slice_of_mut(out, count as usize)) };
     guarded(|| {
         let result = leaf.leaf.integers(column as usize, start as usize, out);
         leaf.code(result)
@@ -193,7 +193,7 @@ pub unsafe extern "C" fn cairn_leaf_nulls(
     out: *mut u64,
 ) -> i32 {
     // SAFETY: the caller says so.
-    let (leaf, out) = unsafe { (&mut *leaf, slice::from_raw_parts_mut(out, count as usize)) };
+    let (leaf, out) = unsafe { (&mut *leaf, slice_of_mut(out, count as usize)) };
     guarded(|| {
         let result = leaf.leaf.nulls(column as usize, start as usize, out);
         leaf.code(result)
@@ -305,8 +305,7 @@ pub unsafe extern "C" fn cairn_leaf_filter(
         return INVALID;
     }
     // SAFETY: the caller says so.
-    let (leaf, mask) =
-        unsafe { (&mut *leaf, slice::from_raw_parts_mut(mask, ((to - from) as usize).div_ceil(64))) };
+    let (leaf, mask) = unsafe { (&mut *leaf, slice_of_mut(mask, ((to - from) as usize).div_ceil(64))) };
     guarded(|| match leaf.leaf.filter(column as usize, from as usize, to as usize, least, most, mask) {
         Ok(left) => i32::from(left),
         Err(damage) => leaf.code(Err(damage)),
@@ -330,8 +329,7 @@ pub unsafe extern "C" fn cairn_leaf_filter_nulls(
         return INVALID;
     }
     // SAFETY: the caller says so.
-    let (leaf, mask) =
-        unsafe { (&mut *leaf, slice::from_raw_parts_mut(mask, ((to - from) as usize).div_ceil(64))) };
+    let (leaf, mask) = unsafe { (&mut *leaf, slice_of_mut(mask, ((to - from) as usize).div_ceil(64))) };
     guarded(|| {
         let result =
             leaf.leaf.filter_nulls(column as usize, from as usize, to as usize, keep_values != 0, mask);
@@ -345,7 +343,7 @@ pub unsafe extern "C" fn cairn_leaf_filter_nulls(
 /// `mask` is null or has a bit for each of `rows`, in whole words, that live as long as the caller says.
 unsafe fn optional_mask<'m>(mask: *const u64, rows: usize) -> Option<&'m [u64]> {
     // SAFETY: the caller says so.
-    (!mask.is_null()).then(|| unsafe { slice::from_raw_parts(mask, rows.div_ceil(64)) })
+    (!mask.is_null()).then(|| unsafe { slice_of(mask, rows.div_ceil(64)) })
 }
 
 /// The sum of rows `from..to`, of those in `mask` unless it is null. Low and high half of 128 bits, two's complement.

@@ -1,10 +1,10 @@
 //! Writing pages.
 
-use std::{ptr, slice};
+use std::ptr;
 
 use cairn_index::{Kind, PackError, Packer, Value};
 
-use crate::{FAULT, INVALID, TOO_LARGE, guarded};
+use crate::{FAULT, INVALID, TOO_LARGE, guarded, guarded_handle, slice_of};
 
 /// Rows that wait for a page.
 pub struct CairnPacker {
@@ -19,9 +19,9 @@ pub struct CairnPacker {
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct CairnValue {
-    bytes: *const u8,
-    integer: u64,
-    is_null: i32,
+    pub(crate) bytes: *const u8,
+    pub(crate) integer: u64,
+    pub(crate) is_null: i32,
 }
 
 fn code(error: PackError) -> i32 {
@@ -44,15 +44,17 @@ pub unsafe extern "C" fn cairn_packer_new(
     max_rows: usize,
 ) -> *mut CairnPacker {
     // SAFETY: the caller says so.
-    let kinds = unsafe { slice::from_raw_parts(kinds, columns) };
-    let kinds: Vec<Kind> =
-        kinds.iter().map(|kind| if *kind == 0 { Kind::Integers } else { Kind::Bytes }).collect();
-    match Packer::new(&kinds, capacity, max_rows, true) {
-        Ok(packer) => {
-            Box::into_raw(Box::new(CairnPacker { packer, columns, kinds, page: Vec::new(), needed: 0 }))
+    let kinds = unsafe { slice_of(kinds, columns) };
+    guarded_handle(|| {
+        let kinds: Vec<Kind> =
+            kinds.iter().map(|kind| if *kind == 0 { Kind::Integers } else { Kind::Bytes }).collect();
+        match Packer::new(&kinds, capacity, max_rows, true) {
+            Ok(packer) => {
+                Box::into_raw(Box::new(CairnPacker { packer, columns, kinds, page: Vec::new(), needed: 0 }))
+            }
+            Err(_) => ptr::null_mut(),
         }
-        Err(_) => ptr::null_mut(),
-    }
+    })
 }
 
 /// # Safety
@@ -78,17 +80,15 @@ pub unsafe extern "C" fn cairn_packer_push(
     // SAFETY: the caller says so.
     let packer = unsafe { &mut *packer };
     // SAFETY: the caller says so.
-    let values = unsafe { slice::from_raw_parts(values, packer.columns) };
+    let values = unsafe { slice_of(values, packer.columns) };
     guarded(|| {
         let kinds = &packer.kinds;
         let row = values.iter().zip(kinds).map(|(value, kind)| match kind {
             _ if value.is_null != 0 => Value::Null,
             Kind::Integers => Value::Integer(value.integer),
-            // An empty string may have no address.
-            Kind::Bytes if value.integer == 0 => Value::Bytes(&[]),
             Kind::Bytes => {
                 // SAFETY: the caller gave as many bytes as the value says.
-                Value::Bytes(unsafe { slice::from_raw_parts(value.bytes, value.integer as usize) })
+                Value::Bytes(unsafe { slice_of(value.bytes, value.integer as usize) })
             }
         });
         packer.packer.push(id, row).map_or_else(code, i32::from)

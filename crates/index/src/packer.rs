@@ -88,17 +88,27 @@ impl Packer {
         self.ids.len()
     }
 
-    /// Adds a row behind those that wait. True when [`Packer::cut`] may have a page.
+    /// Adds a row behind those that wait. True when [`Packer::cut`] may have a page. A row that is refused leaves no trace.
     pub fn push<'v>(&mut self, id: u64, values: impl Iterator<Item = Value<'v>>) -> Result<bool, PackError> {
+        if let Err(error) = self.push_values(values) {
+            let rows = self.ids.len();
+            self.columns.iter_mut().for_each(|column| column.truncate(rows));
+            return Err(error);
+        }
+        self.ids.push(id);
+        Ok(self.ids.len() >= self.wanted)
+    }
+
+    /// A value to each column. After an error, some columns have one more than others.
+    fn push_values<'v>(&mut self, values: impl Iterator<Item = Value<'v>>) -> Result<(), PackError> {
         let mut columns = self.columns.iter_mut();
         for value in values {
             columns.next().ok_or(PackError::WrongColumns)?.push(value)?;
         }
-        if columns.next().is_some() {
-            return Err(PackError::WrongColumns);
+        match columns.next() {
+            Some(_) => Err(PackError::WrongColumns),
+            None => Ok(()),
         }
-        self.ids.push(id);
-        Ok(self.ids.len() >= self.wanted)
     }
 
     /// Puts the next page into `out` and says how many rows it has; 0 when more rows are needed to fill one.

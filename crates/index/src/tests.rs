@@ -180,6 +180,51 @@ fn row_too_large() {
     assert!(matches!(error, crate::PackError::RowTooLarge { bytes: 2000.., capacity: 1000 }), "{error}");
 }
 
+/// Goal: a row that is refused leaves no trace. Method: rows with a value too few, one too many or one of another kind before and behind sound ones; pages are those of
+/// the sound ones alone.
+#[test]
+fn refused_rows() {
+    let (integer, bytes) = (Value::Integer(9), Value::Bytes(b"of no other row"));
+    let refused: [&[Value<'_>]; 8] = [
+        &[],
+        &[integer],
+        &[integer, bytes],
+        &[Value::Null, Value::Null],
+        &[integer, bytes, bytes, bytes],
+        &[bytes, bytes, bytes],
+        &[integer, integer, bytes],
+        &[integer, bytes, integer],
+    ];
+    let packed = |refused: &[&[Value<'_>]]| {
+        let mut packer = Packer::new(&[Kind::Integers, Kind::Bytes, Kind::Bytes], 500, 65_535, true).unwrap();
+        let refuse = |packer: &mut Packer| {
+            for values in refused {
+                assert_eq!(packer.push(1, values.iter().copied()), Err(crate::PackError::WrongColumns));
+            }
+        };
+        let (mut pages, mut page) = (Vec::new(), Vec::new());
+        refuse(&mut packer);
+        for row in 0..2000 {
+            let key = format!("key {}", row / 3 % 100);
+            let other = if row % 5 == 0 { Value::Null } else { Value::Bytes(b"same") };
+            let values = [Value::Integer(row % 7), Value::Bytes(key.as_bytes()), other];
+            let is_due = packer.push(row << 16 | 1, values.into_iter()).unwrap();
+            refuse(&mut packer);
+            while is_due && packer.cut(false, &mut page).unwrap() > 0 {
+                pages.push(page.clone());
+            }
+        }
+        assert!(packer.waiting() > 0);
+        while packer.cut(true, &mut page).unwrap() > 0 {
+            pages.push(page.clone());
+        }
+        pages
+    };
+    let pages = packed(&[]);
+    assert!(pages.len() > 3, "{}", pages.len());
+    assert!(packed(&refused) == pages);
+}
+
 /// Goal: a page may have no rows. Method: one of both kinds of columns.
 #[test]
 fn empty_page() {

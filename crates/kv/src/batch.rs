@@ -125,6 +125,12 @@ impl<'a> Operation<'a> {
         Ok(())
     }
 
+    /// True for a range to delete that has no key.
+    #[inline]
+    pub(crate) fn is_nothing(&self) -> bool {
+        matches!(self, Operation::DeleteRange { start, end } if start == end)
+    }
+
     /// The one key that it writes to, if it is one.
     #[inline]
     pub(crate) fn key(&self) -> Option<&'a [u8]> {
@@ -243,13 +249,17 @@ impl WriteBatch {
         self.add(DEFAULT, Operation::Delete { key: key.as_ref() })
     }
 
-    /// Adds any operation on any keyspace ([`crate::Keyspace::id`]).
+    /// Adds any operation on any keyspace ([`crate::Keyspace::id`]), but for the deletion of a range without a key, which does
+    /// nothing.
     ///
     /// Errors: [`Error::Invalid`] for keys and values that are too long, for a range that ends before it starts, and for
     /// a batch of more than [`BATCH_BYTES_MAX`].
     #[inline]
     pub fn add(&mut self, keyspace: KeyspaceId, operation: Operation<'_>) -> Result<()> {
         operation.check()?;
+        if operation.is_nothing() {
+            return Ok(());
+        }
         let before = self.record.len();
         let after = before + operation.encoded_bytes(keyspace);
         if after > BATCH_BYTES_MAX {

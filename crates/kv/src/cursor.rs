@@ -6,7 +6,7 @@ use crate::kind::{Kind, Seqno};
 /// Walks entries by key ascending, and within a key by sequence number descending: the newest version comes first.
 ///
 /// A cursor stands on an entry or is not valid. It starts invalid; `seek*` places it. `next` and `prev` may only be
-/// called on a valid one, and make it invalid past either end. After an error it is invalid and stays failed.
+/// called on a valid one, and make it invalid past either end. After an error it is invalid until a seek.
 /// Keys and values are borrowed from the cursor: they are gone at its next move.
 pub(crate) trait Cursor {
     /// True when it stands on an entry.

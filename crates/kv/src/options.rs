@@ -14,6 +14,9 @@ use cairn_codec::filter::{FilterKind, FilterPolicy};
 
 const MIB: u64 = 1 << 20;
 
+/// Less would be full with its first entries.
+const MEMTABLE_BYTES_MIN: u64 = 4096;
+
 /// When a write counts as done. Means the same for every engine in Cairn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub enum Durability {
@@ -41,7 +44,7 @@ pub enum Background {
 pub struct Options {
     /// Makes the store when there is none. Default: true.
     pub create_if_missing: bool,
-    /// Fails with [`Error::Busy`]-like `Conflict` when there is one already. Default: false.
+    /// Fails with [`Error::Invalid`] when there is one already. Default: false.
     pub error_if_exists: bool,
     /// Opens without writing anything, beside a writer or alone: shows the store as it was at the open. Default: false.
     pub read_only: bool,
@@ -56,15 +59,16 @@ pub struct Options {
     pub wal_segment_bytes: u64,
     /// When the log has grown beyond this, the keyspaces that hold it are flushed. Default: 1 GiB.
     pub wal_bytes_max: u64,
-    /// Memory of all memtables together, beyond which the largest is flushed. Default: `None`, only each keyspace's own
-    /// limit counts.
+    /// Memory of all memtables that are written to together, beyond which the largest is flushed; what waits for its flush
+    /// comes on top. At least 4096. Default: `None`, only each keyspace's own limit counts.
     pub memtable_bytes_max: Option<u64>,
     /// Who does the background work. Default: threads, one for each processor, at least 2.
     pub background: Background,
     /// Bytes a second that compactions may write; `None` (default) for no limit. Flushes are not limited: writers wait
     /// for them.
     pub rate_limit_bytes: Option<u64>,
-    /// Reads and writes of compactions bypass the page cache where the file system can. Default: false.
+    /// All reads of tables, those of lookups too, bypass the page cache: give their memory to `cache_bytes`. Writes, the log and
+    /// blob files go through it. Reads fail with `Unsupported` where the file system has no direct I/O. Default: false.
     pub direct_io: bool,
     /// Hears of flushes, compactions, stalls and failures. Default: nobody.
     pub listener: Option<Arc<dyn EventListener>>,
@@ -99,6 +103,9 @@ impl Options {
         }
         if !(8 << 10..=1 << 31).contains(&self.wal_segment_bytes) {
             return refuse(format!("wal_segment_bytes: {}, expected 8 KiB to 2 GiB", self.wal_segment_bytes));
+        }
+        if let Some(bytes) = self.memtable_bytes_max.filter(|bytes| *bytes < MEMTABLE_BYTES_MIN) {
+            return refuse(format!("memtable_bytes_max: {bytes}, expected at least {MEMTABLE_BYTES_MIN}"));
         }
         if self.sync_interval.is_some() && self.background == Background::Inline {
             return refuse("sync_interval: needs a thread, and background is Inline".to_owned());
@@ -141,11 +148,11 @@ pub struct KeyspaceOptions {
     pub prefix_extractor: Option<PrefixExtractor>,
     /// How tables are compacted. Default: leveled.
     pub compaction: StrategyOptions,
-    /// Sorted runs in level 0 from which on writers are slowed down, and at which they stop. Default: 32 and 56; the
-    /// leveled strategy lets sixteen gather.
+    /// Sorted runs in level 0 from which on writers are slowed down, at least 1, and at which they stop, at least as many.
+    /// Default: 32 and 56; the leveled strategy lets sixteen gather.
     pub level_zero_limits: (usize, usize),
-    /// Bytes that wait for compaction from which on writers are slowed down, and at which they stop. Default: 64 and
-    /// 256 GiB, as in RocksDB.
+    /// Bytes that wait for compaction from which on writers are slowed down, at least 1, and at which they stop, at least as
+    /// many. Default: 64 and 256 GiB, as in RocksDB.
     pub pending_compaction_limits: (u64, u64),
     /// Combines `merge` operands. The name of the first one that a keyspace is opened with to write is kept: another is refused then, and without
     /// any, merged entries cannot be read. Default: none.
@@ -190,8 +197,9 @@ impl KeyspaceOptions {
     /// Errors: [`Error::Invalid`] naming the option and what was expected.
     pub(crate) fn check(&self) -> Result<()> {
         let refuse = |what: String| Err(Error::invalid(what));
-        if self.memtable_bytes < 4096 {
-            return refuse(format!("memtable_bytes: {}, expected at least 4096", self.memtable_bytes));
+        if self.memtable_bytes < MEMTABLE_BYTES_MIN {
+            let bytes = self.memtable_bytes;
+            return refuse(format!("memtable_bytes: {bytes}, expected at least {MEMTABLE_BYTES_MIN}"));
         }
         if self.sealed_memtables_max == 0 {
             return refuse("sealed_memtables_max: 0, expected at least 1".to_owned());
@@ -209,6 +217,19 @@ impl KeyspaceOptions {
             return refuse(format!(
                 "filter_bits_per_key: {}, expected 0, or 0.5 to 32",
                 self.filter_bits_per_key
+            ));
+        }
+        // From 0 on, writers to an empty store would be slowed down.
+        let (slow, stop) = self.level_zero_limits;
+        if slow == 0 || slow > stop {
+            return refuse(format!(
+                "level_zero_limits: {slow} and {stop}, expected 1 or more that do not fall"
+            ));
+        }
+        let (slow, stop) = self.pending_compaction_limits;
+        if slow == 0 || slow > stop {
+            return refuse(format!(
+                "pending_compaction_limits: {slow} and {stop}, expected 1 or more that do not fall"
             ));
         }
         if !(0.01..=1.0).contains(&self.blob_garbage_max) {

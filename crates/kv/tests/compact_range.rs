@@ -3,7 +3,8 @@
 
 use std::sync::{Arc, Condvar, Mutex};
 
-use cairn_kv::{Background, CompactionFilter, Db, FilterDecision, KeyspaceOptions};
+use cairn_kv::strategy::{LeveledOptions, StrategyOptions};
+use cairn_kv::{Background, CompactionFilter, Db, FilterDecision, Keyspace, KeyspaceOptions};
 use cairn_vfs::{MemFs, thread};
 
 /// Holds compactions up until it is opened.
@@ -78,4 +79,72 @@ fn two_calls_at_once() {
         assert_eq!((levels[0].tables, entries), (0, 1), "{background:?}: {levels:?}");
         assert_eq!(db.get("key").unwrap().as_deref(), Some(&b"second"[..]));
     }
+}
+
+/// Options of a keyspace whose writers stop at the second run of level 0, which is also what makes its compaction due.
+fn stops_at_two_runs(gate: Option<&Arc<Gate>>) -> KeyspaceOptions {
+    let leveled = LeveledOptions {
+        level_zero_runs_min: 2,
+        level_zero_runs_max: 2,
+        level_zero_bytes: 1,
+        ..LeveledOptions::default()
+    };
+    KeyspaceOptions {
+        compaction: StrategyOptions::Leveled(leveled),
+        level_zero_limits: (1, 2),
+        compaction_filter: gate.map(|gate| Arc::clone(gate) as _),
+        ..KeyspaceOptions::default()
+    }
+}
+
+/// Two flushes of one key, after which writers are stopped until a compaction.
+fn two_runs(keyspace: &Keyspace) {
+    for value in ["first", "second"] {
+        keyspace.put("key", value).unwrap();
+        keyspace.flush().unwrap();
+    }
+}
+
+/// Goal: a compaction of a range holds up the compactions of its own keyspace and no others, so writers who wait for those go on. Method: a
+/// filter holds the call up; another keyspace reaches its limit meanwhile. A store that stops its writers does not end here.
+#[test]
+fn other_keyspaces_are_compacted_meanwhile() {
+    let gate = Arc::new(Gate::default());
+    let filter: Arc<dyn CompactionFilter> = Arc::clone(&gate) as _;
+    let options = KeyspaceOptions { compaction_filter: Some(filter), ..KeyspaceOptions::default() };
+    let builder = Db::builder("/store").fs(Arc::new(MemFs::new())).background(Background::Threads(2)).seed(1);
+    let db = builder.default_keyspace(options).open().unwrap();
+    let other = db.create_keyspace("other", stops_at_two_runs(None)).unwrap();
+    db.put("key", "value").unwrap();
+    let call = {
+        let db = db.clone();
+        thread::spawn("call", move || db.compact_range(..).unwrap()).unwrap()
+    };
+    gate.await_state(|state| state.is_reached);
+    two_runs(&other);
+    db.put("other", "value").unwrap();
+    gate.change(|state| state.is_open = true);
+    call.join().unwrap();
+}
+
+/// Goal: writers who are stopped by a keyspace go on when it is dropped. Method: a filter holds up the compaction that one waits for. A store
+/// that stops its writers does not end here.
+#[test]
+fn a_dropped_keyspace_stops_nobody() {
+    let gate = Arc::new(Gate::default());
+    let builder = Db::builder("/store").fs(Arc::new(MemFs::new())).background(Background::Threads(2)).seed(1);
+    let db = builder.open().unwrap();
+    let other = db.create_keyspace("other", stops_at_two_runs(Some(&gate))).unwrap();
+    two_runs(&other);
+    gate.await_state(|state| state.is_reached);
+    let writer = {
+        let db = db.clone();
+        thread::spawn("writer", move || db.put("other", "value").unwrap()).unwrap()
+    };
+    while db.stats().stalls.stops == 0 {
+        thread::yield_now();
+    }
+    db.drop_keyspace("other").unwrap();
+    writer.join().unwrap();
+    gate.change(|state| state.is_open = true);
 }

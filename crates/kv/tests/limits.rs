@@ -5,13 +5,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use cairn_kv::strategy::{FifoOptions, StrategyOptions};
+use cairn_kv::strategy::{FifoOptions, LeveledOptions, StrategyOptions};
 use cairn_kv::{
     Append, Background, CompactionFilter, Db, Durability, FilterDecision, KEY_BYTES_MAX, KeyspaceOptions,
     MergeOperator, Options, VALUE_BYTES_MAX, WriteBatch,
 };
 use cairn_vfs::fault::{Fault, Rule};
-use cairn_vfs::{CrashImage, ErrorKind, FaultFs, FaultOptions, Fs, MemFs, Operation, SystemClock};
+use cairn_vfs::{
+    CrashImage, ErrorKind, FaultFs, FaultOptions, Fs, ManualClock, MemFs, Operation, SystemClock,
+};
 
 /// Goal: a keyspace with a few old writes does not keep the log of a busy one. Method: one write to the first, many to the second;
 /// the log's segments are counted.
@@ -37,6 +39,161 @@ fn an_idle_keyspace_does_not_hold_the_log() {
     assert!(segments <= 10, "{segments} segments of 64 KiB");
     assert!(db.stats().keyspaces[0].levels.iter().any(|level| level.tables == 1), "{}", db.stats());
     assert_eq!(db.get("old").unwrap().as_deref(), Some(&b"write"[..]));
+}
+
+/// Goal: the log is held below its limit, though no memtable is full, and by nothing that no flush would ever take out of it. Method: writes to one
+/// large memtable, single and in batches; deletions of ranges without a key, likewise; the log's segments are counted.
+#[test]
+fn the_log_keeps_to_its_limit() {
+    for batched in [false, true] {
+        let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
+        let options = Options {
+            wal_segment_bytes: 64 << 10,
+            wal_bytes_max: 256 << 10,
+            background: Background::Inline,
+            ..Options::default()
+        };
+        let db = Db::builder("/store").fs(Arc::clone(&fs)).options(options).seed(1).open().unwrap();
+        let write = |operation: cairn_kv::Operation<'_>| {
+            let mut batch = WriteBatch::new();
+            batch.add(db.id(), operation).unwrap();
+            db.write(&batch).unwrap();
+        };
+        let check = || {
+            let names = fs.read_dir(db.path()).unwrap();
+            let segments = names.iter().filter(|name| name.extension().is_some_and(|it| it == "wal")).count();
+            assert!(segments <= 10, "{segments} segments of 64 KiB, {batched}");
+        };
+        for _ in 0..100_000 {
+            if batched {
+                write(cairn_kv::Operation::DeleteRange { start: b"a", end: b"a" });
+            } else {
+                db.delete_range("a", "a").unwrap();
+            }
+        }
+        db.wait_idle().unwrap();
+        check();
+        assert_eq!((db.stats().flushes.0, db.stats().last_seqno), (0, 0));
+        for number in 0..6000u32 {
+            let key = number.to_be_bytes();
+            if batched {
+                write(cairn_kv::Operation::Put { key: &key, value: &[7; 500] });
+            } else {
+                db.put(key, [7; 500]).unwrap();
+            }
+            if number % 1000 == 999 {
+                check();
+            }
+        }
+        assert!(db.stats().flushes.0 > 5, "{}", db.stats());
+        assert_eq!(db.iter().count(), 6000);
+    }
+}
+
+/// Goal: a keyspace that is dropped with writes that are in no table holds no log any more. Method: the log's segments after an idle moment.
+#[test]
+fn a_dropped_keyspace_does_not_hold_the_log() {
+    let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
+    let options =
+        Options { wal_segment_bytes: 64 << 10, background: Background::Inline, ..Options::default() };
+    let db = Db::builder("/store").fs(Arc::clone(&fs)).options(options).seed(1).open().unwrap();
+    let other = db.create_keyspace("other", KeyspaceOptions::default()).unwrap();
+    (0..3000u32).for_each(|number| other.put(number.to_be_bytes(), [7; 500]).unwrap());
+    let segments = || {
+        let names = fs.read_dir(db.path()).unwrap();
+        names.iter().filter(|name| name.extension().is_some_and(|it| it == "wal")).count()
+    };
+    assert!(segments() > 10, "{}", segments());
+    db.drop_keyspace("other").unwrap();
+    db.wait_idle().unwrap();
+    assert!(segments() <= 2, "{}", segments());
+}
+
+/// Goal: range tombstones that all overlap, as a queue's consumer leaves them, take a table as much room as there are of them, and what snapshots
+/// see stays. Method: longer and longer ranges from one start, a scan now and then, a snapshot in the middle; then a flush.
+#[test]
+fn range_tombstones_that_overlap() {
+    const COUNT: u32 = 1_000;
+    // The flushed table is to be seen before it is compacted.
+    let leveled = LeveledOptions { tombstone_ratio: 2.0, ..LeveledOptions::default() };
+    let compaction = StrategyOptions::Leveled(leveled);
+    let options = KeyspaceOptions { compaction, ..KeyspaceOptions::default() };
+    let db = open_inline(&(Arc::new(MemFs::new()) as Arc<dyn Fs>), &options);
+    let key = |number: u32| [&b"q/"[..], &number.to_be_bytes()].concat();
+    (0..=COUNT).for_each(|number| db.put(key(number), "job").unwrap());
+    db.flush().unwrap();
+    let mut snapshot = None;
+    for number in 1..=COUNT {
+        if number % 50 == 1 {
+            let (first, _) = db.range(key(0)..).next().unwrap().unwrap();
+            assert_eq!(first, key(number - 1));
+        }
+        db.delete_range("q/", key(number)).unwrap();
+        if number == COUNT / 2 {
+            snapshot = Some(db.snapshot());
+        }
+    }
+    let before: u64 = db.stats().keyspaces[0].levels.iter().map(|level| level.entries).sum();
+    db.flush().unwrap();
+    let after: u64 = db.stats().keyspaces[0].levels.iter().map(|level| level.entries).sum();
+    assert!(after - before <= 2 * u64::from(COUNT), "{}", after - before);
+    let snapshot = snapshot.unwrap();
+    assert_eq!((db.iter().count(), db.range_at(.., &snapshot).count()), (1, 1 + COUNT as usize / 2));
+    assert_eq!(db.get_at(key(COUNT / 2), &snapshot).unwrap().as_deref(), Some(&b"job"[..]));
+    assert_eq!(db.get_at(key(COUNT / 2 - 1), &snapshot).unwrap(), None);
+}
+
+/// Goal: options that contradict themselves are refused by name, and what is cut to what can be is not cut to nothing. Method: one of
+/// each.
+#[test]
+fn options_that_contradict_themselves() {
+    let builder = || Db::builder("/store").fs(Arc::new(MemFs::new())).background(Background::Inline).seed(1);
+    let keyspace = KeyspaceOptions::default;
+    let refused = [
+        ("level_zero_limits", KeyspaceOptions { level_zero_limits: (0, 0), ..keyspace() }),
+        ("level_zero_limits", KeyspaceOptions { level_zero_limits: (0, 5), ..keyspace() }),
+        ("level_zero_limits", KeyspaceOptions { level_zero_limits: (6, 5), ..keyspace() }),
+        ("pending_compaction_limits", KeyspaceOptions { pending_compaction_limits: (0, 0), ..keyspace() }),
+        ("pending_compaction_limits", KeyspaceOptions { pending_compaction_limits: (6, 5), ..keyspace() }),
+    ];
+    for (name, options) in refused {
+        let error = builder().default_keyspace(options).open().map(|_| ()).unwrap_err();
+        assert!(error.kind() == ErrorKind::Invalid && error.to_string().contains(name), "{error}");
+    }
+    let fewer = Options { memtable_bytes_max: Some(0), background: Background::Inline, ..Options::default() };
+    let error = builder().options(fewer).open().map(|_| ()).unwrap_err();
+    assert!(error.to_string().contains("memtable_bytes_max"), "{error}");
+    let error = builder().keyspace("k", keyspace()).keyspace("k", keyspace()).open().map(|_| ()).unwrap_err();
+    assert!(error.kind() == ErrorKind::Invalid && error.to_string().contains("twice"), "{error}");
+
+    let options = Options {
+        wal_segment_bytes: 8 << 10,
+        // In segments this is one more than 32 bits hold.
+        wal_bytes_max: (8 << 10) << 32,
+        background: Background::Inline,
+        ..Options::default()
+    };
+    let db = builder().options(options).open().unwrap();
+    let other = db.create_keyspace("other", KeyspaceOptions::default()).unwrap();
+    other.put("old", "write").unwrap();
+    (0..1000u32).for_each(|number| db.put(number.to_be_bytes(), [7; 500]).unwrap());
+    db.flush().unwrap();
+    assert_eq!(db.stats().flushes.0, 1, "{}", db.stats());
+}
+
+/// Goal: an interval without end is one, and ends with the store. Method: such a store; a clock on which time has passed.
+#[test]
+fn an_interval_without_end() {
+    let clock = Arc::new(ManualClock::new(Duration::ZERO));
+    clock.advance(Duration::from_secs(1));
+    let builder = Db::builder("/store").fs(Arc::new(MemFs::new())).clock(clock).seed(1);
+    let db = builder.background(Background::Threads(1)).sync_interval(Duration::MAX).open().unwrap();
+    for _ in 0..10 {
+        db.put("key", "value").unwrap();
+        db.flush().unwrap();
+    }
+    db.wait_idle().unwrap();
+    assert_eq!(db.get("key").unwrap().as_deref(), Some(&b"value"[..]));
 }
 
 /// Goal: a store with little in it takes little room while it is open, and one that is left to itself with all in tables gives its log back, in whatever

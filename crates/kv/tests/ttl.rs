@@ -4,7 +4,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use cairn_kv::{Background, Db, KeyspaceOptions, WriteBatch};
+use cairn_kv::strategy::{FifoOptions, StrategyOptions};
+use cairn_kv::{Background, CompactionFilter, Db, FilterDecision, KeyspaceOptions, WriteBatch};
 use cairn_vfs::{Fs, ManualClock, MemFs};
 
 fn open(fs: &Arc<dyn Fs>, clock: &Arc<ManualClock>, ttl: Option<u64>) -> cairn_kv::Result<Db> {
@@ -66,4 +67,79 @@ fn entries_expire() {
     clock.advance(Duration::from_secs(60));
     assert_eq!(db.keyspace("sessions").unwrap().iter().count(), 0);
     assert_eq!(db.get("other").unwrap().as_deref(), Some(&b"stays"[..]));
+}
+
+/// Goal: a keyspace with a time to live that is not named at an open keeps it, whatever the default keyspace does with long values: they
+/// come back as they were written, and go. Method: a default of blob files, a long value, a flush, a clock that the test moves.
+#[test]
+fn long_values_of_a_keyspace_that_is_not_named() {
+    let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
+    let clock = Arc::new(ManualClock::new(Duration::from_secs(1_000_000)));
+    let open = || {
+        let default = KeyspaceOptions { blob_bytes_min: Some(1024), ..KeyspaceOptions::default() };
+        let clock: Arc<ManualClock> = Arc::clone(&clock);
+        let builder = Db::builder("/store").fs(Arc::clone(&fs)).clock(clock).background(Background::Inline);
+        builder.seed(1).default_keyspace(default).open().unwrap()
+    };
+    let ttl = Some(Duration::from_secs(3600));
+    open().create_keyspace("sessions", KeyspaceOptions { ttl, ..KeyspaceOptions::default() }).unwrap();
+    let db = open();
+    let sessions = db.keyspace("sessions").unwrap();
+    db.put("long", vec![b'v'; 2000]).unwrap();
+    sessions.put("long", vec![b'v'; 2000]).unwrap();
+    db.flush().unwrap();
+    sessions.flush().unwrap();
+    for keyspace in [&*db, &sessions] {
+        let expected = vec![(b"long".to_vec(), vec![b'v'; 2000])];
+        assert_eq!(keyspace.get("long").unwrap().unwrap().len(), 2000);
+        assert_eq!(keyspace.iter().map(Result::unwrap).collect::<Vec<_>>(), expected);
+        assert_eq!(keyspace.iter().rev().map(Result::unwrap).collect::<Vec<_>>(), expected);
+    }
+    let blobs: Vec<u64> = db.stats().keyspaces.iter().map(|keyspace| keyspace.blob_bytes).collect();
+    assert!(blobs[0] > 0 && blobs[1] == 0, "{blobs:?}");
+    clock.advance(Duration::from_secs(3600));
+    assert_eq!(sessions.get("long").unwrap(), None);
+    assert_eq!((sessions.iter().count(), sessions.iter().rev().count(), db.iter().count()), (0, 0, 1));
+}
+
+/// Removes everything.
+#[derive(Debug)]
+struct RemoveAll;
+
+impl CompactionFilter for RemoveAll {
+    fn name(&self) -> &str {
+        "remove all"
+    }
+
+    fn filter(&self, _: usize, _: &[u8], _: &[u8]) -> FilterDecision {
+        FilterDecision::Remove
+    }
+}
+
+/// Goal: what drops entries of the default keyspace is not for one that is not named at the open. Method: a FIFO default with room for
+/// nothing, and a filter that removes everything.
+#[test]
+fn nothing_is_dropped_from_a_keyspace_that_is_not_named() {
+    let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
+    let open = |default: KeyspaceOptions| {
+        let builder = Db::builder("/store").fs(Arc::clone(&fs)).background(Background::Inline).seed(1);
+        builder.default_keyspace(default).open().unwrap()
+    };
+    let made = open(KeyspaceOptions::default());
+    made.create_keyspace("kept", KeyspaceOptions::default()).unwrap();
+    drop(made);
+    let fifo = StrategyOptions::Fifo(FifoOptions { bytes_max: 1, ttl_secs: None });
+    let filter: Option<Arc<dyn CompactionFilter>> = Some(Arc::new(RemoveAll));
+    for default in [
+        KeyspaceOptions { compaction: fifo, ..KeyspaceOptions::default() },
+        KeyspaceOptions { compaction_filter: filter, ..KeyspaceOptions::default() },
+    ] {
+        let db = open(default);
+        let kept = db.keyspace("kept").unwrap();
+        for keyspace in [&*db, &kept] {
+            keyspace.put("key", "value").unwrap();
+            keyspace.compact_range(..).unwrap();
+        }
+        assert_eq!((db.iter().count(), kept.iter().count()), (0, 1));
+    }
 }

@@ -19,6 +19,7 @@ const _: () = assert!(BLOCK_BYTES + 2 * KEY_BYTES_MAX + 128 < BLOCK_BYTES_MAX);
 /// The end of a file under construction.
 #[derive(Debug)]
 pub(crate) struct Tail {
+    fs: Arc<dyn Fs>,
     file: Box<dyn File>,
     offset: u64,
     blocks: u64,
@@ -42,7 +43,7 @@ pub(crate) struct Totals {
 
 impl Tail {
     /// Makes the file, which must not exist, with its header. Leaves none where that cannot be written.
-    pub fn create(fs: &dyn Fs, path: &Path, header: &Header) -> Result<Tail> {
+    pub fn create(fs: &Arc<dyn Fs>, path: &Path, header: &Header) -> Result<Tail> {
         let file = fs.open(path, OpenOptions::create_new())?;
         let bytes = header.encode();
         if let Err(error) = file.write_all_at(&bytes, 0) {
@@ -51,6 +52,7 @@ impl Tail {
             return Err(error.into());
         }
         Ok(Tail {
+            fs: Arc::clone(fs),
             file,
             offset: bytes.len() as u64,
             blocks: 0,
@@ -78,7 +80,7 @@ impl Tail {
         Ok(())
     }
 
-    /// Marks the end, with what there is to tell, and makes the file durable.
+    /// Marks the end, with what there is to tell, and makes the file durable, name included.
     pub fn finish(&mut self, totals: Totals) -> Result<()> {
         let Totals { last_ns, dropped, sample, operation_ns } = totals;
         let mut block = vec![0; BLOCK_HEAD_BYTES];
@@ -98,7 +100,9 @@ impl Tail {
             number: 0,
         };
         self.append(&mut block, head, sample)?;
-        Ok(self.file.sync_data()?)
+        self.file.sync_data()?;
+        // ORDER: the content before the name, which is what tells that there is a trace.
+        Ok(self.fs.sync_parent(self.file.path())?)
     }
 }
 
@@ -204,7 +208,7 @@ pub struct Writer {
 impl Writer {
     /// Makes the file, which must not exist. Errors: [`Error::Vfs`].
     pub fn create(fs: &Arc<dyn Fs>, path: &Path, header: &Header) -> Result<Writer> {
-        let tail = Tail::create(&**fs, path, header)?;
+        let tail = Tail::create(fs, path, header)?;
         Ok(Writer {
             tail,
             pending: Pending::new(0),

@@ -14,7 +14,7 @@ const LOCK_ATTEMPTS: usize = 16;
 /// A file under construction, which takes the place of `path` at [`AtomicFile::commit`].
 ///
 /// A symbolic link at `path` stays: what it leads to is replaced. It is built as `<path>.tmp`. The name is fixed, so that a crash leaves at most one stray file, which the next build
-/// removes; a lock on it keeps two builders apart. Until the commit, and after any failure before it, the
+/// removes; a lock on it keeps two builders apart. Who may read and write it is taken from what it replaces. Until the commit, and after any failure before it, the
 /// old file at `path` is untouched. Dropping without a commit removes the temporary file (best effort).
 #[derive(Debug)]
 pub struct AtomicFile {
@@ -44,6 +44,11 @@ impl AtomicFile {
         temporary_name.push(".tmp");
         let temporary = target.with_file_name(temporary_name);
         for _ in 0..LOCK_ATTEMPTS {
+            // ORDER: before the open, which would make or fill what the link leads to. A link is nobody's build, and the rename would move it, not the file.
+            if fs.follow(&temporary)?.is_none_or(|file| file != temporary) {
+                fs.remove(&temporary)?;
+                continue;
+            }
             let opened = fs.open(&temporary, OpenOptions::create());
             let file: Arc<dyn File> = Arc::from(opened.map_err(|error| match fs.exists(&temporary) {
                 // Nobody asked for a temporary file: what is in the way is in the way of `path`.
@@ -71,6 +76,8 @@ impl AtomicFile {
                 atomic.fs.remove(&atomic.temporary)?;
                 continue;
             }
+            // ORDER: before the first byte, which those who may not read the old file may not read either.
+            atomic.file.take_mode(&atomic.target);
             return Ok(atomic);
         }
         let source =

@@ -140,6 +140,25 @@ pub trait Fs: Debug + Send + Sync + 'static {
     /// Creates a directory and its missing parents. Existing ones are fine.
     fn create_dir_all(&self, path: &Path) -> Result<()>;
 
+    /// [`Fs::create_dir_all`], with the names of `path` and of the parents that were missing made durable. Costs a sync of a directory for each; of one
+    /// that is there already, the sync of its parent.
+    fn create_dir_all_durably(&self, path: &Path) -> Result<()> {
+        let mut missing = vec![path];
+        // BOUND: a path has so many parents.
+        for parent in path.ancestors().skip(1) {
+            if parent.as_os_str().is_empty() || self.exists(parent)? {
+                break;
+            }
+            missing.push(parent);
+        }
+        // ORDER: from the top down, each name before what is made behind it: a directory that is durable in one that is not is lost with it.
+        for directory in missing.into_iter().rev() {
+            self.create_dir_all(directory)?;
+            self.sync_parent(directory)?;
+        }
+        Ok(())
+    }
+
     /// The paths directly inside a directory, sorted.
     fn read_dir(&self, path: &Path) -> Result<Vec<PathBuf>>;
 
@@ -207,6 +226,10 @@ pub trait File: Debug + Send + Sync + 'static {
 
     /// Its identity, to tell whether a name still means this file.
     fn id(&self) -> FileId;
+
+    /// Lets the others do with it what they may do with the regular file at `path`, as far as this process can; its owner may read and write
+    /// it in any case. What this does, where there are no such rights: nothing.
+    fn take_mode(&self, _path: &Path) {}
 
     /// Its length in bytes.
     fn len(&self) -> Result<u64>;

@@ -5,7 +5,7 @@ use std::io::{self, IoSliceMut, Write};
 use std::num::NonZeroU64;
 use std::ops::Range;
 use std::os::fd::AsFd;
-use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FallocateFlags, FlockOperation, OFlags};
@@ -144,7 +144,18 @@ impl Fs for StdFs {
         open.read(true).custom_flags(OFlags::DIRECTORY.bits() as i32);
         repeat(|| open.open(path))
             .and_then(|directory| directory.sync_all())
-            .map_err(|source| Error::new(Operation::SyncDir, path, source))
+            .map_err(|source| Error::new(Operation::SyncDir, path, or_unsupported(source)))
+    }
+}
+
+/// The error of a directory that could not be synced. The one meaning that EINVAL has there: this file system, one of a network or of a process perhaps, cannot.
+fn or_unsupported(source: io::Error) -> io::Error {
+    match source.raw_os_error() {
+        Some(errno) if errno == Errno::INVAL.raw_os_error() => io::Error::new(
+            io::ErrorKind::Unsupported,
+            "the file system does not sync directories, so that names in them may not survive a power loss; take another one",
+        ),
+        _ => source,
     }
 }
 
@@ -189,6 +200,16 @@ impl File for StdFile {
 
     fn id(&self) -> FileId {
         self.id
+    }
+
+    fn take_mode(&self, path: &Path) {
+        if let Ok(other) = fs::metadata(path)
+            && other.is_file()
+        {
+            // The owner's: whoever finds it left over has to open it. No more than rights: who runs it as whom is not passed on.
+            let mode = other.mode() & 0o777 | 0o600;
+            let _ = self.file.set_permissions(fs::Permissions::from_mode(mode));
+        }
     }
 
     fn len(&self) -> Result<u64> {

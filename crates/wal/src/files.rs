@@ -36,7 +36,7 @@ impl Listing {
                 listing.segments.push((number, path));
             } else if let Some(number) = number_of(&path, "free") {
                 listing.free.push((number, path));
-            } else if number_of(&path, "wal.tmp").is_some() {
+            } else if is_log_leftover(&path) {
                 listing.stray.push(path);
             }
         }
@@ -63,6 +63,12 @@ pub(crate) fn free_path(dir: &Path, number: u32) -> PathBuf {
 /// Whether a path has the name of a log's file: a segment, or a released one.
 pub fn is_log_file(path: &Path) -> bool {
     number_of(path, "wal").is_some() || number_of(path, "free").is_some()
+}
+
+/// Whether a path has the name of a copy of a segment that was cut off. The segment itself is there, or was released: nothing is lost with such a file, and by
+/// itself it is no sign of a log. Who removes a log's files removes these as well.
+pub fn is_log_leftover(path: &Path) -> bool {
+    number_of(path, "wal.tmp").is_some()
 }
 
 /// The number in a name that is spelled as we spell it.
@@ -94,5 +100,13 @@ mod tests {
         assert_eq!(listing.segments, [(999_999, ours[1].clone()), (1_234_567, ours[0].clone())]);
         assert_eq!((listing.free, listing.segments[1].0), (vec![(3, ours[2].clone())], 1_234_567));
         assert_eq!(listing.stray, ours[3..]);
+        let paths: Vec<PathBuf> = fs.read_dir(dir).unwrap();
+        let (mut files, mut leftovers) = (Vec::new(), Vec::new());
+        files.extend(paths.iter().filter(|path| is_log_file(path)).cloned());
+        leftovers.extend(paths.iter().filter(|path| is_log_leftover(path)).cloned());
+        files.sort();
+        let mut expected = ours[..3].to_vec();
+        expected.sort();
+        assert_eq!((files, leftovers), (expected, ours[3..].to_vec()));
     }
 }

@@ -37,7 +37,6 @@ pub mod error;
 mod files;
 mod format;
 mod group;
-mod harden;
 mod helper;
 mod log;
 mod lsn;
@@ -48,7 +47,7 @@ mod shared;
 
 pub use appender::{Appender, Reservation};
 pub use error::{Error, Result};
-pub use files::is_log_file;
+pub use files::{is_log_file, is_log_leftover};
 pub use format::MAX_RECORD_BYTES;
 pub use log::{Log, Stats};
 pub use lsn::Lsn;

@@ -9,7 +9,6 @@ use cairn_vfs::thread::JoinHandle;
 use cairn_vfs::{FileId, Fs, Rng, thread};
 
 use crate::format::Previous;
-use crate::harden::harden;
 use crate::helper;
 use crate::recovery::Tail;
 use crate::shared::{Files, Sealed, Shared};
@@ -47,8 +46,9 @@ impl Log {
     /// was recovered and may be in the page cache only is written anew first. Segments before the position that the recovery began at, and what a crash cut
     /// off, are released. `rng` is for the salt that keeps bytes of earlier lives from being taken for records.
     ///
-    /// Costs a few syncs; after a process that was killed, also a copy of what nothing says was synced. Errors: `Invalid`
-    /// options, and those of the file system.
+    /// Costs a few syncs; after a process that was killed, also a copy of what nothing says was synced, which is read back. Errors: `Invalid`
+    /// options, and those of the file system; among them that the copy has not what was recovered, as after a read that went wrong. The log is as it was
+    /// then, and can be recovered again.
     pub fn open(
         fs: &Arc<dyn Fs>,
         options: &Options,
@@ -58,8 +58,7 @@ impl Log {
         options.check()?;
         let dir = &tail.dir;
         if !fs.exists(dir)? {
-            fs.create_dir_all(dir)?;
-            fs.sync_parent(dir)?;
+            fs.create_dir_all_durably(dir)?;
         }
         let log_id = tail.log_id.unwrap_or_else(|| rng.next_u64());
         let shared = Arc::new(Shared::new(fs, dir, options, log_id, rng.next_u64()));
@@ -70,8 +69,8 @@ impl Log {
             }
         }
         // ORDER: the header of the new segment says that all before it is on stable storage, so it must be.
-        for old in tail.segments.iter().filter(|old| old.unsynced) {
-            harden(fs, &old.path, old.end)?;
+        for old in &tail.segments {
+            old.make_durable(fs)?;
         }
         let previous = tail.segments.last().map(|_| Previous {
             salt: tail.salt,

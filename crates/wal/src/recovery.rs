@@ -15,14 +15,15 @@ use cairn_vfs::Fs;
 use cairn_vfs::sync::Arc;
 
 use crate::files::Listing;
-use crate::format::{HEADER_BYTES, Kind, Previous};
-use crate::harden::harden;
+use crate::format::{HEADER_BYTES, Kind, Previous, Seed};
 use crate::{Error, Lsn, Mode, RecoveryOptions, Result};
 
 mod chain;
+mod harden;
 mod reader;
 
 use chain::{Headers, Link, proof_after, proof_in};
+use harden::{Expected, harden, unbroken};
 use reader::{Found, Item, SegmentReader};
 
 /// Reads a log's records in the order of their positions.
@@ -113,13 +114,23 @@ pub struct Tail {
 }
 
 /// A segment that an earlier process wrote.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(crate) struct Old {
     pub(crate) number: u32,
     pub(crate) path: PathBuf,
     pub(crate) end: u32,
-    /// True when nothing says that all of it is on stable storage.
-    pub(crate) unsynced: bool,
+    /// What was found in it, where nothing says that all of it is on stable storage.
+    unsynced: Option<Expected>,
+}
+
+impl Old {
+    /// Puts it on stable storage as it was recovered, unless something says that it is there.
+    pub(crate) fn make_durable(&self, fs: &Arc<dyn Fs>) -> Result<()> {
+        match &self.unsynced {
+            Some(expected) => harden(fs, &self.path, self.end, expected),
+            None => Ok(()),
+        }
+    }
 }
 
 impl Tail {
@@ -186,9 +197,7 @@ impl Recovery {
             close_mark: None,
             sealed_end: HEADER_BYTES,
         };
-        if recovery.links.first().is_some_and(|link| link.header.number == from.segment()) {
-            recovery.offset = from.offset().max(HEADER_BYTES);
-        }
+        recovery.offset = recovery.links.first().map_or(HEADER_BYTES, |link| recovery.begins_at(link));
         Ok(recovery)
     }
 
@@ -220,7 +229,8 @@ impl Recovery {
     /// Makes what was read so far durable. A log that another process wrote, and did not sync, may be in the page cache
     /// only: whoever is about to make durable what follows from its records needs this first.
     ///
-    /// Costs a copy of each segment that was read since the last call and of which nothing says that it is durable.
+    /// Costs a copy, which is read back, of each segment that was read since the last call and of which nothing says that it is durable. Errors: those of the
+    /// file system; among them that a copy has not what was read.
     pub fn sync(&mut self) -> Result<()> {
         for index in self.hardened..self.links.len().min(self.index + 1) {
             let sealed_at = self.sealed_at(index).unwrap_or(u32::MAX);
@@ -229,11 +239,32 @@ impl Recovery {
                 && Lsn::new(link.header.number, read_to) > self.proven
             {
                 // Of the one being read, all that is there, read or not; nobody adds to it.
-                harden(&self.fs, &link.path, sealed_at)?;
+                let end = if index == self.index { self.unbroken_end(link, sealed_at)? } else { sealed_at };
+                harden(&self.fs, &link.path, sealed_at, &self.expected(link, end))?;
                 self.hardened = index + 1;
+                if index == self.index {
+                    // What is left is to be read from the copy: the file that is open has lost its name.
+                    self.reader = None;
+                }
             }
         }
         Ok(())
+    }
+
+    /// Where the records of the segment that is being read end, by a look ahead.
+    fn unbroken_end(&self, link: &Link, sealed_at: u32) -> Result<u32> {
+        let mut ahead = SegmentReader::open(&*self.fs, link.path.clone(), self.options.read_bytes)?;
+        unbroken(&mut ahead, link.header.seed(), self.offset, sealed_at)
+    }
+
+    /// What a copy of a segment whose records end there must have.
+    fn expected(&self, link: &Link, end: u32) -> Expected {
+        let records = match self.options.mode {
+            // There may be holes.
+            Mode::Salvage => 0..0,
+            Mode::TolerateTornTail | Mode::Strict => self.begins_at(link)..end,
+        };
+        Expected { header: link.header, records }
     }
 
     /// What was found damaged so far: skipped, or given up at the end of the log. A torn tail is here too.
@@ -257,6 +288,7 @@ impl Recovery {
         for (index, link) in self.links.iter().enumerate() {
             let (number, end) = (link.header.number, self.sealed_at(index).unwrap_or(self.offset));
             let unsynced = index >= self.hardened && Lsn::new(number, end) > self.proven;
+            let unsynced = unsynced.then(|| self.expected(link, end));
             segments.push(Old { number, path: link.path.clone(), end, unsynced });
         }
         let alive = |path: &PathBuf| segments.iter().any(|old| old.path == *path);
@@ -280,6 +312,15 @@ impl Recovery {
         })
     }
 
+    /// Where the recovery begins in a segment.
+    fn begins_at(&self, link: &Link) -> u32 {
+        if link.header.number == self.from.segment() {
+            self.from.offset().max(HEADER_BYTES)
+        } else {
+            HEADER_BYTES
+        }
+    }
+
     /// Behind the last record that was read.
     fn position(&self) -> Lsn {
         match self.links.get(self.index) {
@@ -299,7 +340,7 @@ impl Recovery {
     fn step(&mut self) -> Result<Option<Found>> {
         loop {
             let Some(link) = self.links.get(self.index) else { return Ok(None) };
-            let (seed, sealed_at) = (link.header.seed(), self.sealed_at(self.index));
+            let (header, sealed_at) = (link.header, self.sealed_at(self.index));
             if let Some(end) = sealed_at.filter(|end| self.offset >= *end) {
                 self.index += 1;
                 self.reader = None;
@@ -311,28 +352,39 @@ impl Recovery {
                 Some(reader) => reader,
                 None => {
                     let path = link.path.clone();
-                    if let Some(previous) = link.header.previous.filter(|previous| previous.synced > 0) {
+                    if let Some(previous) = header.previous.filter(|previous| previous.synced > 0) {
                         let said = Lsn::new(previous.end.segment(), previous.synced);
                         self.proven = self.proven.max(said);
                     }
                     self.reader.insert(SegmentReader::open(&*self.fs, path, self.options.read_bytes)?)
                 }
             };
-            match reader.item(seed, self.offset, sealed_at.unwrap_or(u32::MAX))? {
-                Item::Record(found) => {
-                    let said = said_synced(link.header.previous, link.header.number, &found);
-                    self.proven = self.proven.max(said);
-                    self.close_mark = (found.head.kind == Kind::Close).then_some(found.start);
-                    self.offset = found.end;
-                    return Ok(Some(found));
-                }
-                item => {
-                    if !self.pass(&item, sealed_at)? {
-                        return Ok(None);
-                    }
-                }
+            let (seed, limit) = (header.seed(), sealed_at.unwrap_or(u32::MAX));
+            let found = match reader.item(seed, self.offset, limit)? {
+                Item::Record(found) => found,
+                item => match self.pass(&item, sealed_at) {
+                    Ok(true) => continue,
+                    Ok(false) => return Ok(None),
+                    Err(error) => self.look_again(seed, limit, error)?,
+                },
+            };
+            self.proven = self.proven.max(said_synced(header.previous, header.number, &found));
+            self.close_mark = (found.head.kind == Kind::Close).then_some(found.start);
+            self.offset = found.end;
+            return Ok(Some(found));
+        }
+    }
+
+    /// The record at [`Self::offset`], if there is one by now. What is in memory may be older than what proves it damaged, where a writer of this log
+    /// runs beside.
+    fn look_again(&mut self, seed: Seed, limit: u32, error: Error) -> Result<Found> {
+        if let (Error::Corruption { .. }, Some(reader)) = (&error, &mut self.reader) {
+            reader.forget();
+            if let Item::Record(found) = reader.item(seed, self.offset, limit)? {
+                return Ok(found);
             }
         }
+        Err(error)
     }
 
     /// Decides about what is no record. True to go on at [`Self::offset`], false when the log ends there.

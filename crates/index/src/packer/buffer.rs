@@ -52,6 +52,17 @@ impl Interned {
         code as u64
     }
 
+    /// Forgets the rows behind the first so many, and the strings that came with them.
+    fn truncate(&mut self, rows: usize) {
+        self.needed.truncate(rows);
+        let strings = self.needed.last().map_or(0, |needed| *needed as usize);
+        for string in self.strings.drain(strings..) {
+            self.codes.remove(&string);
+        }
+        self.front.truncate(strings);
+        self.uniform = self.uniform.min(strings);
+    }
+
     fn bytes(&self, count: usize) -> usize {
         let front = if count == 0 { 0 } else { self.front[count - 1] };
         let fixed = match self.strings.first() {
@@ -88,6 +99,14 @@ impl ColumnBuffer {
             self.interned.needed.push(self.interned.strings.len() as u32);
         }
         Ok(())
+    }
+
+    /// Forgets the rows behind the first `rows`.
+    pub(super) fn truncate(&mut self, rows: usize) {
+        let null_count: u64 = self.nulls.drain(rows..).sum();
+        self.null_count -= null_count as usize;
+        self.integers.truncate(rows);
+        self.interned.truncate(rows);
     }
 
     /// How the first `rows` rows are encoded best. The strings' share is an upper bound: what all of them begin with is

@@ -14,7 +14,7 @@ use crate::Result;
 use crate::compaction::stream::{Rules, Stream};
 use crate::cursor::Cursor;
 use crate::db::inner::{Inner, KeyspaceState};
-use crate::db::output::{add_range_tombstones, keyspace_table_options};
+use crate::db::output::{add_range_tombstones, keyspace_table_options, note_expiry};
 use crate::db::view::View;
 use crate::file::{FileNumber, TableMeta};
 use crate::iter::merge::MergeCursor;
@@ -111,6 +111,7 @@ impl Inner {
                 memtables: memtables.cloned().collect(),
                 last: capture.last_seqno,
                 operator: state.options.merge_operator.clone(),
+                ttl_secs: state.options.ttl.map_or(0, |ttl| ttl.as_secs()),
                 store: Arc::clone(&self.path),
             };
             let written = writer.write()?;
@@ -154,6 +155,8 @@ pub(super) struct MemtableWriter<'a> {
     /// Later writes are left out.
     pub last: Seqno,
     pub operator: Operator,
+    /// How long entries live; 0 for ever.
+    pub ttl_secs: u64,
     /// For messages.
     pub store: Arc<PathBuf>,
 }
@@ -161,7 +164,9 @@ pub(super) struct MemtableWriter<'a> {
 impl MemtableWriter<'_> {
     /// Writes the newest version of each key, and the range tombstones; `None` when there is nothing to write.
     pub(super) fn write(&self) -> Result<Option<TableMeta>> {
-        let sets: Vec<_> = self.memtables.iter().map(|memtable| memtable.range_tombstones()).collect();
+        // Of those over a piece the newest up to `last` hides all that the older ones do.
+        let tombstones = self.memtables.iter().map(|memtable| memtable.range_tombstones());
+        let sets: Vec<_> = tombstones.map(|set| set.for_snapshots(&[self.last])).collect();
         let all = sets.iter().flat_map(|set| set.iter()).filter(|tombstone| tombstone.seqno <= self.last);
         let tombstones = Arc::new(RangeTombstones::build(all));
         let cursors =
@@ -176,12 +181,16 @@ impl MemtableWriter<'_> {
             ttl: None,
             filter: None,
             level: 0,
+            look: None,
             store: Arc::clone(&self.store),
         };
         let mut stream = Stream::new(cursor, rules, |_: &[u8]| Ok(true));
         let mut writer = None;
         while stream.advance()? {
-            self.begin(&mut writer)?.add(stream.key(), stream.seqno(), stream.kind(), stream.value())?;
+            let (key, kind, value) = (stream.key(), stream.kind(), stream.value());
+            let writer = self.begin(&mut writer)?;
+            writer.add(key, stream.seqno(), kind, value)?;
+            note_expiry(writer, self.ttl_secs, key, kind, value);
         }
         if !tombstones.is_empty() {
             add_range_tombstones(self.begin(&mut writer)?, &tombstones)?;

@@ -27,7 +27,8 @@ pub fn destroy(path: impl AsRef<Path>) -> Result<()> {
 /// As [`destroy`], on any file system.
 pub fn destroy_in(fs: &Arc<dyn Fs>, path: impl AsRef<Path>) -> Result<()> {
     let path = path.as_ref();
-    let is_ours = |path: &Path| FileName::parse(path).is_some() || cairn_wal::is_log_file(path);
+    let is_of_log = |path: &Path| cairn_wal::is_log_file(path) || cairn_wal::is_log_leftover(path);
+    let is_ours = |path: &Path| FileName::parse(path).is_some() || is_of_log(path);
     if !fs.exists(path)? || !fs.read_dir(path)?.iter().any(|path| is_ours(path)) {
         return Err(Error::NotFound { what: format!("there is no store in {}", path.display()) });
     }

@@ -88,6 +88,8 @@ impl Db {
         }
         let mut edit = VersionEdit::default();
         edit.dropped.push(state.id);
+        // What it alone has written holds no log any more.
+        inner.advance_idle_keyspaces(&state, &mut edit);
         inner.versions.log_and_apply(edit, |_, _| {}).map_err(|error| inner.manifest_failed(error))?;
         let at = state.id.0 as usize;
         if let Some(slot) = lock(&inner.commit).active.get_mut(at) {
@@ -99,7 +101,8 @@ impl Db {
         let (active, version) = (Arc::new(Memtable::new()), Arc::new(Version::empty()));
         state.view.store(Arc::new(View { active, sealed: Vec::new(), version }));
         drop(structure);
-        // Who waits for a flush of it waits no longer.
+        // Who waits for its flushes or compactions, to be done or to be written on, waits no longer.
+        inner.update_pressure(&state);
         inner.background.wake_all();
         inner.remove_obsolete();
         Ok(())

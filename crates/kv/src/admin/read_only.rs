@@ -21,7 +21,7 @@ use crate::batch::DEFAULT;
 use crate::blob::BlobReader;
 use crate::db::Db;
 use crate::db::core::Core;
-use crate::db::inner::Inner;
+use crate::db::inner::{Given, Inner};
 use crate::db::open::assemble;
 use crate::db::recovery;
 use crate::db::tables::Tables;
@@ -188,15 +188,15 @@ impl Db {
                 "it is open for writing, so there is nothing to refresh",
             ));
         }
-        let states = inner.all_keyspaces();
-        let named = states.iter().filter(|keyspace| keyspace.id != DEFAULT);
+        // Not what the keyspaces have: the writer may have changed what is stored of them.
+        let Given { default, named } = inner.given.clone();
         let read_only = ReadOnly {
             path: inner.path.to_path_buf(),
             fs: Arc::clone(&inner.fs),
             clock: Arc::clone(&inner.clock),
             options: inner.options.clone(),
-            default: inner.keyspace(DEFAULT)?.options.clone(),
-            named: named.map(|keyspace| (keyspace.name.clone(), keyspace.options.clone())).collect(),
+            default,
+            named,
         };
         *self = read_only.open(Some(inner))?;
         Ok(())

@@ -35,7 +35,7 @@ impl Staging {
         let mut temporary = name.to_owned();
         temporary.push(".tmp");
         let dir = target.with_file_name(temporary);
-        fs.create_dir_all(&dir)?;
+        fs.create_dir_all_durably(&dir)?;
         let staging = Staging { fs: Arc::clone(fs), dir, target: target.to_owned(), is_committed: false };
         staging.clear()?;
         if let Some(other) = fs.read_dir(&staging.dir)?.first() {

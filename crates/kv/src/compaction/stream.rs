@@ -48,8 +48,11 @@ pub trait CompactionFilter: std::fmt::Debug + Send + Sync + 'static {
     fn filter(&self, level: usize, key: &[u8], value: &[u8]) -> FilterDecision;
 }
 
+/// After how many entries a stream looks whether to go on.
+const ENTRIES_PER_LOOK: u32 = 1024;
+
 /// What the stream has to know about the rest of the store.
-pub(crate) struct Rules {
+pub(crate) struct Rules<'a> {
     /// Sequence numbers of all snapshots, ascending.
     pub snapshots: Vec<Seqno>,
     /// Range tombstones of all inputs together.
@@ -62,11 +65,13 @@ pub(crate) struct Rules {
     pub filter: Option<Arc<dyn CompactionFilter>>,
     /// The level that is written to.
     pub level: usize,
+    /// Asked now and then whether to go on, which ends the stream with its error. It may be long until a survivor comes.
+    pub look: Option<&'a dyn Fn() -> Result<()>>,
     /// The store's directory, for messages.
     pub store: Arc<PathBuf>,
 }
 
-impl Rules {
+impl Rules<'_> {
     /// The stripe of `seqno`: the first snapshot that sees it, or [`SEQNO_MAX`].
     #[inline]
     fn stripe(&self, seqno: Seqno) -> Seqno {
@@ -118,9 +123,11 @@ impl Dropped {
 }
 
 /// The surviving entries of `C`, in order. Pull them with [`Stream::advance`].
-pub(crate) struct Stream<C, B> {
+pub(crate) struct Stream<'a, C, B> {
     input: C,
-    rules: Rules,
+    rules: Rules<'a>,
+    /// Entries of the input until the next look.
+    until_look: u32,
     /// Whether a key (asked in ascending order) can have entries below the output: what is older and not in the input.
     has_older: B,
     key: Vec<u8>,
@@ -147,12 +154,13 @@ enum Current {
     Made(Seqno, Kind),
 }
 
-impl<C: Cursor, B: FnMut(&[u8]) -> Result<bool>> Stream<C, B> {
+impl<'a, C: Cursor, B: FnMut(&[u8]) -> Result<bool>> Stream<'a, C, B> {
     /// Survivors of `input`, which must have been placed on its first entry.
-    pub(crate) fn new(input: C, rules: Rules, has_older: B) -> Self {
+    pub(crate) fn new(input: C, rules: Rules<'a>, has_older: B) -> Self {
         Stream {
             input,
             rules,
+            until_look: ENTRIES_PER_LOOK,
             has_older,
             key: Vec::new(),
             has_key: false,
@@ -216,6 +224,7 @@ impl<C: Cursor, B: FnMut(&[u8]) -> Result<bool>> Stream<C, B> {
         }
         self.current = Current::None;
         while self.input.valid() {
+            self.look_now_and_then()?;
             let is_new_key = !self.has_key || self.input.key() != self.key.as_slice();
             if is_new_key {
                 self.key.clear();
@@ -257,6 +266,16 @@ impl<C: Cursor, B: FnMut(&[u8]) -> Result<bool>> Stream<C, B> {
             }
         }
         Ok(false)
+    }
+
+    #[inline]
+    fn look_now_and_then(&mut self) -> Result<()> {
+        self.until_look -= 1;
+        if self.until_look > 0 {
+            return Ok(());
+        }
+        self.until_look = ENTRIES_PER_LOOK;
+        self.rules.look.map_or(Ok(()), |look| look())
     }
 
     /// Leaves the input's entry for good.

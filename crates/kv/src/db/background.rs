@@ -35,10 +35,10 @@ struct State {
     generation: u64,
     /// Keyspaces with a running flush.
     flushing: Vec<KeyspaceId>,
-    /// Running compactions.
-    compacting: usize,
-    /// Compactions are not started while this is above 0.
-    paused: usize,
+    /// Keyspaces of running compactions, each as often as it has some.
+    compacting: Vec<KeyspaceId>,
+    /// Keyspaces whose compactions are not started, each as often as somebody wants that.
+    paused: Vec<KeyspaceId>,
     stopped: bool,
     handles: Vec<JoinHandle<()>>,
 }
@@ -131,14 +131,14 @@ impl Background {
         self.changed.notify_all();
     }
 
-    /// Keeps compactions from starting until the guard is dropped; waits for running ones.
-    pub(crate) fn pause(&self) -> PauseGuard<'_> {
+    /// Keeps compactions of a keyspace from starting until the guard is dropped; waits for running ones.
+    pub(crate) fn pause(&self, keyspace: KeyspaceId) -> PauseGuard<'_> {
         let mut state = lock(&self.state);
-        state.paused += 1;
-        while state.compacting > 0 {
+        state.paused.push(keyspace);
+        while state.compacting.contains(&keyspace) {
             state = wait(&self.changed, state);
         }
-        PauseGuard { background: self }
+        PauseGuard { background: self, keyspace }
     }
 
     /// Returns when `is_done` says so; asked after every job. Errors: the store's failure; that of a full disk, when a job
@@ -151,7 +151,7 @@ impl Background {
     ) -> Result<()> {
         let mut state = lock(&self.state);
         loop {
-            let is_idle = state.flushing.is_empty() && state.compacting == 0;
+            let is_idle = state.flushing.is_empty() && state.compacting.is_empty();
             inner.check_alive()?;
             if state.stopped || is_done(is_idle) {
                 return Ok(());
@@ -170,18 +170,16 @@ impl Background {
 /// Counts a job as under way until it is dropped, also by a panic; then wakes those who wait for it.
 struct UnderWay<'a> {
     background: &'a Background,
-    /// Whose memtables are flushed; `None` for a compaction.
-    flushed: Option<KeyspaceId>,
+    keyspace: KeyspaceId,
+    is_flush: bool,
 }
 
 impl Drop for UnderWay<'_> {
     fn drop(&mut self) {
         {
             let mut state = lock(&self.background.state);
-            match self.flushed {
-                Some(keyspace) => state.flushing.retain(|id| *id != keyspace),
-                None => state.compacting -= 1,
-            }
+            let jobs = if self.is_flush { &mut state.flushing } else { &mut state.compacting };
+            remove_one(jobs, self.keyspace);
         }
         self.background.changed.notify_all();
     }
@@ -191,12 +189,20 @@ impl Drop for UnderWay<'_> {
 #[derive(Debug)]
 pub(crate) struct PauseGuard<'a> {
     background: &'a Background,
+    keyspace: KeyspaceId,
 }
 
 impl Drop for PauseGuard<'_> {
     fn drop(&mut self) {
-        lock(&self.background.state).paused -= 1;
+        remove_one(&mut lock(&self.background.state).paused, self.keyspace);
         self.background.wake_all();
+    }
+}
+
+/// Takes `id` out of the list once.
+fn remove_one(ids: &mut Vec<KeyspaceId>, id: KeyspaceId) {
+    if let Some(at) = ids.iter().position(|other| *other == id) {
+        ids.swap_remove(at);
     }
 }
 
@@ -232,7 +238,7 @@ impl Inner {
     /// Syncs the log every `interval`, while there is something to sync.
     fn sync_until_stopped(&self, interval: Duration) {
         let mut state = lock(&self.background.state);
-        let mut due = self.clock.now() + interval;
+        let mut due = self.clock.now().saturating_add(interval);
         let mut synced = 0;
         while !state.stopped {
             let left = due.saturating_sub(self.clock.now());
@@ -246,7 +252,7 @@ impl Inner {
             if visible > synced && self.sync_all().is_ok() {
                 synced = visible;
             }
-            due = self.clock.now() + interval;
+            due = self.clock.now().saturating_add(interval);
             state = lock(&self.background.state);
         }
     }
@@ -280,7 +286,7 @@ impl Inner {
                 }
                 None => {
                     seen = Some(generation);
-                    if lock(&self.background.state).compacting == 0 {
+                    if lock(&self.background.state).compacting.is_empty() {
                         self.remove_obsolete();
                     }
                     if self.is_idle() {
@@ -307,12 +313,15 @@ impl Inner {
             return Some(Work::Flush(Arc::clone(keyspace)));
         }
         let free = self.background.threads.max(2) - 1;
-        if state.paused > 0 || state.compacting >= free {
+        if state.compacting.len() >= free {
             return None;
         }
         for keyspace in &keyspaces {
+            if state.paused.contains(&keyspace.id) {
+                continue;
+            }
             if let Some(claimed) = self.claim_compaction(keyspace) {
-                state.compacting += 1;
+                state.compacting.push(keyspace.id);
                 return Some(Work::Compact(Arc::clone(keyspace), claimed));
             }
         }
@@ -330,15 +339,15 @@ impl Inner {
 
     /// Does the work. A failure poisons the store.
     fn run(self: &Arc<Self>, work: Work) -> Result<()> {
-        let under_way = |flushed| UnderWay { background: &self.background, flushed };
+        let under_way = |keyspace, is_flush| UnderWay { background: &self.background, keyspace, is_flush };
         let (keyspace, result, compacting) = match work {
             Work::Flush(keyspace) => {
-                let _flushing = under_way(Some(keyspace.id));
+                let _flushing = under_way(keyspace.id, true);
                 let result = caught("a flush", || self.flush_sealed(&keyspace));
                 (keyspace, result, None)
             }
             Work::Compact(keyspace, claimed) => {
-                let compacting = under_way(None);
+                let compacting = under_way(keyspace.id, false);
                 let result = caught("a compaction", || self.compact(&keyspace, claimed));
                 (keyspace, result, Some(compacting))
             }

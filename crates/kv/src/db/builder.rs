@@ -73,8 +73,9 @@ impl Builder {
         self
     }
 
-    /// Options of keyspace `name`, which is made when it is missing. Keyspaces that are there and not named here are
-    /// opened with the options of the default keyspace.
+    /// Options of keyspace `name`, which is made when it is missing; each is named once. Keyspaces that are there and not named
+    /// here are opened with the options of the default keyspace, but keep their own TTL and merge operator; and what would drop
+    /// entries of theirs is not for them: no compaction filter, and leveled instead of FIFO.
     #[must_use]
     pub fn keyspace(mut self, name: impl Into<String>, options: KeyspaceOptions) -> Self {
         self.keyspaces.push((name.into(), options));

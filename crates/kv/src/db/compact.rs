@@ -53,9 +53,6 @@ pub(crate) struct Claimed {
     version: Arc<Version>,
 }
 
-/// After how many entries a job looks whether the store is closing.
-const ENTRIES_PER_LOOK: u32 = 1024;
-
 impl Inner {
     /// What the strategy sees of a keyspace.
     pub(crate) fn strategy_state<'a>(
@@ -319,7 +316,7 @@ impl Inner {
         self.flush(keyspace)?;
         // One call at a time. What another one is at would be in the way of this one, and may have been chosen before the flush.
         let alone = lock(&keyspace.manual);
-        let pause: PauseGuard<'_> = self.background.pause();
+        let pause: PauseGuard<'_> = self.background.pause(keyspace.id);
         let manual = Manual {
             from: bounds.lower.as_deref(),
             // One key more than asked for is compacted, if it is there.
@@ -343,6 +340,8 @@ impl Inner {
             let Some(claimed) = step else { break };
             let result = caught("a compaction", || self.compact(keyspace, claimed));
             result.map_err(|error| self.job_failed(error))?;
+            // Writers may have stopped for want of just this.
+            self.update_pressure(keyspace);
         }
         drop(pause);
         drop(alone);
@@ -452,6 +451,7 @@ impl Merge<'_> {
             None => cursor.seek_first()?,
         }
         let options = &self.keyspace.options;
+        let look = || inner.background.check_running(&inner.path);
         let rules = Rules {
             snapshots: self.snapshots.clone(),
             tombstones: Arc::clone(&self.tombstones),
@@ -459,6 +459,7 @@ impl Merge<'_> {
             ttl: inner.ttl(self.keyspace),
             filter: options.compaction_filter.clone(),
             level: job.output_level,
+            look: Some(&look),
             store: Arc::clone(&inner.path),
         };
         let older = self.claimed.older_runs(self.inputs);
@@ -482,17 +483,11 @@ impl Merge<'_> {
             .with_blobs(inner.blob_policy(self.keyspace, &self.claimed.version))
             .with_ttl(inner.ttl(self.keyspace))
             .limited();
-        let mut until_look = ENTRIES_PER_LOOK;
         while stream.advance()? {
             if part.upper.as_deref().is_some_and(|upper| stream.key() >= upper) {
                 break;
             }
             output.add(stream.key(), stream.seqno(), stream.kind(), stream.value())?;
-            until_look -= 1;
-            if until_look == 0 {
-                until_look = ENTRIES_PER_LOOK;
-                inner.background.check_running(&inner.path)?;
-            }
         }
         lock(&inner.counters.dropped).add(stream.dropped());
         let garbage = stream.take_garbage();

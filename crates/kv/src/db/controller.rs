@@ -2,7 +2,8 @@
 //!
 //! Background work that falls behind is a debt. While it is small, writers run free. Between the soft and the hard limit each
 //! written byte costs a delay that grows with the debt, so that writers and compactions meet at a common speed instead of
-//! running into a wall; only at the hard limit do writers stop. Delays are taken in small pieces, before any lock.
+//! running into a wall; only at the hard limit do writers stop. Delays are taken in small pieces, before any lock; what is not paid
+//! by one writer is by the next.
 
 use std::time::Duration;
 
@@ -14,9 +15,16 @@ use crate::events::StallCause;
 
 #[cfg(all(test, cairn_shuttle))]
 mod shuttle;
+#[cfg(test)]
+mod tests;
 
-/// No single delay is longer: what a writer feels stays well below a stall.
+/// No single delay is longer: what a writer feels stays well below a stall, and one that owes more sees in between whether it
+/// still has to pay.
 const DELAY_MAX: Duration = Duration::from_millis(5);
+
+/// Writers may owe this much and go on; later ones pay it. What a large write owes beyond it is paid before it goes on, or large
+/// writes would pass at any speed.
+const OWED_MAX: Duration = Duration::from_secs(1);
 
 /// Writers' debt is settled when it is worth at least this: sleeping less is not possible anyway.
 const DELAY_MIN: Duration = Duration::from_micros(200);
@@ -106,7 +114,7 @@ struct StallStats {
 /// What writers have waited, by cause.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Stalls {
-    /// Delays of at most some milliseconds.
+    /// Delays: of some milliseconds at most, but for writes of megabytes.
     pub delays: u64,
     /// Full stops.
     pub stops: u64,
@@ -217,14 +225,30 @@ impl Controller {
             if owed < DELAY_MIN.as_nanos() as u64 {
                 return None;
             }
-            let paid = |total: u64| Some(total.saturating_sub(owed));
-            let _ = self.owed.fetch_update(Relaxed, Relaxed, paid);
             self.stats.delays.fetch_add(1, Relaxed);
-            clock.sleep(Duration::from_nanos(owed).min(DELAY_MAX));
+            let mut paid = 0;
+            // BOUND: each pays for its own write, and small ones no more than one delay.
+            loop {
+                let (owed, part) = self.pay(clock);
+                paid += part;
+                if owed <= OWED_MAX || paid >= cost || abandon() {
+                    break;
+                }
+            }
         }
         let waited = clock.now().saturating_sub(start);
         self.stats.nanos[cause].fetch_add(waited.as_nanos() as u64, Relaxed);
         Some((CAUSES[cause], waited))
+    }
+
+    /// Pays a part of what is owed. Says how much it was before, and the part in nanoseconds.
+    fn pay(&self, clock: &dyn Clock) -> (Duration, u64) {
+        let part = |owed: u64| owed.min(DELAY_MAX.as_nanos() as u64);
+        // Before the sleep: of writers who pay beside each other, each pays a part of its own.
+        let before = self.owed.fetch_update(Relaxed, Relaxed, |owed| Some(owed - part(owed)));
+        let (Ok(owed) | Err(owed)) = before;
+        clock.sleep(Duration::from_nanos(part(owed)));
+        (Duration::from_nanos(owed), part(owed))
     }
 
     /// Wakes stopped writers, so that they see a failure or the store's end.

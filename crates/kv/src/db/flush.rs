@@ -69,17 +69,21 @@ impl Inner {
         keyspace: &KeyspaceState,
         sealed: &[Arc<Sealed>],
     ) -> Result<(Vec<NewTable>, Written)> {
-        let sets: Vec<_> = sealed.iter().map(|sealed| sealed.memtable.range_tombstones()).collect();
-        let tombstones = Arc::new(RangeTombstones::merge(sets.iter().map(|set| &**set)));
+        // ORDER: when all that is flushed can be seen. A snapshot that is not listed then sees the newest tombstone over each key.
+        let snapshots = self.snapshots.list();
+        let tombstones = sealed.iter().map(|sealed| sealed.memtable.range_tombstones());
+        let sets: Vec<_> = tombstones.map(|set| set.for_snapshots(&snapshots)).collect();
+        let tombstones = Arc::new(RangeTombstones::merge(&sets).for_snapshots(&snapshots));
         let mut cursor = MergeCursor::new(sealed.iter().map(|sealed| sealed.memtable.cursor()).collect());
         cursor.seek_first()?;
         let rules = Rules {
-            snapshots: self.snapshots.list(),
+            snapshots,
             tombstones: Arc::clone(&tombstones),
             operator: keyspace.options.merge_operator.clone(),
             ttl: self.ttl(keyspace),
             filter: None,
             level: 0,
+            look: None,
             store: Arc::clone(&self.path),
         };
         // Tables may hold older entries of any key.
@@ -102,8 +106,8 @@ impl Inner {
         Ok((tables.into_iter().map(|meta| NewTable { level: 0, run, meta }).collect(), written))
     }
 
-    /// Lets keyspaces without unflushed writes follow the log, so that they do not hold its segments back.
-    fn advance_idle_keyspaces(&self, flushed: &KeyspaceState, edit: &mut VersionEdit) {
+    /// Lets keyspaces other than `changed` that have no unflushed writes follow the log, so that they do not hold its segments back.
+    pub(crate) fn advance_idle_keyspaces(&self, changed: &KeyspaceState, edit: &mut VersionEdit) {
         if self.log.get().is_none() {
             return;
         }
@@ -115,7 +119,7 @@ impl Inner {
         self.order.wait_for(last);
         for keyspace in self.all_keyspaces() {
             let view = keyspace.view.load();
-            if keyspace.id != flushed.id && view.sealed.is_empty() && view.active.is_empty() {
+            if keyspace.id != changed.id && view.sealed.is_empty() && view.active.is_empty() {
                 edit.keyspace(keyspace.id).log_start = Some(position.get());
             }
         }

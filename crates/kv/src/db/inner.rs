@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use cairn_vfs::sync::atomic::{AtomicBool, AtomicU64, Ordering::*};
+use cairn_vfs::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::*};
 use cairn_vfs::sync::{Arc, Line, Mutex, OnceLock, RwLock, lock};
 use cairn_vfs::{Clock, File, Fs};
 use cairn_wal::{Appender, Log, Lsn};
@@ -13,7 +13,7 @@ use crate::db::compact::RunningJobs;
 use crate::db::controller::Controller;
 use crate::db::limiter::Limiter;
 use crate::db::order::Order;
-use crate::db::snapshots::Snapshots;
+use crate::db::snapshots::{SnapshotGuard, Snapshots};
 use crate::db::stats::Counters;
 use crate::db::tables::Tables;
 use crate::db::view::View;
@@ -85,6 +85,14 @@ impl Commit {
     }
 }
 
+/// What the opener has said of keyspaces. Those that are open may have been given more, by what is stored of them.
+#[derive(Debug, Clone)]
+pub(crate) struct Given {
+    pub default: KeyspaceOptions,
+    /// Of others, by name.
+    pub named: Vec<(String, KeyspaceOptions)>,
+}
+
 /// An open store.
 #[derive(Debug)]
 pub(crate) struct Inner {
@@ -92,6 +100,8 @@ pub(crate) struct Inner {
     pub fs: Arc<dyn Fs>,
     pub clock: Arc<dyn Clock>,
     pub options: Options,
+    /// For opening it again.
+    pub given: Given,
     /// Held exclusively while the store is open for writing: its drop gives the lock back.
     #[allow(dead_code)]
     pub lock_file: Option<Box<dyn File>>,
@@ -118,6 +128,8 @@ pub(crate) struct Inner {
     /// The first failure that made the state of the files uncertain.
     pub failure: OnceLock<Arc<Error>>,
     pub failed: AtomicBool,
+    /// The newest segment of the log that a write has come to.
+    pub segment: AtomicU32,
     /// The failure of the last job, when that was a full disk.
     pub full: Mutex<Option<Error>>,
     pub is_full: AtomicBool,
@@ -183,6 +195,18 @@ impl Inner {
     pub(crate) fn ttl(&self, keyspace: &KeyspaceState) -> Option<Ttl> {
         let ttl = keyspace.options.ttl?;
         Some(Ttl { secs: ttl.as_secs(), now_secs: self.clock.wall().as_secs() })
+    }
+
+    /// Errors: [`Error::Invalid`] for a snapshot of another store, whose number means nothing here; also for one that was taken before
+    /// a refresh: what it sees may be gone.
+    pub(crate) fn check_snapshot(&self, snapshot: &SnapshotGuard) -> Result<()> {
+        if snapshot.is_of(&self.snapshots) { Ok(()) } else { Err(self.of_another_store("the snapshot")) }
+    }
+
+    /// The error of a handle that was not made by this store.
+    #[cold]
+    pub(crate) fn of_another_store(&self, what: &str) -> Error {
+        Error::invalid(format!("{what} is of another open store, and is used with {}", self.path.display()))
     }
 
     /// Errors: [`Error::Poisoned`] after a failure.

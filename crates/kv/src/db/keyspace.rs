@@ -245,8 +245,10 @@ impl Keyspace {
         self.core.inner.get(&self.state, key.as_ref(), None)
     }
 
-    /// The value that `key` had at `snapshot`.
+    /// The value that `key` had at `snapshot`. Errors: [`crate::Error::Invalid`] for a snapshot of another store, as of all
+    /// that take one.
     pub fn get_at(&self, key: impl AsRef<[u8]>, snapshot: &Snapshot) -> Result<Option<Value>> {
+        self.core.inner.check_snapshot(&snapshot.guard)?;
         self.core.inner.get(&self.state, key.as_ref(), Some(snapshot.seqno()))
     }
 
@@ -261,6 +263,7 @@ impl Keyspace {
         keys: &[K],
         snapshot: &Snapshot,
     ) -> Result<Vec<Option<Value>>> {
+        self.core.inner.check_snapshot(&snapshot.guard)?;
         self.core.inner.multi_get(&self.state, keys, Some(snapshot.seqno()))
     }
 
@@ -284,7 +287,7 @@ impl Keyspace {
         Range::new(self.maker(half_open(&range), None, &ReadOptions::default()))
     }
 
-    /// As [`Keyspace::range`], as of `snapshot`.
+    /// As [`Keyspace::range`], as of `snapshot`. One of another store is an error as the only item.
     pub fn range_at(&self, range: impl KeyRange, snapshot: &Snapshot) -> Range {
         Range::new(self.maker(half_open(&range), Some(snapshot), &ReadOptions::default()))
     }

@@ -196,7 +196,7 @@ impl Inner {
             Outcome::Blob(reference) => {
                 let mut value = Vec::new();
                 self.blob_source(&view.version).load(&reference, &mut value)?;
-                Some(Value::owned(value))
+                self.unexpired(keyspace, lookup.key, Value::owned(value))?
             }
         };
         if !lookup.resolver.has_operands() {

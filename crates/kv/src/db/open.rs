@@ -3,18 +3,19 @@
 use std::path::Path;
 use std::time::Duration;
 
-use cairn_vfs::sync::atomic::{AtomicBool, AtomicU64};
+use cairn_vfs::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 use cairn_vfs::sync::{Arc, Line, Mutex, OnceLock, RwLock};
 use cairn_vfs::{Clock, ErrorKind, File, Fs, OpenOptions, Rng, SeededRng, SystemRng};
 use cairn_wal::Lsn;
 
 use crate::admin::ReadOnly;
 use crate::batch::DEFAULT;
+use crate::compaction::strategy::StrategyOptions;
 use crate::db::background::Background;
 use crate::db::builder::Builder;
 use crate::db::controller::Controller;
 use crate::db::core::Core;
-use crate::db::inner::{Commit, Inner, KeyspaceState};
+use crate::db::inner::{Commit, Given, Inner, KeyspaceState};
 use crate::db::keyspace::Db;
 use crate::db::limiter::Limiter;
 use crate::db::order::Order;
@@ -47,8 +48,11 @@ pub(crate) fn open(builder: Builder, fs: Arc<dyn Fs>, clock: Arc<dyn Clock>) -> 
     };
     options.check()?;
     default.check()?;
-    for (name, options) in &named {
+    for (at, (name, options)) in named.iter().enumerate() {
         options.check()?;
+        if named.iter().take(at).any(|(other, _)| other == name) {
+            return Err(Error::invalid(format!("a keyspace named {name:?}: it is given options twice")));
+        }
         if name.is_empty() || name == DEFAULT_NAME {
             let what =
                 format!("a keyspace named {name:?}: give the default keyspace's options to default_keyspace");
@@ -77,9 +81,10 @@ pub(crate) fn open(builder: Builder, fs: Arc<dyn Fs>, clock: Arc<dyn Clock>) -> 
     // ORDER: before anything can be merged that only this operator reads.
     keep_operators(&inner)?;
     recovery::recover(&inner, &mut *rng)?;
-    Background::start(&inner)?;
     let default = inner.keyspace(DEFAULT)?;
+    // ORDER: before the first thread. It ends them, should the system refuse a later one: they hold the store, and so its lock.
     let core = Arc::new(Core { inner });
+    Background::start(&core.inner)?;
     core.inner.work_is_due(&default)?;
     Ok(Db::new(core, default))
 }
@@ -94,8 +99,7 @@ fn prepare_directory(fs: &Arc<dyn Fs>, path: &Path, options: &Options) -> Result
         return Err(Error::NotFound { what: format!("there is no store in {}", path.display()) });
     }
     if !exists {
-        fs.create_dir_all(path)?;
-        fs.sync_parent(path)?;
+        fs.create_dir_all_durably(path)?;
     }
     Ok(exists)
 }
@@ -171,6 +175,22 @@ fn remove_leftovers(fs: &dyn Fs, versions: &VersionSet, path: &Path) -> Result<(
     Ok(())
 }
 
+/// The options of a keyspace that nobody has said anything about: those of the default one, but it stays what it was made as, and
+/// nothing in it is dropped that its own options did not ask for.
+fn unnamed(default: KeyspaceOptions, kept: &StoredOptions) -> KeyspaceOptions {
+    let ttl = (kept.ttl_secs > 0).then(|| Duration::from_secs(kept.ttl_secs));
+    let drops = matches!(default.compaction, StrategyOptions::Fifo(_));
+    KeyspaceOptions {
+        ttl,
+        merge_operator: default.merge_operator.filter(|it| it.name() == kept.merge_operator),
+        compaction_filter: None,
+        compaction: if drops { StrategyOptions::default() } else { default.compaction },
+        // The two contradict each other.
+        blob_bytes_min: default.blob_bytes_min.filter(|_| ttl.is_none()),
+        ..default
+    }
+}
+
 #[allow(clippy::too_many_arguments)] // each is a part of the store, given once
 pub(crate) fn assemble(
     fs: Arc<dyn Fs>,
@@ -191,9 +211,7 @@ pub(crate) fn assemble(
         if let Some((_, options)) = named.iter().find(|(name, _)| *name == stored.name) {
             given = options.clone();
         } else if id != DEFAULT {
-            // Nobody has said anything about it: it stays what it was made as.
-            given.ttl = (kept.ttl_secs > 0).then(|| Duration::from_secs(kept.ttl_secs));
-            given.merge_operator = given.merge_operator.filter(|it| it.name() == kept.merge_operator);
+            given = unnamed(given, &kept);
         }
         kept.check(&stored.name, &StoredOptions::of(&given))?;
         let memtable = Arc::new(Memtable::new());
@@ -223,8 +241,10 @@ pub(crate) fn assemble(
         idle_at: AtomicU64::new(u64::MAX),
         counters: Counters::default(),
         limiter: Limiter::new(options.rate_limit_bytes),
+        given: Given { default: default.clone(), named: named.to_vec() },
         failure: OnceLock::new(),
         failed: AtomicBool::new(false),
+        segment: AtomicU32::new(0),
         full: Mutex::default(),
         is_full: AtomicBool::new(false),
         full_count: AtomicU64::new(0),

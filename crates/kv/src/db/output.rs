@@ -38,7 +38,8 @@ pub(crate) struct Output<'a> {
     inner: &'a Inner,
     options: TableOptions,
     blobs: BlobOutput,
-    ttl: Option<Ttl>,
+    /// How long entries live; 0 for ever.
+    ttl_secs: u64,
     cut: Cut,
     /// How many of `cut.at` are behind.
     cuts_passed: usize,
@@ -70,7 +71,7 @@ impl<'a> Output<'a> {
             inner,
             options,
             blobs: BlobOutput::default(),
-            ttl: None,
+            ttl_secs: 0,
             cut,
             cuts_passed: 0,
             tombstones,
@@ -97,20 +98,23 @@ impl<'a> Output<'a> {
         self
     }
 
-    /// Pays for an entry.
+    /// Pays for an entry. Errors: [`Error::Busy`] when the store is closing.
     #[inline]
-    fn pay(&mut self, bytes: usize) {
+    fn pay(&mut self, bytes: usize) -> Result<()> {
         if let Some(unpaid) = &mut self.unpaid {
             *unpaid += bytes as u64;
             if *unpaid >= PAYMENT_BYTES {
-                self.inner.limiter.take(std::mem::take(unpaid), &*self.inner.clock);
+                let (inner, bytes) = (self.inner, std::mem::take(unpaid));
+                let look = || inner.background.check_running(&inner.path);
+                return inner.limiter.take(bytes, &*inner.clock, look);
             }
         }
+        Ok(())
     }
 
     /// Notes when entries expire.
     pub(crate) fn with_ttl(mut self, ttl: Option<Ttl>) -> Self {
-        self.ttl = ttl;
+        self.ttl_secs = ttl.map_or(0, |ttl| ttl.secs);
         self
     }
 
@@ -145,7 +149,7 @@ impl<'a> Output<'a> {
         while self.is_next_cut(key) {
             self.cuts_passed += 1;
         }
-        self.pay(key.len() + value.len());
+        self.pay(key.len() + value.len())?;
         if self.current.is_none() {
             self.current = Some(self.begin_table()?);
         }
@@ -153,11 +157,7 @@ impl<'a> Output<'a> {
             self.add_blob(key, seqno, kind, value)?;
         } else if let Some(writer) = &mut self.current {
             writer.add(key, seqno, kind, value)?;
-            if let (Some(ttl), Kind::Put) = (self.ttl, kind)
-                && let Ok(written) = ttl::written_secs(key, value)
-            {
-                writer.note_expiry(written.saturating_add(ttl.secs));
-            }
+            note_expiry(writer, self.ttl_secs, key, kind, value);
         }
         self.last_key.clear();
         self.last_key.extend_from_slice(key);
@@ -340,6 +340,17 @@ impl BlobOutput {
             self.done.push(writer.finish()?);
         }
         Ok(())
+    }
+}
+
+/// Says when an entry expires that lives for `ttl_secs`; 0 is for ever.
+#[inline]
+pub(crate) fn note_expiry(writer: &mut TableWriter, ttl_secs: u64, key: &[u8], kind: Kind, value: &[u8]) {
+    if ttl_secs > 0
+        && kind == Kind::Put
+        && let Ok(written) = ttl::written_secs(key, value)
+    {
+        writer.note_expiry(written.saturating_add(ttl_secs));
     }
 }
 

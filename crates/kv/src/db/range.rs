@@ -20,6 +20,9 @@ use crate::options::ReadOptions;
 use crate::range_del::RangeTombstones;
 use crate::table::TableCursor;
 
+#[cfg(test)]
+mod tests;
+
 /// One source of a walk.
 pub(crate) enum Source {
     Memtable(MemCursor),
@@ -206,6 +209,7 @@ impl Inner {
         snapshot: SnapshotGuard,
         options: &ReadOptions,
     ) -> Result<DbCursor> {
+        self.check_snapshot(&snapshot)?;
         let view = keyspace.view.load_full();
         // After the view, which is emptied after this is set.
         keyspace.check_open()?;

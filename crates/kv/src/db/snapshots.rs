@@ -55,6 +55,11 @@ pub(crate) struct SnapshotGuard {
 }
 
 impl SnapshotGuard {
+    /// True when it is one of these.
+    pub(crate) fn is_of(&self, snapshots: &Arc<Snapshots>) -> bool {
+        Arc::ptr_eq(&self.snapshots, snapshots)
+    }
+
     /// The number held.
     pub(crate) fn seqno(&self) -> Seqno {
         self.seqno

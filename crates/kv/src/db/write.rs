@@ -3,6 +3,7 @@
 //! Only the middle of it is under a lock: a number, a slot in the log and the memtables to write to. Copying into the log and
 //! inserting into the memtables happen in parallel, and [`Order`](crate::db::order::Order) makes the results visible in order.
 
+use cairn_vfs::sync::atomic::Ordering::*;
 use cairn_vfs::sync::{Arc, lock};
 use cairn_wal::{Log, Lsn, Reservation};
 
@@ -29,6 +30,11 @@ impl Inner {
         durability: Durability,
     ) -> Result<()> {
         operation.check()?;
+        if operation.is_nothing() {
+            // Nothing of it would come into a memtable, so no flush would ever take it out of the log again.
+            self.check_writable()?;
+            return keyspace.check_open();
+        }
         if let (Some(ttl), Operation::Put { key, value }) = (self.ttl(keyspace), operation) {
             let stamped = ttl::stamp(value, ttl.now_secs);
             return self.write_stored(keyspace, Operation::Put { key, value: &stamped }, durability);
@@ -86,6 +92,7 @@ impl Inner {
         // What a flush or a compaction makes superfluous can only be deleted when no view has it.
         drop(view);
         self.seal_full(keyspace, full)?;
+        self.hold_log_down(keyspace, end)?;
         if durability == Durability::Sync {
             self.sync_log(log, end)?;
         }
@@ -161,6 +168,9 @@ impl Inner {
         for keyspace in &touched {
             let full = memtables.get(keyspace.id).filter(|memtable| is_full(memtable, keyspace));
             self.seal_full(keyspace, full.cloned())?;
+        }
+        if let Some(keyspace) = touched.first() {
+            self.hold_log_down(keyspace, end)?;
         }
         if durability == Durability::Sync {
             self.sync_log(log, end)?;
@@ -261,11 +271,27 @@ impl Inner {
         self.work_is_due(keyspace)
     }
 
-    /// Seals memtables of other keyspaces whose old writes keep the log from shrinking below its limit.
+    /// Looks at the length of the log when a write has begun a segment of it: `end` is where its record ends.
+    #[inline]
+    fn hold_log_down(self: &Arc<Self>, keyspace: &KeyspaceState, end: Lsn) -> Result<()> {
+        if end.segment() <= self.segment.load(Relaxed) { Ok(()) } else { self.segment_begun(keyspace, end) }
+    }
+
+    #[cold]
+    fn segment_begun(self: &Arc<Self>, keyspace: &KeyspaceState, end: Lsn) -> Result<()> {
+        if self.segment.fetch_max(end.segment(), Relaxed) >= end.segment() {
+            return Ok(()); // another writer looks
+        }
+        self.seal_holders_of_the_log()?;
+        self.work_is_due(keyspace)
+    }
+
+    /// Seals memtables whose old writes keep the log from shrinking below its limit.
     fn seal_holders_of_the_log(&self) -> Result<()> {
         let states = self.versions.keyspaces();
         let end = lock(&self.commit).position();
-        let segments_max = (self.options.wal_bytes_max / self.options.wal_segment_bytes).max(1) as u32;
+        let segments_max = (self.options.wal_bytes_max / self.options.wal_segment_bytes).max(1);
+        let segments_max = segments_max.min(u64::from(u32::MAX)) as u32;
         for (id, state) in &states {
             let start = Lsn::from(state.log_start);
             if end.segment().saturating_sub(start.segment()) > segments_max

@@ -262,6 +262,7 @@ proptest! {
             ttl: None,
             filter: None,
             level: 1,
+            look: None,
             store: Arc::new(PathBuf::from("/store")),
         };
         let mut cursor = VecCursor::new(input.clone());

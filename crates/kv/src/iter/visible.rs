@@ -298,8 +298,7 @@ impl<C: Cursor> VisibleCursor<C> {
                     self.place = Place::Inner;
                     return Ok(());
                 }
-                Kind::Blob if seqno >= covered => {
-                    self.context.blobs.load(self.inner.value(), &mut self.value)?;
+                Kind::Blob if seqno >= covered && self.fetch()? => {
                     self.place = Place::Fetched;
                     return Ok(());
                 }
@@ -315,6 +314,21 @@ impl<C: Cursor> VisibleCursor<C> {
                     self.inner.next()?;
                 }
             }
+        }
+    }
+
+    /// Loads the value that the entry under `inner` refers to into `value`; false when it has outlived its time.
+    fn fetch(&mut self) -> Result<bool> {
+        self.context.blobs.load(self.inner.value(), &mut self.value)?;
+        let is_expired = self.context.is_expired(self.inner.key(), &self.value)?;
+        self.strip();
+        Ok(!is_expired)
+    }
+
+    /// Takes the time off `value`, where values have one.
+    fn strip(&mut self) {
+        if self.context.ttl.is_some() {
+            self.value.truncate(without_stamp(&self.value).len());
         }
     }
 
@@ -403,6 +417,10 @@ impl<C: Cursor> VisibleCursor<C> {
             if base == Some(Kind::Blob) {
                 let reference = std::mem::take(&mut self.value);
                 self.context.blobs.load(&reference, &mut self.value)?;
+                if self.context.is_expired(&self.key, &self.value)? {
+                    base = None;
+                }
+                self.strip();
             }
             if !operands.is_empty() {
                 operands.reverse();

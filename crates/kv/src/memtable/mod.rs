@@ -143,7 +143,11 @@ impl Memtable {
 
     /// All range tombstones.
     pub(crate) fn range_tombstones(&self) -> Arc<RangeTombstones> {
-        self.ranges.all()
+        let (all, grown) = self.ranges.all();
+        if grown != 0 {
+            self.tree.arena.charge(grown);
+        }
+        all
     }
 
     /// Whether nothing was inserted, range tombstones counted.

@@ -19,13 +19,14 @@ pub(super) struct Ranges {
     /// How many there are; not 0 only after `state` holds them.
     count: AtomicUsize,
     state: Swap<State>,
-    /// Held by who replaces `state`.
-    writer: Mutex<()>,
+    /// All of them as they were added. Held by who replaces `state`.
+    all: Mutex<Vec<Arc<RangeTombstone>>>,
 }
 
 #[derive(Debug, Clone)]
 struct State {
     set: Arc<RangeTombstones>,
+    /// Those that are not in `set`.
     recent: Vec<Arc<RangeTombstone>>,
     /// The lowest and the highest sequence number of all; the lowest is over the highest while there are none.
     seqnos: (Seqno, Seqno),
@@ -34,7 +35,7 @@ struct State {
 impl Ranges {
     pub(super) fn new() -> Self {
         let state = State { set: Arc::default(), recent: Vec::new(), seqnos: (Seqno::MAX, 0) };
-        Ranges { count: AtomicUsize::new(0), state: Swap::new(state), writer: Mutex::new(()) }
+        Ranges { count: AtomicUsize::new(0), state: Swap::new(state), all: Mutex::default() }
     }
 
     /// How many were added. Cost: one load.
@@ -50,15 +51,18 @@ impl Ranges {
         if tombstone.start >= tombstone.end {
             return None;
         }
-        let _writer = lock(&self.writer);
+        let own = size_of::<RangeTombstone>() + tombstone.start.len() + tombstone.end.len();
+        let mut all = lock(&self.all);
         let old = self.state.load_full();
         let mut new = State::clone(&old);
         new.seqnos = (old.seqnos.0.min(tombstone.seqno), old.seqnos.1.max(tombstone.seqno));
-        new.recent.push(Arc::new(tombstone));
+        let tombstone = Arc::new(tombstone);
+        all.push(Arc::clone(&tombstone));
+        new.recent.push(tombstone);
         if new.recent.len() > RECENT_MAX {
-            new = new.settled();
+            new = new.settled(&all);
         }
-        let grown = new.memory_bytes() as isize - old.memory_bytes() as isize;
+        let grown = own as isize + new.grown_since(&old);
         self.state.store(Arc::new(new));
         self.count.fetch_add(1, Ordering::Release);
         Some(grown)
@@ -70,18 +74,22 @@ impl Ranges {
         if self.count() == 0 { None } else { self.state.load().newest_covering(key, at) }
     }
 
-    /// All of them.
-    pub(super) fn all(&self) -> Arc<RangeTombstones> {
+    /// All of them, and by how many bytes that changes the memory that they take: what is settled is kept, so that the next
+    /// reader finds the work done.
+    pub(super) fn all(&self) -> (Arc<RangeTombstones>, isize) {
         let state = self.state.load();
         if state.recent.is_empty() {
-            return Arc::clone(&state.set);
+            return (Arc::clone(&state.set), 0);
         }
-        // Kept, so that the next reader finds the work done.
-        let _writer = lock(&self.writer);
-        let settled = self.state.load().settled();
-        let set = Arc::clone(&settled.set);
+        let all = lock(&self.all);
+        let old = self.state.load_full();
+        if old.recent.is_empty() {
+            return (Arc::clone(&old.set), 0);
+        }
+        let settled = old.settled(&all);
+        let (set, grown) = (Arc::clone(&settled.set), settled.grown_since(&old));
         self.state.store(Arc::new(settled));
-        set
+        (set, grown)
     }
 
     /// The lowest and the highest sequence number.
@@ -98,15 +106,14 @@ impl State {
         recent.max(self.set.newest_covering(key, at))
     }
 
-    /// The same with nothing recent.
-    fn settled(&self) -> State {
-        let recent = self.recent.iter().map(|tombstone| tombstone.borrow());
-        let set = Arc::new(RangeTombstones::build(self.set.iter().chain(recent)));
+    /// The same with nothing recent. Made of `all` tombstones and not of the set's pieces, which can be half their square.
+    fn settled(&self, all: &[Arc<RangeTombstone>]) -> State {
+        let set = Arc::new(RangeTombstones::build(all.iter().map(|tombstone| tombstone.borrow())));
         State { set, recent: Vec::new(), seqnos: self.seqnos }
     }
 
-    fn memory_bytes(&self) -> usize {
-        let recent = |t: &Arc<RangeTombstone>| size_of::<RangeTombstone>() + t.start.len() + t.end.len();
-        self.set.memory_bytes() + self.recent.iter().map(recent).sum::<usize>()
+    /// By how many bytes the set has grown.
+    fn grown_since(&self, old: &State) -> isize {
+        self.set.memory_bytes() as isize - old.set.memory_bytes() as isize
     }
 }

@@ -31,7 +31,10 @@ pub(crate) struct TableCursor {
     /// Whether the current block may have keys at or above the upper bound.
     near_upper: bool,
     window: Window,
+    /// Why the last move failed: only a seek goes on from there.
     failed: Option<Error>,
+    /// The prefix filter could not be asked, which the first seek says. Later ones go without it.
+    filter_failed: Option<Error>,
     /// The prefix filter says that there is nothing to show.
     is_empty: bool,
 }
@@ -52,11 +55,11 @@ impl Table {
     pub(crate) fn cursor(self: &Arc<Self>, options: &CursorOptions) -> TableCursor {
         let mut options = options.clone();
         let mut is_empty = false;
-        let mut failed = None;
+        let mut filter_failed = None;
         if let Some(prefix) = options.prefix.take() {
             match self.may_contain_prefix(&prefix) {
                 Ok(may) => is_empty = !may,
-                Err(error) => failed = Some(error),
+                Err(error) => filter_failed = Some(error),
             }
             let after = prefix_end(&prefix);
             options.lower = options.lower.max(Some(prefix));
@@ -75,7 +78,8 @@ impl Table {
             at: BlockCursor::default(),
             near_upper: true,
             window: Window::default(),
-            failed,
+            failed: None,
+            filter_failed,
             is_empty,
         }
     }
@@ -125,7 +129,13 @@ impl TableCursor {
         data.as_ref().and_then(|block| block.entries())
     }
 
-    /// Runs a move. After an error the cursor is invalid and stays so.
+    /// Runs a move to a place that does not depend on where the cursor stands, so that it may be tried again after an error.
+    fn seek_by(&mut self, seek: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
+        self.failed = self.filter_failed.take();
+        self.run(seek)
+    }
+
+    /// Runs a move. After an error the cursor is invalid, and stays so until a seek.
     fn run(&mut self, step: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
         if let Some(error) = &self.failed {
             return Err(error.clone());
@@ -377,22 +387,22 @@ impl Cursor for TableCursor {
     }
 
     fn seek_first(&mut self) -> Result<()> {
-        self.run(|this| this.seek_forward(&[], SEQNO_MAX))
+        self.seek_by(|this| this.seek_forward(&[], SEQNO_MAX))
     }
 
     fn seek_last(&mut self) -> Result<()> {
-        self.run(|this| match this.options.upper.clone() {
+        self.seek_by(|this| match this.options.upper.clone() {
             Some(upper) => this.seek_before(&upper, false),
             None => this.last_entry(),
         })
     }
 
     fn seek(&mut self, key: &[u8], seqno: Seqno) -> Result<()> {
-        self.run(|this| this.seek_forward(key, seqno))
+        self.seek_by(|this| this.seek_forward(key, seqno))
     }
 
     fn seek_back(&mut self, key: &[u8], inclusive: bool) -> Result<()> {
-        self.run(|this| this.seek_backward(key, inclusive))
+        self.seek_by(|this| this.seek_backward(key, inclusive))
     }
 
     #[inline]

@@ -196,7 +196,7 @@ impl LockTable {
                 let what = format!("deadlock over {}: another transaction waits for this one", target);
                 return Err(Error::Conflict { what });
             }
-            let deadline = *deadline.get_or_insert_with(|| clock.now() + timeout);
+            let deadline = *deadline.get_or_insert_with(|| clock.now().saturating_add(timeout));
             if clock.now() >= deadline {
                 state.waits.remove(&id);
                 let what = format!("{target} is locked by another transaction, for longer than {timeout:?}");

@@ -264,3 +264,25 @@ fn locks_last_to_the_end() {
     assert_eq!(db.get("written").unwrap().as_deref(), Some(&b"2"[..]));
     assert!(db.core.inner.locks.is_empty());
 }
+
+/// Goal: who is ready to wait for ever may say so. Method: a lock that another transaction holds and gives back.
+#[test]
+fn a_timeout_without_end() {
+    let locks = Arc::new(LockTable::default());
+    let (first, second) = (locks.begin(), locks.begin());
+    // A clock on which time has passed.
+    let clock = ManualClock::new(Duration::ZERO);
+    clock.advance(LONG);
+    attempt(&locks, first, Target::Key(b"k"), Mode::Exclusive).unwrap();
+    let waiter = {
+        let locks = Arc::clone(&locks);
+        let target = Target::Key(b"k");
+        let wait = move || locks.acquire(second, KEYSPACE, target, Mode::Exclusive, Duration::MAX, &clock);
+        thread::spawn("waiter", wait).unwrap()
+    };
+    until_waiting(&locks, second);
+    locks.release(first);
+    waiter.join().unwrap().unwrap();
+    locks.release(second);
+    assert!(locks.is_empty());
+}

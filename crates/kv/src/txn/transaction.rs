@@ -41,6 +41,7 @@ impl Default for TransactionOptions {
 /// Reads and writes that take effect together, as if nothing else ran meanwhile. Made by [`crate::Db::transaction`].
 ///
 /// Writes are buffered in memory and seen by the transaction's own reads. Dropping it without a commit undoes everything.
+/// Keyspaces of another store are refused ([`Error::Invalid`]).
 ///
 /// ```
 /// # fn main() -> cairn_kv::Result<()> {
@@ -118,6 +119,7 @@ impl Transaction {
     }
 
     fn read(&self, keyspace: &Keyspace, key: &[u8], mode: Mode) -> Result<Option<Value>> {
+        self.check_keyspace(keyspace)?;
         let pending = self.overlay.get(keyspace.id(), key);
         if let Some(Pending { base: Some(value), operands }) = pending
             && operands.is_empty()
@@ -190,8 +192,17 @@ impl Transaction {
         Ok(())
     }
 
+    /// Errors: [`Error::Invalid`] for a keyspace of another store.
+    fn check_keyspace(&self, keyspace: &Keyspace) -> Result<()> {
+        if Arc::ptr_eq(&self.core, &keyspace.core) {
+            return Ok(());
+        }
+        Err(self.core.inner.of_another_store(&format!("keyspace {:?}", keyspace.name())))
+    }
+
     /// A pessimistic transaction locks what it writes; plain writes to it before the commit are then a conflict.
     fn will_write(&self, keyspace: &Keyspace, key: &[u8]) -> Result<()> {
+        self.check_keyspace(keyspace)?;
         if self.options.pessimistic {
             self.lock(keyspace.id(), Target::Key(key), Mode::Exclusive)?;
             lock(&self.reads).key(keyspace.id(), key, self.core.inner.order.visible());
@@ -202,6 +213,7 @@ impl Transaction {
     /// The entries of a range, own writes included. What it passes counts as read, what is not there included; a pessimistic
     /// transaction locks the whole range.
     pub fn range(&self, keyspace: &Keyspace, range: impl KeyRange) -> Result<TransactionRange<'_>> {
+        self.check_keyspace(keyspace)?;
         let bounds = half_open(&range);
         self.lock(keyspace.id(), Target::Range(&bounds), Mode::Shared)?;
         let inner = &self.core.inner;

@@ -99,7 +99,7 @@ impl Shared {
             adaptive: adaptive.then_some(hash_seed),
             source: options.source,
         };
-        let tail = Tail::create(&**fs, path, &header)?;
+        let tail = Tail::create(fs, path, &header)?;
         let shared = Shared {
             number: RECORDERS.fetch_add(1, Ordering::Relaxed),
             on: AtomicBool::new(true),

@@ -1,4 +1,4 @@
-use cairn_vfs::{FaultFs, FaultOptions, MemFs};
+use cairn_vfs::{CrashImage, FaultFs, FaultOptions, MemFs};
 
 use super::*;
 use crate::reader::{Ending, Trace};
@@ -57,6 +57,19 @@ fn orders_and_refusals() {
     writer.add(&put(0, &vec![0; KEY_BYTES_MAX])).unwrap();
     writer.finish().unwrap();
     assert_eq!(Trace::open(&*fs, Path::new("/b")).unwrap().events().count(), 1);
+}
+
+/// Goal: a trace that has been finished survives a power loss with its name, and one that has not need not. Method: nothing is left but what the disk is sure to have.
+#[test]
+fn finished_traces_are_durable() {
+    let faults = FaultFs::new(FaultOptions::seeded(1));
+    let fs: Arc<dyn Fs> = Arc::new(faults.clone());
+    let mut writer = Writer::create(&fs, Path::new("/t"), &header(KeyForm::Raw, true)).unwrap();
+    writer.add(&put(1, b"a key")).unwrap();
+    assert!(!faults.crash_point().image(CrashImage::None).exists(Path::new("/t")).unwrap());
+    writer.finish().unwrap();
+    let trace = Trace::open(&faults.crash(CrashImage::None), Path::new("/t")).unwrap();
+    assert_eq!((trace.records(), trace.ending()), (1, Ending::Complete { dropped: 0 }));
 }
 
 /// Goal: a full disk is an error. Method: a quota after the first block.

@@ -7,15 +7,21 @@ use crate::{CrashImage, FaultFs, FaultOptions, Fs, MemFs, OpenOptions, Rng, Seed
 /// A file system, an empty directory of it, and what keeps that alive.
 type Subject = (Arc<dyn Fs>, PathBuf, Option<tempfile::TempDir>);
 
-/// A file of each kind. The scratch folder is on a file system that maps, if the test machine is an ordinary one.
+/// Directories of real disks. The scratch folder is on a file system that maps, if the test machine is an ordinary one; that of a container need not be, and
+/// shared memory is.
+fn directories() -> Vec<tempfile::TempDir> {
+    let shared = tempfile::tempdir_in("/dev/shm").ok();
+    std::iter::once(tempfile::tempdir().unwrap()).chain(shared).collect()
+}
+
+/// A file of each kind.
 fn subjects() -> Vec<Subject> {
-    let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().to_owned();
-    vec![
-        (Arc::new(StdFs::new()), path, Some(dir)),
-        (Arc::new(MemFs::new()), PathBuf::new(), None),
-        (Arc::new(FaultFs::new(FaultOptions::seeded(1))), PathBuf::new(), None),
-    ]
+    let on_disk =
+        |dir: tempfile::TempDir| -> Subject { (Arc::new(StdFs::new()), dir.path().to_owned(), Some(dir)) };
+    let mut subjects: Vec<Subject> = directories().into_iter().map(on_disk).collect();
+    subjects.push((Arc::new(MemFs::new()), PathBuf::new(), None));
+    subjects.push((Arc::new(FaultFs::new(FaultOptions::seeded(1))), PathBuf::new(), None));
+    subjects
 }
 
 fn create(fs: &dyn Fs, path: &Path) -> Arc<dyn File> {
@@ -32,6 +38,21 @@ fn put(map: &mut AppendMap, bytes: &[u8]) {
     let mut slot = map.reserve(bytes.len()).unwrap();
     slot.bytes_mut().copy_from_slice(bytes);
     slot.commit().unwrap();
+}
+
+/// Goal: these tests have a mapping to test. Method: where shared memory is what it usually is, a map on it is one.
+#[test]
+fn something_is_mapped() {
+    const TMPFS: u64 = 0x0102_1994;
+    let mut mapped = 0;
+    for dir in directories() {
+        let kind = rustix::fs::statfs(dir.path()).unwrap().f_type as u64;
+        let map = AppendMap::new(create(&StdFs::new(), &dir.path().join("log")), 0..4096).unwrap();
+        println!("{}: file system {kind:x}, mapped: {}", dir.path().display(), map.is_mapped());
+        assert!(map.is_mapped() || kind != TMPFS);
+        mapped += usize::from(map.is_mapped());
+    }
+    println!("{mapped} mapped");
 }
 
 /// Goal: pieces follow each other without gap or overlap, reach the file, and what is not ready or past the end is
@@ -300,25 +321,27 @@ fn stores_survive_a_killed_process() {
 #[test]
 fn memory_is_let_go_of() {
     const BYTES: u64 = 8 << 20;
-    let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("resident");
-    let file = create(&crate::StdFs::new(), &path);
-    let mut map = AppendMap::new(file, 0..BYTES).unwrap();
-    if !map.is_mapped() {
-        return;
+    for dir in directories() {
+        let path = dir.path().join("resident");
+        let file = create(&crate::StdFs::new(), &path);
+        let mut map = AppendMap::new(file, 0..BYTES).unwrap();
+        if !map.is_mapped() {
+            println!("{} is not mapped", path.display());
+            continue;
+        }
+        // Of the mapping with this name; other tests have others.
+        let resident = || {
+            let maps = std::fs::read_to_string("/proc/self/smaps").unwrap();
+            let mut lines = maps.lines().skip_while(|line| !line.ends_with(path.to_str().unwrap()));
+            let line = lines.find(|line| line.starts_with("Rss:")).unwrap();
+            line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() << 10
+        };
+        map.progress().prepare(BYTES, Zeros::Large).unwrap();
+        put(&mut map, &[1; 6 << 20]);
+        assert_eq!(resident(), BYTES);
+        map.progress().let_go(7 << 20).unwrap();
+        assert_eq!(resident(), BYTES, "less than what was asked for");
+        map.progress().let_go(1 << 20).unwrap();
+        assert_eq!(resident(), BYTES - (6 << 20));
     }
-    // Of the mapping with this name; other tests have others.
-    let resident = || {
-        let maps = std::fs::read_to_string("/proc/self/smaps").unwrap();
-        let mut lines = maps.lines().skip_while(|line| !line.ends_with(path.to_str().unwrap()));
-        let line = lines.find(|line| line.starts_with("Rss:")).unwrap();
-        line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() << 10
-    };
-    map.progress().prepare(BYTES, Zeros::Large).unwrap();
-    put(&mut map, &[1; 6 << 20]);
-    assert_eq!(resident(), BYTES);
-    map.progress().let_go(7 << 20).unwrap();
-    assert_eq!(resident(), BYTES, "less than what was asked for");
-    map.progress().let_go(1 << 20).unwrap();
-    assert_eq!(resident(), BYTES - (6 << 20));
 }

@@ -206,6 +206,13 @@ impl Disk {
         }
     }
 
+    /// Forgets what programs see of files and the disk will never have.
+    pub(super) fn drop_caches(&mut self) {
+        let diverged: Vec<u64> =
+            self.tree.files().filter(|(_, file)| file.diverged).map(|(inode, _)| inode).collect();
+        diverged.into_iter().for_each(|inode| self.with_file(inode, FileState::drop_cache));
+    }
+
     /// Bytes that files with a name, or still open, take up.
     pub(super) fn used_bytes(&self, open: &OpenTable) -> u64 {
         let mut named = BTreeSet::new();

@@ -70,6 +70,14 @@ impl FaultFs {
             && disk.tree.files().all(|(_, file)| file.is_settled())
     }
 
+    /// Drops caches, as a kernel that needs memory may at any moment. What a failed sync has left in the cache alone ([`SyncFailure::CacheOnly`](super::SyncFailure))
+    /// is clean to it: reads show what the disk has from now on. What is pending stays, and so do names.
+    pub fn drop_caches(&self) {
+        let mut state = self.state();
+        state.note(|| L::DropCaches);
+        state.disk.drop_caches();
+    }
+
     /// Flips a stored bit (0 is the lowest) in the cache and on the disk. False when the file has no such byte.
     pub fn flip_bit(&self, path: &Path, offset: u64, bit: u8) -> bool {
         self.corrupt(

@@ -74,6 +74,8 @@ pub enum LoggedOperation {
     SetQuota(Option<u64>),
     /// `FaultFs::install`.
     Install { path: PathBuf, bytes: Arc<[u8]> },
+    /// `FaultFs::drop_caches`.
+    DropCaches,
     /// `FaultFs::flip_bit`.
     FlipBit { path: PathBuf, offset: u64, bit: u8 },
     /// `FaultFs::zero_tail`.
@@ -112,6 +114,7 @@ impl fmt::Display for LoggedOperation {
             L::SetQuota(Some(bytes)) => write!(f, "quota {bytes}"),
             L::SetQuota(None) => f.write_str("quota none"),
             L::Install { path, bytes } => write!(f, "install {} {}", Name(path), Hex(bytes)),
+            L::DropCaches => f.write_str("drop-caches"),
             L::FlipBit { path, offset, bit } => write!(f, "flip-bit {} {offset} {bit}", Name(path)),
             L::ZeroTail { path, from } => write!(f, "zero-tail {} {from}", Name(path)),
             L::SwapBlocks { path, first, second, len } => {
@@ -152,6 +155,7 @@ impl std::str::FromStr for LoggedOperation {
             "clear-rules" => L::ClearRules,
             "quota" => L::SetQuota(words.optional_number()?),
             "install" => L::Install { path: words.path()?, bytes: words.bytes()? },
+            "drop-caches" => L::DropCaches,
             "flip-bit" => L::FlipBit { path: words.path()?, offset: words.number()?, bit: words.small()? },
             "zero-tail" => L::ZeroTail { path: words.path()?, from: words.number()? },
             "swap-blocks" => L::SwapBlocks {

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! The equation fails after a sync that lost its changes and left them in the cache ([`SyncFailure::CacheOnly`]);
-//! then `diverged` is set, and later syncs write only what is pending.
+//! then `diverged` is set, and later syncs write only what is pending. A dropped cache makes it hold again.
 
 use std::sync::Arc;
 
@@ -92,6 +92,12 @@ impl FileState {
             }
             SyncFailure::Lost => *self = FileState::settled(self.durable.clone()),
         }
+    }
+
+    /// The cache keeps what it has yet to write, and reads the rest from the disk again.
+    pub(super) fn drop_cache(&mut self) {
+        self.live = self.all_applied();
+        self.diverged = false;
     }
 
     /// Changes stored bytes behind everybody's back: in the cache and on the disk.

@@ -97,6 +97,7 @@ fn on_fs(fs: &FaultFs, operation: &L) {
         L::ClearRules => fs.clear_rules(),
         L::SetQuota(bytes) => fs.set_quota(*bytes),
         L::Install { path, bytes } => _ = fs.install(path, bytes),
+        L::DropCaches => fs.drop_caches(),
         L::FlipBit { path, offset, bit } => _ = fs.flip_bit(path, *offset, *bit),
         L::ZeroTail { path, from } => _ = fs.zero_tail(path, *from),
         L::SwapBlocks { path, first, second, len } => _ = fs.swap_blocks(path, *first, *second, *len),

@@ -1,6 +1,6 @@
 use std::fs;
 use std::io::{ErrorKind, Read};
-use std::os::unix::fs::{FileTypeExt, symlink};
+use std::os::unix::fs::{FileTypeExt, PermissionsExt, symlink};
 use std::path::PathBuf;
 
 use super::*;
@@ -47,6 +47,49 @@ fn pipes_are_written_through() {
     assert!(reader.join().unwrap() == content);
     assert!(fs::metadata(&path).unwrap().file_type().is_fifo());
     assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1, "nothing beside it");
+}
+
+/// Goal: who may read and write a file that is replaced stays, from before the first byte on, but that its owner may; a new one is made as the process makes its own.
+/// Method: files of all rights, looked at while they are built and after.
+#[test]
+fn rights_stay() {
+    let dir = tempfile::tempdir().unwrap();
+    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o7777;
+    for (before, after) in [(0o600, 0o600), (0o640, 0o640), (0o666, 0o666), (0o444, 0o644), (0o4711, 0o711)] {
+        let (path, temporary) = (dir.path().join("file"), dir.path().join("file.tmp"));
+        fs::write(&path, "old").unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(before)).unwrap();
+        let out = OutputFile::create(&disk(), &path).unwrap();
+        assert_eq!((mode(&temporary), fs::metadata(&temporary).unwrap().len()), (after, 0), "{before:o}");
+        out.file().write_all_at(b"new", 0).unwrap();
+        out.commit().unwrap();
+        assert_eq!((mode(&path), fs::read(&path).unwrap()), (after, b"new".to_vec()), "{before:o}");
+        fs::remove_file(&path).unwrap();
+    }
+    fs::write(dir.path().join("own"), "").unwrap();
+    write(&dir.path().join("file"), b"new").unwrap();
+    assert_eq!(mode(&dir.path().join("file")), mode(&dir.path().join("own")));
+}
+
+/// Goal: a link in the place of the temporary file is removed, and neither what it leads to is touched nor does it take the name. Method: links to nothing, to a file,
+/// to a directory.
+#[test]
+fn links_in_the_way_are_removed() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name);
+    fs::write(at("other"), "other").unwrap();
+    fs::create_dir(at("d")).unwrap();
+    for to in ["elsewhere", "other", "d"] {
+        symlink(to, at("file.tmp")).unwrap();
+        write(&at("file"), b"new").unwrap();
+        assert!(fs::symlink_metadata(at("file")).unwrap().is_file(), "{to}");
+        assert_eq!(
+            (fs::read(at("file")).unwrap(), fs::read(at("other")).unwrap()),
+            (b"new".to_vec(), b"other".to_vec())
+        );
+        assert!(!at("elsewhere").exists() && fs::symlink_metadata(at("file.tmp")).is_err(), "{to}");
+        assert_eq!(fs::read_dir(at("d")).unwrap().count(), 0);
+    }
 }
 
 /// Goal: a symbolic link stays one and what it leads to is replaced, whether or not that is there; a circle of links is an error. Method: links to a

@@ -61,6 +61,20 @@ fn names_are_told_in_the_same_words() {
     told(&at("no"), "is not there", fs.open_stream(&at("no/file")).unwrap_err());
 }
 
+/// Goal: a file system that refuses to sync a directory is told from one that fails. Method: that of the kernel's processes is of the kind.
+#[test]
+fn directories_that_cannot_be_synced() {
+    let Err(error) = StdFs::new().sync_dir(Path::new("/proc")) else {
+        println!("this system syncs /proc, and nothing was tested");
+        return;
+    };
+    assert_eq!(error.kind(), crate::ErrorKind::Unsupported, "{error}");
+    assert!(
+        error.to_string().starts_with("cannot sync the directory /proc: the file system does not"),
+        "{error}"
+    );
+}
+
 /// Goal: reserved space does not change the length, and the fall-back paths stay quiet.
 #[test]
 fn allocate_keeps_the_length() {

@@ -3,6 +3,7 @@
 use std::ops::Range;
 use std::path::PathBuf;
 
+use cairn_vfs::sync::Arc;
 use cairn_vfs::{Advice, File, Fs, OpenOptions};
 
 use crate::format::{
@@ -25,7 +26,7 @@ pub(super) enum HeaderPage {
 #[derive(Debug)]
 pub(super) struct SegmentReader {
     pub(super) path: PathBuf,
-    file: Box<dyn File>,
+    file: Arc<dyn File>,
     /// Length of the file, cut to what a position can say.
     len: u32,
     window: Window,
@@ -63,6 +64,11 @@ struct Window {
 impl SegmentReader {
     pub(super) fn open(fs: &dyn Fs, path: PathBuf, read_bytes: usize) -> Result<SegmentReader> {
         let file = fs.open(&path, OpenOptions::read())?;
+        SegmentReader::of(Arc::from(file), path, read_bytes)
+    }
+
+    /// As [`SegmentReader::open`], of a file that is open already.
+    pub(super) fn of(file: Arc<dyn File>, path: PathBuf, read_bytes: usize) -> Result<SegmentReader> {
         let len = u32::try_from(file.len()?).unwrap_or(u32::MAX);
         file.advise(0, u64::from(len), Advice::Sequential);
         Ok(SegmentReader { path, file, len, window: Window { bytes: Vec::new(), start: 0, read_bytes } })
@@ -120,6 +126,11 @@ impl SegmentReader {
         let found = Found { head, start: offset, end: end as u32 };
         let payload = self.payload(&found)?;
         Ok(if head.matches(seed, offset, &bytes, payload) { Item::Record(found) } else { Item::Damaged })
+    }
+
+    /// Forgets what is in memory, so that the next look is at the file.
+    pub(super) fn forget(&mut self) {
+        self.window.bytes.clear();
     }
 
     /// The payload of a record that was found. Reads nothing if it was found last.

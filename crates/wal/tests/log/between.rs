@@ -92,6 +92,7 @@ impl File for Met {
         self.file.len()
     }
     fn read_at(&self, buf: &mut [u8], offset: u64) -> cairn_vfs::Result<usize> {
+        self.meeting.comes(Operation::Read, self.path());
         self.file.read_at(buf, offset)
     }
     fn write_at(&self, buf: &[u8], offset: u64) -> cairn_vfs::Result<usize> {
@@ -173,4 +174,52 @@ fn between_a_release_and_its_sync() {
         }
     }
     assert!(back > 0, "no image brought the segment back");
+}
+
+/// Goal: a recovery that runs beside a writer does not take for damaged what was written since it looked: it goes on with that, in every mode, and so when the segment
+/// has been left behind. Method: somebody appends more than the recovery reads at a time, syncs, and appends once more, before its second look at the segment.
+#[test]
+fn between_two_looks_at_a_segment() {
+    for (mode, leaves) in [
+        (Mode::TolerateTornTail, false),
+        (Mode::Strict, false),
+        (Mode::Salvage, false),
+        (Mode::TolerateTornTail, true),
+    ] {
+        let meeting = Meeting::new();
+        let fs: Arc<dyn Fs> = Arc::new(meeting.clone());
+        let options = small().segment_bytes(64 << 10);
+        let (log, mut appender, _) = open(&fs, &options, 1).unwrap();
+        append(&mut appender, 0..10).unwrap();
+        let until = appender.position().offset();
+        assert!(until < 8000, "the first window has zeros behind the last record");
+        let reading = RecoveryOptions::default().mode(mode).read_bytes(4096);
+        let mut recovery = Recovery::open(&fs, Path::new(DIR), Lsn::ZERO, &reading).unwrap();
+        let mut numbers: Vec<u64> = Vec::new();
+        for _ in 0..10 {
+            numbers.push(number_of(recovery.next().unwrap().unwrap().payload));
+        }
+        let written = Arc::new(OnceLock::new());
+        let said = Arc::clone(&written);
+        let mut writer = Some((log, appender));
+        meeting.before(Operation::Read, "000001.wal", move || {
+            let Some((log, mut appender)) = writer.take() else { return };
+            let mut next = 10;
+            while appender.position().offset() < until + (8 << 10) {
+                append(&mut appender, next..next + 1).unwrap();
+                next += 1;
+            }
+            log.sync().unwrap();
+            append(&mut appender, next..next + 5).unwrap();
+            if leaves {
+                appender.rotate().unwrap();
+            }
+            _ = said.set(next + 5);
+        });
+        while let Some(record) = recovery.next().unwrap_or_else(|error| panic!("{mode:?}: {error}")) {
+            numbers.push(number_of(record.payload));
+        }
+        assert!(meeting.is_over());
+        assert!(numbers.into_iter().eq(0..*written.get().unwrap()), "{mode:?}");
+    }
 }

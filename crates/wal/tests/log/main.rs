@@ -14,6 +14,7 @@ use cairn_wal::{Appender, Damage, Error, Log, Lsn, Mode, Options, Recovery, Reco
 
 mod basics;
 mod between;
+mod copies;
 mod crash;
 mod cut_off;
 mod errors;

@@ -109,8 +109,7 @@ impl Backups {
     pub fn open_in(fs: &Arc<dyn Fs>, dir: impl AsRef<Path>) -> Result<Backups> {
         let dir = dir.as_ref().to_owned();
         if !fs.exists(&dir)? {
-            fs.create_dir_all(&dir)?;
-            fs.sync_parent(&dir)?;
+            fs.create_dir_all_durably(&dir)?;
         }
         // For reading where it is there: what nobody may write to can be listed and restored all the same.
         let lock = match fs.open(&dir.join(LOCK_NAME), OpenOptions::read()) {

@@ -124,6 +124,7 @@ impl Repair<'_> {
             let number = self.number();
             let tag = (id.0, keyspace.name.clone());
             let flushed_seqno = memtable.seqnos().map_or(0, |(_, newest)| newest);
+            let ttl_secs = keyspace.ttl_secs(self.dir);
             let writer = MemtableWriter {
                 fs: &*self.fs,
                 dir: self.dir,
@@ -131,11 +132,12 @@ impl Repair<'_> {
                 options: TableOptions {
                     keyspace: Some(tag),
                     flushed_seqno,
-                    ..table_options(&keyspace.options, 0, 0, 0)
+                    ..table_options(&keyspace.options, 0, 0, self.now_secs)
                 },
                 memtables: vec![memtable],
                 last: SEQNO_MAX,
                 operator: keyspace.options.merge_operator.clone(),
+                ttl_secs,
                 store: Arc::new(self.dir.to_owned()),
             };
             let written = writer.write()?;

@@ -12,7 +12,7 @@ use crate::Result;
 use crate::blob::BlobRef;
 use crate::cache::Cache;
 use crate::cursor::Cursor;
-use crate::db::output::{add_range_tombstones, table_options};
+use crate::db::output::{add_range_tombstones, note_expiry, table_options};
 use crate::file::TableMeta;
 use crate::iter::merge::MergeCursor;
 use crate::kind::{Kind, Seqno};
@@ -38,14 +38,16 @@ impl Repair<'_> {
         options: &KeyspaceOptions,
         tag: (u32, String),
         flushed_seqno: Seqno,
+        ttl_secs: u64,
     ) -> Result<Vec<NewTable>> {
         metas.sort_by_key(|meta| (meta.seqnos, meta.number));
         let pairs =
             metas.iter().enumerate().flat_map(|(at, a)| metas.iter().skip(at + 1).map(move |b| (a, b)));
         if pairs.into_iter().any(|(a, b)| is_ambiguous(a, b)) {
-            let mut options = TableOptions { keyspace: Some(tag), ..table_options(options, 0, 0, 0) };
-            options.flushed_seqno = flushed_seqno;
-            let merged = self.merge(&metas, &options)?;
+            let oldest_secs = metas.iter().map(|meta| meta.oldest_secs).min().unwrap_or(self.now_secs);
+            let options = table_options(options, 0, 0, oldest_secs);
+            let options = TableOptions { keyspace: Some(tag), flushed_seqno, ..options };
+            let merged = self.merge(&metas, &options, ttl_secs)?;
             return Ok(merged.into_iter().map(|meta| NewTable { level: 0, run: 1, meta }).collect());
         }
         // Ascending by number, and higher runs are newer.
@@ -54,7 +56,12 @@ impl Repair<'_> {
     }
 
     /// All entries of the tables, by key and number, in new tables.
-    fn merge(&mut self, metas: &[TableMeta], options: &TableOptions) -> Result<Vec<TableMeta>> {
+    fn merge(
+        &mut self,
+        metas: &[TableMeta],
+        options: &TableOptions,
+        ttl_secs: u64,
+    ) -> Result<Vec<TableMeta>> {
         let cache = Arc::new(Cache::new(0));
         let mut cursors = Vec::new();
         let mut sets = Vec::new();
@@ -70,7 +77,8 @@ impl Repair<'_> {
         let tombstones = RangeTombstones::merge(sets.iter().map(|set| &**set));
         let mut cursor = MergeCursor::new(cursors);
         cursor.seek_first()?;
-        let mut out = Merged { options, tombstones, writer: None, last: None, start: None, done: Vec::new() };
+        let (last, start, done) = (None, None, Vec::new());
+        let mut out = Merged { options, ttl_secs, tombstones, writer: None, last, start, done };
         while cursor.valid() {
             out.add(self, cursor.key(), cursor.seqno(), cursor.kind(), cursor.value())?;
             cursor.next()?;
@@ -83,6 +91,8 @@ impl Repair<'_> {
 /// The tables of a merge.
 struct Merged<'o> {
     options: &'o TableOptions,
+    /// How long entries live; 0 for ever.
+    ttl_secs: u64,
     tombstones: RangeTombstones,
     writer: Option<TableWriter>,
     last: Option<(Vec<u8>, Seqno)>,
@@ -109,8 +119,10 @@ impl Merged<'_> {
         {
             self.finish_table(repair, Some(key))?;
         }
+        let ttl_secs = self.ttl_secs;
         let writer = self.writer(repair)?;
         writer.add(key, seqno, kind, value)?;
+        note_expiry(writer, ttl_secs, key, kind, value);
         if let Some(reference) = BlobRef::decode(value).filter(|_| kind == Kind::Blob) {
             writer.note_blob(reference.number, reference.bytes);
         }

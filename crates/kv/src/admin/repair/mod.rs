@@ -16,7 +16,7 @@ mod plan;
 use std::path::{Path, PathBuf};
 
 use cairn_vfs::sync::Arc;
-use cairn_vfs::{ErrorKind, Fs, Rng, StdFs, SystemRng};
+use cairn_vfs::{Clock, ErrorKind, Fs, Rng, StdFs, SystemClock, SystemRng};
 use cairn_wal::Lsn;
 
 use super::backup::Damage;
@@ -96,6 +96,8 @@ struct Repair<'a> {
     next_file: FileNumber,
     /// Files to be set aside.
     lost: Vec<PathBuf>,
+    /// The time, in seconds since the Unix epoch: the age of what does not say its own.
+    now_secs: u64,
 }
 
 /// Makes a store that does not open any more, or that [`crate::verify`] finds damaged, open again with what can be read.
@@ -127,7 +129,8 @@ pub fn repair(path: impl AsRef<Path>, options: &RepairOptions) -> Result<RepairR
     // A number that no file of a store can have is some other file's.
     let highest = numbers.filter(|number| *number < 1 << 61).max().unwrap_or(0);
     let report = RepairReport::default();
-    let mut repair = Repair { fs, dir, options, report, next_file: highest + 1, lost: Vec::new() };
+    let (next_file, now_secs) = (highest + 1, SystemClock::new().wall().as_secs());
+    let mut repair = Repair { fs, dir, options, report, next_file, lost: Vec::new(), now_secs };
     repair.run()?;
     Ok(repair.report)
 }

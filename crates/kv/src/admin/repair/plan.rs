@@ -1,6 +1,7 @@
 //! Which table belongs where.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use cairn_vfs::sync::Arc;
 
@@ -30,6 +31,13 @@ pub(super) struct PlannedKeyspace {
     /// Records of the log are missing from the tables from here on, or from this number on.
     pub log_start: u64,
     pub flushed: Seqno,
+}
+
+impl PlannedKeyspace {
+    /// How long its entries live; 0 for ever. What cannot be read is told by who opens the store.
+    pub(super) fn ttl_secs(&self, store: &Path) -> u64 {
+        StoredOptions::decode(&self.stored, store).map_or(0, |kept| kept.ttl_secs)
+    }
 }
 
 /// The store to come.
@@ -123,11 +131,16 @@ impl Repair<'_> {
                     }
                 }
             }
+            let wanted = wanted_blobs(&tables);
             let mut blobs = Vec::new();
             for blob in state.version.blobs() {
-                let path = FileName::Blob(blob.file.meta.number).path(self.dir);
-                if self.fs.exists(&path)? {
-                    blobs.push((blob.file.meta.clone(), blob.garbage_bytes));
+                let meta = &blob.file.meta;
+                let path = FileName::Blob(meta.number).path(self.dir);
+                // What only lost tables point at is garbage; a file of nothing else is removed at the next open.
+                if let Some(bytes) = wanted.get(&meta.number)
+                    && self.fs.exists(&path)?
+                {
+                    blobs.push((meta.clone(), meta.value_bytes.saturating_sub(*bytes)));
                 }
                 if let Err(error) = check_blob(&*self.fs, self.dir, &blob.file.meta) {
                     self.found(path, error);
@@ -163,8 +176,8 @@ impl Repair<'_> {
         for (id, metas) in by_keyspace {
             let Some(planned) = plan.keyspaces.get(&id) else { continue };
             let (options, tag) = (planned.options.clone(), (id.0, planned.name.clone()));
-            let flushed = planned.flushed;
-            let tables = self.arrange(metas, &options, tag, flushed)?;
+            let (flushed, ttl_secs) = (planned.flushed, planned.ttl_secs(self.dir));
+            let tables = self.arrange(metas, &options, tag, flushed, ttl_secs)?;
             let blobs = self.blobs_of(&tables)?;
             if let Some(planned) = plan.keyspaces.get_mut(&id) {
                 (planned.tables, planned.blobs) = (tables, blobs);
@@ -181,7 +194,7 @@ impl Repair<'_> {
             let foreign = OpenOptions { foreign: true, ..OpenOptions::default() };
             let table = Table::open(&self.fs, &path, number, &Arc::new(Cache::new(0)), foreign);
             match table.and_then(|table| Ok((table.verify(None)?.checksum, table))) {
-                Ok((checksum, table)) => found.push(found_table(number, checksum, &table)),
+                Ok((checksum, table)) => found.push(found_table(number, checksum, &table, self.now_secs)),
                 Err(error @ Error::Unsupported { .. }) => return Err(error),
                 Err(error) => {
                     self.lost.push(path.clone());
@@ -215,12 +228,8 @@ impl Repair<'_> {
 
     /// The blob files that the tables point into, as far as they are there; what nobody points at is garbage.
     fn blobs_of(&mut self, tables: &[NewTable]) -> Result<Vec<(BlobMeta, u64)>> {
-        let mut wanted: BTreeMap<FileNumber, u64> = BTreeMap::new();
-        for &(number, bytes) in tables.iter().flat_map(|new| &new.meta.blobs) {
-            *wanted.entry(number).or_default() += bytes;
-        }
         let mut blobs = Vec::new();
-        for (number, value_bytes) in wanted {
+        for (number, value_bytes) in wanted_blobs(tables) {
             let path = FileName::Blob(number).path(self.dir);
             match BlobReader::describe(&*self.fs, self.dir, number) {
                 Ok(meta) => {
@@ -242,7 +251,16 @@ impl Repair<'_> {
     }
 }
 
-fn found_table(number: FileNumber, checksum: u64, table: &Table) -> FoundTable {
+/// The blob files that the tables point into, and at how many bytes of values.
+fn wanted_blobs(tables: &[NewTable]) -> BTreeMap<FileNumber, u64> {
+    let mut wanted = BTreeMap::new();
+    for &(number, bytes) in tables.iter().flat_map(|new| &new.meta.blobs) {
+        *wanted.entry(number).or_default() += bytes;
+    }
+    wanted
+}
+
+fn found_table(number: FileNumber, checksum: u64, table: &Table, now_secs: u64) -> FoundTable {
     let found = table.properties();
     // Its number would be that of its name, had the store written it.
     let is_ingested = table.written_number() != number && found.seqnos == (0, 0);
@@ -256,7 +274,8 @@ fn found_table(number: FileNumber, checksum: u64, table: &Table) -> FoundTable {
         entries: found.entries + found.range_tombstones,
         tombstones: found.deletes + found.range_tombstones,
         raw_bytes: found.key_bytes + found.value_bytes,
-        oldest_secs: found.oldest_secs,
+        // The manifest had the age of ingested ones. Who drops the oldest must not take them for that.
+        oldest_secs: if found.oldest_secs == 0 { now_secs } else { found.oldest_secs },
         expires_secs: found.expires_secs,
         checksum,
         blobs: found.blobs.clone(),

@@ -2,7 +2,7 @@ use std::path::Path;
 
 use cairn_vfs::fault::{Fault, FaultOptions, crash_sweep, fault_sweep};
 use cairn_vfs::sync::Arc;
-use cairn_vfs::{ErrorKind, Fs, MemFs, OpenOptions, Operation};
+use cairn_vfs::{CrashImage, ErrorKind, FaultFs, Fs, MemFs, OpenOptions, Operation};
 
 use super::*;
 use crate::Backups;
@@ -19,6 +19,33 @@ fn restored(fs: &Arc<dyn Fs>, backups: &Backups, id: Option<u64>) -> Pairs {
     backups.restore(id, &path).unwrap();
     let db = Db::builder(&path).fs(Arc::clone(fs)).default_keyspace(small()).create_if_missing(false);
     pairs(&db.open().unwrap())
+}
+
+/// Goal: what is made in directories that are missing is there after a power loss, with all of them. Method: a store, a checkpoint and backups, each some directories
+/// deep; power lost once they are said to be durable.
+#[test]
+fn missing_parents() {
+    let machine = FaultFs::new(FaultOptions::seeded(15));
+    let fs: Arc<dyn Fs> = Arc::new(machine.clone());
+    let after_power_loss = || -> Arc<dyn Fs> { Arc::new(machine.crash_point().image(CrashImage::None)) };
+    let open_at = |fs: &Arc<dyn Fs>, path: &str| {
+        let options = Options { background: Background::Inline, ..Options::default() };
+        Db::builder(path)
+            .fs(Arc::clone(fs))
+            .seed(7)
+            .options(options)
+            .default_keyspace(small())
+            .open()
+            .unwrap()
+    };
+    let db = open_at(&fs, "/a/b/store");
+    fill(&db, 0..10, 1);
+    db.sync().unwrap();
+    assert!(pairs(&open_at(&after_power_loss(), "/a/b/store")) == expected(0..10, 1));
+    db.checkpoint("/c/d/copy").unwrap();
+    assert!(pairs(&open_at(&after_power_loss(), "/c/d/copy")) == expected(0..10, 1));
+    let made = Backups::open_in(&fs, "/e/f/backups").unwrap().create(&db).unwrap();
+    assert_eq!(Backups::open_in(&after_power_loss(), "/e/f/backups").unwrap().list().unwrap(), [made]);
 }
 
 /// Goal: each backup restores what the store was; what did not change is copied once; old ones go with what only they had.

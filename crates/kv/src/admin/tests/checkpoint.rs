@@ -1,8 +1,9 @@
 use std::path::Path;
+use std::time::Duration;
 
 use cairn_vfs::fault::{FaultOptions, crash_sweep};
 use cairn_vfs::sync::Arc;
-use cairn_vfs::{ErrorKind, Fs, MemFs, StdFs};
+use cairn_vfs::{ErrorKind, Fs, ManualClock, MemFs, StdFs};
 
 use super::*;
 use crate::batch::Operation;
@@ -206,4 +207,24 @@ fn blob_files() {
         assert!(report.is_sound() && report.blobs > 0, "{path}: {report}");
     }
     assert!(backups.verify().unwrap().is_empty());
+}
+
+/// Goal: entries expire in a copy as they do in the store. Method: entries in a memtable; a clock that the test moves, then an idle copy.
+#[test]
+fn entries_expire_in_a_copy() {
+    let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
+    let clock = Arc::new(ManualClock::new(Duration::from_secs(1_000_000)));
+    let open = |path: &str| {
+        let options = KeyspaceOptions { ttl: Some(Duration::from_secs(60)), ..small() };
+        let builder = Db::builder(path).fs(Arc::clone(&fs)).clock(Arc::clone(&clock) as _).seed(8);
+        builder.background(Background::Inline).default_keyspace(options).open().unwrap()
+    };
+    let db = open(STORE);
+    fill(&db, 0..100, 1);
+    db.checkpoint("/copy").unwrap();
+    let copy = open("/copy");
+    assert_eq!((pairs(&copy).len(), entries(&copy)), (100, 100));
+    clock.advance(Duration::from_secs(3700));
+    copy.wait_idle().unwrap();
+    assert_eq!(entries(&copy), 0, "{}", copy.stats());
 }

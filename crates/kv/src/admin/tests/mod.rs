@@ -63,6 +63,11 @@ fn fill(keyspace: &Keyspace, numbers: std::ops::Range<u32>, round: u32) {
     }
 }
 
+/// How many entries there are in the tables of the default keyspace.
+fn entries(db: &Db) -> u64 {
+    db.stats().keyspaces[0].levels.iter().map(|level| level.entries).sum()
+}
+
 type Pairs = Vec<(Vec<u8>, Vec<u8>)>;
 
 fn pairs(keyspace: &Keyspace) -> Pairs {

@@ -5,6 +5,7 @@ use cairn_vfs::sync::Arc;
 use cairn_vfs::{ErrorKind, FaultFs, Fs, MemFs, Operation, StdFs};
 
 use super::*;
+use crate::AddU64;
 
 fn open_reader(fs: &Arc<dyn Fs>) -> Db {
     builder(fs).read_only(true).open().unwrap()
@@ -48,6 +49,34 @@ fn catches_up() {
     assert_eq!(reader.flush().unwrap_err().kind(), ErrorKind::Unsupported);
     assert_eq!(reader.create_keyspace("x", small()).unwrap_err().kind(), ErrorKind::Unsupported);
     assert!(pairs(&writer) == expected(0..310, 2), "the writer has its files");
+}
+
+/// Goal: a refresh opens a keyspace by what the caller said and what is stored of it now, not by what was stored before. Method: the writer
+/// makes a keyspace again with a time to live, and opens another with a merge operator, which the reader's default has.
+#[test]
+fn keyspaces_that_the_writer_changes() {
+    let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
+    let with_sum = || KeyspaceOptions { merge_operator: Some(Arc::new(AddU64)), ..small() };
+    let writer = open(&fs);
+    writer.create_keyspace("users", small()).unwrap();
+    writer.create_keyspace("counts", small()).unwrap();
+    let mut reader = builder(&fs).default_keyspace(with_sum()).read_only(true).open().unwrap();
+    writer.drop_keyspace("users").unwrap();
+    let ttl = Some(std::time::Duration::from_secs(60));
+    let users = writer.create_keyspace("users", KeyspaceOptions { ttl, ..small() }).unwrap();
+    users.put("ada", "1815").unwrap();
+    reader.refresh().unwrap();
+    assert_eq!(reader.keyspace("users").unwrap().get("ada").unwrap().as_deref(), Some(&b"1815"[..]));
+    drop((users, writer));
+
+    let writer = builder(&fs).keyspace("counts", with_sum()).open().unwrap();
+    let counts = writer.keyspace("counts").unwrap();
+    for _ in 0..2 {
+        counts.merge("visits", 3u64.to_le_bytes()).unwrap();
+    }
+    reader.refresh().unwrap();
+    let visits = reader.keyspace("counts").unwrap().get("visits").unwrap();
+    assert_eq!(visits.as_deref(), Some(&6u64.to_le_bytes()[..]));
 }
 
 /// Goal: nothing is written, removed or locked. Method: count those operations over an open, reads, a refresh and the close.

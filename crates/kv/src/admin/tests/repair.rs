@@ -1,10 +1,14 @@
 use std::path::Path;
+use std::time::Duration;
 
 use cairn_vfs::fault::{FaultOptions, crash_sweep};
 use cairn_vfs::sync::Arc;
-use cairn_vfs::{ErrorKind, FaultFs, Fs, MemFs, OpenOptions, Rng, SeededRng};
+use cairn_vfs::{
+    Clock, ErrorKind, FaultFs, Fs, ManualClock, MemFs, OpenOptions, Rng, SeededRng, SystemClock,
+};
 
 use super::*;
+use crate::strategy::FifoOptions;
 use crate::version::FileName;
 use crate::{IngestOptions, RepairOptions, RepairReport, destroy_in, repair, verify_in};
 
@@ -236,6 +240,22 @@ fn destroyed() {
     destroy_at_every_operation(false);
 }
 
+/// Goal: a copy of a log's segment that was cut off goes with the store, and is no store by itself. Method: one beside a store that is destroyed; one alone, where a
+/// store is made.
+#[test]
+fn leftovers_of_the_log_are_destroyed() {
+    let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
+    fill(&open(&fs), 0..10, 1);
+    let leftover = Path::new(STORE).join("000001.wal.tmp");
+    let leave = || fs.open(&leftover, OpenOptions::create()).unwrap().write_all_at(b"half", 0).unwrap();
+    leave();
+    destroy_in(&fs, STORE).unwrap();
+    assert!(fs.read_dir(Path::new(STORE)).unwrap().is_empty());
+    leave();
+    assert!(pairs(&open(&fs)).is_empty());
+    assert!(!fs.exists(&leftover).unwrap());
+}
+
 fn destroy_at_every_operation(is_flushed: bool) {
     // Few enough to stay in the memtable, where nothing is flushed.
     let numbers = if is_flushed { 0..120 } else { 0..20 };
@@ -308,4 +328,106 @@ fn log_that_is_gone() {
     assert_eq!((report.tables, report.log_records), (1, 0));
     assert!(pairs(&open(&fs)) == expected(0..50, 1));
     assert!(fix(&fs).damage.is_empty());
+}
+
+/// Goal: what a repair writes is not taken for the oldest there is: a FIFO store has all of it afterwards, and drops it when its time is
+/// over. Method: entries in the log, in tables and in an ingested one, with the manifest and without; a clock that the test moves on from now,
+/// which is what a repair goes by.
+#[test]
+fn ages() {
+    for lose_manifest in [false, true] {
+        let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
+        let clock = Arc::new(ManualClock::new(SystemClock::new().wall()));
+        let open = || {
+            let fifo = FifoOptions { ttl_secs: Some(3600), ..FifoOptions::default() };
+            let options = KeyspaceOptions { compaction: StrategyOptions::Fifo(fifo), ..small() };
+            builder(&fs).clock(Arc::clone(&clock) as _).default_keyspace(options).open().unwrap()
+        };
+        let db = open();
+        for round in 0..2 {
+            fill(&db, 100..102, round);
+            db.flush().unwrap();
+        }
+        let mut table = db.table_builder("/t").unwrap();
+        (102..110).for_each(|number| table.put(key(number), value(number, 1)).unwrap());
+        table.finish().unwrap();
+        db.ingest(&["/t"], &IngestOptions::default()).unwrap();
+        fill(&db, 0..100, 1);
+        let all = pairs(&db);
+        assert_eq!(all.len(), 110);
+        drop(db);
+        if lose_manifest {
+            remove_manifests(&fs, true);
+        }
+        let report = fix(&fs);
+        let db = open();
+        db.wait_idle().unwrap();
+        assert!(pairs(&db) == all, "{lose_manifest}: {report}");
+        clock.advance(Duration::from_secs(3700));
+        db.wait_idle().unwrap();
+        assert_eq!(pairs(&db).len(), 0, "{lose_manifest}");
+    }
+}
+
+/// Goal: entries of a repaired store expire. Method: they are in the log, or in tables whose order nobody knows without the manifest; options
+/// are given where the manifest is lost. A clock that the test moves.
+#[test]
+fn expiry() {
+    for lose_manifest in [false, true] {
+        let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
+        let clock = Arc::new(ManualClock::new(Duration::from_secs(1_000_000)));
+        let options = KeyspaceOptions { ttl: Some(Duration::from_secs(60)), ..small() };
+        let open =
+            || builder(&fs).clock(Arc::clone(&clock) as _).default_keyspace(options.clone()).open().unwrap();
+        let db = open();
+        fill(&db, 0..100, 1);
+        if lose_manifest {
+            db.flush().unwrap();
+            let kept = db.snapshot();
+            fill(&db, 50..150, 2);
+            db.compact_range(key(40)..key(60)).unwrap();
+            drop(kept);
+        }
+        let all = pairs(&db);
+        drop(db);
+        let mut repairing = RepairOptions { fs: Arc::clone(&fs), keyspaces: Vec::new() };
+        if lose_manifest {
+            remove_manifests(&fs, true);
+            repairing.keyspaces.push(("default".to_owned(), options.clone()));
+        }
+        repair(STORE, &repairing).unwrap();
+        let db = open();
+        assert!(pairs(&db) == all);
+        clock.advance(Duration::from_secs(3700));
+        db.wait_idle().unwrap();
+        assert_eq!(entries(&db), 0, "{lose_manifest}: {}", db.stats());
+    }
+}
+
+/// Goal: values that only lost tables pointed at are garbage after a repair. Method: two tables with values in one blob file, of which one
+/// is lost; then the files are gone when the rest is deleted.
+#[test]
+fn garbage_of_lost_tables() {
+    let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
+    let options = || KeyspaceOptions { blob_bytes_min: Some(10), ..small() };
+    let open = || builder(&fs).default_keyspace(options()).open().unwrap();
+    let db = open();
+    fill(&db, 0..400, 1);
+    db.compact_range(..).unwrap();
+    drop(db);
+    let tables = files(&fs, STORE, ".table");
+    assert!(tables.len() > 1);
+    flip(&fs, &tables[0], 99);
+    fix(&fs);
+    let db = open();
+    let left: u64 = pairs(&db).iter().map(|(_, value)| value.len() as u64).sum();
+    let blobs = db.core.inner.keyspace(crate::batch::DEFAULT).unwrap().view.load().version.blobs().to_vec();
+    let alive: u64 = blobs.iter().map(|blob| blob.file.meta.value_bytes - blob.garbage_bytes).sum();
+    assert_eq!(alive, left);
+    drop(blobs);
+    db.delete_range(key(0), key(400)).unwrap();
+    db.compact_range(..).unwrap();
+    drop(db);
+    drop(open());
+    assert_eq!(files(&fs, STORE, ".blob").len(), 0);
 }

@@ -1,8 +1,10 @@
-//! Compactions beside tables that are being taken in.
+//! Compactions beside tables that are being taken in, and in a store that is closing.
 #![allow(clippy::unwrap_used)]
 
+use std::time::Duration;
+
 use cairn_vfs::sync::{Arc, lock};
-use cairn_vfs::{Fs, MemFs, OpenOptions, thread};
+use cairn_vfs::{Clock, ErrorKind, Fs, ManualClock, MemFs, OpenOptions, thread};
 
 use crate::batch::DEFAULT;
 use crate::file::Ingested;
@@ -61,4 +63,44 @@ fn inputs_are_visible_before_snapshots_are_listed() {
     assert_eq!(inner.counters.compactions.load(super::Relaxed), 1);
     assert_eq!(db.get_at("key", &snapshot).unwrap().as_deref(), Some(&b"old"[..]));
     assert_eq!(db.get("key").unwrap().as_deref(), Some(&b"new"[..]));
+}
+
+/// Goal: a compaction ends soon when the store is closing, whether it waits for the limit of its writes or finds nothing that survives. Method:
+/// megabytes at 64 KiB a second, and thousands of entries under a range tombstone; the store is closing when the compaction begins. A clock
+/// that sleeps move.
+#[test]
+fn a_compaction_is_given_up() {
+    for survives in [true, false] {
+        let (fs, clock) = (Arc::new(MemFs::new()), Arc::new(ManualClock::new(Duration::ZERO)));
+        let leveled =
+            LeveledOptions { level_zero_runs_min: 2, level_zero_bytes: 1, ..LeveledOptions::default() };
+        let compaction = StrategyOptions::Leveled(leveled);
+        let options = KeyspaceOptions { compaction, ..KeyspaceOptions::default() };
+        let builder = Db::builder("/store").fs(Arc::clone(&fs) as _).clock(Arc::clone(&clock) as _).seed(1);
+        let builder = builder.background(Background::Inline).rate_limit_bytes(64 << 10);
+        let db = builder.default_keyspace(options).open().unwrap();
+        let (inner, keyspace) = (Arc::clone(&db.core.inner), db.core.inner.keyspace(DEFAULT).unwrap());
+        for round in 0..2u8 {
+            for number in 0..5_000u32 {
+                db.put([&number.to_be_bytes()[..], &[round]].concat(), [7; 400]).unwrap();
+            }
+            if round == 1 && !survives {
+                db.delete_range([0u8], [255u8]).unwrap();
+            }
+            // Without the compaction that is due then.
+            inner.seal_only(&keyspace, None).unwrap();
+            inner.flush_sealed(&keyspace).unwrap();
+        }
+        let tables = || {
+            let names = fs.read_dir(db.path()).unwrap();
+            names.iter().filter(|name| name.extension().is_some_and(|it| it == "table")).count()
+        };
+        assert_eq!(tables(), 2);
+        let claimed = inner.claim_compaction(&keyspace).unwrap();
+        inner.background.stop();
+        let error = inner.compact(&keyspace, claimed).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Busy, "{error}");
+        assert!(clock.now() < Duration::from_secs(1), "{:?}", clock.now());
+        assert_eq!(tables(), 2);
+    }
 }

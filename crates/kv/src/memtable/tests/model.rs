@@ -204,3 +204,22 @@ fn range_tombstones() {
     assert_eq!(*memtable.range_tombstones(), RangeTombstones::new(tombstones));
     assert!(!memtable.is_empty() && memtable.allocated_bytes() > before);
 }
+
+/// Goal: memory that readers make a memtable take is counted. Method: as a queue's consumer does it, longer and longer ranges that all
+/// overlap, with a look at all of them after each.
+#[test]
+fn memory_of_range_tombstones() {
+    const COUNT: u64 = 400;
+    let (memtable, mut expected) = (Memtable::new(), Vec::new());
+    let before = memtable.allocated_bytes();
+    for seqno in 1..=COUNT {
+        let end = seqno.to_be_bytes().to_vec();
+        memtable.delete_range(&[0], &end, seqno).unwrap();
+        expected.push(RangeTombstone { start: vec![0], end, seqno });
+        let set = memtable.range_tombstones();
+        assert!(memtable.allocated_bytes() - before >= set.memory_bytes(), "{seqno}");
+    }
+    let set = memtable.range_tombstones();
+    assert_eq!(*set, RangeTombstones::new(expected));
+    assert!(set.memory_bytes() as u64 > COUNT * COUNT * 4, "they overlap: {}", set.memory_bytes());
+}

@@ -38,6 +38,7 @@ fn lines_round_trip() {
         L::SetQuota(None),
         L::SetQuota(Some(7)),
         L::Install { path: path("a"), bytes: bytes(b"abc") },
+        L::DropCaches,
         L::FlipBit { path: path("a"), offset: 9, bit: 7 },
         L::ZeroTail { path: path("a"), from: 1 },
         L::SwapBlocks { path: path("a"), first: 1, second: 2, len: 3 },

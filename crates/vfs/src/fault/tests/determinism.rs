@@ -51,6 +51,7 @@ fn one_step(fs: &FaultFs, rng: &mut SeededRng, open: &mut Vec<Box<dyn File>>) {
             fs.flip_bit(first, 3, 3);
             fs.swap_blocks(first, 0, 4, 2);
             fs.zero_tail(first, 7);
+            fs.drop_caches();
         }
         _ => {}
     }

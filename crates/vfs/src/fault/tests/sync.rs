@@ -172,3 +172,59 @@ fn lost_names_are_not_settled() {
     fs.sync_dir(Path::new("/")).unwrap_err();
     assert!(!fs.is_settled());
 }
+
+/// Goal: what a failed sync has left in the cache alone is gone when the cache is dropped, what is pending stays, and the file is then like any other. Control: the
+/// modes that leave nothing there, and a run that is replayed.
+#[test]
+fn caches_that_are_dropped() {
+    for (mode, after_failure, after_drop) in [
+        (SyncFailure::CacheOnly, "NEW2", "old2"),
+        (SyncFailure::Lost, "old2", "old2"),
+        (SyncFailure::Kept, "NEW2", "NEW2"),
+    ] {
+        let options = FaultOptions { sync_failure: mode, record: true, ..Default::default() };
+        let fs = FaultFs::new(options.clone());
+        let file = install(&fs, "f", b"old");
+        file.write_all_at(b"NEW", 0).unwrap();
+        fs.inject(Rule::nth(Operation::SyncData, 0, Fault::Io));
+        file.sync_data().unwrap_err();
+        file.write_all_at(b"2", 3).unwrap();
+        assert_eq!(seen_and_safe(&fs), pair(after_failure, "old"), "{mode:?}");
+        fs.drop_caches();
+        assert_eq!(seen_and_safe(&fs), pair(after_drop, "old"), "{mode:?}");
+        assert!(!fs.is_settled());
+        file.sync_data().unwrap();
+        assert_eq!(seen_and_safe(&fs), pair(after_drop, after_drop), "{mode:?}");
+        assert!(fs.is_settled());
+        assert_eq!(replay(&fs.log(), options).state_hash(), fs.state_hash(), "{mode:?}");
+    }
+}
+
+/// Goal: a directory that is made durably survives with all parents that were missing, and costs one sync where none was. Method: paths of each depth, absolute and
+/// relative; power lost at every operation, and then made once more.
+#[test]
+fn directories_made_durably() {
+    for (path, syncs) in
+        [("/a/b/c", 3), ("/there/b/c", 2), ("/there/b", 1), ("/there", 1), ("a/b", 2), ("a", 1)]
+    {
+        let path = Path::new(path);
+        let begin = || {
+            let fs = quiet();
+            fs.install(Path::new("/there/file"), b"").unwrap();
+            fs
+        };
+        for index in 0.. {
+            let fs = begin();
+            fs.crash_at(index);
+            let made = fs.create_dir_all_durably(path);
+            let after = fs.crash(CrashImage::None);
+            if made.is_ok() {
+                assert_eq!(fs.operation_count_of(Operation::SyncDir), syncs, "{path:?}");
+                assert!(after.metadata(path).unwrap().is_dir);
+                break;
+            }
+            after.create_dir_all_durably(path).unwrap();
+            assert!(after.crash(CrashImage::None).metadata(path).unwrap().is_dir, "{path:?} {index}");
+        }
+    }
+}
