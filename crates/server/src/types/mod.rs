@@ -159,9 +159,10 @@ fn bytes_of(type_oid: u32) -> i16 {
     }
 }
 
-/// What PostgreSQL calls a type's modifier: what is in the parentheses, plus the four bytes of a length that once stood there.
+/// What PostgreSQL calls a type's modifier: what is in the parentheses, plus the four bytes of a length that once stood there; without these for times.
 fn modifier_of(kind: &ColumnType) -> i32 {
     match (kind.length, kind.decimal) {
+        (Some(digits), _) if kind.kind != Type::Text => i32::try_from(digits).unwrap_or(-1),
         (Some(length), _) => i32::try_from(length).unwrap_or(i32::MAX - 4).saturating_add(4),
         (None, Some((precision, scale))) if kind.kind == Type::Decimal => {
             (i32::from(precision) << 16 | i32::from(scale)) + 4

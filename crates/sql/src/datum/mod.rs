@@ -11,7 +11,7 @@ mod text;
 pub(crate) use calendar::{civil_from_days, days_from_civil, days_in_month};
 pub use convert::FromDatum;
 pub(crate) use list::{items, put_item};
-pub(crate) use number::{OPEN, kept, pow10, rescale, rescale_exact, too_fine};
+pub(crate) use number::{OPEN, kept, pow10, quotient, rescale, rescale_exact, too_fine, wide_quotient};
 pub(crate) use parse::{parse_decimal, parse_decimal_exactly};
 
 use cairn_table::row::{Interval, Make, Type, Value};

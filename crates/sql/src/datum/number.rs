@@ -1,5 +1,7 @@
 //! Decimals: whole numbers with a point in them.
 
+use arrow::datatypes::i256;
+
 use crate::error::{Error, Result};
 use crate::sqlstate::NUMERIC_VALUE_OUT_OF_RANGE;
 
@@ -29,6 +31,48 @@ pub(crate) fn rescale_exact(unscaled: i128, from: u8, to: u8) -> Option<i128> {
     }
     let unit = pow10((from - to).into())?;
     (unscaled % unit == 0).then_some(unscaled / unit)
+}
+
+/// `numerator` / `denominator` * 10^`exponent`, rounded half away from zero. `None` where it has more than 38 digits, and for a denominator of zero. What is not within 128 bits
+/// on the way is computed with twice as many.
+pub(crate) fn quotient(numerator: i128, denominator: i128, exponent: i32) -> Option<i128> {
+    let narrow = pow10(exponent.unsigned_abs()).and_then(|unit| match exponent >= 0 {
+        true => Some((numerator.checked_mul(unit)?, denominator)),
+        false => Some((numerator, denominator.checked_mul(unit)?)),
+    });
+    let value = match narrow {
+        Some((numerator, denominator)) => {
+            let quotient = numerator.checked_div(denominator)?;
+            let rest = numerator.checked_rem(denominator)?.unsigned_abs();
+            let up = rest != 0 && rest >= denominator.unsigned_abs() - rest;
+            let sign = if (numerator < 0) == (denominator < 0) { 1 } else { -1 };
+            quotient.checked_add(if up { sign } else { 0 })?
+        }
+        None => wide_quotient(i256::from_i128(numerator), i256::from_i128(denominator), exponent)?,
+    };
+    fits(value).then_some(value)
+}
+
+/// As [`quotient`], of numbers of 256 bits.
+pub(crate) fn wide_quotient(numerator: i256, denominator: i256, exponent: i32) -> Option<i128> {
+    let unit = i256::from_i128(10).checked_pow(exponent.unsigned_abs())?;
+    let (numerator, denominator) = match exponent >= 0 {
+        true => (numerator.checked_mul(unit)?, denominator),
+        false => (numerator, denominator.checked_mul(unit)?),
+    };
+    let (quotient, rest) = (numerator.checked_div(denominator)?, numerator.checked_rem(denominator)?);
+    let (is_below, is_by_less) = (numerator < i256::ZERO, denominator < i256::ZERO);
+    let positive = |value: i256| if value < i256::ZERO { value.wrapping_neg() } else { value };
+    let (rest, whole) = (positive(rest), positive(denominator));
+    let up = rest != i256::ZERO && rest >= whole.wrapping_sub(rest);
+    let sign = if is_below == is_by_less { 1 } else { -1 };
+    let value = quotient.to_i128()?.checked_add(if up { sign } else { 0 })?;
+    fits(value).then_some(value)
+}
+
+/// Whether a number has no more than 38 digits.
+const fn fits(value: i128) -> bool {
+    value.unsigned_abs() < 10_u128.pow(38)
 }
 
 /// A number that somebody has written, as a column of so many digits keeps it. A type that says how many are after the point rounds to them; where it says nothing, none is lost without

@@ -380,21 +380,25 @@ fn parse_interval(text: &str) -> Option<(i32, i32, i64)> {
         any = true;
         if word.contains(':') {
             let negative = word.starts_with('-');
-            let mut parts = word.trim_start_matches(['-', '+']).split(':');
-            let (hours, minutes) = (parts.next()?.parse::<i128>().ok()?, parts.next()?.parse::<i128>().ok()?);
-            let rest = i128::from(parts.next().map_or(Some(0), seconds)?);
-            let all = (hours * 60 + minutes) * 60 * i128::from(SECOND) + rest;
-            micros += if negative { -all } else { all };
+            let mut parts = word.strip_prefix(['-', '+']).unwrap_or(word).split(':');
+            let (hours, minutes) = (digits(parts.next()?)?, digits(parts.next()?).filter(|part| *part < 60)?);
+            let rest = parts.next().map_or(Some(0), seconds).filter(|rest| *rest <= 60 * SECOND)?;
+            if parts.next().is_some() {
+                return None;
+            }
+            let all = (i128::from(hours) * 60 + i128::from(minutes)) * 60 * i128::from(SECOND);
+            let all = all + i128::from(rest);
+            micros = micros.checked_add(if negative { -all } else { all })?;
             continue;
         }
-        let count: f64 = word.parse().ok()?;
+        let count: f64 = word.parse().ok().filter(|count: &f64| count.is_finite())?;
         let unit = words.next().unwrap_or("seconds").to_ascii_lowercase();
         let unit = match unit.as_str() {
             // Their last letter is no plural's.
             "s" | "ms" | "us" => &unit[..],
             unit => unit.strip_suffix('s').unwrap_or(unit),
         };
-        let time = |unit: f64| (count * unit * 1e6).round() as i128;
+        let time = |unit: f64| micros.checked_add((count * unit * 1e6).round() as i128);
         match unit {
             "millennium" | "millennia" => months += count * 12_000.0,
             "century" | "centurie" | "c" => months += count * 1_200.0,
@@ -403,20 +407,25 @@ fn parse_interval(text: &str) -> Option<(i32, i32, i64)> {
             "month" | "mon" => months += count,
             "week" | "w" => days += count * 7.0,
             "day" | "d" => days += count,
-            "hour" | "h" | "hr" => micros += time(3600.0),
-            "minute" | "m" | "min" => micros += time(60.0),
-            "second" | "s" | "sec" => micros += time(1.0),
-            "millisecond" | "msec" | "ms" => micros += time(1e-3),
-            "microsecond" | "usec" | "us" => micros += time(1e-6),
+            "hour" | "h" | "hr" => micros = time(3600.0)?,
+            "minute" | "m" | "min" => micros = time(60.0)?,
+            "second" | "s" | "sec" => micros = time(1.0)?,
+            "millisecond" | "msec" | "ms" => micros = time(1e-3)?,
+            "microsecond" | "usec" | "us" => micros = time(1e-6)?,
             _ => return None,
         }
     }
     days += months.fract() * 30.0;
-    micros += (days.fract() * 86_400e6).round() as i128;
+    micros = micros.checked_add((days.fract() * 86_400e6).round() as i128)?;
     let sign = if ago { -1.0 } else { 1.0 };
     let fits = |value: f64| (value.abs() < f64::from(i32::MAX)).then_some((value.trunc() * sign) as i32);
-    let micros = i64::try_from(if ago { -micros } else { micros }).ok()?;
+    let micros = i64::try_from(if ago { micros.checked_neg()? } else { micros }).ok()?;
     any.then_some((fits(months)?, fits(days)?, micros))
+}
+
+/// A number of digits alone.
+fn digits(text: &str) -> Option<i64> {
+    text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok())?
 }
 
 /// `1d` as `1` and `d`; anything else as it is.

@@ -69,11 +69,29 @@ fn refuses() {
         (Type::Date, "yesteryear", "22007"),
         (Type::Time, "25:00", "22007"),
         (Type::Interval, "1 fortnight", "22007"),
+        (Type::Interval, "nan", "22007"),
+        (Type::Interval, "inf days", "22007"),
+        (Type::Interval, "1:99", "22007"),
+        (Type::Interval, "1:-5:00", "22007"),
+        (Type::Interval, "1:00:61", "22007"),
+        (Type::Interval, "1:2:3:4", "22007"),
+        (Type::Interval, "--1:00", "22007"),
+        (Type::Interval, "99999999999999999999:00", "22007"),
         (Type::Uuid, "a0ee", "22P02"),
     ];
     for (kind, text, sqlstate) in examples {
         let error = Datum::parse(text, &ColumnType::new(*kind)).unwrap_err();
         assert_eq!(error.sqlstate(), *sqlstate, "{kind:?} {text}: {error}");
+    }
+    // Parts that are each as much as there is, and more together.
+    let many = "9".repeat(40);
+    for text in [
+        format!("{many} hours {many} hours"),
+        format!("-{many} hours -{many} hours"),
+        format!("-{many} hours ago"),
+    ] {
+        let error = Datum::parse(&text, &Type::Interval.into()).unwrap_err();
+        assert_eq!(error.sqlstate(), "22007", "{text}: {error}");
     }
     for (text, valid) in [
         ("{\"a\": [1, -2.5e3, null]}", true),

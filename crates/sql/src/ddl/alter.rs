@@ -5,14 +5,14 @@ use std::ops::ControlFlow;
 
 use cairn_table::Table;
 use cairn_table::row::Type;
-use cairn_table::schema::TableDef;
+use cairn_table::schema::{ForeignKeyDef, TableDef};
 use cairn_vfs::sync::Arc;
 use datafusion::sql::sqlparser::ast::{
     self, AlterColumnOperation, AlterTableOperation, Expr, Ident, RenameTableNameKind, TableConstraint,
     visit_expressions_mut,
 };
 
-use super::constraints::{check_is_unique, column_of};
+use super::constraints::{check_is_unique, column_of, without_table};
 use super::dependents::Relation;
 use super::identity::check_identity;
 use crate::datum::{Datum, DatumRef};
@@ -69,6 +69,7 @@ impl Session {
                 let name = qualified(name)?.name;
                 self.is_taken(&table.def().schema, &name, false)?;
                 let mut def = table.def().clone();
+                change_checks(&mut def, |_| {})?;
                 def.name = name;
                 let new = self.keeping_views(|session| session.redefine(table, def))?;
                 self.move_sequences(table.def(), new.def())?;
@@ -140,13 +141,13 @@ impl Session {
         let mut fill = vec![cairn_table::row::Value::Null; old];
         fill.push(value.borrow().to_value());
         let checks = def.checks.len() > table.def().checks.len();
-        let keys = def.foreign_keys.len() > table.def().foreign_keys.len();
+        let keys = table.def().foreign_keys.len()..def.foreign_keys.len();
         let new = self.transaction()?.alter_table(table, def, &columns, &fill)?;
         if checks {
             self.check_rows(&new)?;
         }
-        if keys {
-            self.check_references(&new, new.def().foreign_keys.len() - 1)?;
+        for key in keys {
+            self.check_references(&new, key)?;
         }
         Ok(new)
     }
@@ -172,11 +173,15 @@ impl Session {
         }
         let catalog = Arc::clone(self.transaction()?.view().catalog());
         let mut children = BTreeSet::new();
-        for (child, at) in catalog.references_to(table.id()).filter(|(child, _)| child.id() != table.id()) {
+        for (child, at) in catalog.references_to(table.id()) {
             let Some(key) = child.def().foreign_keys.get(at).filter(|key| key.references.contains(&gone))
             else {
                 continue;
             };
+            // A key of the table's own that has the column goes with it.
+            if child.id() == table.id() && key.columns.contains(&gone) {
+                continue;
+            }
             if !cascade {
                 let what = format!(
                     "cannot drop column {name} of table {} because other objects depend on it",
@@ -185,7 +190,9 @@ impl Session {
                 let detail = format!("constraint {} on table {} depends on it", key.name, child.def().name);
                 return Err(Error::new(DEPENDENT_OBJECTS_STILL_EXIST, what).with_detail(detail));
             }
-            children.insert(child.id());
+            if child.id() != table.id() {
+                children.insert(child.id());
+            }
         }
         // All keys of one of them at once: it is another table after that.
         for child in children.into_iter().filter_map(|id| catalog.table_by_id(id)) {
@@ -193,7 +200,7 @@ impl Session {
             def.foreign_keys.retain(|key| key.table != table.id() || !key.references.contains(&gone));
             self.redefine(child, def)?;
         }
-        let def = without_column(table.def(), gone)?;
+        let def = without_column(table, gone)?;
         let columns: Vec<Option<usize>> =
             (0..table.def().columns.len()).filter(|&at| at != gone).map(Some).collect();
         let new = self.transaction()?.alter_table(table, def, &columns, &[])?;
@@ -272,18 +279,11 @@ impl Session {
             let what = format!("column \"{new_name}\" of relation \"{}\" already exists", def.name);
             return Err(Error::new(DUPLICATE_COLUMN, what));
         }
-        for check in &mut def.checks {
-            let mut expr = expression(&check.expression)?;
-            let _ = visit_expressions_mut(&mut expr, |expr| {
-                if let Expr::Identifier(name) = expr
-                    && ident(name) == old
-                {
-                    *name = Ident::with_quote('"', &new_name);
-                }
-                ControlFlow::<()>::Continue(())
-            });
-            check.expression = expr.to_string();
-        }
+        change_checks(&mut def, |name| {
+            if ident(name) == old {
+                *name = Ident::with_quote('"', &new_name);
+            }
+        })?;
         if let Some(column) = def.columns.get_mut(at) {
             column.name = new_name;
         }
@@ -401,7 +401,7 @@ impl Session {
     }
 
     /// Sees that no row that is there fails a check.
-    fn check_rows(&mut self, table: &Arc<Table>) -> Result<()> {
+    pub(super) fn check_rows(&mut self, table: &Arc<Table>) -> Result<()> {
         use std::ops::Bound::Unbounded;
         let checks = Checks::new(table.def())?;
         let view = self.transaction()?.rows_of_now()?;
@@ -420,7 +420,7 @@ impl Session {
     }
 
     /// Sees that what the rows that are there refer to is there.
-    fn check_references(&mut self, table: &Arc<Table>, at: usize) -> Result<()> {
+    pub(super) fn check_references(&mut self, table: &Arc<Table>, at: usize) -> Result<()> {
         use std::ops::Bound::{Excluded, Included, Unbounded};
         let view = self.transaction()?.rows_of_now()?;
         let Some(key) = table.def().foreign_keys.get(at) else { return Ok(()) };
@@ -495,6 +495,23 @@ impl Session {
     }
 }
 
+/// Does something to the names of columns in a table's checks, which files of older versions may have with the table's name.
+fn change_checks(def: &mut TableDef, change: impl Fn(&mut Ident)) -> Result<()> {
+    let mut checks = std::mem::take(&mut def.checks);
+    for check in &mut checks {
+        let mut expr = without_table(expression(&check.expression)?, def);
+        let _ = visit_expressions_mut(&mut expr, |expr| {
+            if let Expr::Identifier(name) = expr {
+                change(name);
+            }
+            ControlFlow::<()>::Continue(())
+        });
+        check.expression = expr.to_string();
+    }
+    def.checks = checks;
+    Ok(())
+}
+
 fn rename_constraint(def: &mut TableDef, old: &str, new: &str) -> bool {
     let indexes = def.indexes.iter_mut().filter(|index| index.is_constraint).map(|index| &mut index.name);
     let checks = def.checks.iter_mut().map(|check| &mut check.name);
@@ -511,10 +528,10 @@ fn rename_constraint(def: &mut TableDef, old: &str, new: &str) -> bool {
     }
 }
 
-/// The definition without a column, and without what is made of it.
-fn without_column(old: &TableDef, gone: usize) -> Result<TableDef> {
-    let mut def = old.clone();
-    let scope = Scope::of_def(old, None);
+/// The definition without a column, and without what is made of it or refers to it.
+fn without_column(table: &Table, gone: usize) -> Result<TableDef> {
+    let mut def = table.def().clone();
+    let scope = Scope::of_def(table.def(), None);
     let mut checks = Vec::new();
     for check in def.checks.drain(..) {
         let expr = expression(&check.expression)?;
@@ -535,7 +552,9 @@ fn without_column(old: &TableDef, gone: usize) -> Result<TableDef> {
     def.indexes.retain(|index| {
         !index.columns.iter().any(|key| key.column == gone) && !index.include.contains(&gone)
     });
-    def.foreign_keys.retain(|key| !key.columns.contains(&gone));
+    let is_own = |key: &ForeignKeyDef| key.table == table.id();
+    def.foreign_keys
+        .retain(|key| !(key.columns.contains(&gone) || is_own(key) && key.references.contains(&gone)));
     def.columns.remove(gone);
     let shift = |at: &mut usize| {
         if *at > gone {
@@ -547,6 +566,11 @@ fn without_column(old: &TableDef, gone: usize) -> Result<TableDef> {
         index.columns.iter_mut().for_each(|key| shift(&mut key.column));
         index.include.iter_mut().for_each(shift);
     }
-    def.foreign_keys.iter_mut().for_each(|key| key.columns.iter_mut().for_each(shift));
+    for key in &mut def.foreign_keys {
+        key.columns.iter_mut().for_each(shift);
+        if is_own(key) {
+            key.references.iter_mut().for_each(shift);
+        }
+    }
     Ok(def)
 }

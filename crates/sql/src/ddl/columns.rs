@@ -5,6 +5,7 @@ use cairn_table::schema::{ColumnDef, ColumnType, Identity, KeyColumn};
 use datafusion::sql::sqlparser::ast::{self, ColumnOption, Expr, SequenceOptions, UnaryOperator};
 
 use super::constraints::{Constraints, check_characteristics};
+use super::identity::owner;
 use crate::direct::default_of;
 use crate::error::{Error, Result};
 use crate::sequence::{Name, Sequence, parse_name};
@@ -12,7 +13,7 @@ use crate::sqlstate::{
     DUPLICATE_COLUMN, DUPLICATE_TABLE, INVALID_PARAMETER_VALUE, OBJECT_NOT_IN_PREREQUISITE_STATE,
     SYNTAX_ERROR,
 };
-use crate::syntax::{column_type, ident, is_serial, kind_of, quote_ident, sequence_name};
+use crate::syntax::{check_collation, column_type, ident, is_serial, kind_of, quote_ident, sequence_name};
 
 /// A sequence that a column brings with it.
 pub(super) type OwnSequence = (Name, Sequence);
@@ -51,7 +52,14 @@ impl Constraints<'_> {
                 ColumnOption::Generated { .. } | ColumnOption::Materialized(_) => {
                     return Err(Error::unsupported("a generated column"));
                 }
-                _ => {}
+                ColumnOption::Collation(name) => check_collation(name)?,
+                // Constraints are added when the column is there.
+                ColumnOption::Null
+                | ColumnOption::PrimaryKey(_)
+                | ColumnOption::Unique(_)
+                | ColumnOption::Check(_)
+                | ColumnOption::ForeignKey(_) => {}
+                other => return Err(Error::unsupported(format_args!("{other} for a column"))),
             }
         }
         default_of(&def)?;
@@ -142,8 +150,7 @@ impl Constraints<'_> {
                 name
             }
         };
-        let owner = format!("{}.{}", self.def.name, column.name);
-        let mut sequence = Sequence::of(column.kind.kind, Some(owner));
+        let mut sequence = Sequence::of(column.kind.kind, Some(owner(self.def, &column.name)));
         apply(&mut sequence, options)?;
         column.nullable = false;
         column.default = Some(default_text(&self.def.schema, &name));

@@ -1,11 +1,14 @@
 //! Constraints of tables.
 
+use std::ops::ControlFlow;
+
 use cairn_table::Catalog;
 use cairn_table::row::Order;
-use cairn_table::schema::{CheckDef, ForeignKeyDef, IndexDef, KeyColumn, Referential, TableDef};
+use cairn_table::schema::{CheckDef, ColumnDef, ForeignKeyDef, IndexDef, KeyColumn, Referential, TableDef};
 use datafusion::sql::sqlparser::ast::{
     CheckConstraint, ConstraintCharacteristics, ConstraintReferenceMatchKind, DeferrableInitial, Expr,
     ForeignKeyConstraint, Ident, IndexColumn, NullsDistinctOption, ReferentialAction, TableConstraint,
+    visit_expressions_mut,
 };
 
 use super::{free_name, has_constraint};
@@ -123,7 +126,8 @@ impl Constraints<'_> {
             None => format!("{}_check", self.def.name),
         };
         let name = self.name(check.name.as_ref(), base)?;
-        self.def.checks.push(CheckDef { name, expression: check.expr.to_string() });
+        let expression = without_table((*check.expr).clone(), self.def).to_string();
+        self.def.checks.push(CheckDef { name, expression });
         Ok(())
     }
 
@@ -168,14 +172,7 @@ impl Constraints<'_> {
             let (Some(own), Some(other)) = (self.def.columns.get(own), parent.columns.get(other)) else {
                 continue;
             };
-            if !own.kind.may_refer_to(&other.kind) {
-                let what = format!("foreign key constraint \"{name}\" cannot be implemented");
-                let detail = format!(
-                    "Key columns \"{}\" and \"{}\" are of incompatible types: {} and {}.",
-                    own.name, other.name, own.kind, other.kind
-                );
-                return Err(Error::new(DATATYPE_MISMATCH, what).with_detail(detail));
-            }
+            check_may_refer(&name, own, other)?;
         }
         check_is_unique(&parent, &references)?;
         let (on_delete, on_update) = (action(key.on_delete), action(key.on_update));
@@ -236,6 +233,38 @@ pub(super) fn key_columns(def: &TableDef, columns: &[IndexColumn]) -> Result<Vec
         keys.push(KeyColumn { column: at, order: Order { descending, nulls_first } });
     }
     Ok(keys)
+}
+
+/// Sees that a column may refer to another one by its type.
+///
+/// Errors: 42804.
+pub(super) fn check_may_refer(constraint: &str, own: &ColumnDef, other: &ColumnDef) -> Result<()> {
+    if own.kind.may_refer_to(&other.kind) {
+        return Ok(());
+    }
+    let what = format!("foreign key constraint \"{constraint}\" cannot be implemented");
+    let detail = format!(
+        "Key columns \"{}\" and \"{}\" are of incompatible types: {} and {}.",
+        own.name, other.name, own.kind, other.kind
+    );
+    Err(Error::new(DATATYPE_MISMATCH, what).with_detail(detail))
+}
+
+/// An expression of a table's columns by their names alone: the table may get another one.
+pub(super) fn without_table(mut expr: Expr, def: &TableDef) -> Expr {
+    let _ = visit_expressions_mut(&mut expr, |expr| {
+        let Expr::CompoundIdentifier(names) = expr else { return ControlFlow::<()>::Continue(()) };
+        let is_own = match names.as_slice() {
+            [table, _] => ident(table) == def.name,
+            [schema, table, _] => ident(schema) == def.schema && ident(table) == def.name,
+            _ => false,
+        };
+        if let Some(column) = names.last().filter(|_| is_own).cloned() {
+            *expr = Expr::Identifier(column);
+        }
+        ControlFlow::Continue(())
+    });
+    expr
 }
 
 pub(super) fn check_is_unique(parent: &TableDef, references: &[usize]) -> Result<()> {

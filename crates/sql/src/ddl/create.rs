@@ -6,6 +6,7 @@ use cairn_vfs::sync::Arc;
 use datafusion::sql::sqlparser::ast::{self, ObjectName, SchemaName, Statement as Tree};
 
 use super::columns::{OwnSequence, apply};
+use super::identity::owner;
 use crate::batch::BatchReader;
 use crate::datum::DatumRef;
 use crate::direct::Checks;
@@ -66,6 +67,9 @@ impl Session {
             || create.partition_of.is_some()
         {
             return Err(Error::unsupported("this form of CREATE TABLE"));
+        }
+        if create.temporary || create.on_commit.is_some() {
+            return Err(Error::unsupported("a temporary table"));
         }
         let Some((schema, name)) = self.new_place(&create.name, create.if_not_exists)? else {
             return Ok(CommandTag::new("CREATE TABLE"));
@@ -178,6 +182,9 @@ impl Session {
         if create.materialized {
             return Err(Error::unsupported("a materialized view"));
         }
+        if create.temporary {
+            return Err(Error::unsupported("a temporary view"));
+        }
         let found = self.look_up(|session| {
             let (schema, name) = session.place_of(&create.name)?;
             let exists = session.transaction()?.view().catalog().view(&schema, &name).is_some();
@@ -242,13 +249,15 @@ impl Session {
         may_exist: bool,
         kind: Option<&ast::DataType>,
         options: &[ast::SequenceOptions],
+        owner: Option<&ObjectName>,
     ) -> Result<CommandTag> {
         let Some(name) = self.new_place(name, may_exist)? else {
             return Ok(CommandTag::new("CREATE SEQUENCE"));
         };
         let kind =
             kind.map(column_type).transpose()?.map_or(cairn_table::row::Type::BigInt, |kind| kind.kind);
-        let mut sequence = Sequence::of(kind, None);
+        let owner = owner.map(|column| self.owner_of(&name.0, column)).transpose()?;
+        let mut sequence = Sequence::of(kind, owner);
         apply(&mut sequence, options)?;
         let shared = Arc::clone(&self.shared);
         let (transaction, context) = self.parts()?;
@@ -324,6 +333,6 @@ impl Session {
             let what = format!("column \"{column}\" of relation \"{}\" does not exist", def.name);
             return Err(Error::new(crate::sqlstate::UNDEFINED_COLUMN, what));
         }
-        Ok(format!("{}.{column}", def.name))
+        Ok(owner(def, &column))
     }
 }

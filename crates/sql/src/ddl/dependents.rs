@@ -1,6 +1,5 @@
 //! Views that ask for what is to go or to change.
 
-use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
 use cairn_table::schema::ViewDef;
@@ -16,24 +15,51 @@ use crate::syntax::{Plain, TableName, ident, one, qualified};
 /// Namespace and name of a table or view.
 pub(super) type Relation = (String, String);
 
-/// What a query names, and what it names itself.
+/// What a query names and does not make itself.
 #[derive(Default)]
 struct Named {
     relations: Vec<TableName>,
-    own: BTreeSet<String>,
+    /// The queries that are being looked at, from the outermost one.
+    within: Vec<With>,
+}
+
+/// The names that a query's WITH gives, and how many of their queries have been looked at: in one of them only those before it mean them, unless it is recursive.
+struct With {
+    names: Vec<String>,
+    seen: usize,
+    recursive: bool,
+}
+
+impl With {
+    fn has(&self, name: &str) -> bool {
+        let known = if self.recursive { self.names.len() } else { self.seen };
+        self.names.iter().take(known).any(|own| own == name)
+    }
 }
 
 impl Visitor for Named {
     type Break = ();
 
     fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
-        let own = query.with.iter().flat_map(|with| &with.cte_tables).map(|cte| ident(&cte.alias.name));
-        self.own.extend(own);
+        let names = query.with.iter().flat_map(|with| &with.cte_tables).map(|cte| ident(&cte.alias.name));
+        let recursive = query.with.as_ref().is_some_and(|with| with.recursive);
+        self.within.push(With { names: names.collect(), seen: 0, recursive });
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
+        self.within.pop();
+        // The queries of WITH come first, in their order.
+        if let Some(with) = self.within.last_mut().filter(|with| with.seen < with.names.len()) {
+            with.seen += 1;
+        }
         ControlFlow::Continue(())
     }
 
     fn pre_visit_relation(&mut self, relation: &ObjectName) -> ControlFlow<()> {
-        self.relations.extend(qualified(relation));
+        let is_own =
+            |name: &TableName| name.schema.is_none() && self.within.iter().any(|with| with.has(&name.name));
+        self.relations.extend(qualified(relation).ok().filter(|name| !is_own(name)));
         ControlFlow::Continue(())
     }
 }
@@ -50,7 +76,6 @@ fn asked_for(catalog: &Catalog, view: &ViewDef) -> Vec<Relation> {
     };
     let place = |relation: TableName| match relation.schema {
         Some(schema) => Some((schema, relation.name)),
-        None if named.own.contains(&relation.name) => None,
         // Where a view looks for names: see the planner of views.
         None => [view.schema.as_str(), PUBLIC]
             .into_iter()

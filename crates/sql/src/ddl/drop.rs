@@ -1,10 +1,12 @@
 //! DROP and TRUNCATE.
 
 use cairn_table::Table;
+use cairn_table::schema::TableDef;
 use cairn_vfs::sync::Arc;
 use datafusion::sql::sqlparser::ast::{self, CascadeOption, ObjectName, ObjectType};
 
 use super::dependents::Relation;
+use super::identity::owner;
 use crate::direct::table_of;
 use crate::error::{Error, Result};
 use crate::outcome::CommandTag;
@@ -106,9 +108,9 @@ impl Session {
     /// Removes the sequences of a table's columns, or of one of them.
     pub(super) fn drop_sequences_of(&mut self, table: &Table, column: Option<&str>) -> Result<()> {
         let def = table.def();
-        let own = |owner: &str| match column {
-            Some(column) => owner == format!("{}.{column}", def.name),
-            None => owner.strip_prefix(&def.name).is_some_and(|rest| rest.starts_with('.')),
+        let own = |of: &str| match column {
+            Some(column) => of == owner(def, column),
+            None => is_of(of, def),
         };
         let sequences = all_sequences(self.transaction()?.view())?;
         let shared = Arc::clone(&self.shared);
@@ -302,11 +304,7 @@ impl Session {
         let shared = Arc::clone(&self.shared);
         let sequences = all_sequences(self.transaction()?.view())?;
         for (name, sequence) in sequences {
-            let own = sequence
-                .owner
-                .as_deref()
-                .and_then(|owner| owner.split_once('.'))
-                .is_some_and(|(owner, _)| owner == table.def().name);
+            let own = sequence.owner.as_deref().is_some_and(|of| is_of(of, table.def()));
             if name.0 == table.def().schema && own {
                 let (transaction, context) = self.parts()?;
                 context.sequences.alter(&shared, transaction, &name, |sequence| {
@@ -317,4 +315,9 @@ impl Session {
         }
         Ok(())
     }
+}
+
+/// Whether a sequence goes with a column of a table. Names may have points in them, so they are compared as a whole.
+fn is_of(of: &str, table: &TableDef) -> bool {
+    table.columns.iter().any(|column| of == owner(table, &column.name))
 }

@@ -15,6 +15,11 @@ use crate::sqlstate::{
 };
 use crate::syntax::{IdentityChange, column_type};
 
+/// How a sequence names the column that it goes with.
+pub(super) fn owner(table: &TableDef, column: &str) -> String {
+    format!("{}.{column}", table.name)
+}
+
 /// Sees that an operation leaves an identity column one.
 ///
 /// Errors: 42601 for its default and NULL, 22023 for a type of no whole numbers.
@@ -146,13 +151,12 @@ impl Session {
     ///
     /// Errors: those of the table of sequences.
     pub(super) fn move_sequences(&mut self, old: &TableDef, new: &TableDef) -> Result<()> {
-        let owner = |def: &TableDef, column: &ColumnDef| format!("{}.{}", def.name, column.name);
         let mut moves = Vec::new();
         for (name, sequence) in all_sequences(self.transaction()?.view())? {
             let columns = old.columns.iter().zip(&new.columns);
             let Some(of) = sequence.owner.filter(|_| name.0 == old.schema) else { continue };
-            let column = columns.into_iter().find(|(column, _)| owner(old, column) == of);
-            let now = column.map(|(_, column)| owner(new, column));
+            let column = columns.into_iter().find(|(column, _)| owner(old, &column.name) == of);
+            let now = column.map(|(_, column)| owner(new, &column.name));
             moves.extend(now.filter(|now| *now != of).map(|now| (name, now)));
         }
         let shared = Arc::clone(&self.shared);

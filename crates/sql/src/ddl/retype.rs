@@ -1,14 +1,16 @@
 //! ALTER COLUMN TYPE.
 
+use std::collections::BTreeSet;
 use std::ops::Bound::Unbounded;
 
-use cairn_table::schema::{ColumnDef, ColumnType};
+use cairn_table::schema::{ColumnDef, ColumnType, TableDef};
 use cairn_table::{Direction, Table};
 use cairn_vfs::sync::Arc;
 use datafusion::sql::sqlparser::ast::Expr;
 
+use super::constraints::check_may_refer;
 use crate::datum::DatumRef;
-use crate::direct::unsupported;
+use crate::direct::{Checks, default_of, unsupported};
 use crate::error::{Error, Result};
 use crate::expr::{Cells, Compiler, Env, Scope, assign, is_assignable};
 use crate::session::Session;
@@ -18,7 +20,8 @@ use crate::types::name_of;
 impl Session {
     /// Gives a column another type. Where its values change, rows are read from the old trees and built into new ones, one after the other.
     ///
-    /// Errors: 42804 without USING where one type does not become the other by itself; those of converting values.
+    /// Errors: 42804 without USING where one type does not become the other by itself, and for a default, a check or a foreign key that does not go with the new one; those of
+    /// converting values; 23514 and 23503 for what they become.
     pub(super) fn retype(
         &mut self,
         table: &Arc<Table>,
@@ -30,8 +33,15 @@ impl Session {
         let Some(column) = def.columns.get_mut(at) else { return Ok(Arc::clone(table)) };
         let old = std::mem::replace(&mut column.kind, kind.clone());
         let name = column.name.clone();
-        let same_bytes =
-            old.kind == kind.kind && old.decimal == kind.decimal && (old.is_json || !kind.is_json);
+        // What is said about the column has to make sense of what it has from now on.
+        default_of(column)?;
+        Checks::new(&def)?;
+        let keys = self.keys_with(table, at)?;
+        self.check_key_types(table, &def, &keys)?;
+        let same_bytes = old.kind == kind.kind
+            && old.decimal == kind.decimal
+            && (old.is_json || !kind.is_json)
+            && kind.length.is_none_or(|most| old.length.is_some_and(|length| length <= most));
         if using.is_none() && same_bytes {
             return self.redefine(table, def);
         }
@@ -53,10 +63,7 @@ impl Session {
         // All there is, in the trees that stay until it commits.
         let view = transaction.rows_of_now()?;
         let mut scan = view.scan(table, None, (Unbounded, Unbounded), Direction::Forward)?;
-        let empty = transaction.truncate(table)?;
-        let columns: Vec<Option<usize>> = (0..def.columns.len()).map(Some).collect();
-        let new = transaction.alter_table(&empty, def, &columns, &[])?;
-        let mut rows = transaction.bulk_insert(&new)?;
+        let mut rows = transaction.bulk_replace(table, def)?;
         while let Some(row) = scan.next()? {
             let old = DatumRef::from_value(row.get(at), table.def().columns.get(at).map_or(0, scale));
             let value = match &node {
@@ -73,7 +80,58 @@ impl Session {
             rows.push(&values)?;
         }
         rows.finish()?;
-        Ok(transaction.view().catalog().table_by_id(new.id()).cloned().unwrap_or(new))
+        let catalog = Arc::clone(self.transaction()?.view().catalog());
+        let new = catalog.table_by_id(table.id()).map_or_else(|| Arc::clone(table), Arc::clone);
+        if !new.def().checks.is_empty() {
+            self.check_rows(&new)?;
+        }
+        for (child, key) in keys {
+            if let Some(child) = catalog.table_by_id(child) {
+                self.check_references(child, key)?;
+            }
+        }
+        Ok(new)
+    }
+
+    /// The foreign keys that have a column at either end: the numbers of their tables, and their places there.
+    fn keys_with(&mut self, table: &Table, at: usize) -> Result<BTreeSet<(u32, usize)>> {
+        let catalog = self.transaction()?.view().catalog();
+        let own = table.def().foreign_keys.iter().enumerate();
+        let own = own.filter(|(_, key)| key.columns.contains(&at)).map(|(place, _)| (table.id(), place));
+        let others = catalog.references_to(table.id()).filter(|(child, place)| {
+            child.def().foreign_keys.get(*place).is_some_and(|key| key.references.contains(&at))
+        });
+        Ok(own.chain(others.map(|(child, place)| (child.id(), place))).collect())
+    }
+
+    /// Sees that the columns of foreign keys may refer to each other where a table is going to be as `def` says.
+    ///
+    /// Errors: 42804.
+    fn check_key_types(
+        &mut self,
+        table: &Table,
+        def: &TableDef,
+        keys: &BTreeSet<(u32, usize)>,
+    ) -> Result<()> {
+        let catalog = Arc::clone(self.transaction()?.view().catalog());
+        let of = |id: u32| match id == table.id() {
+            true => Some(def),
+            false => catalog.table_by_id(id).map(|table| table.def()),
+        };
+        for &(child, place) in keys {
+            let Some((child, key)) =
+                of(child).and_then(|child| Some((child, child.foreign_keys.get(place)?)))
+            else {
+                continue;
+            };
+            let Some(parent) = of(key.table) else { continue };
+            for (&own, &other) in key.columns.iter().zip(&key.references) {
+                if let (Some(own), Some(other)) = (child.columns.get(own), parent.columns.get(other)) {
+                    check_may_refer(&key.name, own, other)?;
+                }
+            }
+        }
+        Ok(())
     }
 }
 

@@ -18,8 +18,13 @@ impl Session {
             Tree::CreateSchema { schema_name, if_not_exists, .. } => {
                 self.create_schema(schema_name, *if_not_exists)?
             }
-            Tree::CreateSequence { name, if_not_exists, data_type, sequence_options, .. } => {
-                self.create_sequence(name, *if_not_exists, data_type.as_ref(), sequence_options)?
+            Tree::CreateSequence { temporary: true, .. } => {
+                return Err(Error::unsupported("a temporary sequence"));
+            }
+            Tree::CreateSequence { name, if_not_exists, data_type, sequence_options, owned_by, .. } => {
+                // The parser gives NONE as a name.
+                let owner = owned_by.as_ref().filter(|owner| !owner.to_string().eq_ignore_ascii_case("none"));
+                self.create_sequence(name, *if_not_exists, data_type.as_ref(), sequence_options, owner)?
             }
             Tree::AlterTable(alter) => self.alter_table(alter)?,
             Tree::AlterIndex { name, operation: AlterIndexOperation::RenameIndex { index_name } } => {

@@ -46,6 +46,8 @@ pub(crate) struct Accumulator {
     sum: i128,
     scale: u8,
     double: f64,
+    /// An infinite number was among those added up.
+    infinite: bool,
     best: Datum,
 }
 
@@ -82,7 +84,7 @@ impl Aggregate {
     }
 
     pub fn begin(&self) -> Accumulator {
-        Accumulator { count: 0, sum: 0, scale: 0, double: 0.0, best: Datum::Null }
+        Accumulator { count: 0, sum: 0, scale: 0, double: 0.0, infinite: false, best: Datum::Null }
     }
 
     /// Takes a row in. True when no further row can make a difference.
@@ -123,6 +125,7 @@ impl Aggregate {
             Kind::Min | Kind::Max => of.best,
             Kind::Sum if of.count == 0 => Datum::Null,
             Kind::Sum => match of.best {
+                Datum::Double(_) if of.double.is_infinite() && !of.infinite => return Err(too_large()),
                 Datum::Double(_) => Datum::Double(of.double),
                 Datum::Decimal { .. } => Datum::Decimal { unscaled: of.sum, scale: of.scale },
                 _ => Datum::BigInt(
@@ -132,6 +135,11 @@ impl Aggregate {
             },
         })
     }
+}
+
+/// A sum of doubles that is none of them.
+pub(super) fn too_large() -> Error {
+    Error::new(NUMERIC_VALUE_OUT_OF_RANGE, "value out of range: overflow")
 }
 
 impl Accumulator {
@@ -151,6 +159,7 @@ impl Accumulator {
             }
             DatumRef::Double(value) => {
                 self.double += value;
+                self.infinite |= value.is_infinite();
                 self.best = Datum::Double(0.0);
                 return Ok(());
             }

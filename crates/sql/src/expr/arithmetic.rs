@@ -3,7 +3,7 @@
 use super::cast::{as_double, as_integer};
 use super::node::Operator;
 use super::time;
-use crate::datum::{Datum, DatumRef, pow10, rescale};
+use crate::datum::{Datum, DatumRef, pow10, quotient, rescale};
 use crate::error::{Error, Result};
 use crate::sqlstate::{
     DIVISION_BY_ZERO, INTERNAL_ERROR, INVALID_ARGUMENT_FOR_POWER, NUMERIC_VALUE_OUT_OF_RANGE,
@@ -15,6 +15,10 @@ const MOST_SCALE: u8 = 38;
 
 fn overflow(kind: &str) -> Error {
     Error::new(NUMERIC_VALUE_OUT_OF_RANGE, format!("{kind} out of range"))
+}
+
+fn underflow() -> Error {
+    Error::new(NUMERIC_VALUE_OUT_OF_RANGE, "value out of range: underflow")
 }
 
 pub(super) fn by_zero() -> Error {
@@ -129,27 +133,20 @@ fn divide((a, m): (i128, u8), (b, n): (i128, u8)) -> Option<Datum> {
     let weight = wa - wb - i32::from(lower);
     let digits =
         (i32::from(QUOTIENT_DIGITS) - weight * 4).max(m.into()).max(n.into()).clamp(0, MOST_SCALE.into());
-    for scale in (0..=digits as u8).rev() {
+    (0..=digits as u8).rev().find_map(|scale| {
         // a / 10^m / (b / 10^n) * 10^scale
-        let exponent = i32::from(n) + i32::from(scale) - i32::from(m);
-        let unit = pow10(exponent.unsigned_abs())?;
-        let scaled = if exponent >= 0 {
-            a.checked_mul(unit).map(|a| (a, b))
-        } else {
-            b.checked_mul(unit).map(|b| (a, b))
-        };
-        let Some((a, b)) = scaled else { continue };
-        let (quotient, rest) = (a / b, a % b);
-        let up = rest.unsigned_abs() >= b.unsigned_abs() - rest.unsigned_abs();
-        let sign = if (a < 0) == (b < 0) { 1 } else { -1 };
-        return Some(Datum::Decimal { unscaled: quotient + if up && rest != 0 { sign } else { 0 }, scale });
-    }
-    None
+        let unscaled = quotient(a, b, i32::from(n) + i32::from(scale) - i32::from(m))?;
+        Some(Datum::Decimal { unscaled, scale })
+    })
 }
 
 /// Of two reals. Errors: 22003 where the result is too large or too small, 22012.
 pub(crate) fn reals(operator: Operator, a: f32, b: f32) -> Result<f32> {
-    let value = floats(operator, a.into(), b.into())? as f32;
+    let exact = floats(operator, a.into(), b.into())?;
+    let value = exact as f32;
+    if value == 0.0 && exact != 0.0 {
+        return Err(underflow());
+    }
     if value.is_infinite() && a.is_finite() && b.is_finite() { Err(overflow("value")) } else { Ok(value) }
 }
 
@@ -185,7 +182,7 @@ fn floats(operator: Operator, a: f64, b: f64) -> Result<f64> {
         _ => false,
     };
     if vanished {
-        return Err(Error::new(NUMERIC_VALUE_OUT_OF_RANGE, "value out of range: underflow"));
+        return Err(underflow());
     }
     Ok(result)
 }
@@ -206,4 +203,32 @@ pub(super) fn negate(datum: DatumRef<'_>) -> Result<Datum> {
         DatumRef::Interval { months, days, micros } => time::negate(months, days, micros)?,
         other => Datum::Double(-as_double(other)),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow::datatypes::i256;
+
+    use super::*;
+    use crate::datum::wide_quotient;
+
+    /// Goal: there is a quotient wherever it has no more than 38 digits, and it is rounded. Method: numbers with all scales, beside numbers of 256 bits.
+    #[test]
+    fn quotients() {
+        let numbers = [1, -3, 7, 125, 10_i128.pow(19), -(10_i128.pow(37)) - 1, 10_i128.pow(38) - 1];
+        for (m, n) in (0..=38).flat_map(|m| (0..=38).map(move |n| (m, n))) {
+            for (a, b) in numbers.iter().flat_map(|a| numbers.iter().map(move |b| (*a, *b))) {
+                let wide = |scale: u8| {
+                    let exponent = i32::from(n) + i32::from(scale) - i32::from(m);
+                    wide_quotient(i256::from_i128(a), i256::from_i128(b), exponent)
+                };
+                match divide((a, m), (b, n)) {
+                    Some(Datum::Decimal { unscaled, scale }) => {
+                        assert_eq!(Some(unscaled), wide(scale), "{a}, {m} / {b}, {n} with {scale} digits");
+                    }
+                    found => assert_eq!((found, wide(0)), (None, None), "{a}, {m} / {b}, {n}"),
+                }
+            }
+        }
+    }
 }

@@ -58,6 +58,7 @@ pub(crate) enum Function {
     SplitPart,
     Sqrt,
     StartsWith,
+    StatementTime,
     Substr,
     /// Of a moment or a span.
     TextOf,
@@ -96,12 +97,10 @@ impl Function {
         )
     }
 
-    /// The same within a transaction.
+    /// The same within a statement.
     pub fn is_stable(self) -> bool {
-        matches!(
-            self,
-            Function::TransactionTime | Function::CurrentDate | Function::CurrentTime | Function::Setting
-        )
+        use Function as F;
+        matches!(self, F::TransactionTime | F::StatementTime | F::CurrentDate | F::CurrentTime | F::Setting)
     }
 
     /// NULL where an argument is.
@@ -327,9 +326,8 @@ fn of_session(name: &str, given: &[Option<ColumnType>]) -> Option<Signature> {
     use Type::{BigInt, Boolean, Date, Double, Text, Time, Timestamp, Uuid};
     let zoned = |function| Some(Signature { function, arguments: Vec::new(), result: ColumnType::zoned() });
     match (name, given.len()) {
-        ("now" | "current_timestamp" | "transaction_timestamp" | "statement_timestamp", 0) => {
-            zoned(Function::TransactionTime)
-        }
+        ("now" | "current_timestamp" | "transaction_timestamp", 0) => zoned(Function::TransactionTime),
+        ("statement_timestamp", 0) => zoned(Function::StatementTime),
         ("localtimestamp", 0) => signature(Function::TransactionTime, &[], Timestamp),
         ("clock_timestamp", 0) => zoned(Function::ClockTime),
         ("current_date", 0) => signature(Function::CurrentDate, &[], Date),

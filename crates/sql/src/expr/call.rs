@@ -148,6 +148,7 @@ pub(super) fn call(function: Function, arguments: &[Val<'_>], context: &dyn Cont
         F::Sqrt | F::Exp | F::Ln => Datum::Double(analytic(function, as_double(value(0)))?),
         F::Greatest | F::Least => extreme(function, arguments),
         F::TransactionTime => Datum::Timestamp(context.transaction_time()),
+        F::StatementTime => Datum::Timestamp(context.statement_time()),
         F::ClockTime => Datum::Timestamp(context.clock_time()),
         F::CurrentDate => Datum::Date(context.transaction_time().div_euclid(time::DAY) as i32),
         F::CurrentTime => Datum::Time(context.transaction_time().rem_euclid(time::DAY)),

@@ -39,7 +39,7 @@ pub(super) fn rank(kind: Type) -> Option<u8> {
     })
 }
 
-/// The value with another type, as CAST does it: texts are read, numbers rounded, long texts cut.
+/// The value with another type, as CAST does it: texts are read, numbers and times rounded, long texts cut.
 ///
 /// Errors: 22003 for numbers out of range, those of [`Datum::parse`] for texts, 42846 where there is no such cast.
 pub(crate) fn cast<'a>(datum: DatumRef<'a>, to: &ColumnType) -> Result<Val<'a>> {
@@ -47,6 +47,9 @@ pub(crate) fn cast<'a>(datum: DatumRef<'a>, to: &ColumnType) -> Result<Val<'a>> 
         return list(datum, &element, to);
     }
     let Some(length) = to.length else { return convert(datum, to) };
+    if to.kind != Type::Text {
+        return Ok(rounded(convert(datum, to)?, length));
+    }
     let end = |text: &str| text.char_indices().nth(length as usize).map_or(text.len(), |(at, _)| at);
     if let DatumRef::Text(text) = datum {
         return Ok(DatumRef::Text(text.get(..end(text)).unwrap_or(text)).into());
@@ -63,7 +66,8 @@ pub(crate) fn cast<'a>(datum: DatumRef<'a>, to: &ColumnType) -> Result<Val<'a>> 
 /// The value as a column of this type keeps it: as [`cast`], but long texts are an error unless only blanks are lost.
 pub(crate) fn assign<'a>(datum: DatumRef<'a>, to: &ColumnType) -> Result<Val<'a>> {
     let value = convert(datum, to)?;
-    let (Some(length), DatumRef::Text(text)) = (to.length, value.get()) else { return Ok(value) };
+    let Some(length) = to.length else { return Ok(value) };
+    let DatumRef::Text(text) = value.get() else { return Ok(rounded(value, length)) };
     // As many bytes are not more characters.
     if text.len() <= length as usize {
         return Ok(value);
@@ -75,6 +79,24 @@ pub(crate) fn assign<'a>(datum: DatumRef<'a>, to: &ColumnType) -> Result<Val<'a>
     }
     let what = format!("value too long for type character varying({length})");
     Err(Error::new(STRING_DATA_RIGHT_TRUNCATION, what))
+}
+
+/// A time with so many digits after the point of its seconds. Halves go away from zero, which is the year 2000 in PostgreSQL.
+fn rounded(value: Val<'_>, digits: u32) -> Val<'_> {
+    const YEAR_2000: i64 = 10_957 * DAY;
+    let unit = 10_i64.pow(6_u32.saturating_sub(digits));
+    let round = |micros: i64| {
+        let up = if micros < 0 { -(unit / 2) } else { unit / 2 };
+        micros.checked_add(up).map_or(micros, |micros| micros / unit * unit)
+    };
+    match value.get() {
+        DatumRef::Time(micros) => DatumRef::Time(round(micros)).into(),
+        DatumRef::Timestamp(micros) => match micros.checked_sub(YEAR_2000) {
+            Some(since) => DatumRef::Timestamp(round(since) + YEAR_2000).into(),
+            None => value,
+        },
+        _ => value,
+    }
 }
 
 fn convert<'a>(datum: DatumRef<'a>, to: &ColumnType) -> Result<Val<'a>> {

@@ -122,6 +122,8 @@ impl<'a> Make<'a> for AsVal {
 pub(crate) trait Context: std::fmt::Debug {
     /// When the transaction began; microseconds since 1970, UTC.
     fn transaction_time(&self) -> i64;
+    /// When the statement began; microseconds since 1970, UTC.
+    fn statement_time(&self) -> i64;
     /// Now; microseconds since 1970, UTC.
     fn clock_time(&self) -> i64;
     /// 64 random bits.

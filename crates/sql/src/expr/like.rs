@@ -7,10 +7,32 @@ use crate::sqlstate::INVALID_ESCAPE_SEQUENCE;
 ///
 /// Time is that of text times pattern at worst: on a mismatch only the last `%` takes one more character.
 pub(super) fn like(text: &str, pattern: &str, escape: Option<char>, insensitive: bool) -> Result<bool> {
-    if insensitive {
-        return matches(&text.to_lowercase(), &pattern.to_lowercase(), escape);
+    if !insensitive {
+        return matches(text, pattern, escape);
     }
-    matches(text, pattern, escape)
+    // A letter that escapes is not to become another one.
+    let (pattern, escape) = match escape {
+        Some(escape) if escape != '\\' => (with_backslashes(pattern, escape), Some('\\')),
+        _ => (pattern.to_owned(), escape),
+    };
+    matches(&text.to_lowercase(), &pattern.to_lowercase(), escape)
+}
+
+/// A pattern with backslashes in the place of another escape character.
+fn with_backslashes(pattern: &str, escape: char) -> String {
+    let mut with = String::with_capacity(pattern.len());
+    let mut characters = pattern.chars();
+    while let Some(character) = characters.next() {
+        if character == escape {
+            with.push('\\');
+            with.extend(characters.next());
+        } else if character == '\\' {
+            with.push_str("\\\\");
+        } else {
+            with.push(character);
+        }
+    }
+    with
 }
 
 fn matches(text: &str, pattern: &str, escape: Option<char>) -> Result<bool> {

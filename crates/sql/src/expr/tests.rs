@@ -35,6 +35,8 @@ fn values() {
         ("1 / 3.0", "0.33333333333333333333"),
         ("2 / 3.0", "0.66666666666666666667"),
         ("1000000 / 7.0", "142857.142857142857"),
+        ("1 / 1000000000000.0000000000", "0.00000000000100000000000000000000"),
+        ("1 / 0.50000000000000000000", "2.00000000000000000000"),
         ("1.10 * 2.5", "2.750"),
         ("7.5 % 2", "1.5"),
         ("0.1 + 0.2 = 0.3", "t"),
@@ -60,6 +62,11 @@ fn values() {
         ("'abc' like 'a\\%c'", "f"),
         ("'aXbXc' like '%X%c'", "t"),
         ("'ABC' ilike 'a_c'", "t"),
+        ("'ABC' ilike 'aXb%' escape 'X'", "t"),
+        ("'A%C' ilike 'ax%c' escape 'x'", "t"),
+        ("'AbC' ilike 'aX%c' escape 'X'", "f"),
+        ("'A\\C' ilike 'a\\c' escape 'X'", "t"),
+        ("'AXC' ilike 'aXXc' escape 'X'", "t"),
         ("'' like '%'", "t"),
         ("'' like '_'", "f"),
         ("case when 1 = 2 then 'a' when true then 'b' end", "b"),
@@ -157,6 +164,9 @@ fn errors() {
         ("sqrt(-1)", "2201F"),
         ("ln(0)", "2201E"),
         ("'a' like 'a\\'", "22025"),
+        ("'a' ilike 'aX' escape 'X'", "22025"),
+        ("1e-30::real * 1e-30::real", "22003"),
+        ("1e-30::real / 1e30::real", "22003"),
         ("substr('a', 1, -1)", "22011"),
         ("true::date", "42846"),
     ] {
@@ -165,4 +175,11 @@ fn errors() {
             Err(error) => assert_eq!(error.sqlstate(), expected, "{sql}: {error}"),
         }
     }
+}
+
+/// Patterns of more digits than formatting gives at once, and than a number has.
+#[test]
+fn long_patterns() {
+    let text = value("to_char(1.5, '9.' || repeat('9', 65536) || 'EEEE')").unwrap().to_string();
+    assert_eq!(text, format!(" 1.5{}e+00", "0".repeat(65_535)));
 }

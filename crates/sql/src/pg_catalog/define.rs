@@ -13,6 +13,8 @@ pub(super) fn type_of(kind: &ColumnType) -> (i64, i64) {
     if kind.is_json {
         return (114, -1);
     }
+    // Of a time.
+    let digits = kind.length.map_or(-1, i64::from);
     match kind.kind {
         Type::Boolean => (16, -1),
         Type::SmallInt => (21, -1),
@@ -27,8 +29,9 @@ pub(super) fn type_of(kind: &ColumnType) -> (i64, i64) {
         Type::Text => kind.length.map_or((25, -1), |length| (1043, i64::from(length) + 4)),
         Type::Blob => (17, -1),
         Type::Date => (1082, -1),
-        Type::Time => (1083, -1),
-        Type::Timestamp => (1114, -1),
+        Type::Time => (1083, digits),
+        Type::Timestamp if kind.is_zoned => (1184, digits),
+        Type::Timestamp => (1114, digits),
         Type::Interval => (1186, -1),
         Type::Uuid => (2950, -1),
         _ => (705, -1),

@@ -138,11 +138,18 @@ fn column(db: &str, (schema, table): (&str, &str), at: usize, column: &ColumnDef
         (1043, Some(length)) => Some(i64::from(length) * 4),
         _ => None,
     };
+    let characters = column.kind.length.filter(|_| octets.is_some()).map(i64::from);
+    let digits = match oid {
+        1082 => Some(0),
+        1083 | 1114 | 1184 => Some(column.kind.length.map_or(6, i64::from)),
+        1186 => Some(6_i64),
+        _ => None,
+    };
     row! {
         "table_catalog": db, "table_schema": schema, "table_name": table, "column_name": &column.name, "ordinal_position": at + 1, "column_default": define::default_of(column),
-        "is_nullable": if column.nullable { "YES" } else { "NO" }, "data_type": define::format_type(oid, None), "character_maximum_length": column.kind.length.map(i64::from),
+        "is_nullable": if column.nullable { "YES" } else { "NO" }, "data_type": define::format_type(oid, None), "character_maximum_length": characters,
         "character_octet_length": octets, "numeric_precision": numbers.map(|(precision, ..)| precision), "numeric_precision_radix": numbers.map(|(.., radix)| radix),
-        "numeric_scale": numbers.and_then(|(_, scale, _)| scale), "datetime_precision": match oid { 1082 => Some(0_i64), 1083 | 1114 | 1186 => Some(6), _ => None },
+        "numeric_scale": numbers.and_then(|(_, scale, _)| scale), "datetime_precision": digits,
         "udt_catalog": db, "udt_schema": "pg_catalog", "udt_name": type_by_oid(oid).map(|kind| kind.name), "dtd_identifier": (at + 1).to_string(), "is_self_referencing": "NO",
         "is_identity": if column.identity.is_some() { "YES" } else { "NO" }, "identity_generation": column.identity.map(|identity| identity.to_string()), "identity_cycle": "NO", "is_generated": "NEVER", "is_updatable": "YES",
     }

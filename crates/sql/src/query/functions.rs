@@ -26,6 +26,9 @@ use crate::sqlstate::{INVALID_PARAMETER_VALUE, UNDEFINED_FUNCTION};
 /// What the time of the transaction is called until it is known.
 pub(super) const NOW: &str = "now";
 
+/// As [`NOW`], of the statement.
+pub(super) const STATEMENT: &str = "statement_timestamp";
+
 /// What a function does with one row's values.
 type Row = dyn Fn(&[ScalarValue]) -> Result<ScalarValue> + Send + Sync;
 
@@ -220,27 +223,22 @@ fn to_hex() -> ScalarUDF {
 
 /// Puts our functions over DataFusion's.
 pub(super) fn register(state: &mut SessionState) -> Result<()> {
-    // The time of the transaction is put in its place before it runs.
-    let timestamp = DataType::Timestamp(TimeUnit::Microsecond, None);
-    let unknown = |_: &[ScalarValue]| {
-        Err(DataFusionError::Internal("the time of the transaction is not known".to_owned()))
+    // These times are put in their places before it runs.
+    let time = |name| {
+        RowFunction::new(name, &[0], DataType::Timestamp(TimeUnit::Microsecond, None), |_| {
+            Err(DataFusionError::Internal("the time of the transaction is not known".to_owned()))
+        })
     };
-    let now = RowFunction::new(NOW, &[0], timestamp, unknown);
-    let names = [
-        "current_timestamp",
-        "transaction_timestamp",
-        "statement_timestamp",
-        "localtimestamp",
-        "clock_timestamp",
-    ];
-    state.register_udf(Arc::new(now.with_aliases(names)))?;
+    let names = ["current_timestamp", "transaction_timestamp", "localtimestamp"];
+    state.register_udf(Arc::new(time(NOW).with_aliases(names)))?;
+    state.register_udf(Arc::new(time(STATEMENT)))?;
     state.register_udf(Arc::new(read::zoned()))?;
     state.register_udf(Arc::new(read::numeric()))?;
     for name in own::FUNCTIONS {
         state.register_udf(Arc::new(own::function(name)))?;
     }
     state.register_udf(own::span())?;
-    for function in [own::part(), own::to_time(), own::to_varchar(), encode(), to_hex()] {
+    for function in [own::part(), own::to_time(), own::to_moment(), own::to_varchar(), encode(), to_hex()] {
         state.register_udf(Arc::new(function))?;
     }
     for name in ["min", "max", "array_agg"] {

@@ -22,7 +22,7 @@ use datafusion::sql::sqlparser::ast::BinaryOperator;
 
 use super::errors::external;
 use super::functions::{RowFunction, text_of};
-use super::rewrite::{PART, SPAN, TIME, VARCHAR};
+use super::rewrite::{MOMENT, PART, SPAN, TIME, VARCHAR};
 use crate::batch::{BatchReader, Columns, data_type, field, kind_of};
 use crate::datum::{Datum, rescale};
 use crate::error::Error;
@@ -83,10 +83,8 @@ const TO_NUMBER: &str = "to_number";
 enum Work {
     /// A function of the direct path, by the types of its arguments.
     Function,
-    /// A cast to a type.
+    /// A cast to a type, whose length the second argument says where there is one.
     To(ColumnType),
-    /// A cast to texts of so many characters as the second argument says.
-    ToLength,
     /// What an operator does.
     Made(Deed, Vec<ColumnType>),
 }
@@ -130,12 +128,17 @@ pub(super) fn to(name: &str, kind: ColumnType) -> ScalarUDF {
 
 /// `x::varchar(n)`: DataFusion knows of no lengths.
 pub(super) fn to_varchar() -> ScalarUDF {
-    own(VARCHAR, Work::ToLength)
+    to(VARCHAR, Type::Text.into())
 }
 
-/// `x::time`: DataFusion's has nanoseconds.
+/// `x::time` and `x::time(n)`: DataFusion's has nanoseconds.
 pub(super) fn to_time() -> ScalarUDF {
     to(TIME, Type::Time.into())
+}
+
+/// `x::timestamp(n)`.
+pub(super) fn to_moment() -> ScalarUDF {
+    to(MOMENT, Type::Timestamp.into())
 }
 
 /// A part of a moment or a span of time with its fraction: `cairn_part('second', x)`.
@@ -205,10 +208,10 @@ impl Own {
         let from = || kinds.first().cloned().flatten().unwrap_or_else(|| Type::Text.into());
         match &self.work {
             Work::Made(deed, _) => Ok(deed.clone()),
-            Work::To(kind) => Ok(Deed::cast(&from(), kind)),
-            Work::ToLength => {
-                let to = length_of(second).map_or_else(|| Type::Text.into(), ColumnType::varchar);
-                Ok(Deed::cast(&from(), &to))
+            Work::To(kind) => {
+                let mut kind = kind.clone();
+                kind.length = length_of(second);
+                Ok(Deed::cast(&from(), &kind))
             }
             Work::Function => {
                 let mut deed = self.function(&kinds)?;

@@ -24,7 +24,7 @@ use futures_util::StreamExt;
 
 use super::aside::aside;
 use super::errors::datafusion_error;
-use super::functions::NOW;
+use super::functions::{NOW, STATEMENT};
 use super::give_way::Over;
 use super::kept::{Kept, Running};
 use super::lists::{self, ListUse};
@@ -249,8 +249,9 @@ impl Query {
             let value = params.get(at).map_or(DatumRef::Null, Datum::borrow);
             values.insert((at + 1).to_string(), scalar(value, kind).map_err(datafusion_error)?.into());
         }
-        let now = ScalarValue::TimestampMicrosecond(Some(session.context.transaction_time()), None);
-        values.insert(NOW.to_owned(), now.into());
+        let time = |micros| ScalarValue::TimestampMicrosecond(Some(micros), None).into();
+        values.insert(NOW.to_owned(), time(session.context.transaction_time()));
+        values.insert(STATEMENT.to_owned(), time(session.context.statement_time()));
         Ok(ParamValues::Map(values))
     }
 
@@ -329,9 +330,8 @@ fn explained(columns: Vec<Column>) -> Vec<Column> {
         .collect()
 }
 
-/// Puts a place for the transaction's time where it is asked for: a plan outlives a transaction.
+/// Puts places for the transaction's time and the statement's where they are asked for: a plan outlives both.
 fn with_time(plan: LogicalPlan) -> Result<LogicalPlan, DataFusionError> {
-    let timestamp: FieldRef = Arc::new(Field::new(NOW, data_type(&Type::Timestamp.into()), true));
     let date = |expr: Expr| Expr::Cast(datafusion::logical_expr::Cast::new(Box::new(expr), DataType::Date32));
     let changed = plan.transform_up_with_subqueries(|plan| {
         let names: Option<Vec<String>> = match &plan {
@@ -342,18 +342,17 @@ fn with_time(plan: LogicalPlan) -> Result<LogicalPlan, DataFusionError> {
         };
         let changed = plan.map_expressions(|expr| {
             expr.transform_up(|expr| {
-                let place = || {
-                    Expr::Placeholder(Placeholder::new_with_field(
-                        format!("${NOW}"),
-                        Some(Arc::clone(&timestamp)),
-                    ))
+                let place = |name: &str| {
+                    let field: FieldRef =
+                        Arc::new(Field::new(name, data_type(&Type::Timestamp.into()), true));
+                    Expr::Placeholder(Placeholder::new_with_field(format!("${name}"), Some(field)))
                 };
                 Ok(match &expr {
-                    Expr::ScalarFunction(function) if function.func.name() == NOW => {
-                        Transformed::yes(place())
+                    Expr::ScalarFunction(function) if [NOW, STATEMENT].contains(&function.func.name()) => {
+                        Transformed::yes(place(function.func.name()))
                     }
                     Expr::ScalarFunction(function) if function.func.name() == "current_date" => {
-                        Transformed::yes(date(place()))
+                        Transformed::yes(date(place(NOW)))
                     }
                     _ => Transformed::no(expr),
                 })

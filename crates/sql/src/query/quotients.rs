@@ -28,7 +28,7 @@ use super::errors::external;
 use super::own::cast;
 use super::sums::widened;
 use crate::batch::{data_type, kind_of};
-use crate::datum::{Datum, OPEN, pow10};
+use crate::datum::{Datum, OPEN, quotient, wide_quotient};
 use crate::error::Error;
 use crate::sqlstate::{DIVISION_BY_ZERO, NUMERIC_VALUE_OUT_OF_RANGE};
 
@@ -220,53 +220,22 @@ impl Exact {
 
     /// Of `a / 10^m` and `b / 10^n`.
     fn value(self, (a, m): (i128, i32), (b, n): (i128, i32), scale: u8) -> Result<i128> {
-        let (numerator, denominator, exponent) = match self {
+        let value = match self {
             Exact::Quotient if b == 0 => {
                 return Err(external(Error::new(DIVISION_BY_ZERO, "division by zero")));
             }
-            Exact::Quotient => (Some(a), b, i32::from(scale) + n - m),
-            Exact::Product => (a.checked_mul(b), 1, i32::from(scale) - m - n),
+            Exact::Quotient => quotient(a, b, i32::from(scale) + n - m),
+            Exact::Product => product(a, b, i32::from(scale) - m - n),
         };
-        let narrow = numerator.and_then(|numerator| {
-            let unit = pow10(exponent.unsigned_abs())?;
-            match exponent >= 0 {
-                true => Some((numerator.checked_mul(unit)?, denominator)),
-                false => Some((numerator, denominator.checked_mul(unit)?)),
-            }
-        });
-        let value = match narrow {
-            Some((numerator, denominator)) => {
-                let (quotient, rest) = (numerator / denominator, numerator % denominator);
-                let up = rest.unsigned_abs() >= denominator.unsigned_abs() - rest.unsigned_abs();
-                let sign = if (numerator < 0) == (denominator < 0) { 1 } else { -1 };
-                Some(quotient + if up && rest != 0 { sign } else { 0 })
-            }
-            None => self.wide(a, b, exponent),
-        };
-        let most = pow10(DECIMAL128_MAX_PRECISION.into()).unwrap_or(i128::MAX);
-        let fits = value.filter(|value| value.unsigned_abs() < most.unsigned_abs());
-        fits.ok_or_else(|| external(Error::new(NUMERIC_VALUE_OUT_OF_RANGE, "numeric out of range")))
+        value.ok_or_else(|| external(Error::new(NUMERIC_VALUE_OUT_OF_RANGE, "numeric out of range")))
     }
+}
 
-    /// With twice the bits.
-    fn wide(self, a: i128, b: i128, exponent: i32) -> Option<i128> {
-        let (a, b) = (i256::from_i128(a), i256::from_i128(b));
-        let (numerator, denominator) = match self {
-            Exact::Quotient => (a, b),
-            Exact::Product => (a.checked_mul(b)?, i256::ONE),
-        };
-        let unit = i256::from_i128(10).checked_pow(exponent.unsigned_abs())?;
-        let (numerator, denominator) = match exponent >= 0 {
-            true => (numerator.checked_mul(unit)?, denominator),
-            false => (numerator, denominator.checked_mul(unit)?),
-        };
-        let (quotient, rest) = (numerator.checked_div(denominator)?, numerator.checked_rem(denominator)?);
-        let (is_below, is_by_less) = (numerator < i256::ZERO, denominator < i256::ZERO);
-        let positive = |value: i256| if value < i256::ZERO { value.wrapping_neg() } else { value };
-        let (rest, whole) = (positive(rest), positive(denominator));
-        let up = rest != i256::ZERO && rest >= whole.wrapping_sub(rest);
-        let sign = if is_below == is_by_less { 1 } else { -1 };
-        quotient.to_i128()?.checked_add(if up { sign } else { 0 })
+/// `a` * `b` * 10^`exponent`, rounded; `None` where it has more than 38 digits.
+fn product(a: i128, b: i128, exponent: i32) -> Option<i128> {
+    match a.checked_mul(b) {
+        Some(product) => quotient(product, 1, exponent),
+        None => wide_quotient(i256::from_i128(a).checked_mul(i256::from_i128(b))?, i256::ONE, exponent),
     }
 }
 

@@ -18,6 +18,8 @@ pub(crate) struct SessionContext {
     pub sequences: Arc<SessionSequences>,
     /// When the transaction began; looked up when somebody asks.
     began: Cell<Option<i64>>,
+    /// As [`SessionContext::began`], of the statement.
+    statement_began: Cell<Option<i64>>,
     random: Cell<u64>,
 }
 
@@ -30,6 +32,7 @@ impl SessionContext {
             settings,
             sequences: Arc::default(),
             began: Cell::new(None),
+            statement_began: Cell::new(None),
             random: Cell::new(seed),
         }
     }
@@ -37,6 +40,12 @@ impl SessionContext {
     /// A transaction begins.
     pub fn begin(&mut self) {
         self.began.set(None);
+        self.begin_statement();
+    }
+
+    /// A statement begins.
+    pub fn begin_statement(&mut self) {
+        self.statement_began.set(None);
     }
 }
 
@@ -45,8 +54,18 @@ impl Context for SessionContext {
         if let Some(began) = self.began.get() {
             return began;
         }
-        let now = self.clock_time();
+        // That of its first statement, or of the first one that asks.
+        let now = self.statement_time();
         self.began.set(Some(now));
+        now
+    }
+
+    fn statement_time(&self) -> i64 {
+        if let Some(began) = self.statement_began.get() {
+            return began;
+        }
+        let now = self.clock_time();
+        self.statement_began.set(Some(now));
         now
     }
 

@@ -23,6 +23,12 @@ use crate::sqlstate::{
 };
 use crate::statement::Statement;
 
+/// The share of the memory for queries that a sort of the direct path may take: one in so many parts.
+const SORTS: u64 = 16;
+
+/// What it may take however little memory there is: the general path's sorts need more than that.
+const LEAST_SORT_BYTES: usize = 4 << 20;
+
 /// What running a statement came to.
 pub(super) enum Started {
     /// Rows; whether the statement goes on while they are read.
@@ -220,28 +226,31 @@ impl Session {
         if let (Some(access), Output::Groups(groups)) = (&select.access, &select.output) {
             return self.grouped(select, access, groups, params);
         }
-        self.select_rows(select, planned, params).map(Some)
-    }
-
-    fn select_rows(
-        &mut self,
-        select: &Select,
-        planned: &StdArc<Planned>,
-        params: &[Datum],
-    ) -> Result<Started> {
-        let Some(access) = &select.access else { return self.select_values(select, params) };
+        let Some(access) = &select.access else { return self.select_values(select, params).map(Some) };
         if select.locks.is_some() {
-            return Ok(Started::Rows(Source::datums(self.lock_rows(select, params)?), "SELECT", false));
+            let rows = self.lock_rows(select, params)?;
+            return Ok(Some(Started::Rows(Source::datums(rows), "SELECT", false)));
         }
         if let Some((levels, count)) = &select.joined {
             return self.joined(select, (levels, access, *count), planned, params);
         }
         if let Output::Aggregates(aggregates) = &select.output {
-            return self.aggregates(select, access, aggregates, params);
+            return self.aggregates(select, access, aggregates, params).map(Some);
         }
         if let Some(sort) = &select.sort {
             return self.sorted(select, access, sort, params);
         }
+        self.select_rows(select, access, planned, params).map(Some)
+    }
+
+    /// Rows of a table as they come.
+    fn select_rows(
+        &mut self,
+        select: &Select,
+        access: &Access,
+        planned: &StdArc<Planned>,
+        params: &[Datum],
+    ) -> Result<Started> {
         let (skip, left) = self.limits(select, params)?;
         if access.range.is_point && access.index.is_none() {
             let found = left > 0 && skip == 0 && self.point(access, params)?;
@@ -433,8 +442,21 @@ impl Session {
         Ok(rows)
     }
 
-    fn sorted(&mut self, select: &Select, access: &Access, sort: &Sort, params: &[Datum]) -> Result<Started> {
+    /// How much memory a sort may take; more is for the general path, which goes to the disk.
+    fn sort_bytes(&self) -> usize {
+        usize::try_from(self.shared.memory_limit / SORTS).unwrap_or(usize::MAX).max(LEAST_SORT_BYTES)
+    }
+
+    /// Another order than that of a tree; `None` where there is too much to sort.
+    fn sorted(
+        &mut self,
+        select: &Select,
+        access: &Access,
+        sort: &Sort,
+        params: &[Datum],
+    ) -> Result<Option<Started>> {
         let (skip, left) = self.limits(select, params)?;
+        let most = self.sort_bytes();
         let (transaction, context) = self.parts()?;
         let env = Env::new(Cells::None, params, context);
         let mut rows = FirstRows::new(Some(sort), skip, left);
@@ -444,19 +466,23 @@ impl Session {
             let env = Env { row: Cells::Row(row), ..env };
             let values = values_of(&select.output, row, &env)?;
             rows.push(&env, values)?;
+            if rows.bytes() > most {
+                return Ok(None);
+            }
         }
-        Ok(Started::Rows(Source::datums(rows.finish()), "SELECT", false))
+        Ok(Some(Started::Rows(Source::datums(rows.finish()), "SELECT", false)))
     }
 
-    /// Rows of several tables.
+    /// Rows of several tables; `None` where there is too much to sort.
     fn joined(
         &mut self,
         select: &Select,
         (levels, last, count): (&[Level], &Access, usize),
         planned: &StdArc<Planned>,
         params: &[Datum],
-    ) -> Result<Started> {
+    ) -> Result<Option<Started>> {
         let (skip, left) = self.limits(select, params)?;
+        let most = self.sort_bytes();
         let (transaction, context) = self.parts()?;
         let mut cursor = JoinCursor::new(transaction.view(), params, count);
         let rows = match &select.output {
@@ -477,17 +503,21 @@ impl Session {
                         let env = cursor.env(last, context)?;
                         let values = nodes.iter().map(|node| Ok(node.eval(&env)?.into_datum()));
                         rows.push(&env, values.collect::<Result<_>>()?)?;
+                        if rows.bytes() > most {
+                            return Ok(None);
+                        }
                     }
                     rows.finish()
                 }
                 None => {
                     let (planned, cursor) = (StdArc::clone(planned), Box::new(cursor));
-                    return Ok(Started::Rows(Source::join(planned, cursor, (skip, left)), "SELECT", true));
+                    let source = Source::join(planned, cursor, (skip, left));
+                    return Ok(Some(Started::Rows(source, "SELECT", true)));
                 }
             },
             Output::Columns(_) | Output::Groups(_) => Vec::new(),
         };
-        Ok(Started::Rows(Source::datums(rows), "SELECT", false))
+        Ok(Some(Started::Rows(Source::datums(rows), "SELECT", false)))
     }
 
     fn show(&mut self, name: &str) -> Result<Started> {

@@ -144,6 +144,7 @@ impl Session {
     pub fn begin_statement(&mut self) -> Result<()> {
         self.heed_cancel().inspect_err(|_| self.fail_block())?;
         self.start_timer();
+        self.context.begin_statement();
         match &mut self.open {
             None => {
                 self.open(Span::Statement, Modes::default())?;

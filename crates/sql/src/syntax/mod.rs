@@ -26,7 +26,7 @@ pub(crate) use names::{TableName, fold, ident, last_name, name_parts, qualified}
 pub(crate) use overriding::{Overriding, sql_of};
 pub use parse::split;
 pub(crate) use parse::{Parsed, Plain, Tree, expression, one, parse};
-pub(crate) use types::{column_type, is_serial, parameter_type};
+pub(crate) use types::{check_collation, column_type, is_serial, parameter_type};
 pub(crate) use words::{COLUMN_WORDS, TYPE_WORDS};
 pub use words::{RESERVED_WORDS, quote_ident};
 

@@ -3,7 +3,7 @@
 use cairn_table::row::Type;
 use cairn_table::schema::ColumnType;
 use datafusion::sql::sqlparser::ast::{
-    ArrayElemTypeDef, CharacterLength, DataType, ExactNumberInfo, TimezoneInfo,
+    ArrayElemTypeDef, CharacterLength, DataType, ExactNumberInfo, ObjectName, TimezoneInfo,
 };
 
 use super::last_name;
@@ -56,9 +56,15 @@ pub(crate) fn column_type(kind: &DataType) -> Result<ColumnType> {
         | DataType::Varbinary(_)
         | DataType::Bytes(_) => Type::Blob.into(),
         DataType::Date | DataType::Date32 => Type::Date.into(),
-        DataType::Time(_, TimezoneInfo::None | TimezoneInfo::WithoutTimeZone) => Type::Time.into(),
-        DataType::Timestamp(_, TimezoneInfo::WithTimeZone | TimezoneInfo::Tz) => ColumnType::zoned(),
-        DataType::Timestamp(..) | DataType::Datetime(_) | DataType::TimestampNtz(_) => Type::Timestamp.into(),
+        DataType::Time(digits, TimezoneInfo::None | TimezoneInfo::WithoutTimeZone) => {
+            with_digits(Type::Time.into(), *digits)
+        }
+        DataType::Timestamp(digits, TimezoneInfo::WithTimeZone | TimezoneInfo::Tz) => {
+            with_digits(ColumnType::zoned(), *digits)
+        }
+        DataType::Timestamp(digits, _) | DataType::Datetime(digits) | DataType::TimestampNtz(digits) => {
+            with_digits(Type::Timestamp.into(), *digits)
+        }
         DataType::Interval { .. } => Type::Interval.into(),
         DataType::Uuid => Type::Uuid.into(),
         DataType::JSON | DataType::JSONB => ColumnType::json(),
@@ -84,15 +90,29 @@ fn custom(name: &str) -> Result<ColumnType> {
         "bigserial" | "serial8" => Type::BigInt.into(),
         "smallserial" | "serial2" => Type::SmallInt.into(),
         "timestamptz" => ColumnType::zoned(),
-        "name" | "citext" | "bpchar" => Type::Text.into(),
+        "name" | "bpchar" => Type::Text.into(),
         "oid" | "xid" | "cid" | "regproc" | "regtype" | "regnamespace" | "regrole" | "regoper"
         | "regclass" => Type::BigInt.into(),
         "money" | "point" | "line" | "inet" | "cidr" | "macaddr" | "xml" | "tsvector" | "tsquery"
-        | "timetz" => {
+        | "timetz" | "citext" => {
             return Err(Error::unsupported(format_args!("the type {name}")));
         }
         _ => return Err(Error::new(UNDEFINED_OBJECT, format!("type \"{name}\" does not exist"))),
     })
+}
+
+/// Sees that a collation is the one that there is: by bytes, which has several names.
+///
+/// Errors: 0A000.
+pub(crate) fn check_collation(name: &ObjectName) -> Result<()> {
+    let is_known = match last_name(name).as_str() {
+        "C" | "POSIX" | "default" | "ucs_basic" => true,
+        other => other.eq_ignore_ascii_case("binary"),
+    };
+    match is_known {
+        true => Ok(()),
+        false => Err(Error::unsupported(format_args!("the collation {name}"))),
+    }
 }
 
 /// Whether columns of this type count by themselves.
@@ -115,6 +135,12 @@ fn decimal(info: &ExactNumberInfo) -> Result<ColumnType> {
         invalid(format!("NUMERIC scale {scale} must be between 0 and precision {precision}"))
     })?;
     Ok(ColumnType::decimal(precision as u8, scale))
+}
+
+/// Times whose seconds have so many digits after the point. Six are all there are, as in PostgreSQL.
+fn with_digits(mut kind: ColumnType, digits: Option<u64>) -> ColumnType {
+    kind.length = digits.filter(|digits| *digits < 6).map(|digits| digits as u32);
+    kind
 }
 
 fn text(length: Option<&CharacterLength>, default: Option<u32>) -> Result<ColumnType> {

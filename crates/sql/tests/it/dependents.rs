@@ -29,6 +29,33 @@ fn drops() {
     assert_eq!(fails(&mut c, "select * from a"), "42P01");
 }
 
+/// What a view names itself, by WITH, is no table; but within the query of such a name and before it the table is meant.
+#[test]
+fn names_of_with() {
+    let views = [
+        ("with t as (select * from t where a > 0) select * from t", true),
+        ("with x as (select a from t), t as (select 1 as b) select * from x, t", true),
+        ("with t as (select 1 as a), x as (select a from t) select * from x", false),
+        ("with t as (select 1 as a) select a from (select a from t where a in (select a from t)) s", false),
+        ("select * from (with t as (select 1 as a) select a from t) s join t on t.a = s.a + 1", true),
+        (
+            "with recursive t(a) as (select 1 union all select a + 1 from t where a < 3) select a from t",
+            false,
+        ),
+        ("with t as (select 1 as a) select public.t.a from public.t", true),
+    ];
+    for (query, holds) in views {
+        let mut c = database().connect();
+        run(&mut c, "create table t (a int)");
+        let columns = if query.contains("from x, t") || query.contains("join") { "(p, q)" } else { "(p)" };
+        run(&mut c, &format!("create view v {columns} as {query}"));
+        match holds {
+            true => assert_eq!(fails(&mut c, "drop table t"), "2BP01", "{query}"),
+            false => assert_eq!(run(&mut c, "drop table t"), 0, "{query}"),
+        }
+    }
+}
+
 /// Columns that views ask for are not dropped, renamed or given another type; others are.
 #[test]
 fn columns() {

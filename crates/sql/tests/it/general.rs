@@ -241,11 +241,26 @@ fn refused_rather_than_wrong() {
         "select json_agg(id) from a",
         "set timezone = 'America/New_York'",
         "set time zone 'Europe/Berlin'",
+        "create temp table t (a int)",
+        "create temporary table t as select 1 as a",
+        "create temp table t (a int) on commit drop",
+        "create temp view v as select 1 as a",
+        "create temp sequence s",
+        "create table t (a text collate nocase unique)",
+        "create table t (a text collate \"en_US\")",
+        "create table t (a citext)",
+        "select id::citext from a",
+        "select id from a where id::text = 'x' collate \"en_US\"",
     ] {
         assert_eq!(fails(&mut c, sql), "0A000", "{sql}");
     }
     for zone in ["UTC", "Etc/UTC", "GMT", "utc", "0", "+00:00"] {
         run(&mut c, &format!("set timezone = '{zone}'"));
+    }
+    for collation in ["\"C\"", "\"POSIX\"", "pg_catalog.\"default\"", "BINARY"] {
+        run(&mut c, &format!("create table t (a text collate {collation} unique)"));
+        assert!(ask(&mut c, &format!("select a from t order by a collate {collation}")).is_empty());
+        run(&mut c, "drop table t");
     }
     run(&mut c, "set time zone local");
     run(&mut c, "reset timezone");

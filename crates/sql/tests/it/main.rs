@@ -10,6 +10,7 @@ use std::path::Path;
 mod testing;
 
 mod aggregates;
+mod alterations;
 mod answers;
 mod catalog;
 mod conditions;

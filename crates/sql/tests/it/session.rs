@@ -1,8 +1,10 @@
 //! Goal: what a session keeps, and what stops it. Method: several connections, settings, cancelling from another thread.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use cairn_sql::{Datum, Outcome, StatementKind};
+use cairn_sql::{Database, Datum, Outcome, StatementKind};
+use cairn_vfs::{Clock, ManualClock, MemFs};
 
 use crate::support::{ask, database, fails, rows, run};
 
@@ -399,6 +401,57 @@ fn sequences_of_renamed_tables() {
         ask(&mut c, "select relname from pg_class where relkind = 'S' order by 1"),
         ["a_id_seq", "a_id_seq1", "a_id_seq2", "a_id_seq3", "b_id_seq"]
     );
+}
+
+/// Goal: a sequence goes with the column that it is of, and with no other. Method: tables with points in their names, beside those that their names begin with; OWNED BY when it is made.
+#[test]
+fn sequences_and_their_columns() {
+    let mut c = database().connect();
+    run(&mut c, "create table a (x int)");
+    run(&mut c, "create table \"a.b\" (id serial, v int)");
+    run(&mut c, "insert into \"a.b\" (v) values (1), (2)");
+    run(&mut c, "truncate a restart identity");
+    run(&mut c, "insert into \"a.b\" (v) values (3)");
+    run(&mut c, "drop table a");
+    run(&mut c, "insert into \"a.b\" default values");
+    assert_eq!(ask(&mut c, "select id from \"a.b\" order by id"), ["1", "2", "3", "4"]);
+    run(&mut c, "truncate \"a.b\" restart identity");
+    run(&mut c, "insert into \"a.b\" default values");
+    assert_eq!(ask(&mut c, "select id from \"a.b\""), ["1"]);
+    run(&mut c, "create sequence owned owned by \"a.b\".v");
+    run(&mut c, "create sequence alone owned by none");
+    assert_eq!(fails(&mut c, "create sequence other owned by \"a.b\".w"), "42703");
+    assert_eq!(fails(&mut c, "create sequence other owned by v"), "42601");
+    run(&mut c, "drop table \"a.b\"");
+    assert_eq!(ask(&mut c, "select relname from pg_class where relkind = 'S'"), ["alone"]);
+}
+
+/// Goal: each function of the time has its own. Method: a clock that moves between two statements of a block, and within one, on both paths.
+#[test]
+fn times() {
+    let clock = Arc::new(ManualClock::new(Duration::from_secs(1_000)));
+    let database = Database::builder().fs(Arc::new(MemFs::new())).clock(Arc::clone(&clock) as Arc<dyn Clock>);
+    let database = database.open("test.db").unwrap();
+    let mut c = database.connect();
+    run(&mut c, "create table t (id int primary key)");
+    run(&mut c, "insert into t values (1)");
+    let seconds = "extract(epoch from now())::int, extract(epoch from transaction_timestamp())::int, extract(epoch from statement_timestamp())::int, \
+                   extract(epoch from clock_timestamp())::int";
+    for path in ["from t where id = 1", "from t group by id"] {
+        clock.jump_to(Duration::from_secs(1_000));
+        run(&mut c, "begin");
+        assert_eq!(ask(&mut c, &format!("select {seconds} {path}")), ["1000|1000|1000|1000"], "{path}");
+        clock.advance(Duration::from_secs(5));
+        assert_eq!(ask(&mut c, &format!("select {seconds} {path}")), ["1000|1000|1005|1005"], "{path}");
+        let mut rows = c.query(&format!("select {seconds} {path}"), &[]).unwrap();
+        clock.advance(Duration::from_secs(5));
+        let row = rows.next().unwrap().unwrap();
+        let row: Vec<String> = (0..row.len()).map(|column| row.get(column).to_string()).collect();
+        assert_eq!(row[..2], ["1000", "1000"], "{path}");
+        drop(rows);
+        run(&mut c, "commit");
+        assert_eq!(ask(&mut c, &format!("select {seconds} {path}")), ["1010|1010|1010|1010"], "{path}");
+    }
 }
 
 /// Goal: a table like another has its columns. Method: names, types, NOT NULL; defaults where they are asked for, and no keys.

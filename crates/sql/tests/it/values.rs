@@ -299,6 +299,12 @@ fn numbers_beyond_their_types() {
         assert_eq!(fails(&mut c, &format!("select {refused} from t group by 1")), "22003", "{refused}");
     }
     assert_eq!(fails(&mut c, "insert into t (r) values ('1e39')"), "22003");
+    run(&mut c, "create table s (id int primary key, r real)");
+    run(&mut c, "insert into s values (1, 1e-30)");
+    for refused in ["r * r", "r / 1e30::real"] {
+        assert_eq!(fails(&mut c, &format!("select {refused} from s where id = 1")), "22003", "{refused}");
+        assert_eq!(fails(&mut c, &format!("select distinct {refused} from s")), "22003", "{refused}");
+    }
     assert_eq!(
         ask(
             &mut c,
@@ -306,6 +312,130 @@ fn numbers_beyond_their_types() {
         ),
         ["Infinity|-Infinity|0|t|1.6777218e+07"]
     );
+}
+
+/// Goal: a sum of doubles that is larger than they go is an error, and one of infinite numbers is not. Method: by itself and by groups, with an index and without.
+#[test]
+fn sums_beyond_their_types() {
+    let mut c = database().connect();
+    run(&mut c, "create table t (id int primary key, g int, x double precision, e text)");
+    run(&mut c, "create index on t (g)");
+    run(
+        &mut c,
+        "insert into t values (1, 1, 1e308, 'a'), (2, 1, 1e308, 'a'), (3, 2, 1e308, 'a'), (4, 3, 'inf', 'a'), (5, 3, 1, 'a')",
+    );
+    run(&mut c, "insert into t select i, 4, 0.5, 'a' from generate_series(10, 6000) as s(i)");
+    for sql in [
+        "select sum(x) from t where g < 3",
+        "select sum(x) from t where id < 4",
+        "select sum(x) from t where id < 4 and e = 'a'",
+        "select g, sum(x) from t where id < 4 group by g",
+    ] {
+        assert_eq!(fails(&mut c, sql), "22003", "{sql}");
+    }
+    for (sql, sum) in [
+        ("select sum(x) from t where g = 3", "Infinity"),
+        ("select sum(x) from t where g >= 3", "Infinity"),
+        ("select sum(x) from t where id = 3", "1e+308"),
+        ("select sum(x) from t where g = 4", "2995.5"),
+    ] {
+        assert_eq!(ask(&mut c, sql), [sum], "{sql}");
+    }
+    assert_eq!(
+        ask(&mut c, "select g, sum(x) from t where g > 1 group by g order by g"),
+        ["2|1e+308", "3|Infinity", "4|2995.5"]
+    );
+}
+
+/// Goal: quotients have PostgreSQL's digits on both paths, however many the operands have. Method: numerics of few and of many digits.
+#[test]
+fn quotients_of_many_digits() {
+    let mut c = database().connect();
+    run(&mut c, "create table t (id int primary key, b numeric, c numeric(38,20))");
+    run(&mut c, "insert into t values (1, 1000000000000, 0.5)");
+    for (expr, expected) in [
+        ("1 / b", "0.00000000000100000000000000000000"),
+        ("1 / c", "2.00000000000000000000"),
+        ("c / c", "1.00000000000000000000"),
+    ] {
+        assert_eq!(ask(&mut c, &format!("select {expr} from t where id = 1")), [expected], "{expr}");
+        let same = format!("select distinct {expr} = {expected} from t");
+        assert_eq!(ask(&mut c, &same), ["t"], "{same}");
+    }
+}
+
+/// Goal: a time keeps as many digits of its seconds as its type says, as in PostgreSQL. Method: casts on both paths, columns however they get their values, and what catalogs say.
+#[test]
+fn digits_of_times() {
+    let mut c = database().connect();
+    for (expr, expected) in [
+        ("'2024-01-01 12:00:00.6'::timestamp(0)", "2024-01-01 12:00:01"),
+        ("'2024-01-01 12:00:00.1234567'::timestamp(3)", "2024-01-01 12:00:00.123"),
+        ("timestamp(1) '2024-12-31 23:59:59.95'", "2025-01-01 00:00:00"),
+        ("timestamp '2024-01-01 12:00:00.6'::timestamp(0)", "2024-01-01 12:00:01"),
+        ("'2024-01-01 12:00:00.5+01'::timestamptz(0)", "2024-01-01 11:00:01"),
+        ("'1999-12-31 23:59:58.5'::timestamp(0)", "1999-12-31 23:59:58"),
+        ("'1999-12-31 23:59:58.6'::timestamp(0)", "1999-12-31 23:59:59"),
+        ("'2000-01-01 00:00:00.5'::timestamp(0)", "2000-01-01 00:00:01"),
+        ("'12:34:56.789'::time(1)", "12:34:56.8"),
+        ("time(0) '23:59:59.5'", "24:00:00"),
+        ("'2024-01-01 12:00:00.123456'::timestamp(6)", "2024-01-01 12:00:00.123456"),
+        ("'2024-01-01 12:00:00.123456'::timestamp(9)", "2024-01-01 12:00:00.123456"),
+    ] {
+        // Clients see the zone that a type has.
+        let text =
+            |of: &[String]| of.iter().map(|row| row.trim_end_matches("+00").to_owned()).collect::<Vec<_>>();
+        assert_eq!(text(&ask(&mut c, &format!("select {expr}"))), [expected], "{expr}");
+        let general = format!("select distinct {expr} from generate_series(1, 2)");
+        assert_eq!(text(&ask(&mut c, &general)), [expected], "{general}");
+    }
+    run(
+        &mut c,
+        "create table t (id int primary key, a timestamp(0), b timestamptz(3), c time(2), d timestamp)",
+    );
+    run(&mut c, "create index on t (a)");
+    let precise =
+        "'2024-01-01 12:00:00.6789', '2024-01-01 12:00:00.6789', '12:00:00.6789', '2024-01-01 12:00:00.6789'";
+    run(&mut c, &format!("insert into t values (1, {precise})"));
+    run(&mut c, "insert into t select 2, d, d, d::time, d from t");
+    run(&mut c, "update t set a = d, b = d + interval '0', c = d where id = 2");
+    let moment = Datum::Timestamp(1_704_110_400_678_900);
+    let params = [moment.clone(), moment.clone(), Datum::Time(43_200_678_900), moment];
+    rows(&mut c, "insert into t values (3, $1, $2, $3, $4) returning id", &params).unwrap();
+    for id in 1..=3 {
+        assert_eq!(
+            ask(&mut c, &format!("select a, b, c, d from t where id = {id}")),
+            ["2024-01-01 12:00:01|2024-01-01 12:00:00.679|12:00:00.68|2024-01-01 12:00:00.6789"],
+            "{id}"
+        );
+    }
+    // What is compared with a column is not rounded.
+    assert_eq!(ask(&mut c, "select count(*) from t where a = '2024-01-01 12:00:00.6'"), ["0"]);
+    assert_eq!(ask(&mut c, "select count(*) from t where a > '2024-01-01 12:00:00.6'"), ["3"]);
+    assert_eq!(ask(&mut c, "select count(*) from t where a = timestamp '2024-01-01 12:00:01'"), ["3"]);
+    assert_eq!(ask(&mut c, "select count(*) from t as x join t as y on x.a = y.d"), ["0"]);
+    assert_eq!(
+        ask(
+            &mut c,
+            "select format_type(atttypid, atttypmod) from pg_attribute where attrelid = 't'::regclass and attnum > 1 order by attnum"
+        ),
+        [
+            "timestamp(0) without time zone",
+            "timestamp(3) with time zone",
+            "time(2) without time zone",
+            "timestamp without time zone"
+        ]
+    );
+    assert_eq!(
+        ask(
+            &mut c,
+            "select datetime_precision, character_maximum_length from information_schema.columns where table_name = 't' and column_name > 'a' and column_name <> 'id' order by column_name"
+        ),
+        ["3|NULL", "2|NULL", "6|NULL"]
+    );
+    run(&mut c, "alter table t alter d type timestamp(1)");
+    run(&mut c, "alter table t alter d type timestamp");
+    assert_eq!(ask(&mut c, "select d from t where id = 1"), ["2024-01-01 12:00:00.7"]);
 }
 
 /// Goal: both paths agree on what computing with numbers gives, errors too. Method: each expression over one table by itself and in a query with DISTINCT, which DataFusion runs.

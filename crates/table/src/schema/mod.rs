@@ -12,7 +12,7 @@ use crate::row::{Order, Type};
 pub struct ColumnType {
     /// What its bytes are.
     pub kind: Type,
-    /// The most characters of a text; `None` for as many as there is room for.
+    /// The most characters of a text, and the most digits after the point of the seconds of a time; `None` for as many as there is room for.
     pub length: Option<u32>,
     /// Digits in all, and after the point, of a decimal. `None` for other types.
     pub decimal: Option<(u8, u8)>,
@@ -85,11 +85,14 @@ impl fmt::Display for ColumnType {
         if self.is_json {
             return f.write_str("json");
         }
-        if self.is_zoned {
-            return f.write_str("timestamptz");
-        }
+        let name = match self.kind {
+            Type::Time => "time",
+            Type::Timestamp if self.is_zoned => "timestamptz",
+            Type::Timestamp => "timestamp",
+            _ => "varchar",
+        };
         match (self.length, self.decimal) {
-            (Some(length), _) => write!(f, "varchar({length})"),
+            (Some(length), _) => write!(f, "{name}({length})"),
             (None, Some((precision, scale))) => write!(f, "decimal({precision},{scale})"),
             (None, None) => f.write_str(match self.kind {
                 Type::Boolean => "boolean",
@@ -102,8 +105,7 @@ impl fmt::Display for ColumnType {
                 Type::Text => "text",
                 Type::Blob => "bytea",
                 Type::Date => "date",
-                Type::Time => "time",
-                Type::Timestamp => "timestamp",
+                Type::Time | Type::Timestamp => name,
                 Type::Interval => "interval",
                 Type::Uuid => "uuid",
             }),

@@ -121,7 +121,13 @@ impl Transaction {
     }
 }
 
-impl BulkInsert<'_> {
+impl<'t> BulkInsert<'t> {
+    /// Into the trees of `new`, which takes the place of `old` in the end.
+    pub(super) fn into(transaction: &'t mut Transaction, old: Arc<Table>, new: &Arc<Table>) -> Self {
+        let into = Into::Build { old, build: Box::new(Build::new(transaction, new)) };
+        BulkInsert { transaction, load: BulkLoad { into, rows: 0 } }
+    }
+
     /// Takes a row: a value for each column. What is checked is as with [`Transaction::insert`]; that keys are unique shows in the end. Errors: as there.
     pub fn push(&mut self, values: &[Value<'_>]) -> Result<()> {
         self.load.push(self.transaction, values)

@@ -3,11 +3,12 @@
 use cairn_vfs::sync::Arc;
 
 use super::Transaction;
+use super::bulk::BulkInsert;
 use super::dml::{can_be_key, duplicate};
 use crate::catalog::{Catalog, LONG, PUBLIC, ROOT, Record as CatalogRecord, Table, TableStatistics};
 use crate::mvcc::Mode;
 use crate::row::Value;
-use crate::schema::{IndexDef, KeyColumn, TableDef, ViewDef};
+use crate::schema::{ForeignKeyDef, IndexDef, KeyColumn, TableDef, ViewDef};
 use crate::sorter::Sorter;
 use crate::storage::{Direction, Record, Tree, write_chain};
 use crate::{Error, Result};
@@ -78,10 +79,7 @@ impl Transaction {
             && columns.iter().enumerate().all(|(at, from)| *from == Some(at));
         // Where columns have other places, those who refer to them by their places are told by the caller, who has refused what they need.
         if has_same_places {
-            check_stays_referable(self.view.catalog(), table.id(), &def, || match &old.primary_key_name {
-                Some(name) => format!("constraint {name}"),
-                None => format!("the primary key of table {}", old.name),
-            })?;
+            check_stays_referable(self.view.catalog(), table.id(), &def, || primary_key_of(old))?;
         }
         let is_as_before = has_same_places
             && def
@@ -101,6 +99,29 @@ impl Transaction {
         self.copy_rows(&table, &new, columns, fill)?;
         self.replace_table(&table, Arc::clone(&new))?;
         self.now(&new)
+    }
+
+    /// Gives a table another definition, whose columns have the places that they had, and other rows. Whether these refer to what is there, and others to what they are, is not
+    /// looked at.
+    ///
+    /// Errors: as [`Transaction::alter_table`].
+    pub fn bulk_replace(&mut self, table: &Arc<Table>, def: TableDef) -> Result<BulkInsert<'_>> {
+        self.lock_schema()?;
+        let old = self.as_given(table)?;
+        check_def(&def)?;
+        if def.columns.len() != old.def().columns.len() {
+            return Err(Error::Invalid {
+                what: format!(
+                    "table {} has {} columns, not {}",
+                    def.name,
+                    old.def().columns.len(),
+                    def.columns.len()
+                ),
+            });
+        }
+        check_stays_referable(self.view.catalog(), old.id(), &def, || primary_key_of(old.def()))?;
+        let new = self.with_new_trees(&old, def)?;
+        Ok(BulkInsert::into(self, old, &new))
     }
 
     /// Removes all rows at once. Errors: [`Error::InUse`] when others refer to it; as [`Transaction::create_table`].
@@ -285,18 +306,8 @@ impl Transaction {
                     ),
                 });
             }
-            let fits = |(here, there): (&usize, &usize)| {
-                let here = table.def().columns.get(*here);
-                let there = parent.and_then(|parent| parent.def().columns.get(*there));
-                here.zip(there).is_some_and(|(here, there)| here.kind.may_refer_to(&there.kind))
-            };
-            if !key.columns.iter().zip(&key.references).all(fits) {
-                return Err(Error::Invalid {
-                    what: format!(
-                        "the columns of constraint \"{}\" are of other types than those that they refer to",
-                        key.name
-                    ),
-                });
+            if let Some(parent) = parent {
+                check_types(table.def(), key, parent.def())?;
             }
         }
         Ok(())
@@ -411,7 +422,31 @@ impl Transaction {
 pub(super) const EVERYTHING: (std::ops::Bound<&[u8]>, std::ops::Bound<&[u8]>) =
     (std::ops::Bound::Unbounded, std::ops::Bound::Unbounded);
 
-/// Sees that foreign keys to a table find what they need in a definition of it. Errors: [`Error::InUse`] of what is gone.
+/// Sees that a foreign key's columns are of types that may refer to those of the other table.
+fn check_types(child: &TableDef, key: &ForeignKeyDef, parent: &TableDef) -> Result<()> {
+    let fits = |(here, there): (&usize, &usize)| {
+        let (here, there) = (child.columns.get(*here), parent.columns.get(*there));
+        here.zip(there).is_some_and(|(here, there)| here.kind.may_refer_to(&there.kind))
+    };
+    if key.columns.iter().zip(&key.references).all(fits) {
+        return Ok(());
+    }
+    Err(Error::Invalid {
+        what: format!(
+            "the columns of constraint \"{}\" are of other types than those that they refer to",
+            key.name
+        ),
+    })
+}
+
+fn primary_key_of(def: &TableDef) -> String {
+    match &def.primary_key_name {
+        Some(name) => format!("constraint {name}"),
+        None => format!("the primary key of table {}", def.name),
+    }
+}
+
+/// Sees that foreign keys to a table find what they need in a definition of it. Errors: [`Error::InUse`] of what is gone; [`Error::Invalid`] for columns of other types.
 fn check_stays_referable(
     catalog: &Catalog,
     id: u32,
@@ -419,13 +454,16 @@ fn check_stays_referable(
     gone: impl Fn() -> String,
 ) -> Result<()> {
     for (child, at) in catalog.references_to(id) {
-        if let Some(key) = child.def().foreign_keys.get(at)
-            && !is_referable(def, &key.references)
-        {
+        let Some(key) = child.def().foreign_keys.get(at) else { continue };
+        if !is_referable(def, &key.references) {
             return Err(Error::InUse {
                 what: gone(),
                 detail: format!("constraint {} on table {} needs it", key.name, child.def().name),
             });
+        }
+        // A table's own columns are looked at when it is put into the catalog.
+        if child.id() != id {
+            check_types(child.def(), key, def)?;
         }
     }
     Ok(())

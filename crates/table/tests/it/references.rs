@@ -311,3 +311,51 @@ fn children_that_change_behind_a_lock() {
         fixture.db.check().unwrap();
     }
 }
+
+/// Goal: a table that others refer to gets other rows and types, as long as the others may still refer to it. Method: a key of another width, with its rows, after opening again; a text; without the key; a
+/// definition of more columns; and all of it taken back.
+#[test]
+fn other_rows_of_referenced_tables() {
+    let fixture = Fixture::new();
+    let (parents, children) = family(&fixture, 0, Referential::NoAction);
+    let def = parents.def().clone();
+    let with = |kind: Type| {
+        let mut def = def.clone();
+        def.columns[0].kind = kind.into();
+        def
+    };
+    let before = all(&fixture.begin(), &parents, None);
+    let mut transaction = fixture.begin();
+    let refused = transaction.bulk_replace(&parents, with(Type::Text)).unwrap_err();
+    assert!(matches!(refused, Error::Invalid { .. }), "{refused}");
+    let mut keyless = with(Type::BigInt);
+    keyless.primary_key.clear();
+    let refused = transaction.bulk_replace(&parents, keyless).unwrap_err();
+    assert!(matches!(refused, Error::InUse { .. }), "{refused}");
+    let mut wider = with(Type::BigInt);
+    wider.columns.push(column("more", Type::Int));
+    let refused = transaction.bulk_replace(&parents, wider).unwrap_err();
+    assert!(matches!(refused, Error::Invalid { .. }), "{refused}");
+    transaction.bulk_replace(&parents, with(Type::BigInt)).unwrap().finish().unwrap();
+    transaction.rollback().unwrap();
+    assert_eq!(all(&fixture.begin(), &parents, None), before);
+    fixture.run(|transaction| {
+        let mut rows = transaction.bulk_replace(&parents, with(Type::BigInt)).unwrap();
+        for id in 1..=5_000 {
+            rows.push(&[Value::BigInt(id), Value::Int(id as i32)]).unwrap();
+        }
+        assert_eq!(rows.finish().unwrap(), 5_000);
+    });
+    drop((parents, children));
+    let fixture = fixture.reopen();
+    let (parents, children) = (fixture.table("parents"), fixture.table("children"));
+    assert_eq!(all(&fixture.begin(), &parents, None).len(), 5_000);
+    let mut transaction = fixture.begin();
+    let row = |parent| [Value::Int(1_000), Value::Int(parent)];
+    assert!(matches!(
+        transaction.insert(&children, &row(5_001)).unwrap_err(),
+        Error::ForeignKeyViolation { .. }
+    ));
+    transaction.insert(&children, &row(5_000)).unwrap();
+    transaction.commit(Durability::Buffered).unwrap();
+}

@@ -14,7 +14,7 @@ use super::chosen::Chosen;
 use super::filter::is_whole;
 use super::groups::whole_datum;
 use crate::datum::Datum;
-use crate::direct::aggregate::Kind;
+use crate::direct::aggregate::{Kind, too_large};
 use crate::error::{Error, Result};
 use crate::sqlstate::NUMERIC_VALUE_OUT_OF_RANGE;
 
@@ -85,7 +85,11 @@ enum Values {
         spilled: Vec<i128>,
     },
     Wide(Vec<Whole<i128>>),
-    Doubles(Vec<f64>),
+    Doubles {
+        totals: Vec<f64>,
+        /// An infinite number was among those added up, in whatever group.
+        infinite: bool,
+    },
 }
 
 /// Totals of a group.
@@ -108,7 +112,7 @@ impl Totals {
     pub fn new(of: &TotalsOf) -> Self {
         let values = match of.kind.kind {
             _ if !of.sums && !of.best => Values::Uncounted,
-            Type::Double => Values::Doubles(Vec::new()),
+            Type::Double => Values::Doubles { totals: Vec::new(), infinite: false },
             Type::Decimal => Values::Wide(Vec::new()),
             _ => Values::Narrow { totals: Vec::new(), spilled: Vec::new() },
         };
@@ -124,7 +128,7 @@ impl Totals {
                 spilled.resize(groups, 0);
             }
             Values::Wide(totals) => totals.resize(groups, WIDE),
-            Values::Doubles(totals) => totals.resize(groups, 0.0),
+            Values::Doubles { totals, .. } => totals.resize(groups, 0.0),
         }
     }
 
@@ -174,20 +178,8 @@ impl Totals {
                 narrow(asked, (totals, spilled), values, chosen, of_rows)
             }
             (Values::Wide(totals), ColumnValues::Decimal(values)) => wide(totals, values, chosen, of_rows),
-            (Values::Doubles(totals), ColumnValues::Double(values)) => {
-                match of_rows {
-                    None => {
-                        if let Some(total) = totals.first_mut() {
-                            chosen.each_of(values, |value| *total += value);
-                        }
-                    }
-                    Some(groups) => chosen.each_pair(values, groups, |value, group| {
-                        if let Some(total) = totals.get_mut(group as usize) {
-                            *total += value;
-                        }
-                    }),
-                }
-                Ok(())
+            (Values::Doubles { totals, infinite }, ColumnValues::Double(values)) => {
+                doubles((totals, infinite), values, chosen, of_rows)
             }
             // `Aggregated::is_known` lets no others in.
             _ => Ok(()),
@@ -228,10 +220,14 @@ impl Totals {
                     }
                 }
             }
-            (Values::Doubles(totals), Values::Doubles(others)) => {
+            (Values::Doubles { totals, infinite }, Values::Doubles { totals: others, infinite: other }) => {
+                *infinite |= other;
                 for (from, number) in others.iter().zip(numbers) {
                     if let Some(to) = totals.get_mut(*number as usize) {
                         *to += from;
+                        if to.is_infinite() && !*infinite {
+                            return Err(too_large());
+                        }
                     }
                 }
             }
@@ -262,7 +258,7 @@ impl Totals {
                 let Whole { sum, least, most } = totals.get(group).copied().unwrap_or(WIDE);
                 best_of(asked, sum, (least, most))
             }
-            Values::Doubles(totals) => {
+            Values::Doubles { totals, .. } => {
                 return Ok(Datum::Double(totals.get(group).copied().unwrap_or(0.0)));
             }
         };
@@ -349,6 +345,36 @@ fn narrow<T: Copy + Into<i64>>(
         }),
     }
     Ok(())
+}
+
+/// Takes doubles in. Sums that come out infinite are rare: what they are made of is looked at then.
+///
+/// Errors: a sum that does not fit.
+fn doubles(
+    (totals, infinite): (&mut [f64], &mut bool),
+    values: &[f64],
+    chosen: &Chosen,
+    of_rows: Option<&[u32]>,
+) -> Result<()> {
+    let mut comes_out = false;
+    match of_rows {
+        None => {
+            if let Some(total) = totals.first_mut() {
+                chosen.each_of(values, |value| *total += value);
+                comes_out = total.is_infinite();
+            }
+        }
+        Some(groups) => chosen.each_pair(values, groups, |value, group| {
+            if let Some(total) = totals.get_mut(group as usize) {
+                *total += value;
+                comes_out |= total.is_infinite();
+            }
+        }),
+    }
+    if comes_out && !*infinite {
+        chosen.each_of(values, |value| *infinite |= value.is_infinite());
+    }
+    if comes_out && !*infinite { Err(too_large()) } else { Ok(()) }
 }
 
 /// Takes decimals in.

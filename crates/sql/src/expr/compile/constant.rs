@@ -32,6 +32,10 @@ impl Context for NoContext {
         0
     }
 
+    fn statement_time(&self) -> i64 {
+        0
+    }
+
     fn clock_time(&self) -> i64 {
         0
     }

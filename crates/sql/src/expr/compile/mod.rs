@@ -18,7 +18,7 @@ use crate::expr::node::Operator;
 use crate::expr::{Comparison, Function, Node, Scope, is_assignable};
 use constant::fold;
 
-use crate::datum::{Datum, kept};
+use crate::datum::{Datum, DatumRef, kept};
 use crate::error::Error;
 use crate::sqlstate::{DATATYPE_MISMATCH, UNDEFINED_FUNCTION};
 use crate::syntax::{column_type, ident};
@@ -161,7 +161,8 @@ impl<'a> Compiler<'a> {
                     return Err(Failure::Unknown);
                 };
                 let kind = column_type(&typed.data_type)?;
-                Ok(Typed::new(Node::Const(Datum::parse(text, &kind)?), kind))
+                let value = super::cast(DatumRef::Text(text), &kind)?.into_datum();
+                Ok(Typed::new(Node::Const(value), kind))
             }
             Expr::Interval(interval) => self.interval(interval),
             Expr::UnaryOp { op, expr } => self.unary(*op, expr),

@@ -418,17 +418,23 @@ impl<'p> Printer<'p> {
     }
 }
 
+/// More digits than any floating-point number of 64 bits has.
+const MOST_DIGITS: usize = 1_100;
+
 fn exponential(value: DatumRef<'_>, fraction: usize) -> String {
     let value = as_double(value);
     if !value.is_finite() {
         return format!(" #.{}", "#".repeat(fraction + 4));
     }
-    let text = format!("{value:.fraction$e}");
+    // All digits that a number has, and zeros behind them: formatting refuses to give very many.
+    let digits = fraction.min(MOST_DIGITS);
+    let text = format!("{value:.digits$e}");
     let (number, exponent) = text.split_once('e').unwrap_or((&text, "0"));
+    let zeros = "0".repeat(fraction - digits);
     let exponent: i32 = exponent.parse().unwrap_or_default();
     let blank = if number.starts_with('-') { "" } else { " " };
     let sign = if exponent < 0 { '-' } else { '+' };
-    format!("{blank}{number}e{sign}{:02}", exponent.unsigned_abs())
+    format!("{blank}{number}{zeros}e{sign}{:02}", exponent.unsigned_abs())
 }
 
 fn roman(value: DatumRef<'_>, upper: bool, fill: bool) -> Result<String> {

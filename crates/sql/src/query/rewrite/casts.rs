@@ -1,9 +1,10 @@
 //! Types: what is cast to them, what is written with them, and parameters of them.
 
+use cairn_table::row::Type;
 use cairn_table::schema::ColumnType;
 use datafusion::sql::sqlparser::ast::{DataType, Expr, TimezoneInfo, Value};
 
-use super::{TIME, VARCHAR, notation};
+use super::{MOMENT, TIME, VARCHAR, notation};
 use crate::error::{Error, Result};
 use crate::query::read::{NUMERIC, ZONED};
 use crate::sqlstate::UNDEFINED_OBJECT;
@@ -17,13 +18,14 @@ pub(super) fn typed(place: &mut Expr) {
         Value::SingleQuotedString(value) => Some(text(value)),
         _ => None,
     };
-    let (is_zoned, is_time) = (notation::is_zoned(&typed.data_type), is_time(&typed.data_type));
-    if !is_zoned && !is_time {
-        notation::plain_type(&mut typed.data_type);
+    if let Some(name) = of_times(&typed.data_type) {
+        if let Some(value) = quoted {
+            *place = call(name, with_length(value, &typed.data_type));
+        }
+        return;
     }
+    notation::plain_type(&mut typed.data_type);
     *place = match (&typed.data_type, quoted) {
-        (_, Some(value)) if is_zoned => call(ZONED, vec![value]),
-        (_, Some(value)) if is_time => call(TIME, vec![value]),
         (DataType::Uuid, Some(value)) => call("cairn_uuid", vec![value]),
         (DataType::JSON | DataType::JSONB, Some(value)) => value,
         _ => return,
@@ -35,7 +37,7 @@ pub(super) fn parameter(place: &mut Expr, kind: &ColumnType) {
     let name = match kind {
         kind if kind.is_list => None,
         kind if kind.is_zoned => Some(ZONED),
-        kind if kind.kind == cairn_table::row::Type::Time => Some(TIME),
+        kind if kind.kind == Type::Time => Some(TIME),
         _ => None,
     };
     if let Some(name) = name {
@@ -49,31 +51,40 @@ fn is_time(kind: &DataType) -> bool {
     matches!(kind, DataType::Time(_, TimezoneInfo::None | TimezoneInfo::WithoutTimeZone))
 }
 
-/// How many characters values of a type have at most, where it says so.
-fn length_of(kind: &DataType) -> Option<i64> {
-    let is_text = matches!(
-        kind,
-        DataType::Varchar(_)
-            | DataType::CharVarying(_)
-            | DataType::CharacterVarying(_)
-            | DataType::Nvarchar(_)
-            | DataType::Char(_)
-            | DataType::Character(_)
-    );
-    is_text.then(|| column_type(kind).ok()?.length).flatten().map(i64::from)
+/// The function that a cast to a type of times is, where DataFusion has none: with a zone, without a date, of fewer digits.
+fn of_times(kind: &DataType) -> Option<&'static str> {
+    if notation::is_zoned(kind) {
+        return Some(ZONED);
+    }
+    if is_time(kind) {
+        return Some(TIME);
+    }
+    let kind = column_type(kind).ok()?;
+    (kind.kind == Type::Timestamp && kind.length.is_some()).then_some(MOMENT)
+}
+
+/// An argument, and behind it the length of a type that says one.
+fn with_length(value: Expr, kind: &DataType) -> Vec<Expr> {
+    let length = column_type(kind).ok().and_then(|kind| kind.length);
+    std::iter::once(value).chain(length.map(|length| number(length.into()))).collect()
+}
+
+/// Whether a type is that of texts that say how long they are at most.
+fn is_limited(kind: &DataType) -> bool {
+    column_type(kind).is_ok_and(|kind| kind.kind == Type::Text && kind.length.is_some())
 }
 
 /// `CAST(a AS type)`.
 ///
-/// Errors: 42704 for a type that is not there.
+/// Errors: 42704 for a type that is not there, 0A000 for one that is not there but elsewhere.
 pub(super) fn cast(place: &mut Expr) -> Result<()> {
     let Expr::Cast { expr, data_type, .. } = place else { return Ok(()) };
     if let DataType::Array(_) = data_type {
         notation::plain_type(data_type);
         return Ok(());
     }
-    if notation::is_zoned(data_type) {
-        *place = call(ZONED, vec![take(expr)]);
+    if let Some(name) = of_times(data_type) {
+        *place = call(name, with_length(take(expr), data_type));
         return Ok(());
     }
     if notation::is_open_numeric(data_type) {
@@ -84,12 +95,8 @@ pub(super) fn cast(place: &mut Expr) -> Result<()> {
         };
         return Ok(());
     }
-    if is_time(data_type) {
-        *place = call(TIME, vec![take(expr)]);
-        return Ok(());
-    }
-    if let Some(length) = length_of(data_type) {
-        *place = call(VARCHAR, vec![take(expr), number(length)]);
+    if is_limited(data_type) {
+        *place = call(VARCHAR, with_length(take(expr), data_type));
         return Ok(());
     }
     notation::plain_type(data_type);
@@ -102,12 +109,13 @@ pub(super) fn cast(place: &mut Expr) -> Result<()> {
     };
     let inner = take(expr);
     *place = match (name.as_str(), string(&inner)) {
-        ("bpchar" | "citext", _) => with_type(inner, DataType::Text),
+        ("bpchar", _) => with_type(inner, DataType::Text),
         ("uuid", _) => call("cairn_uuid", vec![inner]),
         ("bytea", Some(_)) => call("cairn_bytea", vec![inner]),
         ("bytea", None) => with_type(inner, DataType::Bytea),
         ("json", _) => with_type(inner, DataType::Text),
         (other, _) => {
+            column_type(data_type)?;
             return Err(Error::new(UNDEFINED_OBJECT, format!("type \"{other}\" does not exist")));
         }
     };

@@ -33,6 +33,9 @@ pub(super) const VARCHAR: &str = "cairn_varchar";
 /// What casting to times is called.
 pub(super) const TIME: &str = "cairn_time";
 
+/// What casting to timestamps of so many digits is called.
+pub(super) const MOMENT: &str = "cairn_moment";
+
 /// What gives the length of an interval.
 pub(super) const SPAN: &str = "cairn_span";
 
@@ -46,7 +49,7 @@ use super::lists::ListUse;
 use crate::error::{Error, Result};
 use crate::pg_catalog::count_instead_of_exists;
 use crate::syntax::build::{nested, number, take, text, with_type};
-use crate::syntax::last_name;
+use crate::syntax::{check_collation, last_name};
 
 /// Rewrites a statement whose parameters have these types, as far as they are known. Gives the lists that are parameters.
 ///
@@ -220,7 +223,8 @@ impl Rewriter<'_> {
                 *expr = rows::is_in(row, list, *negated)?;
                 Ok(())
             }
-            Expr::Collate { expr: inner, .. } => {
+            Expr::Collate { expr: inner, collation } => {
+                check_collation(collation)?;
                 *expr = take(inner);
                 Ok(())
             }
