@@ -40,10 +40,10 @@ pub fn when_ended(mut act: impl FnMut(Again) + Send + 'static) -> Result<()> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Again(pub bool);
 
-fn when(signals: &[i32], mut act: impl FnMut(i32) + Send + 'static) -> Result<()> {
+fn when(signals: &[i32], act: impl FnMut(i32) + Send + 'static) -> Result<()> {
     let caught = |error: io::Error| Error::usage(format!("Ctrl-C cannot be caught: {error}"));
     let mut signals = Signals::new(signals).map_err(caught)?;
-    let run = move || signals.forever().for_each(|signal| act(signal));
+    let run = move || signals.forever().for_each(act);
     thread::Builder::new().name("signals".to_owned()).spawn(run).map_err(caught)?;
     Ok(())
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use cairn_sql::Database;
 
 use crate::access::Access;
-use crate::auth::exchange::{Denied, authenticate};
+use crate::auth::exchange::{Denied, authenticate, unable};
 use crate::codec::backend::{self, Severity};
 use crate::error::Failure;
 use crate::limits::Limits;
@@ -79,7 +79,8 @@ fn session(shared: &Shared, present: &mut Present, mut wire: Wire, startup: &Sta
                 shared.log.say(Level::Warning, format_args!("{who}: {error}"));
                 refuse(&mut wire, &error.into());
             }
-            Denied::Unable(failure, error) => {
+            Denied::Unable(error) => {
+                let failure = unable();
                 shared.log.say(Level::Error, format_args!("{who}: {}: {error}", failure.message));
                 refuse(&mut wire, &failure);
             }

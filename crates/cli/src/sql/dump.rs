@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use cairn_sql::{Connection, Sequence, identity_sequence, quote_ident};
+use cairn_sql::{Connection, identity_sequence, quote_ident};
 use cairn_table::schema::Identity;
 use cairn_table::{Catalog, Table};
 
@@ -39,7 +39,11 @@ fn write(out: &mut Sink, connection: &mut Connection, pattern: Option<&str>) -> 
         .map(|table| table.def())
         .flat_map(|def| def.columns.iter().filter_map(|column| identity_sequence(def, column)))
         .collect();
-    let sequences: Vec<_> = all.iter().filter(|(_, sequence)| belongs(sequence, pattern)).collect();
+    let owner = |((schema, _), sequence): &schema::Named| schema::owner_of(&catalog, schema, sequence);
+    // A sequence goes with its column's table; one of its own only with everything.
+    let belongs =
+        |kept: &schema::Named| owner(kept).map_or(pattern.is_none(), |(table, _)| fits(table, pattern));
+    let sequences: Vec<_> = all.iter().filter(|kept| belongs(kept)).collect();
     out.line("BEGIN;")?;
     if pattern.is_none() {
         for schema in catalog.schemas().filter(|schema| *schema != "public" && is_users(schema)) {
@@ -63,19 +67,12 @@ fn write(out: &mut Sink, connection: &mut Connection, pattern: Option<&str>) -> 
     for (_, view) in catalog.views().filter(|(_, view)| fits(&view.name, pattern)) {
         out.line(schema::create_view(view))?;
     }
-    for (place, sequence) in &sequences {
-        out.line(schema::set_sequence(place, sequence, identities.contains(place)))?;
+    for kept @ (place, sequence) in &sequences {
+        let owner = owner(kept).filter(|_| !identities.contains(place));
+        out.line(schema::set_sequence(place, sequence, owner))?;
     }
     out.line("COMMIT;")?;
     Ok(count)
-}
-
-/// A sequence goes with its column's table; one of its own only with everything.
-fn belongs(sequence: &Sequence, pattern: Option<&str>) -> bool {
-    match sequence.owner.as_deref().and_then(|owner| owner.split_once('.')) {
-        Some((table, _)) => fits(table, pattern),
-        None => pattern.is_none(),
-    }
 }
 
 fn rows(out: &mut Sink, connection: &mut Connection, table: &Table) -> Result<u64> {

@@ -4,6 +4,7 @@ use cairn_sql::{Sequence, identity_sequence, quote_ident};
 use cairn_table::Catalog;
 use cairn_table::schema::{ColumnDef, ForeignKeyDef, IndexDef, KeyColumn, Referential, TableDef, ViewDef};
 
+use super::catalog::tables_of;
 use super::literal::{qualified, text};
 
 /// Names of a table's columns, by their places.
@@ -136,11 +137,24 @@ pub fn create_sequence((schema, sequence): &(String, String), is: &Sequence) -> 
     format!("CREATE SEQUENCE {} {};", qualified(schema, sequence), options(is))
 }
 
+/// Table and column that a sequence of `schema` goes with. Names may have points in them, so they are compared whole.
+pub fn owner_of<'a>(catalog: &'a Catalog, schema: &str, is: &Sequence) -> Option<(&'a str, &'a str)> {
+    let owner = is.owner.as_deref()?;
+    let defs = tables_of(catalog).map(|table| table.def()).filter(|def| def.schema == schema);
+    let mut columns = defs.flat_map(|def| def.columns.iter().map(|column| (&*def.name, &*column.name)));
+    columns.find(|(table, column)| {
+        owner.strip_prefix(table).and_then(|rest| rest.strip_prefix('.')) == Some(column)
+    })
+}
+
 /// Where a sequence goes on, and the column that it goes with unless that has made it.
-pub fn set_sequence((schema, sequence): &(String, String), is: &Sequence, is_identity: bool) -> String {
+pub fn set_sequence(
+    (schema, sequence): &(String, String),
+    is: &Sequence,
+    owner: Option<(&str, &str)>,
+) -> String {
     let place = qualified(schema, sequence);
-    let owner = is.owner.as_deref().filter(|_| !is_identity);
-    let owner = match owner.and_then(|owner| owner.split_once('.')) {
+    let owner = match owner {
         Some((table, column)) => {
             format!("ALTER SEQUENCE {place} OWNED BY {}.{};\n", qualified(schema, table), quote_ident(column))
         }

@@ -387,3 +387,22 @@ fn scripts_run_in_their_order() {
         .ended(0);
     scratch.shell("cairn sql late.db -f rows.sql -c 'CREATE TABLE a (i int)'").failed(&["\"a\""]);
 }
+
+/// Goal: sequences come back with the columns that they go with, whatever points are in names. Method: a table whose name begins like another's, dumped and made again.
+#[test]
+fn owners_of_sequences_come_back() {
+    let scratch = Scratch::new();
+    let tables = "CREATE TABLE a (x int); CREATE TABLE \"a.b\" (id serial, x int); INSERT INTO \"a.b\" (x) VALUES (7);";
+    scratch.write("t.sql", tables);
+    scratch.run("sql my.db -f t.sql").ended(0);
+    let dump = scratch.run("sql dump my.db").ended(0);
+    assert!(
+        dump.text().contains("OWNED BY public.\"a.b\".id;") || dump.text().contains("OWNED BY \"a.b\".id;"),
+        "{}",
+        dump.text()
+    );
+    scratch.run_with("sql again.db", &dump.out).ended(0);
+    assert_eq!(scratch.run("sql dump again.db").ended(0).text(), dump.text());
+    let next = "DROP TABLE a; INSERT INTO \"a.b\" (x) VALUES (8) RETURNING id;";
+    assert_eq!(scratch.run_with("sql again.db -t", next.as_bytes()).ended(0).text().trim(), "2");
+}

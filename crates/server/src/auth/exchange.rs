@@ -20,8 +20,8 @@ pub enum Denied {
     Lost(Lost),
     /// It is told so.
     Refused(Failure),
-    /// It is told so, and the log why: strangers need not know what is wrong with the server's files.
-    Unable(Failure, Error),
+    /// The password file cannot be read: see [`unable`]. Why is for the log; strangers need not know what is wrong with the server's files.
+    Unable(Box<Error>),
 }
 
 impl From<Lost> for Denied {
@@ -36,13 +36,16 @@ impl From<Failure> for Denied {
     }
 }
 
+/// What a client is told of [`Denied::Unable`].
+pub fn unable() -> Failure {
+    Failure::new(sqlstate::INVALID_AUTHORIZATION, "the server cannot read its password file")
+}
+
 /// Lets a client prove that it knows the password of `user`.
 pub fn authenticate<S: Read + Write>(wire: &mut Wire<S>, access: &Access, user: &str) -> Result<(), Denied> {
     let Some(path) = &access.password_file else { return Ok(()) };
-    let passwords = Passwords::read(access.fs.as_ref(), path).map_err(|error| {
-        let told = "the server cannot read its password file";
-        Denied::Unable(Failure::new(sqlstate::INVALID_AUTHORIZATION, told), error)
-    })?;
+    let passwords =
+        Passwords::read(access.fs.as_ref(), path).map_err(|error| Denied::Unable(error.into()))?;
     let known = passwords.get(user).cloned();
     let is_known = known.is_some();
     let verifier = known.unwrap_or_else(|| passwords.decoy(&access.secret, user));
