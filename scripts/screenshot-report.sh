@@ -117,7 +117,10 @@ cat >"$work/probe.js" <<'PROBE'
     URL.createObjectURL = (blob) => { saved.push(blob); return "data:,"; };
     HTMLAnchorElement.prototype.click = function () { saved.push(this.download); };
     for (const kind of ["json", "csv"]) {
-      document.getElementById(`save-${kind}`).click();
+      const save = document.getElementById(`save-${kind}`);
+      // The report of a whole run has its figures in files beside it.
+      if (!save && !table) continue;
+      save.click();
       const [blob, file] = saved.splice(0);
       if (!blob || blob.size < 2 || !file.endsWith(`.${kind}`)) note(`saving ${kind} saves nothing`);
     }
