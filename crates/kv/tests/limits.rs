@@ -15,17 +15,32 @@ use cairn_vfs::{
     CrashImage, ErrorKind, FaultFs, FaultOptions, Fs, ManualClock, MemFs, Operation, SystemClock,
 };
 
+/// A log of at most four segments of 64 KiB, as far as flushes allow.
+fn small_log() -> Options {
+    let (wal_segment_bytes, wal_bytes_max) = (64 << 10, 256 << 10);
+    Options { wal_segment_bytes, wal_bytes_max, background: Background::Inline, ..Options::default() }
+}
+
+/// How many segments the log of a store has.
+fn segments(db: &Db, fs: &Arc<dyn Fs>) -> usize {
+    let names = fs.read_dir(db.path()).unwrap();
+    names.iter().filter(|name| name.extension().is_some_and(|it| it == "wal")).count()
+}
+
+/// How long all files of the log in `/store` are together, those that are kept to be written again included.
+fn log_bytes(fs: &Arc<dyn Fs>) -> u64 {
+    let paths = fs.read_dir(Path::new("/store")).unwrap();
+    let of_log = |path: &&PathBuf| path.extension().is_some_and(|it| it == "wal" || it == "free");
+    // What goes meanwhile has gone.
+    paths.iter().filter(of_log).filter_map(|path| fs.metadata(path).ok()).map(|file| file.len).sum()
+}
+
 /// Goal: a keyspace with a few old writes does not keep the log of a busy one. Method: one write to the first, many to the second;
 /// the log's segments are counted.
 #[test]
 fn an_idle_keyspace_does_not_hold_the_log() {
     let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
-    let options = Options {
-        wal_segment_bytes: 64 << 10,
-        wal_bytes_max: 256 << 10,
-        background: Background::Inline,
-        ..Options::default()
-    };
+    let options = small_log();
     let busy = KeyspaceOptions { memtable_bytes: 64 << 10, ..KeyspaceOptions::default() };
     let builder = Db::builder("/store").fs(Arc::clone(&fs)).options(options).seed(1).keyspace("busy", busy);
     let db = builder.open().unwrap();
@@ -34,9 +49,7 @@ fn an_idle_keyspace_does_not_hold_the_log() {
     for number in 0..3000u32 {
         busy.put(number.to_be_bytes(), [7; 500]).unwrap();
     }
-    let names = fs.read_dir(db.path()).unwrap();
-    let segments = names.iter().filter(|name| name.extension().is_some_and(|it| it == "wal")).count();
-    assert!(segments <= 10, "{segments} segments of 64 KiB");
+    assert!(segments(&db, &fs) <= 10, "{} segments of 64 KiB", segments(&db, &fs));
     assert!(db.stats().keyspaces[0].levels.iter().any(|level| level.tables == 1), "{}", db.stats());
     assert_eq!(db.get("old").unwrap().as_deref(), Some(&b"write"[..]));
 }
@@ -47,12 +60,7 @@ fn an_idle_keyspace_does_not_hold_the_log() {
 fn the_log_keeps_to_its_limit() {
     for batched in [false, true] {
         let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
-        let options = Options {
-            wal_segment_bytes: 64 << 10,
-            wal_bytes_max: 256 << 10,
-            background: Background::Inline,
-            ..Options::default()
-        };
+        let options = small_log();
         let db = Db::builder("/store").fs(Arc::clone(&fs)).options(options).seed(1).open().unwrap();
         let write = |operation: cairn_kv::Operation<'_>| {
             let mut batch = WriteBatch::new();
@@ -60,8 +68,7 @@ fn the_log_keeps_to_its_limit() {
             db.write(&batch).unwrap();
         };
         let check = || {
-            let names = fs.read_dir(db.path()).unwrap();
-            let segments = names.iter().filter(|name| name.extension().is_some_and(|it| it == "wal")).count();
+            let segments = segments(&db, &fs);
             assert!(segments <= 10, "{segments} segments of 64 KiB, {batched}");
         };
         for _ in 0..100_000 {
@@ -99,14 +106,10 @@ fn a_dropped_keyspace_does_not_hold_the_log() {
     let db = Db::builder("/store").fs(Arc::clone(&fs)).options(options).seed(1).open().unwrap();
     let other = db.create_keyspace("other", KeyspaceOptions::default()).unwrap();
     (0..3000u32).for_each(|number| other.put(number.to_be_bytes(), [7; 500]).unwrap());
-    let segments = || {
-        let names = fs.read_dir(db.path()).unwrap();
-        names.iter().filter(|name| name.extension().is_some_and(|it| it == "wal")).count()
-    };
-    assert!(segments() > 10, "{}", segments());
+    assert!(segments(&db, &fs) > 10, "{}", segments(&db, &fs));
     db.drop_keyspace("other").unwrap();
     db.wait_idle().unwrap();
-    assert!(segments() <= 2, "{}", segments());
+    assert!(segments(&db, &fs) <= 2, "{}", segments(&db, &fs));
 }
 
 /// Goal: range tombstones that all overlap, as a queue's consumer leaves them, take a table as much room as there are of them, and what snapshots
@@ -212,17 +215,7 @@ fn the_log_of_an_idle_store_is_small() {
                 .keyspace("other", other)
         };
         let db = builder().open().unwrap();
-        let log_bytes = || {
-            let paths = fs.read_dir(Path::new("/store")).unwrap();
-            let of_log = |path: &&PathBuf| path.extension().is_some_and(|it| it == "wal" || it == "free");
-            // What goes meanwhile has gone.
-            paths
-                .iter()
-                .filter(of_log)
-                .filter_map(|path| fs.metadata(path).ok())
-                .map(|file| file.len)
-                .sum::<u64>()
-        };
+        let log_bytes = || log_bytes(&fs);
         db.put("key", "value").unwrap();
         assert!(log_bytes() <= 1 << 20, "{}", log_bytes());
         let mut count = 0u32;
@@ -260,11 +253,8 @@ fn a_log_that_was_not_given_back_is_later() {
             db.put(number.to_be_bytes(), [7; 1000]).unwrap();
         }
         db.flush().unwrap();
-        let log_bytes = || -> u64 {
-            let paths = fs.read_dir(db.path()).unwrap();
-            let of_log = |path: &&PathBuf| path.extension().is_some_and(|it| it == "wal" || it == "free");
-            paths.iter().filter(of_log).map(|path| fs.metadata(path).unwrap().len).sum()
-        };
+        let disk: Arc<dyn Fs> = Arc::clone(&fs) as _;
+        let log_bytes = || log_bytes(&disk);
         assert!(log_bytes() > 1 << 20, "it had grown: {}", log_bytes());
         let removed = fs.operation_count_of(Operation::Remove);
         fs.inject(Rule::nth(Operation::Remove, removed + failed, Fault::Io));

@@ -383,9 +383,8 @@ fn ctrl_c_ends_a_script() {
 fn scripts_run_in_their_order() {
     let scratch = scratch();
     scratch.write("rows.sql", "INSERT INTO a VALUES (1);");
-    scratch
-        .shell("cairn sql new.db -c 'CREATE TABLE a (i int)' -f rows.sql -c 'SELECT i FROM a' -t")
-        .ended(0);
+    let script = "cairn sql new.db -t -c 'CREATE TABLE a (i int)' -f rows.sql -c 'SELECT i + 41 FROM a'";
+    assert_eq!(scratch.shell(script).ended(0).text().trim(), "42");
     scratch.shell("cairn sql late.db -f rows.sql -c 'CREATE TABLE a (i int)'").failed(&["\"a\""]);
 }
 
