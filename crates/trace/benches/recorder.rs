@@ -1,8 +1,9 @@
 //! What recording costs a user of `kv`: `cargo bench -p cairn-trace --features kv --bench recorder -- [PAIRS] [WORD]`.
 //!
-//! Turns of 100,000 lookups, or six times as many operations with writes among them, with and without a recorder alternate, in an order that changes from pair to pair, on one store: a
-//! disturbance hits both. Printed is the median of the pairs' ratios with the interval of its ranks (95 %), and of how many keys one was recorded in
-//! the end: rows with "auto" leave that to the recorder, as is the default.
+//! Pairs of 100,000 lookups each, or six times as many operations with writes among them, with and without a recorder, on one store. Within a pair the two take
+//! turns of 10,000 operations, who goes first being drawn: what disturbs the machine, and what a flush costs, hits both. Printed is the median of the pairs' ratios
+//! with the interval of its ranks (95 %), and of how many keys one was recorded in the end: rows with "auto" leave that to the recorder, as is the
+//! default. "no recorder" compares a handle with itself: what it says is noise. With "no keys" the recorder is asked and records nothing.
 #![allow(clippy::disallowed_methods)]
 
 use std::path::Path;
@@ -18,10 +19,15 @@ type Failure = Box<dyn std::error::Error>;
 
 const ENTRIES: u64 = 100_000;
 const OPERATIONS: u64 = 100_000;
-/// Turns with writes are longer, so that each has a flush and the merges that follow: what falls into one of a pair and not into the other is noise.
+/// Operations until the other one's turn. Long beside the half of a millisecond after which the recorder's thread has taken out what was recorded, so that little of
+/// that falls into the other's, and short beside what other users of the machine do to it.
+const TURN: u64 = 10_000;
+/// Pairs with writes are longer, so that each has a flush and the merges that follow.
 const WRITES: u64 = 6 * OPERATIONS;
 /// Of so many keys a sample follows one.
 const SAMPLE: u32 = 10;
+/// Of these there is none that is recorded.
+const NONE: u32 = 1_000_000_000;
 /// Pairs that do not count: caches fill, and the recorder finds its share of the keys, which takes it 50 ms for each step.
 const WARM_UP: u64 = 20;
 
@@ -42,17 +48,31 @@ fn key(number: u64) -> [u8; 16] {
     key
 }
 
-/// Nanoseconds an operation. Begins with nothing left over of the turn before: what that has still to be merged would be paid by this one.
-fn turn(settled: &Db, db: &TracedDb, load: Load, seed: u64) -> Result<f64, Failure> {
+/// Nanoseconds an operation of each side. Begins with nothing left over of the pair before: what that has still to be merged would be paid by this one.
+fn pair(settled: &Db, sides: [&TracedDb; 2], load: Load, seed: u64) -> Result<[f64; 2], Failure> {
     if !matches!(load, Load::Get) {
         settled.flush()?;
         settled.wait_idle()?;
     }
-    let mut rng = SeededRng::new(seed);
-    let value = [7_u8; 100];
+    let mut order = SeededRng::new(seed);
+    let mut keys = [SeededRng::new(seed + 1), SeededRng::new(seed + 2)];
     let operations = if matches!(load, Load::Get) { OPERATIONS } else { WRITES };
+    let mut nanos = [0.0; 2];
+    for _ in 0..operations / TURN {
+        let first = order.below(2) as usize;
+        for side in [first, 1 - first] {
+            nanos[side] += turn(sides[side], load, &mut keys[side])?;
+        }
+    }
+    Ok(nanos.map(|nanos| nanos / operations as f64))
+}
+
+/// Nanoseconds. One function for both sides, so that both run the same code.
+#[inline(never)]
+fn turn(db: &TracedDb, load: Load, rng: &mut SeededRng) -> Result<f64, Failure> {
+    let value = [7_u8; 100];
     let start = Instant::now();
-    for _ in 0..operations {
+    for _ in 0..TURN {
         let number = rng.below(ENTRIES * 2);
         let key = key(number / 2);
         let read = match load {
@@ -66,7 +86,7 @@ fn turn(settled: &Db, db: &TracedDb, load: Load, seed: u64) -> Result<f64, Failu
             db.put(key, value)?;
         }
     }
-    Ok(start.elapsed().as_nanos() as f64 / operations as f64)
+    Ok(start.elapsed().as_nanos() as f64)
 }
 
 fn median(values: &mut [f64]) -> (f64, f64, f64) {
@@ -77,7 +97,14 @@ fn median(values: &mut [f64]) -> (f64, f64, f64) {
     (at((count - 1.0) / 2.0 - reach), at((count - 1.0) / 2.0), at((count - 1.0) / 2.0 + reach + 1.0))
 }
 
-fn compare(dir: &Path, name: &str, load: Load, options: Options, pairs: usize) -> Result<(), Failure> {
+/// Without `options` both sides are without a recorder.
+fn compare(
+    dir: &Path,
+    name: &str,
+    load: Load,
+    options: Option<Options>,
+    pairs: usize,
+) -> Result<(), Failure> {
     let store = dir.join(name.replace([' ', ','], "-"));
     let db =
         Db::builder(&store).background(Background::Threads(1)).durability(Durability::Buffered).open()?;
@@ -85,19 +112,15 @@ fn compare(dir: &Path, name: &str, load: Load, options: Options, pairs: usize) -
         db.put(key(number), [1; 100])?;
     }
     let fs: Arc<dyn cairn_vfs::Fs> = Arc::new(StdFs::new());
-    let options = Options { bytes_max: 4 << 30, ..options };
-    let recorder = Recorder::create_in(&fs, &store.join("bench.trace"), options)?;
+    let create = |options| {
+        Recorder::create_in(&fs, &store.join("bench.trace"), Options { bytes_max: 4 << 30, ..options })
+    };
+    let recorder = options.map(create).transpose()?;
     let plain = TracedDb::new(db.clone(), None);
-    let traced = TracedDb::new(db.clone(), Some(recorder.clone()));
+    let traced = TracedDb::new(db.clone(), recorder.clone());
     let (mut ratios, mut nanos) = (Vec::new(), Vec::new());
     for pair in 0..pairs as u64 + WARM_UP {
-        let (without, with) = if pair % 2 == 0 {
-            let without = turn(&db, &plain, load, pair)?;
-            (without, turn(&db, &traced, load, pair)?)
-        } else {
-            let with = turn(&db, &traced, load, pair)?;
-            (turn(&db, &plain, load, pair)?, with)
-        };
+        let [without, with] = self::pair(&db, [&plain, &traced], load, pair * 3)?;
         if pair >= WARM_UP {
             ratios.push(with / without);
             nanos.push(without);
@@ -105,15 +128,20 @@ fn compare(dir: &Path, name: &str, load: Load, options: Options, pairs: usize) -
     }
     let (low, middle, high) = median(&mut ratios);
     let (_, without, _) = median(&mut nanos);
-    let summary = recorder.finish()?;
-    println!(
-        "{name:24} {without:7.0} ns plain   {:+6.2} % ({:+.2} to {:+.2})   {:5.1} B a record, of one key in {}",
+    let cost = format!(
+        "{name:24} {without:7.0} ns plain   {:+6.2} % ({:+.2} to {:+.2})",
         (middle - 1.0) * 100.0,
         (low - 1.0) * 100.0,
-        (high - 1.0) * 100.0,
-        summary.bytes as f64 / summary.records as f64,
-        summary.sample
+        (high - 1.0) * 100.0
     );
+    match recorder.map(|recorder| recorder.finish()).transpose()? {
+        Some(summary) if summary.records > 0 => println!(
+            "{cost}   {:5.1} B a record, of one key in {}",
+            summary.bytes as f64 / summary.records as f64,
+            summary.sample
+        ),
+        _ => println!("{cost}   nothing recorded"),
+    }
     Ok(())
 }
 
@@ -155,20 +183,23 @@ fn main() -> Result<(), Failure> {
     let (auto, all) = (of(KeyForm::Hashed, Sample::Auto), of(KeyForm::Hashed, Sample::OneIn(1)));
     let (raw_auto, raw) = (of(KeyForm::Raw, Sample::Auto), of(KeyForm::Raw, Sample::OneIn(1)));
     let some = of(KeyForm::Hashed, Sample::OneIn(SAMPLE));
+    let none = of(KeyForm::Hashed, Sample::OneIn(NONE));
     for (name, load, options) in [
-        ("get, auto", Load::Get, &auto),
-        ("get, all keys", Load::Get, &all),
-        ("get, a key in 10", Load::Get, &some),
-        ("put, auto", Load::Put, &auto),
-        ("put, all keys", Load::Put, &all),
-        ("mixed, auto", Load::Mixed, &auto),
-        ("mixed, all keys", Load::Mixed, &all),
-        ("mixed, a key in 10", Load::Mixed, &some),
-        ("get, raw, auto", Load::Get, &raw_auto),
-        ("get, raw, all keys", Load::Get, &raw),
+        ("get, no recorder", Load::Get, None),
+        ("get, no keys", Load::Get, Some(&none)),
+        ("get, auto", Load::Get, Some(&auto)),
+        ("get, all keys", Load::Get, Some(&all)),
+        ("get, a key in 10", Load::Get, Some(&some)),
+        ("put, auto", Load::Put, Some(&auto)),
+        ("put, all keys", Load::Put, Some(&all)),
+        ("mixed, auto", Load::Mixed, Some(&auto)),
+        ("mixed, all keys", Load::Mixed, Some(&all)),
+        ("mixed, a key in 10", Load::Mixed, Some(&some)),
+        ("get, raw, auto", Load::Get, Some(&raw_auto)),
+        ("get, raw, all keys", Load::Get, Some(&raw)),
     ] {
         if name.contains(&word) {
-            compare(dir.path(), name, load, options.clone(), pairs.max(10))?;
+            compare(dir.path(), name, load, options.cloned(), pairs.max(10))?;
         }
     }
     Ok(())

@@ -298,7 +298,10 @@ impl TracedKeyspace {
 
     #[inline]
     fn record_get(&self, key: &[u8], value: Option<&Value>) {
-        self.record(key, Detail::Get(Some(value.map(|value| value.len() as u64))));
+        if let Some(recorder) = &self.recorder {
+            recorder
+                .record_with(self.number, key, || Detail::Get(Some(value.map(|value| value.len() as u64))));
+        }
     }
 
     fn scan(&self, start: Vec<u8>) -> Scan {

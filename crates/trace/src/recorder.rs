@@ -85,6 +85,8 @@ pub struct Summary {
 #[derive(Debug, Clone)]
 pub struct Recorder {
     shared: Arc<Shared>,
+    /// Of all recorders of the process: a thread knows by it whether its place is in this one.
+    number: u64,
     /// Ends the recording with the last clone.
     _owner: Arc<Owner>,
 }
@@ -123,7 +125,8 @@ impl Recorder {
     }
 
     fn of(shared: Arc<Shared>, helper: Option<thread::JoinHandle<()>>) -> Recorder {
-        Recorder { _owner: Arc::new(Owner { shared: Arc::clone(&shared), helper }), shared }
+        let number = shared.number;
+        Recorder { _owner: Arc::new(Owner { shared: Arc::clone(&shared), helper }), number, shared }
     }
 
     /// A recorder where the environment asks for one: [`ENV_PATH`] names the file, [`ENV_KEYS`] and [`ENV_SAMPLE`] say how. `None`
@@ -166,10 +169,24 @@ impl Recorder {
     /// Records one operation. `key` is the real key; a [`Detail::DeleteRange`] has the real end.
     #[inline]
     pub fn record(&self, keyspace: u32, key: &[u8], detail: Detail<'_>) {
+        self.record_with(keyspace, key, || detail);
+    }
+
+    /// As [`Recorder::record`]; `detail` is asked only for an operation whose key may be in the sample.
+    #[inline]
+    pub fn record_with<'a>(&self, keyspace: u32, key: &[u8], detail: impl FnOnce() -> Detail<'a>) {
+        if !HOT.with(|hot| hot.passes_over(self.number, key)) {
+            self.record_wanted(keyspace, key, detail());
+        }
+    }
+
+    /// Records an operation whose key may be in the sample.
+    #[inline(never)]
+    fn record_wanted(&self, keyspace: u32, key: &[u8], detail: Detail<'_>) {
         let shared = &*self.shared;
         let is_in = HOT.with(|hot| {
             let left = hot.left.get();
-            if hot.recorder.get() != shared.number || left == 0 || hot.epoch.get() != shared.epoch() {
+            if hot.recorder.get() != self.number || left == 0 || hot.epoch.get() != shared.epoch() {
                 return false;
             }
             hot.left.set(left - 1);

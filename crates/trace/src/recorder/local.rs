@@ -3,10 +3,13 @@
 use std::cell::{Cell, RefCell};
 use std::sync::{Arc, Weak};
 
+use cairn_codec::checksum::xxh3_64_seeded;
+
 use super::lane::Lane;
 use super::pace::Pace;
 use super::ring::{Place, Ring};
 use super::shared::Shared;
+use crate::format::KEY_BYTES_MAX;
 
 thread_local! {
     pub(super) static HOT: Hot = const {
@@ -16,6 +19,8 @@ thread_local! {
             place: Place::new(),
             epoch: Cell::new(0),
             left: Cell::new(0),
+            threshold: Cell::new(u64::MAX),
+            hash_seed: Cell::new(0),
             batched: Cell::new(0),
         }
     };
@@ -45,8 +50,44 @@ pub(super) struct Hot {
     pub epoch: Cell<u64>,
     /// Operations until the next look at the clock.
     pub left: Cell<u32>,
+    /// The recorder's threshold when the clock was last looked at: it only goes down, so what is above this one is above that one.
+    pub threshold: Cell<u64>,
+    /// The recorder's.
+    pub hash_seed: Cell<u64>,
     /// Operations of batches since the last one.
     pub batched: Cell<u32>,
+}
+
+impl Hot {
+    /// Counts an operation that recorder `number` does not want, its key not being in the sample, and that is all there is to do about it. False
+    /// for others, and where that is not certain.
+    ///
+    /// This is all that most operations cost where the share of the keys is small. So it touches one line of memory, the thread's own, and is inlined: between
+    /// lookups of 420 ns it costs 5 ns so, 11 as a call of another crate's function, and 15 as a part of what records.
+    #[inline(always)]
+    pub fn passes_over(&self, number: u64, key: &[u8]) -> bool {
+        let (left, threshold) = (self.left.get(), self.threshold.get());
+        // Where all keys are wanted their hashes are computed once, by who records them.
+        if self.recorder.get() != number || left == 0 || threshold == u64::MAX {
+            return false;
+        }
+        let hash = match key.len() {
+            // Most keys. What long ones need is not worth its room in every caller.
+            0..=16 => xxh3_64_seeded(key, self.hash_seed.get()),
+            _ => hash_of_long(key, self.hash_seed.get()),
+        };
+        if hash <= threshold {
+            return false;
+        }
+        self.left.set(left - 1);
+        true
+    }
+}
+
+/// As the recorder hashes it, which looks at so many bytes only.
+#[inline(never)]
+fn hash_of_long(key: &[u8], seed: u64) -> u64 {
+    xxh3_64_seeded(key.get(..KEY_BYTES_MAX).unwrap_or(key), seed)
 }
 
 /// A thread's lane, and what it is about the clock.

@@ -77,7 +77,7 @@ fn work(recorder: &Recorder, clock: &ManualClock, operation_ns: u64, millis: u64
 /// At first slow, then so fast that a quarter of the keys is what can be afforded, then slow again.
 fn slow_fast_slow(recorder: &Recorder, clock: &ManualClock) {
     work(recorder, clock, 3_200, 30);
-    work(recorder, clock, 800, 150);
+    work(recorder, clock, 1_300, 150);
     work(recorder, clock, 3_200, 100);
 }
 
@@ -90,7 +90,7 @@ fn a_lowered_trace_is_a_sample() {
         let trace = open(&bytes);
         assert_eq!((trace.header().sample, trace.sample(), summary.sample), (1, 4, 4), "{keys:?}");
         let operation_ns = trace.lowered().unwrap().operation_ns.unwrap();
-        assert!((780..=810).contains(&operation_ns), "{operation_ns}");
+        assert!((1_268..=1_316).contains(&operation_ns), "{operation_ns}");
         let (explicit, given) = recorded(options(keys, Sample::OneIn(4)), slow_fast_slow);
         let read = rows(&trace);
         assert!(read == rows(&open(&explicit)), "{keys:?}: another sample than that of one key in four");
@@ -198,7 +198,7 @@ fn lanes_share_one_share() {
     let turns = |recorder: &Recorder, clock: &ManualClock| {
         thread::scope(|scope| {
             let (did, done) = mpsc::channel();
-            let workers = [800, 3_200].map(|operation_ns| {
+            let workers = [1_300, 3_200].map(|operation_ns| {
                 let (todo, next) = mpsc::channel::<()>();
                 let did = did.clone();
                 scope.spawn(move || {
@@ -224,8 +224,8 @@ fn lanes_share_one_share() {
     );
 
     let (bytes, _) = recorded(options(KeyForm::Raw, Sample::Auto), |recorder, clock| {
-        for round in 0..6_000_u64 {
-            clock.advance(Duration::from_micros(80));
+        for round in 0..4_000_u64 {
+            clock.advance(Duration::from_micros(130));
             recorder.batch(|batch| {
                 (0..100).for_each(|at| batch.record(0, &key_of(round * 100 + at), Detail::Get(None)));
             });

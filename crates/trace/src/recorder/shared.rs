@@ -172,6 +172,8 @@ impl Shared {
         local.step = step.clamp(1, CLOCK_EVERY);
         hot.epoch.set(epoch);
         hot.left.set(local.step);
+        hot.threshold.set(self.threshold.load(Ordering::Relaxed));
+        hot.hash_seed.set(self.hash_seed);
         let is_new = now_ns != local.now_ns || !local.is_told;
         (local.now_ns, local.is_told) = (now_ns, true);
         if let Some(lane) = &local.lane

@@ -107,6 +107,52 @@ fn samples_are_of_keys() {
     assert_eq!(trace.header().sample, 4);
 }
 
+/// Goal: what a thread decides by itself is what the recorder would decide: of keys of all lengths those in the sample are in the trace, and the others are not even asked what
+/// they were. Method: two recorders with seeds of their own, one after the other and in turns, and the sample computed beside them.
+#[test]
+fn what_is_passed_over_is_not_in_the_sample() {
+    const KEYS: u64 = 6_000;
+    let key_of = |number: u64| {
+        let bytes = if number % 500 == 7 {
+            KEY_BYTES_MAX - 1 + number as usize % 3
+        } else {
+            8 + number as usize % 150
+        };
+        let mut key = vec![number as u8; bytes];
+        key[..8].copy_from_slice(&number.to_le_bytes());
+        key
+    };
+    let is_wanted = |key: &[u8], seed: u64| {
+        xxh3_64_seeded(&key[..key.len().min(KEY_BYTES_MAX)], seed) <= crate::sample::threshold(3)
+    };
+    let stores = [memory(), memory()];
+    let options = |seed| Options { sample: Sample::OneIn(3), hash_seed: Some(seed), ..Options::default() };
+    let recorders = [0, 1].map(|at| recorder(&stores[at], options(at as u64)).0);
+    let mut wanted = [const { Vec::new() }; 2];
+    let mut asked = 0;
+    for number in 0..KEYS {
+        // Each for 1,000 keys, then in turns, where a thread that goes over to another recorder has to begin anew.
+        let at = if number < KEYS - 100 { number as usize / 1_000 % 2 } else { number as usize % 2 };
+        let key = key_of(number);
+        recorders[at].record_with(0, &key, || {
+            asked += 1;
+            Detail::Put(number)
+        });
+        if is_wanted(&key, at as u64) {
+            wanted[at].push(Detail::Put(number));
+        }
+    }
+    let all = wanted.iter().map(Vec::len).sum::<usize>();
+    // Those are asked too that look at the clock: the first ones after each change, and each 512th.
+    assert!((all..all + 250).contains(&asked), "{asked} asked, {all} wanted");
+    for (at, recorder) in recorders.iter().enumerate() {
+        recorder.finish().unwrap();
+        let trace = Trace::open(&*stores[at], Path::new(PATH)).unwrap();
+        let recorded: Vec<Detail<'_>> = trace.events().map(|event| event.unwrap().detail).collect();
+        assert!(recorded == wanted[at], "recorder {at}: another sample than that of one key in three");
+    }
+}
+
 /// Goal: times are right where operations are rare, and at most 63 operations of a microsecond late where they are frequent. Method: a clock of
 /// the test's: a burst, a pause, rare operations.
 #[test]
