@@ -10,7 +10,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-use cairn_kv::{Background, Db, Durability};
+use cairn_kv::{Background, Db, Durability, WriteBatch};
 use cairn_trace::kv::TracedDb;
 use cairn_trace::{KeyForm, Options, Recorder, Sample};
 use cairn_vfs::{Rng, SeededRng, StdFs};
@@ -24,6 +24,8 @@ const OPERATIONS: u64 = 100_000;
 const TURN: u64 = 10_000;
 /// Pairs with writes are longer, so that each has a flush and the merges that follow.
 const WRITES: u64 = 6 * OPERATIONS;
+/// Operations of a batch, and of a lookup of several keys.
+const TOGETHER: u64 = 100;
 /// Of so many keys a sample follows one.
 const SAMPLE: u32 = 10;
 /// Of these there is none that is recorded.
@@ -36,6 +38,16 @@ enum Load {
     Get,
     Put,
     Mixed,
+    /// Writes in batches of [`TOGETHER`].
+    Batch,
+    /// Lookups of [`TOGETHER`] keys at once.
+    MultiGet,
+}
+
+impl Load {
+    fn writes(self) -> bool {
+        !matches!(self, Load::Get | Load::MultiGet)
+    }
 }
 
 fn key(number: u64) -> [u8; 16] {
@@ -50,13 +62,13 @@ fn key(number: u64) -> [u8; 16] {
 
 /// Nanoseconds an operation of each side. Begins with nothing left over of the pair before: what that has still to be merged would be paid by this one.
 fn pair(settled: &Db, sides: [&TracedDb; 2], load: Load, seed: u64) -> Result<[f64; 2], Failure> {
-    if !matches!(load, Load::Get) {
+    if load.writes() {
         settled.flush()?;
         settled.wait_idle()?;
     }
     let mut order = SeededRng::new(seed);
     let mut keys = [SeededRng::new(seed + 1), SeededRng::new(seed + 2)];
-    let operations = if matches!(load, Load::Get) { OPERATIONS } else { WRITES };
+    let operations = if load.writes() { WRITES } else { OPERATIONS };
     let mut nanos = [0.0; 2];
     for _ in 0..operations / TURN {
         let first = order.below(2) as usize;
@@ -72,18 +84,37 @@ fn pair(settled: &Db, sides: [&TracedDb; 2], load: Load, seed: u64) -> Result<[f
 fn turn(db: &TracedDb, load: Load, rng: &mut SeededRng) -> Result<f64, Failure> {
     let value = [7_u8; 100];
     let start = Instant::now();
-    for _ in 0..TURN {
-        let number = rng.below(ENTRIES * 2);
-        let key = key(number / 2);
-        let read = match load {
-            Load::Get => true,
-            Load::Put => false,
-            Load::Mixed => number.is_multiple_of(2),
-        };
-        if read {
-            std::hint::black_box(db.get(key)?);
-        } else {
-            db.put(key, value)?;
+    match load {
+        Load::Batch => {
+            for _ in 0..TURN / TOGETHER {
+                let mut batch = WriteBatch::new();
+                for _ in 0..TOGETHER {
+                    batch.put(key(rng.below(ENTRIES)), value);
+                }
+                db.write(&batch)?;
+            }
+        }
+        Load::MultiGet => {
+            for _ in 0..TURN / TOGETHER {
+                let keys: Vec<_> = (0..TOGETHER).map(|_| key(rng.below(ENTRIES))).collect();
+                std::hint::black_box(db.multi_get(&keys)?);
+            }
+        }
+        Load::Get | Load::Put | Load::Mixed => {
+            for _ in 0..TURN {
+                let number = rng.below(ENTRIES * 2);
+                let key = key(number / 2);
+                let read = match load {
+                    Load::Get => true,
+                    Load::Mixed => number.is_multiple_of(2),
+                    _ => false,
+                };
+                if read {
+                    std::hint::black_box(db.get(key)?);
+                } else {
+                    db.put(key, value)?;
+                }
+            }
         }
     }
     Ok(start.elapsed().as_nanos() as f64)
@@ -195,6 +226,10 @@ fn main() -> Result<(), Failure> {
         ("mixed, auto", Load::Mixed, Some(&auto)),
         ("mixed, all keys", Load::Mixed, Some(&all)),
         ("mixed, a key in 10", Load::Mixed, Some(&some)),
+        ("batches of 100, auto", Load::Batch, Some(&auto)),
+        ("batches of 100, all keys", Load::Batch, Some(&all)),
+        ("lookups of 100, auto", Load::MultiGet, Some(&auto)),
+        ("lookups of 100, all keys", Load::MultiGet, Some(&all)),
         ("get, raw, auto", Load::Get, Some(&raw_auto)),
         ("get, raw, all keys", Load::Get, Some(&raw)),
     ] {

@@ -340,14 +340,26 @@ pub struct Batch<'a> {
 
 impl Batch<'_> {
     /// Records one of them.
+    #[inline]
     pub fn record(&mut self, keyspace: u32, key: &[u8], detail: Detail<'_>) {
+        if let Some((hot, _)) = self.place {
+            // The clock's count has the batch as one.
+            hot.batched.set(hot.batched.get().saturating_add(1));
+            // What is not in the sample is not what others are joined to.
+            if hot.leaves_out(key) {
+                return;
+            }
+        }
+        self.record_wanted(keyspace, key, detail);
+    }
+
+    /// Records one whose key may be in the sample.
+    #[inline(never)]
+    fn record_wanted(&mut self, keyspace: u32, key: &[u8], detail: Detail<'_>) {
         let Some((hot, local)) = self.place else {
             self.shared.dropped.fetch_add(1, Ordering::Relaxed);
             return;
         };
-        // The clock's count has the batch as one.
-        hot.batched.set(hot.batched.get().saturating_add(1));
-        // What is not in the sample is not what others are joined to.
         self.joined |=
             self.shared.put_in(hot, local, self.end.as_deref_mut(), (self.joined, keyspace), key, detail);
     }

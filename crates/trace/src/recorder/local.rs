@@ -66,9 +66,20 @@ impl Hot {
     /// lookups of 420 ns it costs 5 ns so, 11 as a call of another crate's function, and 15 as a part of what records.
     #[inline(always)]
     pub fn passes_over(&self, number: u64, key: &[u8]) -> bool {
-        let (left, threshold) = (self.left.get(), self.threshold.get());
+        let left = self.left.get();
+        if self.recorder.get() != number || left == 0 || !self.leaves_out(key) {
+            return false;
+        }
+        self.left.set(left - 1);
+        true
+    }
+
+    /// True for a key that is not in the sample of the thread's recorder; false for others, and where that is not certain.
+    #[inline(always)]
+    pub fn leaves_out(&self, key: &[u8]) -> bool {
+        let threshold = self.threshold.get();
         // Where all keys are wanted their hashes are computed once, by who records them.
-        if self.recorder.get() != number || left == 0 || threshold == u64::MAX {
+        if threshold == u64::MAX {
             return false;
         }
         let hash = match key.len() {
@@ -76,11 +87,7 @@ impl Hot {
             0..=16 => xxh3_64_seeded(key, self.hash_seed.get()),
             _ => hash_of_long(key, self.hash_seed.get()),
         };
-        if hash <= threshold {
-            return false;
-        }
-        self.left.set(left - 1);
-        true
+        hash > threshold
     }
 }
 
