@@ -12,8 +12,6 @@
 //!        key, value
 //! ```
 
-use std::path::Path;
-
 use cairn_codec::varint;
 
 use crate::kind::Seqno;
@@ -21,6 +19,11 @@ use crate::table::ENTRY_BYTES_MAX;
 use crate::ttl::STAMP_BYTES;
 use crate::version::KeyspaceId;
 use crate::{Error, Result};
+
+mod decode;
+
+use decode::Shape;
+pub(crate) use decode::{Malformed, Operations, Record};
 
 /// Bytes before the first operation.
 pub(crate) const HEADER_BYTES: usize = 12;
@@ -92,6 +95,12 @@ impl<'a> Operation<'a> {
             Operation::Merge { key, operand } => (TAG_MERGE, key, Some(operand)),
             Operation::DeleteRange { start, end } => (TAG_DELETE_RANGE, start, Some(end)),
         }
+    }
+
+    /// The key, or where the range begins.
+    #[inline]
+    pub fn first_key(&self) -> &'a [u8] {
+        self.parts().1
     }
 
     /// Checks lengths and bounds.
@@ -294,6 +303,27 @@ impl WriteBatch {
         self.is_plain = true;
     }
 
+    /// Calls `f` with each operation and its keyspace, in order, until it fails.
+    #[inline(always)]
+    pub(crate) fn try_for_each(&self, mut f: impl FnMut(KeyspaceId, Operation<'_>) -> Result<()>) -> Result<()> {
+        Operations::new(&self.record[HEADER_BYTES..]).walk(|operation| match operation {
+            Ok((id, operation)) => f(id, operation),
+            // What this type wrote it can read.
+            Err(_) => Ok(()),
+        })
+    }
+
+    /// The operations with their keyspaces, in order, whose key `is_wanted`; of a range to delete it is asked where that begins.
+    /// Where few are, this is faster than to filter [`WriteBatch::operations`].
+    pub fn operations_where(
+        &self,
+        is_wanted: impl Fn(&[u8]) -> bool + Copy,
+    ) -> impl Iterator<Item = (KeyspaceId, Operation<'_>)> {
+        let mut operations = Operations::new(&self.record[HEADER_BYTES..]);
+        let mut shape = Shape::NONE;
+        std::iter::from_fn(move || operations.next_where(&mut shape, is_wanted)?.ok())
+    }
+
     /// The operations with their keyspaces, in order.
     pub fn operations(&self) -> impl Iterator<Item = (KeyspaceId, Operation<'_>)> {
         // What this type wrote it can read.
@@ -302,106 +332,6 @@ impl WriteBatch {
 
     pub(crate) fn record(&self) -> &[u8] {
         &self.record
-    }
-}
-
-/// A record of the log, taken apart.
-#[derive(Debug)]
-pub(crate) struct Record<'a> {
-    /// Number of the first operation.
-    pub seqno: Seqno,
-    /// How many operations follow, as the header says.
-    pub count: u32,
-    /// The operations.
-    pub operations: Operations<'a>,
-}
-
-impl<'a> Record<'a> {
-    /// Reads a record's header. Errors: [`Error::Corruption`] of `file` at `offset`.
-    pub(crate) fn parse(record: &'a [u8], file: &Path, offset: u64) -> Result<Record<'a>> {
-        let Some((header, rest)) = record.split_first_chunk::<HEADER_BYTES>() else {
-            let what = format!("a batch of {} bytes, expected at least {HEADER_BYTES}", record.len());
-            return Err(Error::corruption(file, offset, what));
-        };
-        let [s0, s1, s2, s3, s4, s5, s6, s7, c0, c1, c2, c3] = *header;
-        let seqno = Seqno::from_le_bytes([s0, s1, s2, s3, s4, s5, s6, s7]);
-        Ok(Record { seqno, count: u32::from_le_bytes([c0, c1, c2, c3]), operations: Operations::new(rest) })
-    }
-}
-
-/// Iterates over encoded operations. Ends after the first damaged one.
-#[derive(Debug, Clone)]
-pub(crate) struct Operations<'a> {
-    rest: &'a [u8],
-}
-
-/// Why an encoded operation cannot be read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Malformed(pub &'static str);
-
-impl<'a> Operations<'a> {
-    #[inline]
-    pub(crate) fn new(rest: &'a [u8]) -> Self {
-        Operations { rest }
-    }
-
-    #[inline]
-    fn length(&mut self) -> std::result::Result<usize, Malformed> {
-        if let [first @ 0..0x80, rest @ ..] = self.rest {
-            self.rest = rest;
-            return Ok(usize::from(*first));
-        }
-        let (value, used) = varint::decode(self.rest).map_err(|_| Malformed("a length that is no varint"))?;
-        self.rest = &self.rest[used..];
-        usize::try_from(value).map_err(|_| Malformed("a length beyond the address space"))
-    }
-
-    #[inline]
-    fn bytes(&mut self, len: usize) -> std::result::Result<&'a [u8], Malformed> {
-        let (bytes, rest) =
-            self.rest.split_at_checked(len).ok_or(Malformed("an operation that is cut short"))?;
-        self.rest = rest;
-        Ok(bytes)
-    }
-
-    #[inline]
-    fn parse(&mut self, tag: u8) -> std::result::Result<(KeyspaceId, Operation<'a>), Malformed> {
-        let mut keyspace = DEFAULT;
-        if tag & KEYSPACE_FOLLOWS != 0 {
-            let id = self.length()?;
-            let id = u32::try_from(id).map_err(|_| Malformed("a keyspace id of more than 32 bits"))?;
-            keyspace = KeyspaceId(id);
-        }
-        let key_len = self.length()?;
-        let operation = match tag & !KEYSPACE_FOLLOWS {
-            TAG_DELETE => Operation::Delete { key: self.bytes(key_len)? },
-            tag @ (TAG_PUT | TAG_MERGE | TAG_DELETE_RANGE) => {
-                let value_len = self.length()?;
-                let (key, value) = (self.bytes(key_len)?, self.bytes(value_len)?);
-                match tag {
-                    TAG_PUT => Operation::Put { key, value },
-                    TAG_MERGE => Operation::Merge { key, operand: value },
-                    _ => Operation::DeleteRange { start: key, end: value },
-                }
-            }
-            _ => return Err(Malformed("an operation of unknown type")),
-        };
-        Ok((keyspace, operation))
-    }
-}
-
-impl<'a> Iterator for Operations<'a> {
-    type Item = std::result::Result<(KeyspaceId, Operation<'a>), Malformed>;
-
-    #[inline]
-    fn next(&mut self) -> Option<Self::Item> {
-        let (&tag, rest) = self.rest.split_first()?;
-        self.rest = rest;
-        let parsed = self.parse(tag);
-        if parsed.is_err() {
-            self.rest = &[];
-        }
-        Some(parsed)
     }
 }
 

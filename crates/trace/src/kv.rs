@@ -78,19 +78,22 @@ impl TracedDb {
         Ok(())
     }
 
-    fn record_batch(&self, batch: &WriteBatch) {
+    #[doc(hidden)]
+    pub fn record_batch(&self, batch: &WriteBatch) {
         let Some(recorder) = self.recorder() else { return };
         recorder.batch(|records| {
-            for (id, operation) in batch.operations() {
-                let (key, detail) = match operation {
-                    Operation::Put { key, value } => (key, Detail::Put(value.len() as u64)),
-                    Operation::Delete { key } => (key, Detail::Delete),
-                    Operation::Merge { key, operand } => (key, Detail::Merge(operand.len() as u64)),
-                    Operation::DeleteRange { start, end } => {
-                        (start, Detail::DeleteRange { end, end_bytes: end.len() as u32 })
+            records.count(batch.len());
+            let sampler = records.sampler();
+            for (id, operation) in batch.operations_where(move |key| !sampler.leaves_out(key)) {
+                let detail = match operation {
+                    Operation::Put { value, .. } => Detail::Put(value.len() as u64),
+                    Operation::Delete { .. } => Detail::Delete,
+                    Operation::Merge { operand, .. } => Detail::Merge(operand.len() as u64),
+                    Operation::DeleteRange { end, .. } => {
+                        Detail::DeleteRange { end, end_bytes: end.len() as u32 }
                     }
                 };
-                records.record(id.0, key, detail);
+                records.record_counted(id.0, operation.first_key(), detail);
             }
         });
     }

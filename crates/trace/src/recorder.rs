@@ -27,6 +27,7 @@ mod shared;
 
 use lane::LaneEnd;
 use local::{HOT, Hot, LOCAL, Local};
+pub use local::Sampler;
 use shared::Shared;
 
 /// The environment's word for the file that [`Recorder::from_env`] writes.
@@ -244,7 +245,7 @@ impl Recorder {
                 let is_on = self.begin(hot, &mut local);
                 hot.left.set(hot.left.get().saturating_sub(1));
                 // In a lane of several threads nobody else comes between.
-                let lane = local.lane.clone().filter(|lane| lane.ring.is_none());
+                let lane = local.lane.as_ref().filter(|lane| lane.ring.is_none()).cloned();
                 let end = lane.as_ref().map(|lane| lock(&lane.end));
                 hot.recorder.set(0);
                 fill(&mut Batch { shared, place: is_on.then_some((hot, &*local)), end, joined: false });
@@ -342,20 +343,32 @@ impl Batch<'_> {
     /// Records one of them.
     #[inline]
     pub fn record(&mut self, keyspace: u32, key: &[u8], detail: Detail<'_>) {
-        if let Some((hot, _)) = self.place {
-            // The clock's count has the batch as one.
-            hot.batched.set(hot.batched.get().saturating_add(1));
-            // What is not in the sample is not what others are joined to.
-            if hot.leaves_out(key) {
-                return;
-            }
+        self.count(1);
+        // What is not in the sample is not what others are joined to.
+        if !self.sampler().leaves_out(key) {
+            self.record_counted(keyspace, key, detail);
         }
-        self.record_wanted(keyspace, key, detail);
     }
 
-    /// Records one whose key may be in the sample.
+    /// What tells operations apart that are not in the sample, for who has many: they are counted with [`Batch::count`] all at once, and those that are not left
+    /// out are recorded with [`Batch::record_counted`].
+    #[inline]
+    pub fn sampler(&self) -> Sampler {
+        self.place.map_or(Sampler::ALL, |(hot, _)| hot.sampler())
+    }
+
+    /// Takes note of how many operations there are.
+    #[inline]
+    pub fn count(&mut self, operations: usize) {
+        if let Some((hot, _)) = self.place {
+            // The clock's count has the batch as one.
+            hot.batched.set(hot.batched.get().saturating_add(operations as u32));
+        }
+    }
+
+    /// Records one that was counted and that [`Batch::sampler`] does not leave out.
     #[inline(never)]
-    fn record_wanted(&mut self, keyspace: u32, key: &[u8], detail: Detail<'_>) {
+    pub fn record_counted(&mut self, keyspace: u32, key: &[u8], detail: Detail<'_>) {
         let Some((hot, local)) = self.place else {
             self.shared.dropped.fetch_add(1, Ordering::Relaxed);
             return;

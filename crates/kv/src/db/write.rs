@@ -158,8 +158,12 @@ impl Inner {
         }
         let mut inserted = Ok(());
         if logged.is_ok() {
-            inserted = (first..).zip(batch.operations()).try_for_each(|(seqno, (id, operation))| {
-                memtables.get(id).map_or(Ok(()), |memtable| insert(memtable, seqno, operation, None))
+            let mut seqno = first;
+            inserted = batch.try_for_each(|id, operation| {
+                let inserted =
+                    memtables.get(id).map_or(Ok(()), |memtable| insert(memtable, seqno, operation, None));
+                seqno += 1;
+                inserted
             });
         }
         self.order.publish(first, last);

@@ -3,7 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::sync::{Arc, Weak};
 
-use cairn_codec::checksum::xxh3_64_seeded;
+use cairn_codec::checksum::{xxh3_64_inline, xxh3_64_seeded};
 
 use super::lane::Lane;
 use super::pace::Pace;
@@ -77,17 +77,39 @@ impl Hot {
     /// True for a key that is not in the sample of the thread's recorder; false for others, and where that is not certain.
     #[inline(always)]
     pub fn leaves_out(&self, key: &[u8]) -> bool {
-        let threshold = self.threshold.get();
+        self.sampler().leaves_out(key)
+    }
+
+    #[inline(always)]
+    pub fn sampler(&self) -> Sampler {
+        Sampler { threshold: self.threshold.get(), hash_seed: self.hash_seed.get() }
+    }
+}
+
+/// Tells operations apart that are not recorded, their keys not being in the sample. What it says holds within the [`super::Batch`] that it comes from.
+#[derive(Debug, Clone, Copy)]
+pub struct Sampler {
+    threshold: u64,
+    hash_seed: u64,
+}
+
+impl Sampler {
+    /// Leaves nothing out.
+    pub(super) const ALL: Sampler = Sampler { threshold: u64::MAX, hash_seed: 0 };
+
+    /// True for a key that is not in the sample; false for others, and where that is not certain.
+    #[inline(always)]
+    pub fn leaves_out(&self, key: &[u8]) -> bool {
         // Where all keys are wanted their hashes are computed once, by who records them.
-        if threshold == u64::MAX {
+        if self.threshold == u64::MAX {
             return false;
         }
         let hash = match key.len() {
             // Most keys. What long ones need is not worth its room in every caller.
-            0..=16 => xxh3_64_seeded(key, self.hash_seed.get()),
-            _ => hash_of_long(key, self.hash_seed.get()),
+            0..=16 => xxh3_64_inline(key, self.hash_seed),
+            _ => hash_of_long(key, self.hash_seed),
         };
-        hash > threshold
+        hash > self.threshold
     }
 }
 

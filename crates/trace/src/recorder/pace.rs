@@ -10,13 +10,16 @@
 
 /// What it costs a thread to record an operation, of which most is that lines of memory go to the helper's core and back: between operations of `kv` in memory, on four
 /// virtual machines of two cores, 17 to 35 ns (`cargo bench -p cairn-trace --features kv --bench recorder`: what "all keys" costs more than "no keys"). By itself, with
-/// nothing else in the caches, it is 10 to 17 ns. The hash of a key, 5 ns, comes to it for all operations, recorded or not, so that is not looked at here: fewer keys would
-/// not make it less.
+/// nothing else in the caches, it is 10 to 17 ns.
 const RECORD_NS: u64 = 32;
 /// As much where it records one of several: then nobody expects it, the branch is guessed wrong, and what records has gone from the caches. 50 to 65 ns.
 const RECORD_SOME_NS: u64 = 56;
+/// What it costs to tell whether an operation is to be recorded: the hash of its key.
+const ASK_NS: u64 = 5;
 /// Recording may take one part of a thread's time in so many, 1.1 %: the goal is 3 %, of which hashes, the helper and the clock have some, and machines differ.
 const PARTS: u64 = 90;
+/// And so many, 2.5 %, hashes included. Of fast operations, below 360 ns, those take a part that leaves less for what is recorded.
+const PARTS_IN_ALL: u64 = 40;
 /// Fewer keys than one in so many would leave the hash, and of many traces nothing.
 const SAMPLE_MAX: u32 = 64;
 /// A thread has been too fast for so long before there are fewer keys: a burst does not thin a trace.
@@ -72,8 +75,12 @@ impl Pace {
 /// True where `operations` that took `elapsed_ns` have spent more than their part of it on being recorded.
 fn costs_too_much(sample: u32, operations: u64, elapsed_ns: u64) -> bool {
     let record_ns = if sample == 1 { RECORD_NS } else { RECORD_SOME_NS };
-    // Multiplied out, so that there are no fractions: record_ns / sample > elapsed_ns / operations / 90.
-    u128::from(operations) * u128::from(record_ns * PARTS) > u128::from(elapsed_ns) * u128::from(sample)
+    // Multiplied out, so that there are no fractions: record_ns / sample > elapsed_ns / operations / parts.
+    let is_above = |record_ns: u64, parts: u64| {
+        u128::from(operations) * u128::from(record_ns) * u128::from(parts)
+            > u128::from(elapsed_ns) * u128::from(sample)
+    };
+    is_above(record_ns, PARTS) || is_above(record_ns + ASK_NS * u64::from(sample), PARTS_IN_ALL)
 }
 
 #[cfg(test)]
@@ -89,7 +96,7 @@ mod tests {
     /// Goal: each share is kept by those that can afford it and given up by those that cannot. Method: paces on both sides of what the model says.
     #[test]
     fn the_cost_decides() {
-        for (sample, fast, slow) in [(1, 2_879, 2_880), (2, 2_519, 2_520), (4, 1_259, 1_260), (32, 157, 158)]
+        for (sample, fast, slow) in [(1, 2_879, 2_880), (2, 2_519, 2_520), (4, 1_259, 1_260), (16, 339, 340), (32, 269, 270)]
         {
             assert_eq!(run(&mut Pace::new(), sample, fast, 60), Some(fast), "one in {sample}");
             assert_eq!(run(&mut Pace::new(), sample, slow, 1_000), None, "one in {sample}");

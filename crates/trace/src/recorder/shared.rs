@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use cairn_codec::checksum::xxh3_64_seeded;
+use cairn_codec::checksum::{xxh3_64_inline, xxh3_64_seeded};
 use cairn_vfs::sync::{Mutex, lock};
 use cairn_vfs::{Clock, Fs, Rng, SystemRng, thread};
 
@@ -218,6 +218,7 @@ impl Shared {
 
     /// Records an operation of the thread whose place this is, unless its key is not in the sample: then false. `end` is its lane's where that
     /// is held already.
+    #[inline(always)]
     pub fn put_in(
         &self,
         hot: &Hot,
@@ -287,7 +288,7 @@ impl Shared {
         if self.keys == KeyForm::Raw && threshold == u64::MAX {
             return Some(StoredKey::Raw(key));
         }
-        let hash = xxh3_64_seeded(key, self.hash_seed);
+        let hash = xxh3_64_inline(key, self.hash_seed);
         (hash <= threshold).then_some(match self.keys {
             KeyForm::Hashed => StoredKey::Hash(hash, key.len() as u32),
             KeyForm::Raw => StoredKey::Raw(key),
