@@ -305,7 +305,10 @@ impl WriteBatch {
 
     /// Calls `f` with each operation and its keyspace, in order, until it fails.
     #[inline(always)]
-    pub(crate) fn try_for_each(&self, mut f: impl FnMut(KeyspaceId, Operation<'_>) -> Result<()>) -> Result<()> {
+    pub(crate) fn try_for_each<'a>(
+        &'a self,
+        mut f: impl FnMut(KeyspaceId, Operation<'a>) -> Result<()>,
+    ) -> Result<()> {
         Operations::new(&self.record[HEADER_BYTES..]).walk(|operation| match operation {
             Ok((id, operation)) => f(id, operation),
             // What this type wrote it can read.
@@ -338,8 +341,88 @@ impl WriteBatch {
 #[cfg(test)]
 mod tests {
     use cairn_vfs::ErrorKind;
+    use proptest::prelude::*;
 
     use super::*;
+
+    /// Keyspace, type, key, value, and how many that look like it follow one another.
+    type Part = (u32, u8, Vec<u8>, Vec<u8>, u8);
+
+    /// Lengths on both sides of where their encoding grows.
+    fn any_part() -> impl Strategy<Value = Part> {
+        let bytes = |len| prop::collection::vec(any::<u8>(), len);
+        let key = prop::sample::select(vec![0_usize, 1, 2, 3, 4, 8, 16, 17, 127, 128, 300]);
+        let value = prop::sample::select(vec![0_usize, 1, 8, 127, 128, 300, 16_383, 16_384]);
+        let keyspace = prop::sample::select(vec![0_u32, 0, 0, 1, 127, 128, u32::MAX]);
+        (keyspace, 0_u8..8, key.prop_flat_map(bytes), value.prop_flat_map(bytes), 1_u8..5)
+    }
+
+    fn operation(part: &Part) -> Operation<'_> {
+        let (key, value) = (part.2.as_slice(), part.3.as_slice());
+        match part.1 {
+            0 => Operation::Delete { key },
+            1 => Operation::Merge { key, operand: value },
+            2 if key < value && value.len() <= KEY_BYTES_MAX => {
+                Operation::DeleteRange { start: key, end: value }
+            }
+            _ => Operation::Put { key, value },
+        }
+    }
+
+    proptest! {
+        #![proptest_config(crate::test_config::cases(256))]
+
+        /// Goal: what was added to a batch is what is read from it, by each of the ways to read it. Method: random operations of all types, in runs of
+        /// such that differ in their keys only and alone, against a list; and those whose key has an even sum, all, and none.
+        #[test]
+        fn operations_come_back(parts in prop::collection::vec(any_part(), 0..12)) {
+            let mut all = Vec::new();
+            for part in &parts {
+                for number in 0..part.4 {
+                    let mut part = part.clone();
+                    if let Some(last) = part.2.last_mut() {
+                        *last = last.wrapping_add(number);
+                    }
+                    all.push(part);
+                }
+            }
+            let mut batch = WriteBatch::new();
+            for part in &all {
+                batch.add(KeyspaceId(part.0), operation(part)).unwrap();
+            }
+            let expected: Vec<_> = all.iter().map(|part| (KeyspaceId(part.0), operation(part))).collect();
+            prop_assert_eq!(batch.len(), expected.len());
+            prop_assert!(batch.operations().eq(expected.iter().copied()));
+            let mut walked = Vec::new();
+            batch.try_for_each(|id, operation| {
+                walked.push((id, operation));
+                Ok(())
+            }).unwrap();
+            prop_assert_eq!(&walked, &expected);
+            let has_even_sum = |key: &[u8]| key.iter().fold(0_u8, |sum, byte| sum ^ byte) % 2 == 0;
+            let found = batch.operations_where(has_even_sum);
+            prop_assert!(found.eq(expected.iter().copied().filter(|(_, it)| has_even_sum(it.first_key()))));
+            prop_assert!(batch.operations_where(|_| true).eq(expected.iter().copied()));
+            prop_assert_eq!(batch.operations_where(|_| false).count(), 0);
+        }
+    }
+
+    /// Goal: a walk ends where it is told to. Method: an error at the second of three operations, of which the first two are alike.
+    #[test]
+    fn walks_end_early() {
+        let mut batch = WriteBatch::new();
+        batch.put("a", "1").unwrap();
+        batch.put("b", "2").unwrap();
+        batch.delete("c").unwrap();
+        for last in 1..=3 {
+            let mut seen = 0;
+            let ended = batch.try_for_each(|_, _| {
+                seen += 1;
+                if seen == last { Err(Error::invalid("enough")) } else { Ok(()) }
+            });
+            assert!(ended.is_err() && seen == last, "{seen} of {last}");
+        }
+    }
 
     /// Goal: no batch is taken that the log would refuse. Method: one that is some bytes below the log's longest record, of zeros
     /// that nobody touches and that take no memory.

@@ -26,8 +26,8 @@ mod ring;
 mod shared;
 
 use lane::LaneEnd;
-use local::{HOT, Hot, LOCAL, Local};
 pub use local::Sampler;
+use local::{HOT, Hot, LOCAL, Local};
 use shared::Shared;
 
 /// The environment's word for the file that [`Recorder::from_env`] writes.

@@ -96,6 +96,9 @@ impl<'a> Operations<'a> {
     }
 }
 
+/// A key and its value.
+type Entry<'a> = (&'a [u8], &'a [u8]);
+
 /// What [`Operations`] hands out.
 type Parsed<'a> = std::result::Result<(KeyspaceId, Operation<'a>), Malformed>;
 
@@ -220,7 +223,7 @@ impl Shape {
         self,
         mut rest: &'a [u8],
         is_wanted: impl Fn(&[u8]) -> bool + Copy,
-    ) -> (Option<(&'a [u8], &'a [u8])>, &'a [u8]) {
+    ) -> (Option<Entry<'a>>, &'a [u8]) {
         while let Some((key, value, after)) = self.split(rest) {
             rest = after;
             if is_wanted(key) {

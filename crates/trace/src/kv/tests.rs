@@ -1,10 +1,13 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use cairn_vfs::{Fs, MemFs};
+use std::time::Duration;
+
+use cairn_codec::checksum::xxh3_64_seeded;
+use cairn_vfs::{Fs, ManualClock, MemFs};
 
 use super::*;
-use crate::{KeyForm, Kind, Options, Trace};
+use crate::{KeyForm, Kind, Options, Sample, Trace};
 
 /// Goal: what a program does with a store is in the trace, one record for each operation, and the store answers as it would
 /// without. Method: one of each, over two keyspaces.
@@ -149,4 +152,77 @@ fn all_ways_are_recorded() {
         Kind::Delete,
     ];
     assert_eq!(kinds, expected);
+}
+
+/// Goal: of a batch those operations are in the trace whose keys are in the sample, in their order, and nothing else. Method: one of all types, of keys of many lengths, in two
+/// keyspaces, and the sample computed beside it.
+#[test]
+fn batches_are_sampled() {
+    const SEED: u64 = 11;
+    let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
+    let options =
+        Options { keys: KeyForm::Raw, sample: Sample::OneIn(3), hash_seed: Some(SEED), ..Options::default() };
+    let recorder = Recorder::create_in(&fs, Path::new("/t"), options).unwrap();
+    let keyspace =
+        cairn_kv::KeyspaceOptions { merge_operator: Some(Arc::new(cairn_kv::AddU64)), ..Default::default() };
+    let db = Db::builder("/store").fs(Arc::clone(&fs)).default_keyspace(keyspace.clone());
+    let db = db.keyspace("other", keyspace).open().unwrap();
+    let db = TracedDb::new(db, Some(recorder.clone()));
+    let other = db.keyspace("other").unwrap().id();
+    let mut expected = Vec::new();
+    for round in 0..20_u64 {
+        let mut batch = WriteBatch::new();
+        let mut joined = false;
+        for number in 0..100 {
+            let mut key = (round * 100 + number).to_be_bytes().to_vec();
+            // Alike for ten at a time, as programs' keys are, and of all lengths that hash each in its own way.
+            key.resize([8, 16, 17, 200, 12, 9, 300, 8, 128, 127][number as usize / 10], 7);
+            key.rotate_left(4);
+            key.drain(..if number / 10 == 7 { 1 + number as usize % 7 } else { 0 });
+            let (id, value) = (if number % 25 == 24 { other } else { cairn_kv::KeyspaceId(0) }, [1; 8]);
+            let (kind, operation) = match number % 23 {
+                20 => (Kind::Delete, Operation::Delete { key: &key }),
+                21 => (Kind::Merge, Operation::Merge { key: &key, operand: &value }),
+                22 => (Kind::DeleteRange, Operation::DeleteRange { start: &key, end: &[255; 9] }),
+                _ => (Kind::Put, Operation::Put { key: &key, value: &value[..number as usize % 2 * 8] }),
+            };
+            batch.add(id, operation).unwrap();
+            if xxh3_64_seeded(&key, SEED) <= crate::sample::threshold(3) {
+                expected.push((kind, id.0, joined, key.clone()));
+                joined = true;
+            }
+        }
+        db.write(&batch).unwrap();
+    }
+    recorder.finish().unwrap();
+    let trace = Trace::open(&*fs, Path::new("/t")).unwrap();
+    let seen: Vec<_> = trace
+        .events()
+        .map(|event| event.unwrap())
+        .map(|event| (event.kind(), event.keyspace, event.joined, event.key.to_vec()))
+        .collect();
+    assert!((500..800).contains(&seen.len()), "{} of 2,000", seen.len());
+    assert!(seen == expected, "another sample than that of one key in three");
+}
+
+/// Goal: operations of batches count as what they are where the recorder finds out how fast a thread is. Method: batches of ten in 20 us, for longer than it takes to find
+/// that out: operations of 2 us cannot all be recorded, those of 20 could.
+#[test]
+fn operations_of_batches_are_counted() {
+    let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
+    let clock = Arc::new(ManualClock::new(Duration::ZERO));
+    let recorder =
+        Recorder::with_clock(&fs, Path::new("/t"), Options::default(), Arc::<ManualClock>::clone(&clock))
+            .unwrap();
+    let db = Db::builder("/store").fs(Arc::clone(&fs)).open().unwrap();
+    let db = TracedDb::new(db, Some(recorder.clone()));
+    for round in 0..4_000_u64 {
+        let mut batch = WriteBatch::new();
+        for number in 0..10 {
+            batch.put((round * 10 + number).to_be_bytes(), [1; 8]).unwrap();
+        }
+        db.write(&batch).unwrap();
+        clock.advance(Duration::from_micros(20));
+    }
+    assert!(recorder.finish().unwrap().sample > 1, "all keys are recorded");
 }
