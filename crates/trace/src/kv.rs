@@ -78,8 +78,7 @@ impl TracedDb {
         Ok(())
     }
 
-    #[doc(hidden)]
-    pub fn record_batch(&self, batch: &WriteBatch) {
+    fn record_batch(&self, batch: &WriteBatch) {
         let Some(recorder) = self.recorder() else { return };
         recorder.batch(|records| {
             records.count(batch.len());

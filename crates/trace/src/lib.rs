@@ -53,6 +53,6 @@ pub use error::{Error, Result};
 pub use event::{Detail, Event, Kind};
 pub use format::{Header, KeyForm};
 pub use reader::{Ending, Events, Trace};
-pub use recorder::{Batch, ENV_KEYS, ENV_PATH, ENV_SAMPLE, Options, Recorder, Summary};
+pub use recorder::{Batch, ENV_KEYS, ENV_PATH, ENV_SAMPLE, Options, Recorder, Sampler, Summary};
 pub use sample::{Lowered, Sample};
 pub use writer::Writer;
