@@ -96,9 +96,6 @@ impl<'a> Operations<'a> {
     }
 }
 
-/// A key and its value.
-type Entry<'a> = (&'a [u8], &'a [u8]);
-
 /// What [`Operations`] hands out.
 type Parsed<'a> = std::result::Result<(KeyspaceId, Operation<'a>), Malformed>;
 
@@ -125,6 +122,15 @@ fn split_any(rest: &[u8]) -> (Option<Parsed<'_>>, &[u8]) {
     match operations.parse(tag) {
         Ok(parsed) => (Some(Ok(parsed)), operations.rest),
         Err(malformed) => (Some(Err(malformed)), &[]),
+    }
+}
+
+/// Takes any operation off the front of `rest`, a common one without a call.
+#[inline(always)]
+fn split(rest: &[u8]) -> (Option<Parsed<'_>>, &[u8]) {
+    match split_plain_put(rest) {
+        Some((key, value, after)) => (Some(Ok((DEFAULT, Operation::Put { key, value }))), after),
+        None => split_any(rest),
     }
 }
 
@@ -158,19 +164,17 @@ impl<'a> Operations<'a> {
         is_wanted: impl Fn(&[u8]) -> bool + Copy,
     ) -> Option<Parsed<'a>> {
         loop {
-            let (found, rest) = shape.find(self.rest, is_wanted);
+            let (is_found, rest) = shape.find(self.rest, is_wanted);
             self.rest = rest;
-            if let Some((key, value)) = found {
-                return Some(Ok((DEFAULT, Operation::Put { key, value })));
-            }
-            if let Some(next) = Shape::of(rest) {
+            if !is_found && let Some(next) = Shape::of(rest) {
                 *shape = next;
                 continue;
             }
-            let (item, rest) = split_any(self.rest);
+            let (item, rest) = split(rest);
             self.rest = rest;
             match item {
-                Some(Ok((_, operation))) if !is_wanted(operation.first_key()) => {}
+                // One that has no shape.
+                Some(Ok((_, operation))) if !is_found && !is_wanted(operation.first_key()) => {}
                 item => return item,
             }
         }
@@ -192,54 +196,51 @@ impl<'a> Iterator for Operations<'a> {
 /// of this one then, and the processor looks at several at once.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Shape {
-    /// Tag and lengths, and which bits of the first four bytes they are.
-    first: u32,
-    mask: u32,
+    /// Tag, keyspace and lengths, and which bits of the first eight bytes they are.
+    first: u64,
+    mask: u64,
     key_at: usize,
-    value_at: usize,
+    key_end: usize,
     bytes: usize,
 }
 
 impl Shape {
     /// That of no operation.
-    pub const NONE: Shape = Shape { first: u32::MAX, mask: 0, key_at: 0, value_at: 0, bytes: 0 };
+    pub const NONE: Shape = Shape { first: u64::MAX, mask: 0, key_at: 0, key_end: 0, bytes: 0 };
 
-    /// That of the operation that `rest` begins with, if that is a common one: then [`Shape::split`] takes it.
+    /// That of the operation that `rest` begins with, which fits it then. None where that begins with more than eight bytes, is the last and shorter than that, or is damaged.
     #[inline(always)]
     fn of(rest: &[u8]) -> Option<Shape> {
-        let first = rest.first_chunk()?;
-        let (key, value, after) = split_plain_put(rest)?;
-        let value_at = rest.len() - after.len() - value.len();
-        let key_at = value_at - key.len();
-        let mask = if key_at == 4 { u32::MAX } else { 0x00ff_ffff };
-        let first = u32::from_le_bytes(*first) & mask;
-        Some(Shape { first, mask, key_at, value_at, bytes: value_at + value.len() })
+        let first = u64::from_le_bytes(*rest.first_chunk()?);
+        let (Some(Ok((_, operation))), after) = split(rest) else { return None };
+        let (_, key, value) = operation.parts();
+        let bytes = rest.len() - after.len();
+        let key_end = bytes - value.map_or(0, <[u8]>::len);
+        let key_at = key_end - key.len();
+        let mask = u64::MAX.checked_shr(64_u32.checked_sub(8 * key_at as u32)?)?;
+        Some(Shape { first: first & mask, mask, key_at, key_end, bytes })
     }
 
-    /// Takes operations of this shape off the front of `rest`, up to the first whose key `is_wanted`: returned are its key and value, and
-    /// what is left. A function of its own, so that the loop has all registers.
-    #[inline(never)]
-    fn find<'a>(
-        self,
-        mut rest: &'a [u8],
-        is_wanted: impl Fn(&[u8]) -> bool + Copy,
-    ) -> (Option<Entry<'a>>, &'a [u8]) {
-        while let Some((key, value, after)) = self.split(rest) {
-            rest = after;
-            if is_wanted(key) {
-                return (Some((key, value)), rest);
-            }
-        }
-        (None, rest)
-    }
-
-    /// Takes a key and a value off the front of `rest` if they are of this shape.
+    /// True where `rest` begins with an operation of this shape. (Not for one of less than eight bytes that is the last.)
     #[inline(always)]
-    fn split<'a>(&self, rest: &'a [u8]) -> Option<(&'a [u8], &'a [u8], &'a [u8])> {
-        if u32::from_le_bytes(*rest.first_chunk()?) & self.mask != self.first {
-            return None;
+    fn fits(&self, rest: &[u8]) -> bool {
+        rest.len() >= self.bytes
+            && rest.first_chunk().is_some_and(|first| u64::from_le_bytes(*first) & self.mask == self.first)
+    }
+
+    /// Passes over operations of this shape at the front of `rest`, up to the first whose key `is_wanted`; whether there is one, and what begins with
+    /// it. A function of its own, so that the loop has all registers.
+    #[inline(never)]
+    fn find(self, mut rest: &[u8], is_wanted: impl Fn(&[u8]) -> bool + Copy) -> (bool, &[u8]) {
+        while self.fits(rest)
+            && let Some((operation, after)) = rest.split_at_checked(self.bytes)
+            && let Some(key) = operation.get(self.key_at..self.key_end)
+        {
+            if is_wanted(key) {
+                return (true, rest);
+            }
+            rest = after;
         }
-        let (operation, after) = rest.split_at_checked(self.bytes)?;
-        Some((operation.get(self.key_at..self.value_at)?, operation.get(self.value_at..)?, after))
+        (false, rest)
     }
 }
