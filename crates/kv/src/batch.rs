@@ -324,6 +324,7 @@ impl WriteBatch {
     ) -> impl Iterator<Item = (KeyspaceId, Operation<'_>)> {
         let mut operations = Operations::new(&self.record[HEADER_BYTES..]);
         let mut shape = Shape::NONE;
+        // What this type wrote it can read.
         std::iter::from_fn(move || operations.next_where(&mut shape, is_wanted)?.ok())
     }
 

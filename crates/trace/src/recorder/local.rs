@@ -67,19 +67,14 @@ impl Hot {
     #[inline(always)]
     pub fn passes_over(&self, number: u64, key: &[u8]) -> bool {
         let left = self.left.get();
-        if self.recorder.get() != number || left == 0 || !self.leaves_out(key) {
+        if self.recorder.get() != number || left == 0 || !self.sampler().leaves_out(key) {
             return false;
         }
         self.left.set(left - 1);
         true
     }
 
-    /// True for a key that is not in the sample of the thread's recorder; false for others, and where that is not certain.
-    #[inline(always)]
-    pub fn leaves_out(&self, key: &[u8]) -> bool {
-        self.sampler().leaves_out(key)
-    }
-
+    /// By the recorder's seed and threshold, as the thread knows them.
     #[inline(always)]
     pub fn sampler(&self) -> Sampler {
         Sampler { threshold: self.threshold.get(), hash_seed: self.hash_seed.get() }
