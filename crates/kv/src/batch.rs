@@ -22,7 +22,6 @@ use crate::{Error, Result};
 
 mod decode;
 
-use decode::Shape;
 pub(crate) use decode::{Malformed, Operations, Record};
 
 /// Bytes before the first operation.
@@ -323,9 +322,9 @@ impl WriteBatch {
         is_wanted: impl Fn(&[u8]) -> bool + Copy,
     ) -> impl Iterator<Item = (KeyspaceId, Operation<'_>)> {
         let mut operations = Operations::new(&self.record[HEADER_BYTES..]);
-        let mut shape = Shape::NONE;
         // What this type wrote it can read.
-        std::iter::from_fn(move || operations.next_where(&mut shape, is_wanted)?.ok())
+        let mut are_alike = true;
+        std::iter::from_fn(move || operations.next_where(&mut are_alike, is_wanted)?.ok())
     }
 
     /// The operations with their keyspaces, in order.
@@ -355,7 +354,7 @@ mod tests {
         let key = prop::sample::select(vec![0_usize, 1, 2, 3, 4, 8, 16, 17, 127, 128, 300]);
         let value = prop::sample::select(vec![0_usize, 1, 8, 127, 128, 300, 16_383, 16_384]);
         let keyspace = prop::sample::select(vec![0_u32, 0, 0, 1, 127, 128, u32::MAX]);
-        (keyspace, 0_u8..8, key.prop_flat_map(bytes), value.prop_flat_map(bytes), 1_u8..5)
+        (keyspace, 0_u8..8, key.prop_flat_map(bytes), value.prop_flat_map(bytes), 1_u8..9)
     }
 
     fn operation(part: &Part) -> Operation<'_> {

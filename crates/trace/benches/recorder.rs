@@ -42,6 +42,10 @@ enum Load {
     Batch,
     /// As [`Load::Batch`], each of keys that follow one another, with values of eight bytes: nothing writes faster.
     Ascending,
+    /// As [`Load::Ascending`], with values of 0 to 59 bytes: none is as long as the one before.
+    Varied,
+    /// As [`Load::Ascending`], every other one a removal.
+    Alternating,
     /// Lookups of [`TOGETHER`] keys at once.
     MultiGet,
 }
@@ -96,12 +100,16 @@ fn turn(db: &TracedDb, load: Load, rng: &mut SeededRng) -> Result<f64, Failure> 
                 db.write(&batch)?;
             }
         }
-        Load::Ascending => {
+        Load::Ascending | Load::Varied | Load::Alternating => {
             for _ in 0..TURN / TOGETHER {
                 let mut batch = WriteBatch::new();
                 let first = rng.below(ENTRIES - TOGETHER);
                 for number in first..first + TOGETHER {
-                    batch.put(key(number), [7; 8])?;
+                    match load {
+                        Load::Varied => batch.put(key(number), &value[..number as usize % 60])?,
+                        Load::Alternating if number % 2 == 0 => batch.delete(key(number))?,
+                        _ => batch.put(key(number), [7; 8])?,
+                    }
                 }
                 db.write(&batch)?;
             }
@@ -244,6 +252,8 @@ fn main() -> Result<(), Failure> {
         ("ascending batches, no keys", Load::Ascending, Some(&none)),
         ("ascending batches, auto", Load::Ascending, Some(&auto)),
         ("ascending batches, all keys", Load::Ascending, Some(&all)),
+        ("varied batches, auto", Load::Varied, Some(&auto)),
+        ("alternating batches, auto", Load::Alternating, Some(&auto)),
         ("lookups of 100, auto", Load::MultiGet, Some(&auto)),
         ("lookups of 100, all keys", Load::MultiGet, Some(&all)),
         ("get, raw, auto", Load::Get, Some(&raw_auto)),

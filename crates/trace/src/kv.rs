@@ -23,8 +23,8 @@
 use std::ops::Deref;
 
 use cairn_kv::{
-    Db, DbCursor, KeyRange, Keyspace, Operation, Pair, Range, ReadOptions, Result, Snapshot, Value,
-    WriteBatch,
+    Db, DbCursor, KeyRange, Keyspace, KeyspaceId, Operation, Pair, Range, ReadOptions, Result, Snapshot,
+    Value, WriteBatch,
 };
 
 use crate::event::Detail;
@@ -83,7 +83,7 @@ impl TracedDb {
         recorder.batch(|records| {
             records.count(batch.len());
             let sampler = records.sampler();
-            for (id, operation) in batch.operations_where(move |key| !sampler.leaves_out(key)) {
+            let mut record = |id: KeyspaceId, operation: Operation<'_>| {
                 let detail = match operation {
                     Operation::Put { value, .. } => Detail::Put(value.len() as u64),
                     Operation::Delete { .. } => Detail::Delete,
@@ -93,6 +93,12 @@ impl TracedDb {
                     }
                 };
                 records.record_counted(id.0, operation.first_key(), detail);
+            };
+            if sampler.takes_all() {
+                batch.operations().for_each(|(id, operation)| record(id, operation));
+            } else {
+                let is_wanted = move |key: &[u8]| !sampler.leaves_out_of_many(key);
+                batch.operations_where(is_wanted).for_each(|(id, operation)| record(id, operation));
             }
         });
     }

@@ -156,24 +156,19 @@ impl<'a> Operations<'a> {
         }
     }
 
-    /// The next one whose key `is_wanted`, or that is damaged. `shape` is what the caller keeps from one call to the next.
+    /// The next one whose key `is_wanted`, or that is damaged. `are_alike` is what the caller keeps from one call to the next, and true at first.
     #[inline(always)]
     pub(super) fn next_where(
         &mut self,
-        shape: &mut Shape,
+        are_alike: &mut bool,
         is_wanted: impl Fn(&[u8]) -> bool + Copy,
     ) -> Option<Parsed<'a>> {
         loop {
-            let (is_found, rest) = shape.find(self.rest, is_wanted);
-            self.rest = rest;
-            if !is_found && let Some(next) = Shape::of(rest) {
-                *shape = next;
-                continue;
-            }
-            let (item, rest) = split(rest);
-            self.rest = rest;
+            let (is_found, rest) = pass_over(self.rest, are_alike, is_wanted);
+            let item;
+            (item, self.rest) = split(rest);
             match item {
-                // One that has no shape.
+                // One that has no short header.
                 Some(Ok((_, operation))) if !is_found && !is_wanted(operation.first_key()) => {}
                 item => return item,
             }
@@ -192,55 +187,116 @@ impl<'a> Iterator for Operations<'a> {
     }
 }
 
-/// What the first bytes of an operation say, for those that follow and begin with the same: where the next one is does not hang on what is read
-/// of this one then, and the processor looks at several at once.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Shape {
-    /// Tag, keyspace and lengths, and which bits of the first eight bytes they are.
-    first: u64,
-    mask: u64,
+/// What is before the key of an operation.
+struct Header {
+    /// Its bytes.
     key_at: usize,
-    key_end: usize,
-    bytes: usize,
+    key_len: usize,
+    value_len: usize,
 }
 
-impl Shape {
-    /// That of no operation.
-    pub const NONE: Shape = Shape { first: u64::MAX, mask: 0, key_at: 0, key_end: 0, bytes: 0 };
-
-    /// That of the operation that `rest` begins with, which fits it then. None where that begins with more than eight bytes, is the last and shorter than that, or is damaged.
+impl Header {
+    /// Reads one that is in the first eight bytes of an operation. None where a length takes more bytes than most do, and of rare types; what is damaged may have one.
     #[inline(always)]
-    fn of(rest: &[u8]) -> Option<Shape> {
-        let first = u64::from_le_bytes(*rest.first_chunk()?);
-        let (Some(Ok((_, operation))), after) = split(rest) else { return None };
-        let (_, key, value) = operation.parts();
-        let bytes = rest.len() - after.len();
-        let key_end = bytes - value.map_or(0, <[u8]>::len);
-        let key_at = key_end - key.len();
-        let mask = u64::MAX.checked_shr(64_u32.checked_sub(8 * key_at as u32)?)?;
-        Some(Shape { first: first & mask, mask, key_at, key_end, bytes })
-    }
-
-    /// True where `rest` begins with an operation of this shape. (Not for one of less than eight bytes that is the last.)
-    #[inline(always)]
-    fn fits(&self, rest: &[u8]) -> bool {
-        rest.len() >= self.bytes
-            && rest.first_chunk().is_some_and(|first| u64::from_le_bytes(*first) & self.mask == self.first)
-    }
-
-    /// Passes over operations of this shape at the front of `rest`, up to the first whose key `is_wanted`; whether there is one, and what begins with
-    /// it. A function of its own, so that the loop has all registers.
-    #[inline(never)]
-    fn find(self, mut rest: &[u8], is_wanted: impl Fn(&[u8]) -> bool + Copy) -> (bool, &[u8]) {
-        while self.fits(rest)
-            && let Some((operation, after)) = rest.split_at_checked(self.bytes)
-            && let Some(key) = operation.get(self.key_at..self.key_end)
-        {
-            if is_wanted(key) {
-                return (true, rest);
+    fn of(mut first: u64) -> Option<Header> {
+        let mut key_at = 2;
+        if first & u64::from(KEYSPACE_FOLLOWS) != 0 {
+            if first & 0x8000 != 0 {
+                return None;
             }
-            rest = after;
+            // As without a keyspace.
+            first = first >> 8 & !0xff | first & 0x7f;
+            key_at = 3;
         }
-        (false, rest)
+        let value_len;
+        // The tag, and the bits of lengths that say that they have more bytes.
+        if is_set(first & 0x80_80ff) {
+            value_len = first >> 16 & 0x7f;
+            key_at += 1;
+        } else if first & 0x80ff == u64::from(TAG_DELETE) {
+            value_len = 0;
+        } else if is_set(first & 0x8080_80ff ^ 0x80_0000) {
+            value_len = first >> 16 & 0x7f | first >> 17 & 0x3f80;
+            key_at += 2;
+        } else {
+            return None;
+        }
+        Some(Header { key_at, key_len: (first >> 8 & 0x7f) as usize, value_len: value_len as usize })
     }
+
+    /// Of the whole operation.
+    #[inline(always)]
+    fn bytes(&self) -> usize {
+        self.key_at + self.key_len + self.value_len
+    }
+}
+
+/// True for the tags of what has a key and a value.
+#[inline(always)]
+fn is_set(tag: u64) -> bool {
+    tag == u64::from(TAG_PUT) || tag == u64::from(TAG_MERGE)
+}
+
+/// Where fewer operations than so many are alike, the next ones are taken for unlike.
+const ALIKE: usize = 4;
+
+/// Passes over operations at the front of `rest` up to the first whose key `is_wanted`, or that has no short [`Header`]; whether the former, and what begins with it.
+#[inline(always)]
+fn pass_over<'a>(
+    mut rest: &'a [u8],
+    are_alike: &mut bool,
+    is_wanted: impl Fn(&[u8]) -> bool + Copy,
+) -> (bool, &'a [u8]) {
+    while *are_alike && let Some(first) = rest.first_chunk().copied().map(u64::from_le_bytes) {
+        let Some(header) = Header::of(first) else { return (false, rest) };
+        let before = rest.len();
+        let is_found;
+        (is_found, rest) = pass_over_alike(rest, first, &header, is_wanted);
+        if is_found {
+            return (true, rest);
+        }
+        *are_alike = before - rest.len() >= ALIKE * header.bytes();
+    }
+    pass_over_any(rest, is_wanted)
+}
+
+/// As [`pass_over`], of operations that begin with the same bytes as the first. Where the next one is does not hang on what is read of this one then, and the processor
+/// looks at several at once: 2.0 ns each with the hash of a key of 16 bytes, and 3.6 to 4.2 by [`pass_over_any`]. A function of its own, so that the loop has all
+/// registers.
+#[inline(never)]
+fn pass_over_alike<'a>(
+    mut rest: &'a [u8],
+    first: u64,
+    header: &Header,
+    is_wanted: impl Fn(&[u8]) -> bool,
+) -> (bool, &'a [u8]) {
+    let (key_at, key_end, bytes) = (header.key_at, header.key_at + header.key_len, header.bytes());
+    let mask = (1 << (8 * key_at)) - 1;
+    while let Some(next) = rest.first_chunk()
+        && (u64::from_le_bytes(*next) ^ first) & mask == 0
+        && let Some((operation, after)) = rest.split_at_checked(bytes)
+        && let Some(key) = operation.get(key_at..key_end)
+    {
+        if is_wanted(key) {
+            return (true, rest);
+        }
+        rest = after;
+    }
+    (false, rest)
+}
+
+/// As [`pass_over`], each operation by its own header. A function of its own, so that the loop has all registers.
+#[inline(never)]
+fn pass_over_any(mut rest: &[u8], is_wanted: impl Fn(&[u8]) -> bool) -> (bool, &[u8]) {
+    while let Some(first) = rest.first_chunk()
+        && let Some(header) = Header::of(u64::from_le_bytes(*first))
+        && let Some((operation, after)) = rest.split_at_checked(header.bytes())
+        && let Some(key) = operation.get(header.key_at..header.key_at + header.key_len)
+    {
+        if is_wanted(key) {
+            return (true, rest);
+        }
+        rest = after;
+    }
+    (false, rest)
 }

@@ -96,13 +96,22 @@ impl Sampler {
     #[inline(always)]
     pub fn leaves_out(&self, key: &[u8]) -> bool {
         // Where all keys are wanted their hashes are computed once, by who records them.
-        if self.threshold == u64::MAX {
-            return false;
-        }
+        !self.takes_all() && self.leaves_out_of_many(key)
+    }
+
+    /// True where no key is left out.
+    #[inline(always)]
+    pub fn takes_all(&self) -> bool {
+        self.threshold == u64::MAX
+    }
+
+    /// As [`Sampler::leaves_out`], for loops before which [`Sampler::takes_all`] was asked.
+    #[inline(always)]
+    pub fn leaves_out_of_many(&self, key: &[u8]) -> bool {
         let hash = match key.len() {
-            // Most keys. What long ones need is not worth its room in every caller.
-            0..=16 => xxh3_64_inline(key, self.hash_seed),
-            _ => hash_of_long(key, self.hash_seed),
+            // Most keys. What others need is not worth its room in every caller.
+            4..=16 => xxh3_64_inline(key, self.hash_seed),
+            _ => hash_of_other(key, self.hash_seed),
         };
         hash > self.threshold
     }
@@ -110,7 +119,7 @@ impl Sampler {
 
 /// As the recorder hashes it, which looks at so many bytes only.
 #[inline(never)]
-fn hash_of_long(key: &[u8], seed: u64) -> u64 {
+fn hash_of_other(key: &[u8], seed: u64) -> u64 {
     xxh3_64_seeded(key.get(..KEY_BYTES_MAX).unwrap_or(key), seed)
 }
 
