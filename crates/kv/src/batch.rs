@@ -322,8 +322,8 @@ impl WriteBatch {
         is_wanted: impl Fn(&[u8]) -> bool + Copy,
     ) -> impl Iterator<Item = (KeyspaceId, Operation<'_>)> {
         let mut operations = Operations::new(&self.record[HEADER_BYTES..]);
-        // What this type wrote it can read.
         let mut are_alike = true;
+        // What this type wrote it can read.
         std::iter::from_fn(move || operations.next_where(&mut are_alike, is_wanted)?.ok())
     }
 
