@@ -4,8 +4,6 @@
 //! a flipped bit, a torn sector or a stale block passes with a chance of about 2^-64. It is no protection
 //! against somebody who wants to forge a block.
 
-mod short;
-
 /// From this length on the wider instructions of the processor at hand are worth finding out about. 4 KiB take 106 ns instead of
 /// 166 with AVX2, 64 B 1 ns more.
 const LONG: usize = 512;
@@ -26,16 +24,6 @@ pub fn xxh3_64_seeded(bytes: &[u8], seed: u64) -> u64 {
         return xxhash_rust::xxh3::xxh3_64_with_seed(bytes, seed);
     }
     twox_hash::XxHash3_64::oneshot_with_seed(seed, bytes)
-}
-
-/// [`xxh3_64_seeded`] for loops over short keys. Those of 4 to 16 bytes are hashed in the caller, which saves a call that costs as much as the hash: the library's
-/// function has the cases of all lengths and is too large for that. Keys of a batch are told apart in 3.3 ns each so, and in 5.4 by calls.
-#[inline(always)]
-pub fn xxh3_64_inline(bytes: &[u8], seed: u64) -> u64 {
-    match bytes.len() {
-        4..=16 => short::hash(bytes, seed),
-        _ => xxh3_64_seeded(bytes, seed),
-    }
 }
 
 /// The checksum of bytes that come in pieces; however they are cut, the result is [`xxh3_64`] of all of them.
@@ -92,7 +80,6 @@ mod tests {
             for seed in [0, 1, u64::MAX, 0x0123_4567_89ab_cdef] {
                 let hash = xxhash_rust::xxh3::xxh3_64_with_seed(bytes, seed);
                 assert_eq!(xxh3_64_seeded(bytes, seed), hash, "{len}");
-                assert_eq!(xxh3_64_inline(bytes, seed), hash, "{len}");
             }
         }
     }
@@ -106,12 +93,6 @@ mod tests {
             let mut pieced = Xxh3::new();
             pieces.iter().for_each(|piece| pieced.update(piece));
             prop_assert_eq!(pieced.digest(), xxh3_64(&pieces.concat()));
-        }
-
-        /// Goal: short keys have the hash that everybody computes. Method: random ones, against the library.
-        #[test]
-        fn short_keys(bytes in prop::collection::vec(any::<u8>(), 0..24), seed: u64) {
-            prop_assert_eq!(xxh3_64_inline(&bytes, seed), xxhash_rust::xxh3::xxh3_64_with_seed(&bytes, seed));
         }
 
         /// Goal: damage and misplacement are seen. Method: flip one bit, or change the seed, of random blocks

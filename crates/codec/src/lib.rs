@@ -8,6 +8,7 @@ pub mod checksum;
 pub mod compress;
 mod error;
 pub mod filter;
+pub mod key_hash;
 pub mod lz4;
 pub mod murmur3;
 #[cfg(test)]

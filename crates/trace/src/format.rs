@@ -10,7 +10,7 @@
 //!   record   kind and flags 1 · [delta ns] · [keyspace] · key · detail            varints but for the first byte and hashes
 //! ```
 //!
-//! What stands in brackets is version 2's, which a recorder writes that may lower its share of the keys. Each of its blocks says in its head of how many
+//! What stands in brackets is version 3's, and was version 2's, which a recorder writes that may lower its share of the keys. Each of its blocks says in its head of how many
 //! keys one was recorded when the block was written: the largest of these is what the whole trace is a sample of, also where its end is missing.
 //! Whatever was recorded before of other keys is passed over by who reads. Version 1 has zeros there.
 
@@ -24,7 +24,9 @@ pub const MAGIC: [u8; 8] = *b"CAIRNTRC";
 /// The version of a trace whose share of the keys stays as it is.
 pub const VERSION: u32 = 1;
 /// The version of one whose share may have been lowered: who knows only version 1 would take what was recorded before for the whole.
-pub const VERSION_ADAPTIVE: u32 = 2;
+pub const VERSION_ADAPTIVE: u32 = 3;
+/// The same as it was recorded before: by [`SampleHash::Xxh3`].
+pub const VERSION_ADAPTIVE_XXH3: u32 = 2;
 /// The first bytes of a block.
 pub const BLOCK_MAGIC: [u8; 4] = *b"TBLK";
 /// The first bytes of the last block.
@@ -62,6 +64,25 @@ pub enum KeyForm {
     Raw,
 }
 
+/// Which hash of a key says whether it is in the sample.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum SampleHash {
+    /// [`cairn_codec::key_hash`].
+    #[default]
+    Rapid,
+    /// [`cairn_codec::checksum::xxh3_64_seeded`], of traces that were recorded before there was the other. They are still read.
+    Xxh3,
+}
+
+/// What a trace has whose share of the keys may have been lowered while it was recorded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Adaptive {
+    /// The hash that decides.
+    pub hash: SampleHash,
+    /// Its seed. Of a trace of hashes it is not kept, since guessed keys could be looked up by it; nor is it needed.
+    pub seed: u64,
+}
+
 /// What a trace says of itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Header {
@@ -75,9 +96,8 @@ pub struct Header {
     pub file_id: u64,
     /// The operations of one key in so many were recorded; at first, where the share may have been lowered: see [`crate::Trace::sample`].
     pub sample: u32,
-    /// That the share may have been lowered while it was recorded, with the seed of the hashes that decide. Of a trace of hashes the seed is not kept, since guessed
-    /// keys could be looked up by it; nor is it needed.
-    pub adaptive: Option<u64>,
+    /// That the share may have been lowered while it was recorded, with how.
+    pub adaptive: Option<Adaptive>,
     /// What was traced.
     pub source: String,
 }
@@ -93,7 +113,11 @@ impl Header {
         let hashed = if self.keys == KeyForm::Hashed { FLAG_HASHED } else { 0 };
         let untimed = if self.timed { 0 } else { FLAG_UNTIMED };
         let mut out = Vec::with_capacity(HEADER_BYTES + source.len() + 8);
-        let version = if self.adaptive.is_some() { VERSION_ADAPTIVE } else { VERSION };
+        let version = match self.adaptive.map(|adaptive| adaptive.hash) {
+            None => VERSION,
+            Some(SampleHash::Xxh3) => VERSION_ADAPTIVE_XXH3,
+            Some(SampleHash::Rapid) => VERSION_ADAPTIVE,
+        };
         out.extend_from_slice(&MAGIC);
         out.extend_from_slice(&version.to_le_bytes());
         out.extend_from_slice(&(hashed | untimed).to_le_bytes());
@@ -102,7 +126,7 @@ impl Header {
         out.extend_from_slice(&self.sample.to_le_bytes());
         out.extend_from_slice(&(source.len() as u32).to_le_bytes());
         out.extend_from_slice(source);
-        if let Some(seed) = self.adaptive {
+        if let Some(Adaptive { seed, .. }) = self.adaptive {
             let seed = if self.keys == KeyForm::Raw { seed } else { 0 };
             out.extend_from_slice(&seed.to_le_bytes());
         }
@@ -122,10 +146,15 @@ impl Header {
         }
         let cut = || bad("the header is cut short");
         let version = take_u32(&mut rest).ok_or_else(cut)?;
-        if version != VERSION && version != VERSION_ADAPTIVE {
-            let what = format!("version {version}, expected {VERSION} or {VERSION_ADAPTIVE}");
-            return Err(HeaderError { what, version: true });
-        }
+        let hash = match version {
+            VERSION => None,
+            VERSION_ADAPTIVE_XXH3 => Some(SampleHash::Xxh3),
+            VERSION_ADAPTIVE => Some(SampleHash::Rapid),
+            _ => {
+                let what = format!("version {version}, expected {VERSION} to {VERSION_ADAPTIVE}");
+                return Err(HeaderError { what, version: true });
+            }
+        };
         let flags = take_u32(&mut rest).ok_or_else(cut)?;
         let started_ns = take_u64(&mut rest).ok_or_else(cut)?;
         let file_id = take_u64(&mut rest).ok_or_else(cut)?;
@@ -137,8 +166,8 @@ impl Header {
         let (source, mut after) = rest.split_at_checked(source_bytes).ok_or_else(cut)?;
         let mut head_bytes = HEADER_BYTES - 8 + source_bytes;
         let mut adaptive = None;
-        if version == VERSION_ADAPTIVE {
-            adaptive = Some(take_u64(&mut after).ok_or_else(cut)?);
+        if let Some(hash) = hash {
+            adaptive = Some(Adaptive { hash, seed: take_u64(&mut after).ok_or_else(cut)? });
             head_bytes += 8;
         }
         let checksum = take_u64(&mut after).ok_or_else(cut)?;

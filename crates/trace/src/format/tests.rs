@@ -25,12 +25,16 @@ fn layout_is_fixed() {
     assert_eq!(bytes.len(), HEADER_BYTES + 9);
     assert_eq!(&bytes[..16], b"CAIRNTRC\x01\0\0\0\x01\0\0\0");
     assert_eq!(&bytes[24..49], b"\x07\0\0\0\0\0\0\0\x03\0\0\0\x09\0\0\0a program");
-    let adaptive = |keys| Header { adaptive: Some(0x0102_0304), keys, ..header() }.encode();
-    let bytes = adaptive(KeyForm::Raw);
-    assert_eq!(&bytes[..16], b"CAIRNTRC\x02\0\0\0\0\0\0\0");
+    let adaptive = |keys, hash| {
+        Header { adaptive: Some(Adaptive { hash, seed: 0x0102_0304 }), keys, ..header() }.encode()
+    };
+    let before = adaptive(KeyForm::Raw, SampleHash::Xxh3);
+    let bytes = adaptive(KeyForm::Raw, SampleHash::Rapid);
+    assert_eq!(&bytes[..16], b"CAIRNTRC\x03\0\0\0\0\0\0\0");
+    assert_eq!((&before[..12], &before[12..57]), (&b"CAIRNTRC\x02\0\0\0"[..], &bytes[12..57]));
     assert_eq!(&bytes[40..57], b"a program\x04\x03\x02\x01\0\0\0\0");
     assert_eq!(bytes.len(), HEADER_BYTES + 9 + 8);
-    assert_eq!(&adaptive(KeyForm::Hashed)[40..57], b"a program\0\0\0\0\0\0\0\0");
+    assert_eq!(&adaptive(KeyForm::Hashed, SampleHash::Rapid)[40..57], b"a program\0\0\0\0\0\0\0\0");
     let head = BlockHead { lane: 0x0102, ..head() };
     let mut block = [0; BLOCK_HEAD_BYTES];
     head.seal(&mut block, 1);
@@ -48,8 +52,9 @@ fn layout_is_fixed() {
 /// Goal: a header comes back, and every changed byte of it is seen. Method: each byte flipped, each prefix.
 #[test]
 fn headers_are_checked() {
-    let adaptive = Header { keys: KeyForm::Raw, adaptive: Some(5), ..header() };
-    for header in [header(), adaptive] {
+    let adaptive =
+        |hash| Header { keys: KeyForm::Raw, adaptive: Some(Adaptive { hash, seed: 5 }), ..header() };
+    for header in [header(), adaptive(SampleHash::Xxh3), adaptive(SampleHash::Rapid)] {
         let bytes = header.encode();
         assert_eq!(Header::decode(&bytes), Ok((header, bytes.len())));
         for at in 0..bytes.len() {

@@ -11,7 +11,7 @@ use std::io::{self, BufRead, BufReader, Cursor, Read};
 use std::path::Path;
 use std::sync::Arc;
 
-use cairn_codec::checksum::xxh3_64_seeded;
+use cairn_codec::key_hash::KeyHash;
 use cairn_vfs::{Clock, Fs, Rng, SystemClock, SystemRng};
 use flate2::read::MultiGzDecoder;
 
@@ -178,7 +178,7 @@ pub fn import(
         threshold: sample::threshold(options.sample),
         goes_on: false,
         last_ns: 0,
-        hash_seed: options.hash_seed.unwrap_or_else(|| random(2)),
+        hash: KeyHash::new(options.hash_seed.unwrap_or_else(|| random(2))),
         skipped: Vec::new(),
         cut: false,
     };
@@ -259,7 +259,7 @@ struct Sink {
     goes_on: bool,
     /// The time of the last operation.
     last_ns: u64,
-    hash_seed: u64,
+    hash: KeyHash,
     skipped: Vec<(String, u64)>,
     cut: bool,
 }
@@ -286,7 +286,7 @@ impl Sink {
     fn add(&mut self, event: &Event<'_>) -> Result<()> {
         let cut = |key: &[u8]| key.len().min(KEY_BYTES_MAX);
         let key = event.key.get(..cut(event.key)).unwrap_or_default();
-        let hash = xxh3_64_seeded(key, self.hash_seed);
+        let hash = self.hash.of(key);
         let mut event = *event;
         if !sample::takes(hash, self.threshold, &mut event.joined, &mut self.goes_on) {
             return Ok(());
@@ -297,7 +297,7 @@ impl Sink {
         if hashed {
             event.key = &hash;
             if let Detail::DeleteRange { end, end_bytes } = event.detail {
-                end_hash = xxh3_64_seeded(end, self.hash_seed).to_le_bytes();
+                end_hash = self.hash.of(end).to_le_bytes();
                 event.detail = Detail::DeleteRange { end: &end_hash, end_bytes };
             }
         } else {

@@ -3,7 +3,7 @@ use std::sync::Arc;
 
 use std::time::Duration;
 
-use cairn_codec::checksum::xxh3_64_seeded;
+use cairn_codec::key_hash::KeyHash;
 use cairn_vfs::{Fs, ManualClock, MemFs};
 
 use super::*;
@@ -187,7 +187,7 @@ fn batches_are_sampled() {
                 _ => (Kind::Put, Operation::Put { key: &key, value: &value[..number as usize % 2 * 8] }),
             };
             batch.add(id, operation).unwrap();
-            if xxh3_64_seeded(&key, SEED) <= crate::sample::threshold(3) {
+            if KeyHash::new(SEED).of(&key) <= crate::sample::threshold(3) {
                 expected.push((kind, id.0, joined, key.clone()));
                 joined = true;
             }

@@ -3,7 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::sync::{Arc, Weak};
 
-use cairn_codec::checksum::{xxh3_64_inline, xxh3_64_seeded};
+use cairn_codec::key_hash::{INLINE_MAX, KeyHash};
 
 use super::lane::Lane;
 use super::pace::Pace;
@@ -20,7 +20,7 @@ thread_local! {
             epoch: Cell::new(0),
             left: Cell::new(0),
             threshold: Cell::new(u64::MAX),
-            hash_seed: Cell::new(0),
+            hash: Cell::new(KeyHash::new(0)),
             batched: Cell::new(0),
         }
     };
@@ -53,7 +53,7 @@ pub(super) struct Hot {
     /// The recorder's threshold when the clock was last looked at: it only goes down, so what is above this one is above that one.
     pub threshold: Cell<u64>,
     /// The recorder's.
-    pub hash_seed: Cell<u64>,
+    pub hash: Cell<KeyHash>,
     /// Operations of batches since the last one.
     pub batched: Cell<u32>,
 }
@@ -77,7 +77,7 @@ impl Hot {
     /// By the recorder's seed and threshold, as the thread knows them.
     #[inline(always)]
     pub fn sampler(&self) -> Sampler {
-        Sampler { threshold: self.threshold.get(), hash_seed: self.hash_seed.get() }
+        Sampler { threshold: self.threshold.get(), hash: self.hash.get() }
     }
 }
 
@@ -85,12 +85,12 @@ impl Hot {
 #[derive(Debug, Clone, Copy)]
 pub struct Sampler {
     threshold: u64,
-    hash_seed: u64,
+    hash: KeyHash,
 }
 
 impl Sampler {
     /// Leaves nothing out.
-    pub(super) const ALL: Sampler = Sampler { threshold: u64::MAX, hash_seed: 0 };
+    pub(super) const ALL: Sampler = Sampler { threshold: u64::MAX, hash: KeyHash::new(0) };
 
     /// True for a key that is not in the sample; false for others, and where that is not certain.
     #[inline(always)]
@@ -108,19 +108,15 @@ impl Sampler {
     /// As [`Sampler::leaves_out`], for loops before which [`Sampler::takes_all`] was asked.
     #[inline(always)]
     pub fn leaves_out_of_many(&self, key: &[u8]) -> bool {
-        let hash = match key.len() {
-            // Most keys. What others need is not worth its room in every caller.
-            4..=16 => xxh3_64_inline(key, self.hash_seed),
-            _ => hash_of_other(key, self.hash_seed),
-        };
+        let hash = if key.len() <= INLINE_MAX { self.hash.of(key) } else { hash_of_long(key, self.hash) };
         hash > self.threshold
     }
 }
 
 /// As the recorder hashes it, which looks at so many bytes only.
 #[inline(never)]
-fn hash_of_other(key: &[u8], seed: u64) -> u64 {
-    xxh3_64_seeded(key.get(..KEY_BYTES_MAX).unwrap_or(key), seed)
+fn hash_of_long(key: &[u8], hash: KeyHash) -> u64 {
+    hash.of(key.get(..KEY_BYTES_MAX).unwrap_or(key))
 }
 
 /// A thread's lane, and what it is about the clock.

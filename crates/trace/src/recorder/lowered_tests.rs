@@ -3,6 +3,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use cairn_codec::checksum::xxh3_64_seeded;
+use cairn_codec::key_hash::KeyHash;
 use cairn_vfs::{ManualClock, MemFs, OpenOptions};
 
 use super::*;
@@ -98,11 +99,11 @@ fn a_lowered_trace_is_a_sample() {
         assert!(summary.records > 2 * given.records, "more was recorded at first: {summary:?}");
         assert!(read.iter().any(|row| row.2), "batches are left");
 
-        let is_in = |key: &[u8]| xxh3_64_seeded(key, SEED) <= u64::MAX / 4;
+        let is_in = |key: &[u8]| KeyHash::new(SEED).of(key) <= u64::MAX / 4;
         for at in 0..40_u64 {
             let key = key_of(at);
             let name = match keys {
-                KeyForm::Hashed => xxh3_64_seeded(&key, SEED).to_le_bytes().to_vec(),
+                KeyForm::Hashed => KeyHash::new(SEED).of(&key).to_le_bytes().to_vec(),
                 KeyForm::Raw => key.clone(),
             };
             let id = xxh3_64_seeded(&name, 0);
@@ -282,7 +283,7 @@ fn threads_lower_it_together() {
     }
     for number in 0..1_000_u64 {
         let key = number.to_be_bytes();
-        let is_in = xxh3_64_seeded(&key, SEED) <= u64::MAX / u64::from(trace.sample());
+        let is_in = KeyHash::new(SEED).of(&key) <= u64::MAX / u64::from(trace.sample());
         assert_eq!(counts.get(&key[..]), is_in.then_some(&(4 * EACH / 1_000)), "key {number}");
     }
 }
@@ -293,6 +294,6 @@ fn the_seed_stays_secret() {
     for (keys, is_there) in [(KeyForm::Hashed, false), (KeyForm::Raw, true)] {
         let (bytes, _) = recorded(options(keys, Sample::Auto), |recorder, _| recorder.put(0, b"key", 1));
         assert_eq!(bytes.windows(8).any(|window| window == SEED.to_le_bytes()), is_there, "{keys:?}");
-        assert_eq!(bytes[8..12], [2, 0, 0, 0], "who knows only version 1 refuses it");
+        assert_eq!(bytes[8..12], [3, 0, 0, 0], "who knows only version 1 refuses it");
     }
 }

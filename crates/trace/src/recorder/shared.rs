@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use cairn_codec::checksum::{xxh3_64_inline, xxh3_64_seeded};
+use cairn_codec::key_hash::KeyHash;
 use cairn_vfs::sync::{Mutex, lock};
 use cairn_vfs::{Clock, Fs, Rng, SystemRng, thread};
 
@@ -15,7 +15,7 @@ use super::ring::{self, Item, Ring};
 use super::{Options, Summary};
 use crate::error::{Error, Result};
 use crate::event::Detail;
-use crate::format::{Header, KEY_BYTES_MAX, KeyForm, StoredKey};
+use crate::format::{Adaptive, Header, KEY_BYTES_MAX, KeyForm, SampleHash, StoredKey};
 use crate::sample::{self, Sample};
 use crate::writer::{Pending, Tail, Totals};
 
@@ -55,7 +55,7 @@ pub(super) struct Shared {
     adaptive: bool,
     /// What an operation took that it last went down for; 0 where it has not.
     operation_ns: AtomicU64,
-    hash_seed: u64,
+    hash: KeyHash,
     bytes_max: u64,
     start_ns: u64,
     clock: Arc<dyn Clock>,
@@ -89,14 +89,14 @@ impl Shared {
         let started = clock.wall();
         let random = |seed: u64| SystemRng::new().map_or(seed, |mut rng| rng.next_u64());
         let adaptive = options.sample == Sample::Auto;
-        let hash_seed = options.hash_seed.unwrap_or_else(|| random(!started.as_nanos() as u64));
+        let seed = options.hash_seed.unwrap_or_else(|| random(!started.as_nanos() as u64));
         let header = Header {
             keys: options.keys,
             timed: true,
             started_ns: u64::try_from(started.as_nanos()).unwrap_or(u64::MAX),
             file_id: random(started.as_nanos() as u64),
             sample: first,
-            adaptive: adaptive.then_some(hash_seed),
+            adaptive: adaptive.then_some(Adaptive { hash: SampleHash::Rapid, seed }),
             source: options.source,
         };
         let tail = Tail::create(fs, path, &header)?;
@@ -109,7 +109,7 @@ impl Shared {
             threshold: AtomicU64::new(sample::threshold(first)),
             adaptive,
             operation_ns: AtomicU64::new(0),
-            hash_seed,
+            hash: KeyHash::new(seed),
             bytes_max: options.bytes_max,
             start_ns: clock.now().as_nanos() as u64,
             clock,
@@ -173,7 +173,7 @@ impl Shared {
         hot.epoch.set(epoch);
         hot.left.set(local.step);
         hot.threshold.set(self.threshold.load(Ordering::Relaxed));
-        hot.hash_seed.set(self.hash_seed);
+        hot.hash.set(self.hash);
         let is_new = now_ns != local.now_ns || !local.is_told;
         (local.now_ns, local.is_told) = (now_ns, true);
         if let Some(lane) = &local.lane
@@ -288,7 +288,7 @@ impl Shared {
         if self.keys == KeyForm::Raw && threshold == u64::MAX {
             return Some(StoredKey::Raw(key));
         }
-        let hash = xxh3_64_inline(key, self.hash_seed);
+        let hash = self.hash.of(key);
         (hash <= threshold).then_some(match self.keys {
             KeyForm::Hashed => StoredKey::Hash(hash, key.len() as u32),
             KeyForm::Raw => StoredKey::Raw(key),
@@ -299,7 +299,7 @@ impl Shared {
     fn stored_end<'a>(&self, end: &'a [u8]) -> StoredKey<'a> {
         let end = end.get(..end.len().min(KEY_BYTES_MAX)).unwrap_or_default();
         match self.keys {
-            KeyForm::Hashed => StoredKey::Hash(xxh3_64_seeded(end, self.hash_seed), end.len() as u32),
+            KeyForm::Hashed => StoredKey::Hash(self.hash.of(end), end.len() as u32),
             KeyForm::Raw => StoredKey::Raw(end),
         }
     }

@@ -1,7 +1,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use cairn_codec::checksum::xxh3_64_seeded;
+use cairn_codec::key_hash::KeyHash;
 use cairn_vfs::{FaultFs, FaultOptions, ManualClock, MemFs, OpenOptions};
 
 use super::*;
@@ -123,7 +123,7 @@ fn what_is_passed_over_is_not_in_the_sample() {
         key
     };
     let is_wanted = |key: &[u8], seed: u64| {
-        xxh3_64_seeded(&key[..key.len().min(KEY_BYTES_MAX)], seed) <= crate::sample::threshold(3)
+        KeyHash::new(seed).of(&key[..key.len().min(KEY_BYTES_MAX)]) <= crate::sample::threshold(3)
     };
     let stores = [memory(), memory()];
     let options = |seed| Options { sample: Sample::OneIn(3), hash_seed: Some(seed), ..Options::default() };
@@ -391,7 +391,7 @@ fn long_keys_pass_by_the_ring() {
     let trace = Trace::open(&*fs, Path::new(PATH)).unwrap();
     let mut events = trace.events();
     for number in 0..10_000_u64 {
-        let is_sampled = |number| xxh3_64_seeded(&key_of(number), 9) <= u64::MAX / 2;
+        let is_sampled = |number| KeyHash::new(9).of(&key_of(number)) <= u64::MAX / 2;
         let mut expected = Vec::new();
         if is_sampled(number) {
             expected.push((0, number, Detail::Put(number)));
