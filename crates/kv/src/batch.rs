@@ -22,6 +22,7 @@ use crate::{Error, Result};
 
 mod decode;
 
+use decode::Likeness;
 pub(crate) use decode::{Malformed, Operations, Record};
 
 /// Bytes before the first operation.
@@ -322,9 +323,9 @@ impl WriteBatch {
         is_wanted: impl Fn(&[u8]) -> bool + Copy,
     ) -> impl Iterator<Item = (KeyspaceId, Operation<'_>)> {
         let mut operations = Operations::new(&self.record[HEADER_BYTES..]);
-        let mut are_alike = true;
+        let mut likeness = Likeness::Headers;
         // What this type wrote it can read.
-        std::iter::from_fn(move || operations.next_where(&mut are_alike, is_wanted)?.ok())
+        std::iter::from_fn(move || operations.next_where(&mut likeness, is_wanted)?.ok())
     }
 
     /// The operations with their keyspaces, in order.

@@ -156,15 +156,15 @@ impl<'a> Operations<'a> {
         }
     }
 
-    /// The next one whose key `is_wanted`, or that is damaged. `are_alike` is what the caller keeps from one call to the next, and true at first.
+    /// The next one whose key `is_wanted`, or that is damaged. `likeness` is what the caller keeps from one call to the next, at first [`Likeness::Headers`].
     #[inline(always)]
     pub(super) fn next_where(
         &mut self,
-        are_alike: &mut bool,
+        likeness: &mut Likeness,
         is_wanted: impl Fn(&[u8]) -> bool + Copy,
     ) -> Option<Parsed<'a>> {
         loop {
-            let (is_found, rest) = pass_over(self.rest, are_alike, is_wanted);
+            let (is_found, rest) = pass_over(self.rest, likeness, is_wanted);
             let item;
             (item, self.rest) = split(rest);
             match item {
@@ -243,97 +243,118 @@ fn is_set(tag: u64) -> bool {
     tag == u64::from(TAG_PUT) || tag == u64::from(TAG_MERGE)
 }
 
-/// Where fewer operations than so many are alike, the next ones are taken for unlike.
-const ALIKE: usize = 4;
+/// What operations that follow one another have in common, as far as has been seen: the more, the shorter the loop over them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Likeness {
+    /// All that is before their keys.
+    Headers,
+    /// About how long their keys are, so that there is one way of hashing them.
+    Keys,
+    Nothing,
+}
+
+/// Fewer operations than so many in a row say that those after them are not alike either.
+const SEVERAL: usize = 4;
 
 /// Passes over operations at the front of `rest` up to the first whose key `is_wanted`, or that has no short [`Header`]; whether the former, and what begins with it.
 #[inline(always)]
 fn pass_over<'a>(
-    rest: &'a [u8],
-    are_alike: &mut bool,
+    mut rest: &'a [u8],
+    likeness: &mut Likeness,
     is_wanted: impl Fn(&[u8]) -> bool + Copy,
 ) -> (bool, &'a [u8]) {
-    let Some(header) = Header::at(rest) else { return (false, rest) };
-    // One loop for each way in which keys are hashed: what all of them need together is more than there are registers.
-    match header.key_len {
-        0..8 => pass_over_keys(rest, are_alike, |key| within::<4, 7>(key, is_wanted)),
-        8..=16 => pass_over_keys(rest, are_alike, |key| within::<8, 16>(key, is_wanted)),
-        _ => pass_over_keys(rest, are_alike, |key| within::<17, 48>(key, is_wanted)),
-    }
-}
-
-/// Whether a key `is_wanted`, which is asked in the caller where the key has so many bytes, so that only what is needed for these stands there.
-#[inline(always)]
-fn within<const MIN: usize, const MAX: usize>(key: &[u8], is_wanted: impl Fn(&[u8]) -> bool) -> bool {
-    if (MIN..=MAX).contains(&key.len()) { is_wanted(key) } else { without(key, is_wanted) }
-}
-
-#[inline(never)]
-fn without(key: &[u8], is_wanted: impl Fn(&[u8]) -> bool) -> bool {
-    is_wanted(key)
-}
-
-/// As [`pass_over`].
-#[inline(always)]
-fn pass_over_keys<'a>(
-    mut rest: &'a [u8],
-    are_alike: &mut bool,
-    is_wanted: impl Fn(&[u8]) -> bool + Copy,
-) -> (bool, &'a [u8]) {
-    while *are_alike && let Some(first) = rest.first_chunk().copied().map(u64::from_le_bytes) {
-        let Some(header) = Header::of(first) else { return (false, rest) };
-        let before = rest.len();
-        let is_found;
-        (is_found, rest) = pass_over_alike(rest, first, &header, is_wanted);
-        if is_found {
-            return (true, rest);
-        }
-        *are_alike = before - rest.len() >= ALIKE * header.bytes();
-    }
-    pass_over_any(rest, is_wanted)
-}
-
-/// As [`pass_over`], of operations that begin with the same bytes as the first. Where the next one is does not hang on what is read of this one then, and the processor
-/// looks at several at once: 1.6 ns each with the hash of a key of 16 bytes, and 3.5 to 4 by [`pass_over_any`]. A function of its own, so that the loop has all
-/// registers.
-#[inline(never)]
-fn pass_over_alike<'a>(
-    mut rest: &'a [u8],
-    first: u64,
-    header: &Header,
-    is_wanted: impl Fn(&[u8]) -> bool,
-) -> (bool, &'a [u8]) {
-    let (key_at, key_end, bytes) = (header.key_at, header.key_at + header.key_len, header.bytes());
-    let mask = (1 << (8 * key_at)) - 1;
-    while let Some(next) = rest.first_chunk()
-        && (u64::from_le_bytes(*next) ^ first) & mask == 0
-        && let Some((operation, after)) = rest.split_at_checked(bytes)
-        && let Some(key) = operation.get(key_at..key_end)
+    while *likeness != Likeness::Nothing
+        && let Some(header) = Header::at(rest)
     {
-        if is_wanted(key) {
-            return (true, rest);
+        // One loop for each way in which keys are hashed: what all of them need together is more than there are registers.
+        let (is_found, after) = match header.key_len {
+            4..=7 => pass_over_keys::<4, 7>(rest, likeness, is_wanted),
+            8..=16 => pass_over_keys::<8, 16>(rest, likeness, is_wanted),
+            17..=48 => pass_over_keys::<17, 48>(rest, likeness, is_wanted),
+            _ => break,
+        };
+        let passed = rest.len() - after.len();
+        if is_found || passed == 0 {
+            return (is_found, after);
+        }
+        if passed < SEVERAL * header.bytes() {
+            *likeness = Likeness::Nothing;
         }
         rest = after;
+    }
+    pass_over_any::<0, 127>(rest, is_wanted)
+}
+
+/// As [`pass_over`], up to the first key that has not `MIN` to `MAX` bytes.
+#[inline(always)]
+fn pass_over_keys<'a, const MIN: usize, const MAX: usize>(
+    mut rest: &'a [u8],
+    likeness: &mut Likeness,
+    is_wanted: impl Fn(&[u8]) -> bool + Copy,
+) -> (bool, &'a [u8]) {
+    if *likeness == Likeness::Headers {
+        let is_found;
+        (is_found, rest) = pass_over_alike::<MIN, MAX>(rest, likeness, is_wanted);
+        if is_found || *likeness == Likeness::Headers {
+            return (is_found, rest);
+        }
+    }
+    pass_over_any::<MIN, MAX>(rest, is_wanted)
+}
+
+/// As [`pass_over_keys`], of runs of operations that begin with the same bytes, up to the end of a short run. Where the next operation is does not hang on what is read of this
+/// one, and the processor looks at several at once: 24 instructions each with the hash of a key of 16 bytes, and 36 by [`pass_over_any`]. A function of its own, so that the loop has
+/// all registers.
+#[inline(never)]
+fn pass_over_alike<'a, const MIN: usize, const MAX: usize>(
+    mut rest: &'a [u8],
+    likeness: &mut Likeness,
+    is_wanted: impl Fn(&[u8]) -> bool,
+) -> (bool, &'a [u8]) {
+    while let Some(first) = rest.first_chunk().copied().map(u64::from_le_bytes)
+        && let Some(header) = Header::of(first)
+        && (MIN..=MAX).contains(&header.key_len)
+    {
+        let (key_at, key_end, bytes) = (header.key_at, header.key_at + header.key_len, header.bytes());
+        let mask = (1 << (8 * key_at)) - 1;
+        let before = rest.len();
+        while let Some((operation, after)) = rest.split_at_checked(bytes)
+            && let Some(next) = operation.first_chunk().copied().map(u64::from_le_bytes)
+            && (next ^ first) & mask == 0
+            && let Some(key) = operation.get(key_at..key_end)
+        {
+            if is_wanted(key) {
+                return (true, rest);
+            }
+            rest = after;
+        }
+        if before - rest.len() < SEVERAL * bytes {
+            *likeness = Likeness::Keys;
+            break;
+        }
     }
     (false, rest)
 }
 
-/// As [`pass_over`], each operation by its own header. A function of its own, so that the loop has all registers.
+/// As [`pass_over_keys`], each operation by its own header. A function of its own, so that the loop has all registers, and without a call, so that it keeps them.
 #[inline(never)]
-fn pass_over_any(mut rest: &[u8], is_wanted: impl Fn(&[u8]) -> bool) -> (bool, &[u8]) {
+fn pass_over_any<const MIN: usize, const MAX: usize>(
+    mut rest: &[u8],
+    is_wanted: impl Fn(&[u8]) -> bool,
+) -> (bool, &[u8]) {
     loop {
         // Three times the same: where it is known what a header is like, nothing of it need be computed or kept.
-        if let Some((key, after)) = key_of_put(rest) {
+        if let Some((key, after)) = key_of_put::<MIN, MAX>(rest) {
             if is_wanted(key) {
                 return (true, rest);
             }
             rest = after;
-        } else if let Some((key, after)) = key_of_delete(rest) {
+        } else if let Some((key, after)) = key_of_delete::<MIN, MAX>(rest) {
             if is_wanted(key) {
                 return (true, rest);
             }
             rest = after;
-        } else if let Some((key, after)) = key_of_other(rest) {
+        } else if let Some((key, after)) = key_of_other::<MIN, MAX>(rest) {
             if is_wanted(key) {
                 return (true, rest);
             }
@@ -344,33 +365,35 @@ fn pass_over_any(mut rest: &[u8], is_wanted: impl Fn(&[u8]) -> bool) -> (bool, &
     }
 }
 
-/// The key of an operation at the front of `rest`, and what is after the operation: of a short key that is set to a short value in the default keyspace.
+/// The key of an operation at the front of `rest`, and what is after the operation: where a key of `MIN` to `MAX` bytes is set to a short value in the default keyspace. Byte
+/// by byte, which is less than to take them out of a word.
 #[inline(always)]
-fn key_of_put(rest: &[u8]) -> Option<(&[u8], &[u8])> {
-    let first = u32::from_le_bytes(*rest.first_chunk()?);
-    if first & 0x80_80ff != u32::from(TAG_PUT) {
-        return None;
-    }
-    let (key_len, value_len) = ((first >> 8 & 0x7f) as usize, (first >> 16 & 0x7f) as usize);
-    let (operation, after) = rest.split_at_checked(3 + key_len + value_len)?;
-    Some((operation.get(3..3 + key_len)?, after))
+fn key_of_put<const MIN: usize, const MAX: usize>(rest: &[u8]) -> Option<(&[u8], &[u8])> {
+    let [TAG_PUT, key_len, value_len @ 0..0x80] = *rest.first_chunk()? else { return None };
+    let key_end = 3 + of_length::<MIN, MAX>(key_len)?;
+    let (operation, after) = rest.split_at_checked(key_end + usize::from(value_len))?;
+    Some((operation.get(3..key_end)?, after))
 }
 
-/// As [`key_of_put`], of a short key that is removed from the default keyspace.
+/// As [`key_of_put`], where it is removed from the default keyspace.
 #[inline(always)]
-fn key_of_delete(rest: &[u8]) -> Option<(&[u8], &[u8])> {
-    let first = u32::from_le_bytes(*rest.first_chunk()?);
-    if first & 0x80ff != u32::from(TAG_DELETE) {
-        return None;
-    }
-    let (operation, after) = rest.split_at_checked(2 + (first >> 8 & 0x7f) as usize)?;
+fn key_of_delete<const MIN: usize, const MAX: usize>(rest: &[u8]) -> Option<(&[u8], &[u8])> {
+    let [TAG_DELETE, key_len] = *rest.first_chunk()? else { return None };
+    let (operation, after) = rest.split_at_checked(2 + of_length::<MIN, MAX>(key_len)?)?;
     Some((operation.get(2..)?, after))
 }
 
 /// As [`key_of_put`], of whatever has a short [`Header`].
 #[inline(always)]
-fn key_of_other(rest: &[u8]) -> Option<(&[u8], &[u8])> {
+fn key_of_other<const MIN: usize, const MAX: usize>(rest: &[u8]) -> Option<(&[u8], &[u8])> {
     let header = Header::at(rest)?;
     let (operation, after) = rest.split_at_checked(header.bytes())?;
-    Some((operation.get(header.key_at..header.key_at + header.key_len)?, after))
+    let key = operation.get(header.key_at..header.key_at + header.key_len)?;
+    (MIN..=MAX).contains(&key.len()).then_some((key, after))
+}
+
+#[inline(always)]
+fn of_length<const MIN: usize, const MAX: usize>(len: u8) -> Option<usize> {
+    let len = usize::from(len);
+    (MIN..=MAX).contains(&len).then_some(len)
 }
