@@ -21,7 +21,7 @@ const PARTS: u64 = 90;
 /// And so many, 2.5 %, hashes included. Of fast operations, below 360 ns, those take a part that leaves less for what is recorded.
 const PARTS_IN_ALL: u64 = 40;
 /// Fewer keys than one in so many would leave the hash, and of many traces nothing.
-const SAMPLE_MAX: u32 = 64;
+const SAMPLE_MAX: u32 = 256;
 /// A thread has been too fast for so long before there are fewer keys: a burst does not thin a trace.
 const FAST_NS: u64 = 50_000_000;
 /// More of the time between two looks says nothing of the operations: the thread waited, or another one had its core.
