@@ -10,7 +10,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-use cairn_kv::{Background, Db, Durability, WriteBatch};
+use cairn_kv::{Background, Db, Durability, KeyspaceId, KeyspaceOptions, Operation, WriteBatch};
 use cairn_trace::kv::TracedDb;
 use cairn_trace::{KeyForm, Options, Recorder, Sample};
 use cairn_vfs::{Rng, SeededRng, StdFs};
@@ -24,6 +24,8 @@ const OPERATIONS: u64 = 100_000;
 const TURN: u64 = 10_000;
 /// Pairs with writes are longer, so that each has a flush and the merges that follow.
 const WRITES: u64 = 6 * OPERATIONS;
+/// A keyspace besides the default one.
+const NAMED: &str = "named";
 /// Operations of a batch, and of a lookup of several keys.
 const TOGETHER: u64 = 100;
 /// Of so many keys a sample follows one.
@@ -40,14 +42,46 @@ enum Load {
     Mixed,
     /// Writes in batches of [`TOGETHER`].
     Batch,
-    /// As [`Load::Batch`], each of keys that follow one another, with values of eight bytes: nothing writes faster.
-    Ascending,
-    /// As [`Load::Ascending`], with values of 0 to 59 bytes: none is as long as the one before.
-    Varied,
-    /// As [`Load::Ascending`], every other one a removal.
-    Alternating,
+    /// As [`Load::Batch`], each of keys that follow one another: nothing writes faster.
+    Ascending(Each),
     /// Lookups of [`TOGETHER`] keys at once.
     MultiGet,
+}
+
+/// What the operations of a batch are like. Keys are of 16 bytes and values of 8, unless it says otherwise.
+#[derive(Clone, Copy)]
+enum Each {
+    Alike,
+    /// Values of 0 to 59 bytes: none is as long as the one before.
+    Varied,
+    /// Every other one a removal.
+    Alternating,
+    Removal,
+    /// In a keyspace with a name.
+    Named,
+    /// Keys of 8 bytes.
+    Short,
+    /// Keys of 32 bytes.
+    Long,
+    /// Keys of 16 and of 32 bytes in turn, as of records and of an index.
+    Mixed,
+}
+
+impl Each {
+    fn add(self, batch: &mut WriteBatch, named: KeyspaceId, number: u64) -> cairn_kv::Result<()> {
+        let (key, value) = (key(number), [7; 8]);
+        let is_odd = !number.is_multiple_of(2);
+        match self {
+            Each::Varied => batch.put(key, &[7; 60][..number as usize % 60]),
+            Each::Alternating if is_odd => batch.delete(key),
+            Each::Removal => batch.delete(key),
+            Each::Named => batch.add(named, Operation::Put { key: &key, value: &value }),
+            Each::Short => batch.put(&key[8..], value),
+            Each::Mixed if is_odd => batch.put([key, key].as_flattened(), value),
+            Each::Long => batch.put([key, key].as_flattened(), value),
+            Each::Alike | Each::Alternating | Each::Mixed => batch.put(key, value),
+        }
+    }
 }
 
 impl Load {
@@ -100,16 +134,13 @@ fn turn(db: &TracedDb, load: Load, rng: &mut SeededRng) -> Result<f64, Failure> 
                 db.write(&batch)?;
             }
         }
-        Load::Ascending | Load::Varied | Load::Alternating => {
+        Load::Ascending(each) => {
+            let named = db.keyspace(NAMED).ok_or("there is no such keyspace")?.id();
             for _ in 0..TURN / TOGETHER {
                 let mut batch = WriteBatch::new();
                 let first = rng.below(ENTRIES - TOGETHER);
                 for number in first..first + TOGETHER {
-                    match load {
-                        Load::Varied => batch.put(key(number), &value[..number as usize % 60])?,
-                        Load::Alternating if number % 2 == 0 => batch.delete(key(number))?,
-                        _ => batch.put(key(number), [7; 8])?,
-                    }
+                    each.add(&mut batch, named, number)?;
                 }
                 db.write(&batch)?;
             }
@@ -157,8 +188,8 @@ fn compare(
     pairs: usize,
 ) -> Result<(), Failure> {
     let store = dir.join(name.replace([' ', ','], "-"));
-    let db =
-        Db::builder(&store).background(Background::Threads(1)).durability(Durability::Buffered).open()?;
+    let db = Db::builder(&store).keyspace(NAMED, KeyspaceOptions::default());
+    let db = db.background(Background::Threads(1)).durability(Durability::Buffered).open()?;
     for number in 0..ENTRIES {
         db.put(key(number), [1; 100])?;
     }
@@ -248,12 +279,17 @@ fn main() -> Result<(), Failure> {
         ("mixed, a key in 10", Load::Mixed, Some(&some)),
         ("batches of 100, auto", Load::Batch, Some(&auto)),
         ("batches of 100, all keys", Load::Batch, Some(&all)),
-        ("ascending batches, no recorder", Load::Ascending, None),
-        ("ascending batches, no keys", Load::Ascending, Some(&none)),
-        ("ascending batches, auto", Load::Ascending, Some(&auto)),
-        ("ascending batches, all keys", Load::Ascending, Some(&all)),
-        ("varied batches, auto", Load::Varied, Some(&auto)),
-        ("alternating batches, auto", Load::Alternating, Some(&auto)),
+        ("ascending batches, no recorder", Load::Ascending(Each::Alike), None),
+        ("ascending batches, no keys", Load::Ascending(Each::Alike), Some(&none)),
+        ("ascending batches, auto", Load::Ascending(Each::Alike), Some(&auto)),
+        ("ascending batches, all keys", Load::Ascending(Each::Alike), Some(&all)),
+        ("varied batches, auto", Load::Ascending(Each::Varied), Some(&auto)),
+        ("alternating batches, auto", Load::Ascending(Each::Alternating), Some(&auto)),
+        ("batches of removals, auto", Load::Ascending(Each::Removal), Some(&auto)),
+        ("batches, named keyspace, auto", Load::Ascending(Each::Named), Some(&auto)),
+        ("batches, keys of 8, auto", Load::Ascending(Each::Short), Some(&auto)),
+        ("batches, keys of 32, auto", Load::Ascending(Each::Long), Some(&auto)),
+        ("batches, mixed keys, auto", Load::Ascending(Each::Mixed), Some(&auto)),
         ("lookups of 100, auto", Load::MultiGet, Some(&auto)),
         ("lookups of 100, all keys", Load::MultiGet, Some(&all)),
         ("get, raw, auto", Load::Get, Some(&raw_auto)),

@@ -8,7 +8,7 @@ use serde::Serialize;
 /// The share of the keys that is recorded. It is by the key's hash, so that of each key there is everything or nothing (SHARDS).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Sample {
-    /// All keys, and fewer of them once a thread's operations are so fast that recording them costs it more than 1.1 %, their hashes aside: half, a quarter, one in 64 at
+    /// All keys, and fewer of them once a thread's operations are so fast that recording them costs it more than 1.1 %, their hashes aside: half, a quarter, one in 256 at
     /// least. Never more again, so that what is left at the end is a uniform sample, which is all that a reader gets.
     #[default]
     Auto,

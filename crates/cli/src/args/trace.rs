@@ -25,7 +25,7 @@ CAIRN_TRACE, CAIRN_TRACE_KEYS and CAIRN_TRACE_SAMPLE; a second store it opens is
 
 Of each key there are all operations or none. By default (auto) all keys are recorded as long as
 that is cheap. Where a thread's operations take less than 2.9 µs for 50 ms, as those in memory
-do, the share of keys is halved, down to one in 64 and never up again, and what is read is the
+do, the share of keys is halved, down to one in 256 and never up again, and what is read is the
 sample that is left; it is told which. --sample 1 records all keys whatever it costs.
 
 Ctrl-C, and a request to end, are left to the program, which is waited for. Exit codes: 0 recorded

@@ -248,7 +248,7 @@ fn is_set(tag: u64) -> bool {
 pub(super) enum Likeness {
     /// All that is before their keys.
     Headers,
-    /// About how long their keys are, so that there is one way of hashing them.
+    /// How long their keys are.
     Keys,
     Nothing,
 }
@@ -268,7 +268,7 @@ fn pass_over<'a>(
     {
         // One loop for each way in which keys are hashed: what all of them need together is more than there are registers.
         let (is_found, after) = match header.key_len {
-            4..=7 => pass_over_keys::<4, 7>(rest, likeness, is_wanted),
+            1..=7 => pass_over_keys::<1, 7>(rest, likeness, is_wanted),
             8..=16 => pass_over_keys::<8, 16>(rest, likeness, is_wanted),
             17..=48 => pass_over_keys::<17, 48>(rest, likeness, is_wanted),
             _ => break,
@@ -282,10 +282,14 @@ fn pass_over<'a>(
         }
         rest = after;
     }
-    pass_over_any::<0, 127>(rest, is_wanted)
+    let (is_found, after) = pass_over_short_keys(rest, is_wanted);
+    if is_found || after.len() < rest.len() {
+        return (is_found, after);
+    }
+    pass_over_any(rest, is_wanted)
 }
 
-/// As [`pass_over`], up to the first key that has not `MIN` to `MAX` bytes.
+/// As [`pass_over`], of operations whose keys are as long as the first one, which has `MIN` to `MAX` bytes.
 #[inline(always)]
 fn pass_over_keys<'a, const MIN: usize, const MAX: usize>(
     mut rest: &'a [u8],
@@ -299,10 +303,10 @@ fn pass_over_keys<'a, const MIN: usize, const MAX: usize>(
             return (is_found, rest);
         }
     }
-    pass_over_any::<MIN, MAX>(rest, is_wanted)
+    pass_over_same_keys::<MIN, MAX>(rest, is_wanted)
 }
 
-/// As [`pass_over_keys`], of runs of operations that begin with the same bytes, up to the end of a short run. Where the next operation is does not hang on what is read of this
+/// As [`pass_over`], of runs of operations that begin with the same bytes, up to the end of a short run or to a key that has not `MIN` to `MAX` bytes. Where the next operation is does not hang on what is read of this
 /// one, and the processor looks at several at once: 24 instructions each with the hash of a key of 16 bytes, and 36 by [`pass_over_any`]. A function of its own, so that the loop has
 /// all registers.
 #[inline(never)]
@@ -338,23 +342,29 @@ fn pass_over_alike<'a, const MIN: usize, const MAX: usize>(
 
 /// As [`pass_over_keys`], each operation by its own header. A function of its own, so that the loop has all registers, and without a call, so that it keeps them.
 #[inline(never)]
-fn pass_over_any<const MIN: usize, const MAX: usize>(
+fn pass_over_same_keys<const MIN: usize, const MAX: usize>(
     mut rest: &[u8],
     is_wanted: impl Fn(&[u8]) -> bool,
 ) -> (bool, &[u8]) {
+    let Some(Header { key_len, .. }) = Header::at(rest) else { return (false, rest) };
+    if !(MIN..=MAX).contains(&key_len) {
+        return (false, rest);
+    }
     loop {
         // Three times the same: where it is known what a header is like, nothing of it need be computed or kept.
-        if let Some((key, after)) = key_of_put::<MIN, MAX>(rest) {
+        if let Some((key, after)) = split_put(rest, key_len) {
             if is_wanted(key) {
                 return (true, rest);
             }
             rest = after;
-        } else if let Some((key, after)) = key_of_delete::<MIN, MAX>(rest) {
+        } else if let Some((key, after)) = split_delete(rest, key_len) {
             if is_wanted(key) {
                 return (true, rest);
             }
             rest = after;
-        } else if let Some((key, after)) = key_of_other::<MIN, MAX>(rest) {
+        } else if let Some((key, after)) = split_other(rest)
+            && key.len() == key_len
+        {
             if is_wanted(key) {
                 return (true, rest);
             }
@@ -365,35 +375,86 @@ fn pass_over_any<const MIN: usize, const MAX: usize>(
     }
 }
 
-/// The key of an operation at the front of `rest`, and what is after the operation: where a key of `MIN` to `MAX` bytes is set to a short value in the default keyspace. Byte
-/// by byte, which is less than to take them out of a word.
+/// As [`pass_over`], of operations with keys of 1 to 48 bytes. Still without a call.
+#[inline(never)]
+fn pass_over_short_keys(mut rest: &[u8], is_wanted: impl Fn(&[u8]) -> bool) -> (bool, &[u8]) {
+    loop {
+        // Again what is most common by itself.
+        if let Some((key, after)) = split_short_put(rest) {
+            match is_short_and_wanted(key, &is_wanted) {
+                Some(false) => rest = after,
+                found => return (found.is_some(), rest),
+            }
+        } else if let Some((key, after)) = split_other(rest) {
+            match is_short_and_wanted(key, &is_wanted) {
+                Some(false) => rest = after,
+                found => return (found.is_some(), rest),
+            }
+        } else {
+            return (false, rest);
+        }
+    }
+}
+
+/// Whether a key of 1 to 48 bytes `is_wanted`; `None` of others. Keys of different lengths are asked for apart, so that only what is needed for these stands there.
 #[inline(always)]
-fn key_of_put<const MIN: usize, const MAX: usize>(rest: &[u8]) -> Option<(&[u8], &[u8])> {
-    let [TAG_PUT, key_len, value_len @ 0..0x80] = *rest.first_chunk()? else { return None };
-    let key_end = 3 + of_length::<MIN, MAX>(key_len)?;
+fn is_short_and_wanted(key: &[u8], is_wanted: impl Fn(&[u8]) -> bool) -> Option<bool> {
+    match key.len() {
+        8..=16 => Some(is_wanted(key)),
+        17..=48 => Some(is_wanted(key)),
+        1..=7 => Some(is_wanted(key)),
+        _ => None,
+    }
+}
+
+/// As [`pass_over`], of all that have a short [`Header`].
+#[inline(never)]
+fn pass_over_any(mut rest: &[u8], is_wanted: impl Fn(&[u8]) -> bool) -> (bool, &[u8]) {
+    while let Some((key, after)) = split_other(rest) {
+        if is_wanted(key) {
+            return (true, rest);
+        }
+        rest = after;
+    }
+    (false, rest)
+}
+
+/// The key of an operation at the front of `rest`, and what is after the operation: where a key of `key_len` bytes, below 128, is set to a short value in the default keyspace.
+#[inline(always)]
+fn split_put(rest: &[u8], key_len: usize) -> Option<(&[u8], &[u8])> {
+    let [tag, len, value_len @ 0..0x80] = *rest.first_chunk()? else { return None };
+    // One comparison of both.
+    if u16::from_le_bytes([tag, len]) != u16::from_le_bytes([TAG_PUT, key_len as u8]) {
+        return None;
+    }
+    let key_end = 3 + key_len;
     let (operation, after) = rest.split_at_checked(key_end + usize::from(value_len))?;
     Some((operation.get(3..key_end)?, after))
 }
 
-/// As [`key_of_put`], where it is removed from the default keyspace.
+/// As [`split_put`], of keys of all lengths below 128.
 #[inline(always)]
-fn key_of_delete<const MIN: usize, const MAX: usize>(rest: &[u8]) -> Option<(&[u8], &[u8])> {
-    let [TAG_DELETE, key_len] = *rest.first_chunk()? else { return None };
-    let (operation, after) = rest.split_at_checked(2 + of_length::<MIN, MAX>(key_len)?)?;
+fn split_short_put(rest: &[u8]) -> Option<(&[u8], &[u8])> {
+    let [TAG_PUT, key_len @ 0..0x80, value_len @ 0..0x80] = *rest.first_chunk()? else { return None };
+    let key_end = 3 + usize::from(key_len);
+    let (operation, after) = rest.split_at_checked(key_end + usize::from(value_len))?;
+    Some((operation.get(3..key_end)?, after))
+}
+
+/// As [`split_put`], where it is removed from the default keyspace.
+#[inline(always)]
+fn split_delete(rest: &[u8], key_len: usize) -> Option<(&[u8], &[u8])> {
+    if u16::from_le_bytes(*rest.first_chunk()?) != u16::from_le_bytes([TAG_DELETE, key_len as u8]) {
+        return None;
+    }
+    let (operation, after) = rest.split_at_checked(2 + key_len)?;
     Some((operation.get(2..)?, after))
 }
 
-/// As [`key_of_put`], of whatever has a short [`Header`].
+/// As [`split_put`], of whatever has a short [`Header`].
 #[inline(always)]
-fn key_of_other<const MIN: usize, const MAX: usize>(rest: &[u8]) -> Option<(&[u8], &[u8])> {
+fn split_other(rest: &[u8]) -> Option<(&[u8], &[u8])> {
     let header = Header::at(rest)?;
     let (operation, after) = rest.split_at_checked(header.bytes())?;
-    let key = operation.get(header.key_at..header.key_at + header.key_len)?;
-    (MIN..=MAX).contains(&key.len()).then_some((key, after))
-}
-
-#[inline(always)]
-fn of_length<const MIN: usize, const MAX: usize>(len: u8) -> Option<usize> {
-    let len = usize::from(len);
-    (MIN..=MAX).contains(&len).then_some(len)
+    Some((operation.get(header.key_at..header.key_at + header.key_len)?, after))
 }

@@ -96,9 +96,14 @@ mod tests {
     /// Goal: each share is kept by those that can afford it and given up by those that cannot. Method: paces on both sides of what the model says.
     #[test]
     fn the_cost_decides() {
-        for (sample, fast, slow) in
-            [(1, 2_879, 2_880), (2, 2_519, 2_520), (4, 1_259, 1_260), (16, 339, 340), (32, 269, 270)]
-        {
+        for (sample, fast, slow) in [
+            (1, 2_879, 2_880),
+            (2, 2_519, 2_520),
+            (4, 1_259, 1_260),
+            (16, 339, 340),
+            (32, 269, 270),
+            (128, 217, 218),
+        ] {
             assert_eq!(run(&mut Pace::new(), sample, fast, 60), Some(fast), "one in {sample}");
             assert_eq!(run(&mut Pace::new(), sample, slow, 1_000), None, "one in {sample}");
         }
