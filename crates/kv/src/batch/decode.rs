@@ -307,7 +307,7 @@ fn pass_over_keys<'a, const MIN: usize, const MAX: usize>(
 }
 
 /// As [`pass_over`], of runs of operations that begin with the same bytes, up to the end of a short run or to a key that has not `MIN` to `MAX` bytes. Where the next operation is does not hang on what is read of this
-/// one, and the processor looks at several at once: 24 instructions each with the hash of a key of 16 bytes, and 36 by [`pass_over_any`]. A function of its own, so that the loop has
+/// one, and the processor looks at several at once: 18 instructions each with the hash of a key of 16 bytes, and 26 by [`pass_over_same_keys`]. A function of its own, so that the loop has
 /// all registers.
 #[inline(never)]
 fn pass_over_alike<'a, const MIN: usize, const MAX: usize>(
