@@ -349,13 +349,30 @@ mod tests {
     /// Keyspace, type, key, value, and how many that look like it follow one another.
     type Part = (u32, u8, Vec<u8>, Vec<u8>, u8);
 
-    /// Lengths on both sides of where their encoding grows.
-    fn any_part() -> impl Strategy<Value = Part> {
+    /// Lengths of keys on both sides of where their encoding grows, and the way to look through them changes.
+    const KEY_LENGTHS: [usize; 15] = [0, 1, 2, 3, 4, 7, 8, 16, 17, 32, 48, 49, 127, 128, 300];
+
+    /// Parts of which most have keys of one length, or of two, as those of programs have.
+    fn any_parts() -> impl Strategy<Value = Vec<Part>> {
+        let len = || prop::sample::select(&KEY_LENGTHS[..]);
+        (len(), len(), len()).prop_flat_map(|(one, two, three)| {
+            prop::collection::vec(any_part(vec![one, one, one, one, one, one, two, two, three]), 0..16)
+        })
+    }
+
+    /// Values are of lengths on both sides of where their encoding grows.
+    fn any_part(key_lengths: Vec<usize>) -> impl Strategy<Value = Part> {
         let bytes = |len| prop::collection::vec(any::<u8>(), len);
-        let key = prop::sample::select(vec![0_usize, 1, 2, 3, 4, 8, 16, 17, 127, 128, 300]);
-        let value = prop::sample::select(vec![0_usize, 1, 8, 127, 128, 300, 16_383, 16_384]);
-        let keyspace = prop::sample::select(vec![0_u32, 0, 0, 1, 127, 128, u32::MAX]);
-        (keyspace, 0_u8..8, key.prop_flat_map(bytes), value.prop_flat_map(bytes), 1_u8..9)
+        let key = prop::sample::select(key_lengths);
+        let value = prop::sample::select(vec![0_usize, 1, 8, 8, 20, 40, 127, 128, 300, 16_383, 16_384]);
+        let keyspace = prop::sample::select(vec![0_u32, 0, 0, 0, 0, 0, 0, 1, 127, 128, u32::MAX]);
+        (
+            keyspace,
+            0_u8..12,
+            key.prop_flat_map(bytes),
+            value.prop_flat_map(bytes),
+            prop::sample::select(vec![1_u8, 1, 1, 2, 8]),
+        )
     }
 
     fn operation(part: &Part) -> Operation<'_> {
@@ -371,12 +388,12 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(crate::test_config::cases(256))]
+        #![proptest_config(crate::test_config::cases(1024))]
 
         /// Goal: what was added to a batch is what is read from it, by each of the ways to read it. Method: random operations of all types, in runs of
-        /// such that differ in their keys only and alone, against a list; and those whose key has an even sum, all, and none.
+        /// such that differ in their keys only, or have keys of one length, and alone, against a list; and those whose key has an even sum, all, and none.
         #[test]
-        fn operations_come_back(parts in prop::collection::vec(any_part(), 0..12)) {
+        fn operations_come_back(parts in any_parts()) {
             let mut all = Vec::new();
             for part in &parts {
                 for number in 0..part.4 {

@@ -274,7 +274,7 @@ fn pass_over<'a>(
             _ => break,
         };
         let passed = rest.len() - after.len();
-        if is_found || passed == 0 {
+        if is_found {
             return (is_found, after);
         }
         if passed < SEVERAL * header.bytes() {
