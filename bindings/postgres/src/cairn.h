@@ -9,6 +9,7 @@
 
 #include "access/amapi.h"
 #include "access/generic_xlog.h"
+#include "access/htup_details.h"
 #include "access/itup.h"
 #include "access/nbtree.h"
 #include "access/reloptions.h"
@@ -202,11 +203,21 @@ typedef struct CairnOptions
 	int			page_rows;
 } CairnOptions;
 
+/* Whether a table can have a row there. */
+static inline bool
+cairn_is_row_id(const ItemPointerData *tid)
+{
+	OffsetNumber offset = ItemPointerGetOffsetNumberNoCheck(tid);
+
+	return offset >= FirstOffsetNumber && offset <= MaxHeapTuplesPerPage;
+}
+
 /* page.c */
 extern void cairn_page_init(Page page, CairnPageKind kind, uint32 generation);
 extern void cairn_check_page(Relation rel, BlockNumber block, Page page);
 extern void cairn_page_damaged(Relation rel, BlockNumber block, const char *what) CAIRN_NORETURN;
 extern IndexTuple cairn_item(Relation rel, BlockNumber block, Page page, OffsetNumber at);
+extern IndexTuple cairn_tail_row(Relation rel, BlockNumber block, Page page, OffsetNumber at);
 extern Buffer cairn_read(Relation rel, BlockNumber block, int lock);
 extern Buffer cairn_allocate(Relation rel);
 extern void cairn_write_leaf(Page page, uint32 generation, const uint8_t *bytes, size_t count);

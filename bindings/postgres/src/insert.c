@@ -187,7 +187,7 @@ cairn_visit_tail_from(Relation rel, BlockNumber head, CairnTailPlace *from, Cair
 				cairn_page_damaged(rel, head, "the tail goes in a circle");
 		}
 		for (; at <= count; at++)
-			visitor(cairn_item(rel, head, page, at), state);
+			visitor(cairn_tail_row(rel, head, page, at), state);
 		UnlockReleaseBuffer(buffer);
 		if (from != NULL)
 			*from = (CairnTailPlace) {.block = head, .offset = count};

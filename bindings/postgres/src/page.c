@@ -61,6 +61,17 @@ cairn_item(Relation rel, BlockNumber block, Page page, OffsetNumber at)
 	return tuple;
 }
 
+/* A row of a tail page, which names a place that a table can have: what takes row ids believes them, and a merge would spread a wrong one. */
+IndexTuple
+cairn_tail_row(Relation rel, BlockNumber block, Page page, OffsetNumber at)
+{
+	IndexTuple	tuple = cairn_item(rel, block, page, at);
+
+	if (!cairn_is_row_id(&tuple->t_tid))
+		cairn_page_damaged(rel, block, "a row is at a place that no page of a table has");
+	return tuple;
+}
+
 Buffer
 cairn_read(Relation rel, BlockNumber block, int lock)
 {

@@ -6,7 +6,6 @@
  */
 #include "scan.h"
 
-#include "access/htup_details.h"
 #include "miscadmin.h"
 #include "pgstat.h"
 #include "utils/memutils.h"
@@ -356,13 +355,11 @@ check_row_ids(Relation rel, const ItemPointerData *tid, int count)
 {
 	for (int i = 0; i < count; i++)
 	{
-		OffsetNumber offset = ItemPointerGetOffsetNumberNoCheck(&tid[i]);
-
-		if (offset < FirstOffsetNumber || offset > MaxHeapTuplesPerPage)
+		if (!cairn_is_row_id(&tid[i]))
 			ereport(ERROR,
 					(errcode(ERRCODE_INDEX_CORRUPTED),
 					 errmsg("index \"%s\" is damaged: a row has offset %u in its page, expected 1 to %d",
-							RelationGetRelationName(rel), offset, MaxHeapTuplesPerPage),
+							RelationGetRelationName(rel), ItemPointerGetOffsetNumberNoCheck(&tid[i]), MaxHeapTuplesPerPage),
 					 errhint("Please REINDEX it.")));
 	}
 }

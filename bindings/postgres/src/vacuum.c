@@ -188,7 +188,7 @@ vacuum_tail(VacuumState *state, BlockNumber head)
 			cairn_page_damaged(rel, head, "the page has more tuples than a page holds");
 		for (OffsetNumber at = FirstOffsetNumber; at <= count; at++)
 		{
-			IndexTuple	tuple = cairn_item(rel, head, page, at);
+			IndexTuple	tuple = cairn_tail_row(rel, head, page, at);
 
 			if (state->callback(&tuple->t_tid, state->argument))
 				dead[dead_count++] = at;

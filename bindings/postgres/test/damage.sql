@@ -1,4 +1,5 @@
 -- Forty indexes of several shapes to be damaged one by one.
+SELECT setseed(0.5);
 CREATE TABLE t.d AS SELECT CASE WHEN g % 11 = 0 THEN NULL ELSE (random() * 3000)::int END k, 'text ' || (random() * 300)::int s, g v
     FROM generate_series(1, 20000) g;
 DO $$ BEGIN
