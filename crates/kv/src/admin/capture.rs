@@ -179,6 +179,7 @@ impl MemtableWriter<'_> {
             operator: self.operator.clone(),
             // What has expired is kept: the copy may be opened with another clock.
             ttl: None,
+            blobs: None,
             filter: None,
             level: 0,
             look: None,

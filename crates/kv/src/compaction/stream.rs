@@ -11,6 +11,9 @@
 //!
 //! Merge entries need what is below them, up to and including the first one that is none. Where the operator makes no value of
 //! them, or there is no operator, both stay.
+//!
+//! The values of a keyspace whose entries expire belong into its tables, where their time can be seen. Those that an earlier version has put
+//! into blob files are taken back.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -21,6 +24,7 @@ use crate::batch::VALUE_BYTES_MAX;
 use crate::blob::BlobRef;
 use crate::cursor::Cursor;
 use crate::file::FileNumber;
+use crate::iter::visible::BlobSource;
 use crate::kind::{Kind, SEQNO_MAX, Seqno};
 use crate::merge_operator::Operator;
 use crate::range_del::RangeTombstones;
@@ -61,6 +65,8 @@ pub(crate) struct Rules<'a> {
     pub operator: Operator,
     /// When entries expire.
     pub ttl: Option<Ttl>,
+    /// Where the values come from that are in blob files although they expire. Without it they stay there.
+    pub blobs: Option<Arc<dyn BlobSource>>,
     /// The user's filter.
     pub filter: Option<Arc<dyn CompactionFilter>>,
     /// The level that is written to.
@@ -281,12 +287,17 @@ impl<'a, C: Cursor, B: FnMut(&[u8]) -> Result<bool>> Stream<'a, C, B> {
     /// Leaves the input's entry for good.
     #[inline]
     fn drop_input(&mut self) -> Result<()> {
-        if self.input.kind() == Kind::Blob
-            && let Some(reference) = BlobRef::decode(self.input.value())
-        {
-            *self.garbage.entry(reference.number).or_default() += reference.bytes;
+        if self.input.kind() == Kind::Blob {
+            self.count_garbage();
         }
         self.input.next()
+    }
+
+    /// Nothing points at the value of the input's entry, which is in a blob file, any more.
+    fn count_garbage(&mut self) {
+        if let Some(reference) = BlobRef::decode(self.input.value()) {
+            *self.garbage.entry(reference.number).or_default() += reference.bytes;
+        }
     }
 
     /// The number that a survivor gets: 0 when no reader and no older entry can tell the difference.
@@ -300,9 +311,11 @@ impl<'a, C: Cursor, B: FnMut(&[u8]) -> Result<bool>> Stream<'a, C, B> {
     #[inline]
     fn keep_value(&mut self, seqno: Seqno, stripe: Seqno) -> Result<bool> {
         self.hidden_stripe = Some(stripe);
-        let mut value = self.input.value();
+        let is_back = self.take_back()?;
+        let is_in_table = is_back || self.input.kind() == Kind::Put;
+        let mut value = if is_back { self.value.as_slice() } else { self.input.value() };
         let mut written = None;
-        if let (Some(ttl), Kind::Put) = (self.rules.ttl, self.input.kind()) {
+        if let Some(ttl) = self.rules.ttl.filter(|_| is_in_table) {
             let secs = ttl::written_secs(&self.key, value)
                 .map_err(|what| Error::corruption(&self.rules.store, 0, what))?;
             if ttl.is_over(secs) {
@@ -311,7 +324,8 @@ impl<'a, C: Cursor, B: FnMut(&[u8]) -> Result<bool>> Stream<'a, C, B> {
             value = &value[..value.len() - ttl::STAMP_BYTES];
             written = Some(secs);
         }
-        if let (Some(filter), Kind::Put) = (&self.rules.filter, self.input.kind())
+        if let Some(filter) = &self.rules.filter
+            && is_in_table
             && stripe == SEQNO_MAX
         {
             match filter.filter(self.rules.level, &self.key, value) {
@@ -330,7 +344,25 @@ impl<'a, C: Cursor, B: FnMut(&[u8]) -> Result<bool>> Stream<'a, C, B> {
             }
         }
         let seqno = self.final_seqno(seqno)?;
-        self.current = Current::Input(seqno);
+        if is_back {
+            self.input.next()?;
+            self.current = Current::Made(seqno, Kind::Put);
+        } else {
+            self.current = Current::Input(seqno);
+        }
+        Ok(true)
+    }
+
+    /// Reads the value of the input's entry into `value` if it is in a blob file and expires; its bytes there are garbage then.
+    /// Says whether it is such a one.
+    #[inline]
+    fn take_back(&mut self) -> Result<bool> {
+        if self.rules.ttl.is_none() || self.input.kind() != Kind::Blob {
+            return Ok(false);
+        }
+        let Some(blobs) = &self.rules.blobs else { return Ok(false) };
+        blobs.load(self.input.value(), &mut self.value)?;
+        self.count_garbage();
         Ok(true)
     }
 
@@ -373,7 +405,11 @@ impl<'a, C: Cursor, B: FnMut(&[u8]) -> Result<bool>> Stream<'a, C, B> {
                 is_hidden = true;
                 break;
             }
-            let (kind, value) = (self.input.kind(), self.input.value().to_vec());
+            let (kind, value) = if self.take_back()? {
+                (Kind::Put, std::mem::take(&mut self.value))
+            } else {
+                (self.input.kind(), self.input.value().to_vec())
+            };
             self.input.next()?;
             if kind == Kind::Merge {
                 operands.push((seqno, value));

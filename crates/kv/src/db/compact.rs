@@ -61,8 +61,7 @@ impl Inner {
         version: &'a Version,
         running: &'a RunningJobs,
     ) -> State<'a> {
-        let garbage_max = keyspace.options.blob_garbage_max;
-        let garbage = version.blobs().iter().filter(|blob| is_garbage(blob, garbage_max));
+        let garbage = version.blobs().iter().filter(|blob| is_garbage(blob, &keyspace.options));
         let collected: HashSet<FileNumber> = garbage.map(|blob| blob.file.meta.number).collect();
         let is_compacting = |number| running.jobs.iter().any(|job| job.tables.contains(&number));
         let table = |file: &'a Arc<TableFile>| {
@@ -457,6 +456,7 @@ impl Merge<'_> {
             tombstones: Arc::clone(&self.tombstones),
             operator: options.merge_operator.clone(),
             ttl: inner.ttl(self.keyspace),
+            blobs: Some(inner.blob_source(&self.claimed.version)),
             filter: options.compaction_filter.clone(),
             level: job.output_level,
             look: Some(&look),

@@ -81,6 +81,8 @@ impl Inner {
             tombstones: Arc::clone(&tombstones),
             operator: keyspace.options.merge_operator.clone(),
             ttl: self.ttl(keyspace),
+            // Memtables have all their values.
+            blobs: None,
             filter: None,
             level: 0,
             look: None,

@@ -372,7 +372,7 @@ impl Inner {
     /// What a job on `keyspace` does about large values.
     pub(crate) fn blob_policy(&self, keyspace: &KeyspaceState, version: &Arc<Version>) -> BlobPolicy {
         let options = &keyspace.options;
-        let collect = version.blobs().iter().filter(|blob| is_garbage(blob, options.blob_garbage_max));
+        let collect = version.blobs().iter().filter(|blob| is_garbage(blob, options));
         BlobPolicy {
             bytes_min: options.blob_bytes_min,
             collect: collect.map(|blob| blob.file.meta.number).collect(),
@@ -417,7 +417,11 @@ pub(crate) fn table_options(
     }
 }
 
-/// True when the live values of a blob file are worth moving.
-pub(crate) fn is_garbage(blob: &LiveBlob, garbage_max: f64) -> bool {
-    blob.garbage_bytes as f64 >= garbage_max * blob.file.meta.value_bytes as f64 && blob.garbage_bytes > 0
+/// True when the live values of a blob file are worth moving. Those that expire always are, back into tables: nothing else would
+/// look at their time again.
+pub(crate) fn is_garbage(blob: &LiveBlob, options: &KeyspaceOptions) -> bool {
+    let garbage_max = options.blob_garbage_max;
+    options.ttl.is_some()
+        || blob.garbage_bytes as f64 >= garbage_max * blob.file.meta.value_bytes as f64
+            && blob.garbage_bytes > 0
 }

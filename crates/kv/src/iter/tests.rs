@@ -260,6 +260,7 @@ proptest! {
             tombstones: set(&covers),
             operator,
             ttl: None,
+            blobs: None,
             filter: None,
             level: 1,
             look: None,
