@@ -45,6 +45,8 @@ pub enum Operation {
     Stat,
     Map,
     Lock,
+    /// Not of a file system: a thread that works on files could not be started. The path is the directory of those.
+    StartThread,
 }
 
 impl std::fmt::Display for Operation {
@@ -65,6 +67,7 @@ impl std::fmt::Display for Operation {
             Operation::Stat => "look up",
             Operation::Map => "map",
             Operation::Lock => "lock",
+            Operation::StartThread => "start a thread for",
         })
     }
 }
@@ -125,6 +128,10 @@ impl Error {
 
     /// What the caller may do about it.
     pub fn kind(&self) -> ErrorKind {
+        if self.operation == Operation::StartThread {
+            // `EAGAIN` as well: nobody holds what is missing here.
+            return ErrorKind::Io;
+        }
         match self.source.kind() {
             io::ErrorKind::NotFound => ErrorKind::NotFound,
             io::ErrorKind::WouldBlock => ErrorKind::Busy,

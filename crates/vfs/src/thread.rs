@@ -14,6 +14,9 @@ use std::thread as threads;
 
 pub use threads::{JoinHandle, Scope, ScopedJoinHandle};
 
+mod refusal;
+pub use refusal::{Refusal, refuse_after};
+
 /// Starts a thread whose name shows in debuggers and profilers (the kernel keeps its first 15 bytes).
 ///
 /// Errors: what the operating system says when it has no more threads to give, and `InvalidInput` for a name with
@@ -26,6 +29,7 @@ where
     if name.contains('\0') {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "a thread name cannot hold a zero byte"));
     }
+    refusal::check()?;
     threads::Builder::new().name(name.to_owned()).spawn(f)
 }
 
@@ -54,6 +58,7 @@ where
     if name.contains('\0') {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "a thread name cannot hold a zero byte"));
     }
+    refusal::check()?;
     #[cfg(cairn_shuttle)]
     return Ok(scope.spawn(f));
     #[cfg(not(cairn_shuttle))]
@@ -144,6 +149,28 @@ mod tests {
             assert_eq!(thread.unwrap().join().unwrap(), (8, Some("vfs-scoped".to_owned())));
             assert_eq!(spawn_scoped(s, "a\0b", || ()).unwrap_err().kind(), io::ErrorKind::InvalidInput);
         });
+    }
+
+    /// Goal: threads are refused as the system refuses them, from the asked-for one on, to who asked for that alone, and no longer than
+    /// asked. Method: guards within each other; another thread beside them.
+    #[test]
+    fn refusals() {
+        let start = || spawn("vfs-refused", || ()).map(|thread| thread.join().unwrap());
+        let scoped = || scope(|s| spawn_scoped(s, "vfs-refused", || ()).map(|_| ()));
+        {
+            let _two = refuse_after(2);
+            assert!(start().is_ok() && scoped().is_ok());
+            for error in [start().unwrap_err(), scoped().unwrap_err()] {
+                assert_eq!(error.kind(), io::ErrorKind::WouldBlock, "{error}");
+            }
+            std::thread::scope(|s| s.spawn(|| assert!(start().is_ok())).join().unwrap());
+            {
+                let _one = refuse_after(1);
+                assert!(start().is_ok() && start().is_err());
+            }
+            assert!(start().is_err(), "as it was before");
+        }
+        assert!(start().is_ok() && scoped().is_ok());
     }
 
     /// Goal: a scope lets threads borrow and waits for them.

@@ -6,7 +6,7 @@ use std::path::Path;
 use cairn_vfs::sync::atomic::Ordering;
 use cairn_vfs::sync::{Arc, Mutex, lock};
 use cairn_vfs::thread::JoinHandle;
-use cairn_vfs::{FileId, Fs, Rng, thread};
+use cairn_vfs::{FileId, Fs, Operation, Rng, thread};
 
 use crate::format::Previous;
 use crate::helper;
@@ -47,8 +47,8 @@ impl Log {
     /// off, are released. `rng` is for the salt that keeps bytes of earlier lives from being taken for records.
     ///
     /// Costs a few syncs; after a process that was killed, also a copy of what nothing says was synced, which is read back. Errors: `Invalid`
-    /// options, and those of the file system; among them that the copy has not what was recovered, as after a read that went wrong. The log is as it was
-    /// then, and can be recovered again.
+    /// options; those of the file system, among them that the copy has not what was recovered, as after a read that went wrong; that of a helper
+    /// thread that cannot be started. The log is as it was then, and can be recovered again.
     pub fn open(
         fs: &Arc<dyn Fs>,
         options: &Options,
@@ -95,10 +95,14 @@ impl Log {
         let log = Log { shared, helper: Mutex::default() };
         if options.background {
             let shared = Arc::clone(&log.shared);
-            let thread = thread::spawn("cairn-wal", move || helper::run(&shared));
-            let thread = thread
-                .map_err(|source| cairn_vfs::Error::new(cairn_vfs::Operation::Open, &tail.dir, source))?;
-            *lock(&log.helper) = Some(thread);
+            match thread::spawn("cairn-wal", move || helper::run(&shared)) {
+                Ok(thread) => *lock(&log.helper) = Some(thread),
+                Err(source) => {
+                    // Gives back the room of the segment that was begun. If it cannot, the next recovery does.
+                    let _ = log.close(appender);
+                    return Err(cairn_vfs::Error::new(Operation::StartThread, &tail.dir, source).into());
+                }
+            }
             log.shared.want_segment();
         }
         Ok((log, appender))

@@ -4,10 +4,12 @@
 //! several threads one is kept free for flushes. Files that no version has any more are removed by whoever has merged, or by a thread with
 //! nothing to do. Inline, the writer whose write made work due does all of it.
 
+use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::time::Duration;
 
+use cairn_vfs::Operation;
 use cairn_vfs::sync::atomic::Ordering::*;
 use cairn_vfs::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, lock, wait};
 use cairn_vfs::thread::{self, JoinHandle};
@@ -74,24 +76,22 @@ impl Background {
         self.threads == 0
     }
 
-    /// Starts the threads of an opened store. They end with [`Background::stop`].
+    /// Starts the threads of an opened store. They end with [`Background::stop`], also those that were started before an error.
+    ///
+    /// Errors: of the first thread that the system refuses.
     pub(crate) fn start(inner: &Arc<Inner>) -> Result<()> {
         for index in 0..inner.background.threads {
             let shared = Arc::clone(inner);
             let work = move || shared.guarded(|| shared.work_until_stopped());
             let handle = thread::spawn(&format!("cairn-kv-{index}"), work);
-            let handle = handle.map_err(|error| {
-                Error::invalid(format!("background: the system gave no thread {index}: {error}"))
-            })?;
+            let handle = handle.map_err(|source| inner.no_thread(source))?;
             lock(&inner.background.state).handles.push(handle);
         }
         if let Some(interval) = inner.options.sync_interval.filter(|_| inner.log.get().is_some()) {
             let shared = Arc::clone(inner);
             let work = move || shared.guarded(|| shared.sync_until_stopped(interval));
             let handle = thread::spawn("cairn-kv-sync", work);
-            let handle = handle.map_err(|error| {
-                Error::invalid(format!("sync_interval: the system gave no thread: {error}"))
-            })?;
+            let handle = handle.map_err(|source| inner.no_thread(source))?;
             lock(&inner.background.state).handles.push(handle);
         }
         Ok(())
@@ -222,6 +222,11 @@ impl Inner {
             }
         }
         Ok(())
+    }
+
+    /// The error of a thread that the system has refused.
+    pub(crate) fn no_thread(&self, source: io::Error) -> Error {
+        cairn_vfs::Error::new(Operation::StartThread, &self.path, source).into()
     }
 
     /// The work of a thread. A panic outside of its jobs would leave nobody who does them, so it ends the store's.

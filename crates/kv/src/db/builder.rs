@@ -156,6 +156,7 @@ impl Builder {
     ///
     /// Costs the manifest and the log since the last flushes; no table is read.
     /// Errors: [`crate::Error::Busy`] when a process has it open, [`crate::Error::NotFound`] when it is not there and not to be made,
+    /// [`crate::Error::Vfs`] of [`cairn_vfs::Operation::StartThread`] when the system has no more threads: it is closed again then,
     /// [`crate::Error::Corruption`] for damage below what was synced, [`crate::Error::Invalid`] for options that contradict
     /// themselves or the store.
     pub fn open(self) -> Result<Db> {

@@ -94,9 +94,7 @@ fn replay_all<'scope, 'env>(
             continue;
         }
         let spawned = thread::spawn_scoped(scope, "cairn-kv-recovery", flush);
-        flushing = Some(spawned.map_err(|error| {
-            Error::invalid(format!("background: the system gave no thread to recover with: {error}"))
-        })?);
+        flushing = Some(spawned.map_err(|source| inner.no_thread(source))?);
     }
     join(flushing)?;
     Ok(last)

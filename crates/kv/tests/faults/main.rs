@@ -23,6 +23,7 @@ mod full;
 mod history;
 mod kill;
 mod missing;
+mod refused;
 mod rot;
 mod shape;
 mod state;

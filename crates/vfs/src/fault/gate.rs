@@ -8,7 +8,7 @@ use super::options::{Fault, Rule, When};
 use crate::Operation;
 
 /// Number of kinds in [`Operation`].
-const KINDS: usize = Operation::Lock as usize + 1;
+const KINDS: usize = Operation::StartThread as usize + 1;
 
 #[derive(Debug, Default)]
 pub(super) struct Gate {

@@ -157,3 +157,28 @@ fn everything_at_once() {
     assert!(count <= 4, "{count} files");
     lock(&appender).append(&[b"an appender outlives its log"]).unwrap();
 }
+
+/// Goal: a log whose helper cannot be started is not opened and says so; nothing of it is left, and it can be recovered as it was. Its files
+/// do not grow with each try. Method: the thread is refused a few times, then not.
+#[test]
+fn a_helper_that_is_refused() {
+    let fs = memory();
+    let helped = small().background(true);
+    let (log, mut appender, _) = open(&fs, &helped, 1).unwrap();
+    append(&mut appender, 0..20).unwrap();
+    log.sync().unwrap();
+    drop((log, appender));
+    let mut bytes = Vec::new();
+    for seed in 2..6 {
+        let refusal = thread::refuse_after(0);
+        let error = open(&fs, &helped, seed).unwrap_err();
+        drop(refusal);
+        assert_eq!(error.kind(), cairn_vfs::ErrorKind::Io);
+        assert!(error.to_string().starts_with("cannot start a thread for log"), "{error}");
+        assert_eq!(Arc::strong_count(&fs), 1, "nobody holds it");
+        bytes.push(files(&*fs).iter().map(|(_, bytes)| bytes.len()).sum::<usize>());
+    }
+    assert!(bytes[0] >= bytes[3], "{bytes:?}");
+    let (_log, _appender, numbers) = open(&fs, &helped, 9).unwrap();
+    assert_eq!(numbers, (0..20).collect::<Vec<_>>());
+}

@@ -22,6 +22,7 @@ fn one_of(fs: &FaultFs, file: &dyn File, operation: Operation) -> Result<()> {
         Operation::Stat => fs.metadata(path("f")).map(|_| ()),
         Operation::Map => file.map().map(|_| ()),
         Operation::Lock => file.try_lock(),
+        Operation::StartThread => unreachable!("not of a file system"),
     }
 }
 
