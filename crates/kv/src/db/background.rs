@@ -19,6 +19,9 @@ use crate::db::inner::{Inner, KeyspaceState};
 use crate::version::KeyspaceId;
 use crate::{Error, Result, options};
 
+#[cfg(test)]
+mod tests;
+
 /// How often a thread without work looks whether writes still come.
 const LOOK_FOR_WRITES: Duration = Duration::from_millis(500);
 

@@ -166,9 +166,10 @@ impl Inner {
         };
         let is_first = self.failure.set(cause).is_ok();
         self.failed.store(true, SeqCst);
-        self.controller.wake();
-        self.background.wake_all();
         if is_first {
+            self.controller.wake();
+            // Once: a thread that looks for work, meets the failure and wakes the threads that look for work would have no end.
+            self.background.wake_all();
             self.tell_failure(&error);
         }
         error
