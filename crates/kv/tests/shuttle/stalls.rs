@@ -56,12 +56,14 @@ fn everybody_waits() {
 }
 
 /// Goal: a store that is closed while jobs run, by whoever has the last handle, ends, and opened again it has everything.
-/// Method: two threads with handles of their own write and go; an iterator outlives both.
+/// Method: two threads with handles of their own write and go; an iterator outlives both; one more in the background has nothing to do.
 #[test]
 fn closing_beside_jobs() {
     explore(400, || {
         let fs = memory();
-        let db = builder(&fs, 2, &keyspace()).open().unwrap();
+        // One that sleeps until the store is closed: no time passes here.
+        let sync = Duration::from_secs(1);
+        let db = builder(&fs, 2, &keyspace()).sync_interval(sync).open().unwrap();
         let writers: Vec<_> = (0..2u8)
             .map(|writer| {
                 let db = db.clone();
@@ -130,5 +132,56 @@ fn a_full_disk_that_lifts() {
             scope.spawn(|| disk.set_quota(Some(1 << 40)));
         });
         assert_eq!(db.iter().count(), 6);
+    });
+}
+
+/// Goal: a store that the system gives too few threads is not opened, and those that it got end, whatever they are at: nobody holds it or
+/// waits for ever, and it can be opened. Method: each of the threads is refused in turn, that of a flush beside the replay among them;
+/// work is due from the first moment on.
+#[test]
+fn threads_that_are_refused() {
+    for allowed in 0..7 {
+        explore(100, move || {
+            let fs = memory();
+            let large = KeyspaceOptions { memtable_bytes: 1 << 20, ..keyspace() };
+            let db = builder(&fs, 0, &large).open().unwrap();
+            (0..5u8).for_each(|round| db.put([round], [round; 40]).unwrap());
+            drop(db);
+            let refusal = thread::refuse_after(allowed);
+            let opened = builder(&fs, 2, &keyspace()).sync_interval(Duration::from_secs(1)).open();
+            drop(refusal);
+            match opened {
+                Ok(db) => assert_eq!(db.iter().count(), 5),
+                Err(error) => assert_eq!(error.kind(), cairn_vfs::ErrorKind::Io, "{error}"),
+            }
+            assert_eq!(Arc::strong_count(&fs), 1, "after {allowed} threads");
+            let db = builder(&fs, 2, &keyspace()).open().unwrap();
+            assert_eq!(db.iter().count(), 5);
+        });
+    }
+}
+
+/// Goal: whoever waits until the store is idle finds its log given back, whoever else is at it. Method: everything is in tables; two
+/// threads wait for it beside those in the background, then a third does. The log's helper may have prepared one more segment.
+#[test]
+fn idle_logs_are_given_back() {
+    explore(200, || {
+        let fs = memory();
+        let db = builder(&fs, 2, &keyspace()).open().unwrap();
+        for at in 0..5u8 {
+            db.put([at], [at; 3000]).unwrap();
+        }
+        db.flush().unwrap();
+        thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| db.wait_idle().unwrap());
+            }
+        });
+        db.wait_idle().unwrap();
+        let names = fs.read_dir(DIR.as_ref()).unwrap();
+        let of_log =
+            names.iter().filter(|path| path.extension().is_some_and(|it| it == "wal" || it == "free"));
+        assert!(of_log.count() <= 2, "{names:?}");
+        assert_eq!(db.iter().count(), 5);
     });
 }

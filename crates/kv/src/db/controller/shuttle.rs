@@ -96,3 +96,39 @@ fn failure_opens_the_gate() {
         assert!(store.controller.is_stopped());
     });
 }
+
+/// Goal: what writers who pay beside each other owe is paid once and by somebody: what was slept and what is still owed are what
+/// was written. Nobody pays for ever, also when the pressure ends in the middle. Method: two writers of five seconds' worth
+/// each at the slowest speed and a small one, whose sleeps move the clock; then the same with a thread that takes the pressure away.
+#[test]
+fn writers_pay_beside_each_other() {
+    for ends in [false, true] {
+        explore(100, move || {
+            let store = Store::new(1.0);
+            store.controller.set(&[Pressure { cause: StallCause::LevelZero, speed: SPEED_MIN }]);
+            let bytes = [5 << 20, 5 << 20, 1 << 16];
+            thread::scope(|scope| {
+                for bytes in bytes {
+                    let store = &store;
+                    scope.spawn(move || store.controller.admit(bytes, &store.clock, || false));
+                }
+                if ends {
+                    scope.spawn(|| {
+                        let free = Pressure::between(StallCause::LevelZero, 0.0, 1.0, 2.0);
+                        store.controller.set(&[free]);
+                    });
+                }
+            });
+            let cost = (bytes.iter().sum::<usize>() as f64 / SPEED_MIN * 1e9) as u64;
+            let owed = store.controller.owed.load(Relaxed);
+            let paid = store.clock.now().as_nanos() as u64;
+            if ends {
+                assert!(paid + owed <= cost, "{paid} and {owed} of {cost}");
+            } else {
+                // Each cost is cut to whole nanoseconds.
+                assert!((cost - 3..=cost).contains(&(paid + owed)), "{paid} and {owed} of {cost}");
+                assert!(u128::from(owed) <= OWED_MAX.as_nanos(), "{owed} left to later writers");
+            }
+        });
+    }
+}
