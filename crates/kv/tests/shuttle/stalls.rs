@@ -1,5 +1,7 @@
 //! Writers that are slowed down and stopped, and stores that are closed: nobody waits for ever.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use super::*;
 
 /// Goal: writers that reach the limits of memtables and of level 0 stop and go on, in every schedule. Method: limits of one
@@ -136,29 +138,37 @@ fn a_full_disk_that_lifts() {
 }
 
 /// Goal: a store that the system gives too few threads is not opened, and those that it got end, whatever they are at: nobody holds it or
-/// waits for ever, and it can be opened. Method: each of the threads is refused in turn, that of a flush beside the replay among them;
-/// work is due from the first moment on.
+/// waits for ever, and it can be opened. Method: each of the threads is refused in turn, until there are enough; that of a flush beside
+/// the replay is among them, and work is due from the first moment on. Merges are in parts, and compete for threads.
 #[test]
 fn threads_that_are_refused() {
-    for allowed in 0..7 {
-        explore(100, move || {
+    let (opens, mut allowed) = (Arc::new(AtomicBool::new(false)), 0);
+    while !opens.load(Ordering::Relaxed) {
+        let opens = Arc::clone(&opens);
+        explore(60, move || {
             let fs = memory();
             let large = KeyspaceOptions { memtable_bytes: 1 << 20, ..keyspace() };
             let db = builder(&fs, 0, &large).open().unwrap();
-            (0..5u8).for_each(|round| db.put([round], [round; 40]).unwrap());
+            (0..3u8).for_each(|round| db.put([round], [round; 40]).unwrap());
             drop(db);
             let refusal = thread::refuse_after(allowed);
             let opened = builder(&fs, 2, &keyspace()).sync_interval(Duration::from_secs(1)).open();
             drop(refusal);
             match opened {
-                Ok(db) => assert_eq!(db.iter().count(), 5),
+                Ok(db) => {
+                    assert_eq!(db.iter().count(), 3);
+                    opens.store(true, Ordering::Relaxed);
+                }
                 Err(error) => assert_eq!(error.kind(), cairn_vfs::ErrorKind::Io, "{error}"),
             }
             assert_eq!(Arc::strong_count(&fs), 1, "after {allowed} threads");
             let db = builder(&fs, 2, &keyspace()).open().unwrap();
-            assert_eq!(db.iter().count(), 5);
+            assert_eq!(db.iter().count(), 3);
         });
+        allowed += 1;
     }
+    // The log's, two in the background, and the one that syncs; then those of flushes.
+    assert!(allowed > 5, "opened with {} threads", allowed - 1);
 }
 
 /// Goal: whoever waits until the store is idle finds its log given back, whoever else is at it. Method: everything is in tables; two
