@@ -12,7 +12,7 @@ use super::Binder;
 use super::source::name_of;
 use crate::datum::{Datum, DatumRef};
 use crate::error::Error;
-use crate::expr::{Env, Failure, Node, Scope, compare};
+use crate::expr::{Env, Failure, Node, Scope, compare, too_large};
 use crate::outcome::Column;
 use crate::sqlstate::NUMERIC_VALUE_OUT_OF_RANGE;
 use crate::syntax::{ident, last_name};
@@ -46,8 +46,6 @@ pub(crate) struct Accumulator {
     sum: i128,
     scale: u8,
     double: f64,
-    /// An infinite number was among those added up.
-    infinite: bool,
     best: Datum,
 }
 
@@ -84,7 +82,7 @@ impl Aggregate {
     }
 
     pub fn begin(&self) -> Accumulator {
-        Accumulator { count: 0, sum: 0, scale: 0, double: 0.0, infinite: false, best: Datum::Null }
+        Accumulator { count: 0, sum: 0, scale: 0, double: 0.0, best: Datum::Null }
     }
 
     /// Takes a row in. True when no further row can make a difference.
@@ -125,7 +123,6 @@ impl Aggregate {
             Kind::Min | Kind::Max => of.best,
             Kind::Sum if of.count == 0 => Datum::Null,
             Kind::Sum => match of.best {
-                Datum::Double(_) if of.double.is_infinite() && !of.infinite => return Err(too_large()),
                 Datum::Double(_) => Datum::Double(of.double),
                 Datum::Decimal { .. } => Datum::Decimal { unscaled: of.sum, scale: of.scale },
                 _ => Datum::BigInt(
@@ -137,9 +134,10 @@ impl Aggregate {
     }
 }
 
-/// A sum of doubles that is none of them.
-pub(super) fn too_large() -> Error {
-    Error::new(NUMERIC_VALUE_OUT_OF_RANGE, "value out of range: overflow")
+/// Whether finite doubles have an infinite sum. Of infinite ones it is what it is, as in PostgreSQL: what is added first counts.
+#[inline]
+pub(crate) fn leaves_doubles(sum: f64, (a, b): (f64, f64)) -> bool {
+    sum.is_infinite() && a.is_finite() && b.is_finite()
 }
 
 impl Accumulator {
@@ -158,8 +156,11 @@ impl Accumulator {
                 unscaled
             }
             DatumRef::Double(value) => {
-                self.double += value;
-                self.infinite |= value.is_infinite();
+                let sum = self.double + value;
+                if leaves_doubles(sum, (self.double, value)) {
+                    return Err(too_large());
+                }
+                self.double = sum;
                 self.best = Datum::Double(0.0);
                 return Ok(());
             }

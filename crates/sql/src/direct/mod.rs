@@ -19,7 +19,7 @@ mod source;
 mod update;
 
 pub(crate) use access::{Access, Wanted};
-pub(crate) use aggregate::Aggregate;
+pub(crate) use aggregate::{Aggregate, leaves_doubles};
 pub(crate) use arbiter::is_default;
 pub(crate) use columnar::{
     Asked, Conditions, Formulas, Gathered, Gathering, Group, Members, Step, TooWide, Total, Unable,

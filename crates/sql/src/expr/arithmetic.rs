@@ -17,6 +17,11 @@ fn overflow(kind: &str) -> Error {
     Error::new(NUMERIC_VALUE_OUT_OF_RANGE, format!("{kind} out of range"))
 }
 
+/// What is computed of floating-point numbers and is none of them.
+pub(crate) fn too_large() -> Error {
+    Error::new(NUMERIC_VALUE_OUT_OF_RANGE, "value out of range: overflow")
+}
+
 fn underflow() -> Error {
     Error::new(NUMERIC_VALUE_OUT_OF_RANGE, "value out of range: underflow")
 }
@@ -147,13 +152,13 @@ pub(crate) fn reals(operator: Operator, a: f32, b: f32) -> Result<f32> {
     if value == 0.0 && exact != 0.0 {
         return Err(underflow());
     }
-    if value.is_infinite() && a.is_finite() && b.is_finite() { Err(overflow("value")) } else { Ok(value) }
+    if value.is_infinite() && a.is_finite() && b.is_finite() { Err(too_large()) } else { Ok(value) }
 }
 
 /// Of two doubles. Errors: as [`reals`].
 pub(crate) fn doubles(operator: Operator, a: f64, b: f64) -> Result<f64> {
     let value = floats(operator, a, b)?;
-    if value.is_infinite() && a.is_finite() && b.is_finite() { Err(overflow("value")) } else { Ok(value) }
+    if value.is_infinite() && a.is_finite() && b.is_finite() { Err(too_large()) } else { Ok(value) }
 }
 
 fn floats(operator: Operator, a: f64, b: f64) -> Result<f64> {

@@ -20,7 +20,7 @@ mod scope;
 mod texts;
 mod time;
 
-pub(crate) use arithmetic::{doubles, reals};
+pub(crate) use arithmetic::{doubles, reals, too_large};
 pub(crate) use builtin::Function;
 pub(crate) use cast::{assign, cast, is_assignable};
 pub(crate) use compile::{Compiler, Failure, NoContext, Typed};

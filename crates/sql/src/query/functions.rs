@@ -12,8 +12,8 @@ use datafusion::logical_expr::{
     ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, TypeSignature, Volatility,
 };
 
+use super::aggregates::{self, keeping, spread_of};
 use super::errors::external;
-use super::keeps::keeping;
 use super::own;
 use super::ranks;
 use super::read;
@@ -244,6 +244,11 @@ pub(super) fn register(state: &mut SessionState) -> Result<()> {
     for name in ["min", "max", "array_agg"] {
         let of = state.udaf(name)?;
         state.register_udaf(Arc::new(keeping(of)))?;
+    }
+    state.register_udaf(aggregates::sum())?;
+    for name in aggregates::SPREADS {
+        let of = state.udaf(name)?;
+        state.register_udaf(Arc::new(spread_of(of)))?;
     }
     for (name, kind) in ranks::RANKS {
         let of = state.udwf(name)?;

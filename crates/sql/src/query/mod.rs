@@ -1,7 +1,9 @@
 //! The general path: DataFusion plans and runs what the direct path does not, over our tables.
 
+mod adding;
 mod aggregate_rule;
 mod aggregate_scan;
+mod aggregates;
 mod aside;
 mod batches;
 mod change;
@@ -15,7 +17,6 @@ mod functions;
 mod give_way;
 mod guards;
 mod join_keys;
-mod keeps;
 mod kept;
 mod keys;
 mod late_columns;
@@ -39,6 +40,7 @@ mod shelf;
 mod single;
 mod sorted_once;
 mod spans;
+mod spread;
 mod stream;
 mod sums;
 mod value;

@@ -14,7 +14,6 @@ use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{Column, DFSchema, ScalarValue};
 use datafusion::error::{DataFusionError, Result};
 use datafusion::functions_aggregate::count::count_udaf;
-use datafusion::functions_aggregate::sum::sum_udaf;
 use datafusion::logical_expr::expr::{Between, BinaryExpr, Case, InList, ScalarFunction};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::merge_schema;
@@ -24,6 +23,7 @@ use datafusion::logical_expr::{
     WindowFunctionDefinition,
 };
 
+use super::aggregates::sum;
 use super::errors::external;
 use super::own::cast;
 use super::sums::widened;
@@ -296,7 +296,7 @@ impl ScalarUDFImpl for ExactFunction {
     }
 }
 
-/// Averages of integers and numerics as what they are: a sum by a count.
+/// Averages of numbers as what they are: a sum by a count.
 fn averages(plan: LogicalPlan, schema: &DFSchema) -> Result<LogicalPlan> {
     match plan {
         LogicalPlan::Aggregate(aggregate) if has_averages(&aggregate.aggr_expr, schema) => {
@@ -332,6 +332,10 @@ fn with_quotients(plan: LogicalPlan, kept: Vec<Expr>, results: Vec<Total>) -> Re
         Total::Same(name) => column(name),
         Total::Average { name, sum, count, scale } => {
             let (sum, count) = (column(sum), column(count));
+            let Some(scale) = scale else {
+                let (left, right) = (Box::new(sum), Box::new(double(count, &schema)));
+                return Expr::BinaryExpr(BinaryExpr { left, op: Operator::Divide, right }).alias(name);
+            };
             match (digits(&sum, &schema), digits(&count, &schema)) {
                 (Some(a), Some(b)) => Exact::Quotient.of(scale, [(sum, a), (count, b)], &schema).alias(name),
                 _ => sum.alias(name),
@@ -345,7 +349,13 @@ fn with_quotients(plan: LogicalPlan, kept: Vec<Expr>, results: Vec<Total>) -> Re
 /// What becomes of one aggregate, by the names of columns.
 enum Total {
     Same(String),
-    Average { name: String, sum: String, count: String, scale: u8 },
+    Average {
+        name: String,
+        sum: String,
+        count: String,
+        /// Digits behind the point; `None` for floating-point numbers.
+        scale: Option<u8>,
+    },
 }
 
 /// Aggregates with sums and counts in the place of averages, each once, and what is computed of them.
@@ -369,26 +379,31 @@ fn split(all: Vec<Expr>, schema: &DFSchema) -> (Vec<Expr>, Vec<Total>) {
     (totals, results)
 }
 
-/// The sum and the count of an average, and how many digits behind the point that has; `None` for other expressions, and for averages of floating-point numbers.
-fn average(expr: &Expr, schema: &DFSchema) -> Option<(Expr, Expr, u8)> {
+/// The sum and the count of an average, and how many digits behind the point that has, which is for numerics to say; `None` for other expressions.
+fn average(expr: &Expr, schema: &DFSchema) -> Option<(Expr, Expr, Option<u8>)> {
+    let scale = |of: &[Expr]| match of {
+        [of] => match type_of(of, schema)? {
+            DataType::Float32 | DataType::Float64 => Some(None),
+            _ => Some(Some(places_of_average(digits(of, schema)?))),
+        },
+        _ => None,
+    };
     match expr {
         Expr::Alias(alias) => average(&alias.expr, schema),
         Expr::AggregateFunction(function) if function.func.name() == "avg" => {
-            let [of] = function.params.args.as_slice() else { return None };
-            let digits = digits(of, schema)?;
-            let (mut sum, mut count) = (function.clone(), function.clone());
-            (sum.func, count.func) = (sum_udaf(), count_udaf());
-            let sum = widened(Expr::AggregateFunction(sum), schema).data;
-            Some((sum, Expr::AggregateFunction(count), places_of_average(digits)))
+            let scale = scale(&function.params.args)?;
+            let (mut total, mut count) = (function.clone(), function.clone());
+            (total.func, count.func) = (sum(), count_udaf());
+            let total = widened(Expr::AggregateFunction(total), schema).data;
+            Some((total, Expr::AggregateFunction(count), scale))
         }
         Expr::WindowFunction(function) if function.fun.name() == "avg" => {
-            let [of] = function.params.args.as_slice() else { return None };
-            let digits = digits(of, schema)?;
-            let (mut sum, mut count) = (function.clone(), function.clone());
-            sum.fun = WindowFunctionDefinition::AggregateUDF(sum_udaf());
+            let scale = scale(&function.params.args)?;
+            let (mut total, mut count) = (function.clone(), function.clone());
+            total.fun = WindowFunctionDefinition::AggregateUDF(sum());
             count.fun = WindowFunctionDefinition::AggregateUDF(count_udaf());
-            let sum = widened(Expr::WindowFunction(sum), schema).data;
-            Some((sum, Expr::WindowFunction(count), places_of_average(digits)))
+            let total = widened(Expr::WindowFunction(total), schema).data;
+            Some((total, Expr::WindowFunction(count), scale))
         }
         _ => None,
     }

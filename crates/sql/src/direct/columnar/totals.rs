@@ -14,8 +14,9 @@ use super::chosen::Chosen;
 use super::filter::is_whole;
 use super::groups::whole_datum;
 use crate::datum::Datum;
-use crate::direct::aggregate::{Kind, too_large};
+use crate::direct::aggregate::{Kind, leaves_doubles};
 use crate::error::{Error, Result};
+use crate::expr::too_large;
 use crate::sqlstate::NUMERIC_VALUE_OUT_OF_RANGE;
 
 /// An aggregate.
@@ -85,11 +86,7 @@ enum Values {
         spilled: Vec<i128>,
     },
     Wide(Vec<Whole<i128>>),
-    Doubles {
-        totals: Vec<f64>,
-        /// An infinite number was among those added up, in whatever group.
-        infinite: bool,
-    },
+    Doubles(Vec<f64>),
 }
 
 /// Totals of a group.
@@ -112,7 +109,7 @@ impl Totals {
     pub fn new(of: &TotalsOf) -> Self {
         let values = match of.kind.kind {
             _ if !of.sums && !of.best => Values::Uncounted,
-            Type::Double => Values::Doubles { totals: Vec::new(), infinite: false },
+            Type::Double => Values::Doubles(Vec::new()),
             Type::Decimal => Values::Wide(Vec::new()),
             _ => Values::Narrow { totals: Vec::new(), spilled: Vec::new() },
         };
@@ -128,7 +125,7 @@ impl Totals {
                 spilled.resize(groups, 0);
             }
             Values::Wide(totals) => totals.resize(groups, WIDE),
-            Values::Doubles { totals, .. } => totals.resize(groups, 0.0),
+            Values::Doubles(totals) => totals.resize(groups, 0.0),
         }
     }
 
@@ -178,8 +175,8 @@ impl Totals {
                 narrow(asked, (totals, spilled), values, chosen, of_rows)
             }
             (Values::Wide(totals), ColumnValues::Decimal(values)) => wide(totals, values, chosen, of_rows),
-            (Values::Doubles { totals, infinite }, ColumnValues::Double(values)) => {
-                doubles((totals, infinite), values, chosen, of_rows)
+            (Values::Doubles(totals), ColumnValues::Double(values)) => {
+                doubles(totals, values, chosen, of_rows)
             }
             // `Aggregated::is_known` lets no others in.
             _ => Ok(()),
@@ -220,14 +217,14 @@ impl Totals {
                     }
                 }
             }
-            (Values::Doubles { totals, infinite }, Values::Doubles { totals: others, infinite: other }) => {
-                *infinite |= other;
+            (Values::Doubles(totals), Values::Doubles(others)) => {
                 for (from, number) in others.iter().zip(numbers) {
                     if let Some(to) = totals.get_mut(*number as usize) {
-                        *to += from;
-                        if to.is_infinite() && !*infinite {
+                        let sum = *to + from;
+                        if leaves_doubles(sum, (*to, *from)) {
                             return Err(too_large());
                         }
+                        *to = sum;
                     }
                 }
             }
@@ -258,7 +255,7 @@ impl Totals {
                 let Whole { sum, least, most } = totals.get(group).copied().unwrap_or(WIDE);
                 best_of(asked, sum, (least, most))
             }
-            Values::Doubles { totals, .. } => {
+            Values::Doubles(totals) => {
                 return Ok(Datum::Double(totals.get(group).copied().unwrap_or(0.0)));
             }
         };
@@ -347,34 +344,33 @@ fn narrow<T: Copy + Into<i64>>(
     Ok(())
 }
 
-/// Takes doubles in. Sums that come out infinite are rare: what they are made of is looked at then.
+/// Takes doubles in. Sums that come out infinite, or no number, are rare: how they became so is looked at then.
 ///
 /// Errors: a sum that does not fit.
-fn doubles(
-    (totals, infinite): (&mut [f64], &mut bool),
-    values: &[f64],
-    chosen: &Chosen,
-    of_rows: Option<&[u32]>,
-) -> Result<()> {
-    let mut comes_out = false;
+fn doubles(totals: &mut [f64], values: &[f64], chosen: &Chosen, of_rows: Option<&[u32]>) -> Result<()> {
+    let mut fits = true;
+    let mut add = |total: &mut f64, value: f64| {
+        let sum = *total + value;
+        fits &= !leaves_doubles(sum, (*total, value));
+        *total = sum;
+    };
     match of_rows {
         None => {
             if let Some(total) = totals.first_mut() {
+                let mut before = *total;
                 chosen.each_of(values, |value| *total += value);
-                comes_out = total.is_infinite();
+                if !total.is_finite() {
+                    chosen.each_of(values, |value| add(&mut before, value));
+                }
             }
         }
         Some(groups) => chosen.each_pair(values, groups, |value, group| {
             if let Some(total) = totals.get_mut(group as usize) {
-                *total += value;
-                comes_out |= total.is_infinite();
+                add(total, value);
             }
         }),
     }
-    if comes_out && !*infinite {
-        chosen.each_of(values, |value| *infinite |= value.is_infinite());
-    }
-    if comes_out && !*infinite { Err(too_large()) } else { Ok(()) }
+    if fits { Ok(()) } else { Err(too_large()) }
 }
 
 /// Takes decimals in.

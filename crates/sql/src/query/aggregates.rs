@@ -1,9 +1,14 @@
-//! Aggregates whose result is one of the values: what a field says of a column beyond its type, as that its timestamps are of UTC, is true of the result as well.
-//! DataFusion forgets it.
+//! DataFusion's aggregates, but for what PostgreSQL has otherwise.
+//!
+//! Where the result is one of the values, what a field says of a column beyond its type, as that its timestamps are of UTC, is true of the result as well: DataFusion forgets it. And where finite
+//! numbers come to more than their type holds, PostgreSQL ends with an error: DataFusion's come to an infinite number, or begin again at the other end ([`adding`], [`spread`]).
+
+use std::sync::LazyLock;
 
 use arrow::datatypes::{DataType, FieldRef};
 use cairn_vfs::sync::Arc;
 use datafusion::common::{Result, ScalarValue};
+use datafusion::functions_aggregate::sum::sum_udaf;
 use datafusion::logical_expr::expr::{AggregateFunction, AggregateFunctionParams, WindowFunctionParams};
 use datafusion::logical_expr::function::{AccumulatorArgs, AggregateFunctionSimplification, StateFieldsArgs};
 use datafusion::logical_expr::utils::AggregateOrderSensitivity;
@@ -12,26 +17,77 @@ use datafusion::logical_expr::{
     SetMonotonicity, Signature, StatisticsArgs,
 };
 
+use super::{adding, spread};
 use crate::batch::kind_of;
 
-/// One of DataFusion's aggregates, but for that.
+/// Aggregates of squares and products, which leave the type sooner than sums do.
+pub(super) const SPREADS: [&str; 16] = [
+    "var_samp",
+    "var_pop",
+    "stddev",
+    "stddev_pop",
+    "covar_samp",
+    "covar_pop",
+    "corr",
+    "regr_slope",
+    "regr_intercept",
+    "regr_count",
+    "regr_r2",
+    "regr_avgx",
+    "regr_avgy",
+    "regr_sxx",
+    "regr_syy",
+    "regr_sxy",
+];
+
+/// `sum`, for those who look no names up.
+static SUM: LazyLock<Arc<AggregateUDF>> =
+    LazyLock::new(|| Arc::new(AggregateUDF::from(Altered { of: sum_udaf(), what: What::Sum })));
+
+/// One of DataFusion's aggregates, and what is other of it.
 #[derive(Debug, PartialEq, Eq, Hash)]
-struct Keeps(Arc<AggregateUDF>);
+struct Altered {
+    of: Arc<AggregateUDF>,
+    what: What,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum What {
+    /// What the result's field says.
+    Field,
+    /// What becomes of sums beyond their type.
+    Sum,
+    /// As [`What::Sum`], of squares and products.
+    Spread,
+}
 
 /// The aggregate with what its argument's field says.
 pub(super) fn keeping(of: Arc<AggregateUDF>) -> AggregateUDF {
-    AggregateUDF::from(Keeps(of))
+    AggregateUDF::from(Altered { of, what: What::Field })
 }
 
-impl Keeps {
+/// `sum`, of which one beyond its type is an error.
+pub(super) fn sum() -> Arc<AggregateUDF> {
+    Arc::clone(&SUM)
+}
+
+/// One of [`SPREADS`], of which one beyond its type is an error.
+pub(super) fn spread_of(of: Arc<AggregateUDF>) -> AggregateUDF {
+    AggregateUDF::from(Altered { of, what: What::Spread })
+}
+
+impl Altered {
     fn inner(&self) -> &dyn AggregateUDFImpl {
-        self.0.inner().as_ref()
+        self.of.inner().as_ref()
     }
 }
 
-impl AggregateUDFImpl for Keeps {
+impl AggregateUDFImpl for Altered {
     fn return_field(&self, args: &[FieldRef]) -> Result<FieldRef> {
         let field = self.inner().return_field(args)?;
+        if self.what != What::Field {
+            return Ok(field);
+        }
         // The longest text is a text, and the greatest numeric one with whatever digits, as in PostgreSQL.
         let says_type = |of: &&FieldRef| {
             let kind = kind_of(of);
@@ -84,7 +140,11 @@ impl AggregateUDFImpl for Keeps {
     }
 
     fn accumulator(&self, args: AccumulatorArgs<'_>) -> Result<Box<dyn Accumulator>> {
-        self.inner().accumulator(args)
+        match self.what {
+            What::Field => self.inner().accumulator(args),
+            What::Sum => adding::accumulator(self.inner(), args),
+            What::Spread => Ok(spread::checked(self.inner().accumulator(args)?)),
+        }
     }
 
     fn state_fields(&self, args: StateFieldsArgs<'_>) -> Result<Vec<FieldRef>> {
@@ -96,20 +156,29 @@ impl AggregateUDFImpl for Keeps {
     }
 
     fn create_groups_accumulator(&self, args: AccumulatorArgs<'_>) -> Result<Box<dyn GroupsAccumulator>> {
-        self.inner().create_groups_accumulator(args)
+        match self.what {
+            What::Field => self.inner().create_groups_accumulator(args),
+            What::Sum => adding::groups(self.inner(), args),
+            What::Spread => Ok(spread::checked_groups(self.inner().create_groups_accumulator(args)?)),
+        }
     }
 
     fn create_sliding_accumulator(&self, args: AccumulatorArgs<'_>) -> Result<Box<dyn Accumulator>> {
-        self.inner().create_sliding_accumulator(args)
+        match self.what {
+            What::Field => self.inner().create_sliding_accumulator(args),
+            What::Sum => adding::sliding(self.inner(), args),
+            What::Spread => Ok(spread::checked(self.inner().create_sliding_accumulator(args)?)),
+        }
     }
 
     fn with_beneficial_ordering(
         self: Arc<Self>,
         beneficial: bool,
     ) -> Result<Option<Arc<dyn AggregateUDFImpl>>> {
-        let inner = Arc::clone(self.0.inner()).with_beneficial_ordering(beneficial)?;
+        let inner = Arc::clone(self.of.inner()).with_beneficial_ordering(beneficial)?;
         Ok(inner.map(|inner| -> Arc<dyn AggregateUDFImpl> {
-            Arc::new(Keeps(Arc::new(AggregateUDF::new_from_shared_impl(inner))))
+            let of = Arc::new(AggregateUDF::new_from_shared_impl(inner));
+            Arc::new(Altered { of, what: self.what })
         }))
     }
 

@@ -1,0 +1,445 @@
+//! `sum` of floating-point numbers and numerics, of which one beyond its type is an error, as in PostgreSQL and on the direct path.
+//!
+//! DataFusion's sums of numerics begin again at the other end. Its sums of floating-point numbers become infinite, and where rows leave a window, what they added is taken away again, which
+//! neither brings back the digits that were lost nor an infinite number: `sum(x)` over the row itself is 0 for a 1 behind a 1e20, and NaN for all rows behind an infinite one.
+//!
+//! Finite numbers of which the next one makes an infinite sum are the error; sums of infinite numbers are what they are. Totals of parts of the rows are added up in the same way.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::mem::{size_of, size_of_val};
+
+use arrow::array::{Array, ArrayRef, ArrowPrimitiveType, AsArray, BooleanArray, PrimitiveArray};
+use arrow::compute;
+use arrow::datatypes::{DataType, Decimal128Type, Float64Type, i256};
+use cairn_vfs::sync::Arc;
+use datafusion::common::ScalarValue;
+use datafusion::error::{DataFusionError, Result};
+use datafusion::logical_expr::function::AccumulatorArgs;
+use datafusion::logical_expr::{Accumulator, AggregateUDFImpl, EmitTo, GroupsAccumulator};
+
+use super::errors::external;
+use crate::direct::leaves_doubles;
+use crate::error::Error;
+use crate::expr::too_large;
+use crate::sqlstate::NUMERIC_VALUE_OUT_OF_RANGE;
+
+/// So many numbers of a window are added up anew for each row, in PostgreSQL's order. Of more the sums are kept.
+const FEW: usize = 32;
+
+/// The sum of all rows, by what DataFusion has for other types.
+pub(super) fn accumulator(
+    of: &dyn AggregateUDFImpl,
+    args: AccumulatorArgs<'_>,
+) -> Result<Box<dyn Accumulator>> {
+    let kind = args.return_field.data_type().clone();
+    let distinct = args.is_distinct;
+    Ok(match kind {
+        DataType::Float64 if distinct => Box::new(Distinct::<Float64Type>::new(of.accumulator(args)?, kind)),
+        DataType::Decimal128(..) if distinct => {
+            Box::new(Distinct::<Decimal128Type>::new(of.accumulator(args)?, kind))
+        }
+        DataType::Float64 => Box::new(Sum::<Float64Type> { sum: None, kind }),
+        DataType::Decimal128(..) => Box::new(Sum::<Decimal128Type> { sum: None, kind }),
+        _ => of.accumulator(args)?,
+    })
+}
+
+/// As [`accumulator`], of groups.
+pub(super) fn groups(
+    of: &dyn AggregateUDFImpl,
+    args: AccumulatorArgs<'_>,
+) -> Result<Box<dyn GroupsAccumulator>> {
+    let kind = args.return_field.data_type().clone();
+    Ok(match kind {
+        DataType::Float64 => Box::new(Groups::<Float64Type>::new(kind)),
+        DataType::Decimal128(..) => Box::new(Groups::<Decimal128Type>::new(kind)),
+        _ => of.create_groups_accumulator(args)?,
+    })
+}
+
+/// As [`accumulator`], of a window that rows leave.
+pub(super) fn sliding(of: &dyn AggregateUDFImpl, args: AccumulatorArgs<'_>) -> Result<Box<dyn Accumulator>> {
+    let kind = args.return_field.data_type().clone();
+    Ok(match kind {
+        _ if args.is_distinct => of.create_sliding_accumulator(args)?,
+        DataType::Float64 => Box::new(Doubles::default()),
+        DataType::Decimal128(..) => Box::new(Decimals { sum: i256::ZERO, count: 0, kind }),
+        _ => of.create_sliding_accumulator(args)?,
+    })
+}
+
+/// Numbers that are added up.
+trait Addend: ArrowPrimitiveType + fmt::Debug + Sized {
+    /// `None` where that is beyond the type.
+    fn plus(to: Self::Native, value: Self::Native) -> Option<Self::Native>;
+
+    /// The error that it is then.
+    fn beyond() -> Error;
+
+    /// A sum and all numbers of an array.
+    fn plus_all(to: Self::Native, values: &PrimitiveArray<Self>) -> Option<Self::Native> {
+        values.iter().flatten().try_fold(to, Self::plus)
+    }
+}
+
+impl Addend for Float64Type {
+    fn plus(to: f64, value: f64) -> Option<f64> {
+        let sum = to + value;
+        (!leaves_doubles(sum, (to, value))).then_some(sum)
+    }
+
+    fn beyond() -> Error {
+        too_large()
+    }
+
+    fn plus_all(to: f64, values: &PrimitiveArray<Self>) -> Option<f64> {
+        // Several at a time, in whatever order. A finite sum had no infinite part.
+        let sum = to + compute::sum(values).unwrap_or_default();
+        match sum.is_finite() {
+            true => Some(sum),
+            false => values.iter().flatten().try_fold(to, Self::plus),
+        }
+    }
+}
+
+impl Addend for Decimal128Type {
+    fn plus(to: i128, value: i128) -> Option<i128> {
+        to.checked_add(value)
+    }
+
+    fn beyond() -> Error {
+        Error::new(NUMERIC_VALUE_OUT_OF_RANGE, "numeric out of range")
+    }
+}
+
+fn beyond<T: Addend>() -> DataFusionError {
+    external(T::beyond())
+}
+
+/// The only argument.
+fn only(values: &[ArrayRef]) -> Result<&ArrayRef> {
+    values.first().ok_or_else(|| DataFusionError::Internal("a sum of nothing".to_owned()))
+}
+
+/// Of all rows.
+#[derive(Debug)]
+struct Sum<T: Addend> {
+    /// `None` before the first number.
+    sum: Option<T::Native>,
+    kind: DataType,
+}
+
+impl<T: Addend> Accumulator for Sum<T> {
+    fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
+        let values = only(values)?.as_primitive::<T>();
+        if values.null_count() < values.len() {
+            let sum = T::plus_all(self.sum.unwrap_or_default(), values);
+            self.sum = Some(sum.ok_or_else(beyond::<T>)?);
+        }
+        Ok(())
+    }
+
+    fn merge_batch(&mut self, states: &[ArrayRef]) -> Result<()> {
+        self.update_batch(states)
+    }
+
+    fn state(&mut self) -> Result<Vec<ScalarValue>> {
+        Ok(vec![self.evaluate()?])
+    }
+
+    fn evaluate(&mut self) -> Result<ScalarValue> {
+        ScalarValue::new_primitive::<T>(self.sum, &self.kind)
+    }
+
+    fn size(&self) -> usize {
+        size_of_val(self)
+    }
+}
+
+/// Of all rows that have another number than those before.
+#[derive(Debug)]
+struct Distinct<T: Addend> {
+    /// DataFusion's, which knows the numbers.
+    numbers: Box<dyn Accumulator>,
+    kind: DataType,
+    of: PhantomData<fn() -> T>,
+}
+
+impl<T: Addend> Distinct<T> {
+    fn new(numbers: Box<dyn Accumulator>, kind: DataType) -> Self {
+        Distinct { numbers, kind, of: PhantomData }
+    }
+}
+
+impl<T: Addend> Accumulator for Distinct<T> {
+    fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
+        self.numbers.update_batch(values)
+    }
+
+    fn merge_batch(&mut self, states: &[ArrayRef]) -> Result<()> {
+        self.numbers.merge_batch(states)
+    }
+
+    fn state(&mut self) -> Result<Vec<ScalarValue>> {
+        self.numbers.state()
+    }
+
+    fn evaluate(&mut self) -> Result<ScalarValue> {
+        let state = self.numbers.state()?;
+        let Some(ScalarValue::List(numbers)) = state.first() else {
+            return Err(DataFusionError::Internal("different numbers are no list".to_owned()));
+        };
+        // In PostgreSQL's order, so that the same numbers have the same sum.
+        let numbers = compute::sort(numbers.values(), None)?;
+        let mut sum = Sum::<T> { sum: None, kind: self.kind.clone() };
+        sum.update_batch(&[numbers])?;
+        sum.evaluate()
+    }
+
+    fn size(&self) -> usize {
+        size_of_val(self) + self.numbers.size()
+    }
+}
+
+/// Of each group's rows.
+#[derive(Debug)]
+struct Groups<T: Addend> {
+    sums: Vec<T::Native>,
+    /// Which groups have a number.
+    seen: Vec<bool>,
+    kind: DataType,
+}
+
+impl<T: Addend> Groups<T> {
+    fn new(kind: DataType) -> Self {
+        Groups { sums: Vec::new(), seen: Vec::new(), kind }
+    }
+
+    /// Adds a number to a group's sum. False where that is beyond the type.
+    #[inline]
+    fn add(&mut self, group: usize, value: T::Native) -> bool {
+        let (Some(sum), Some(seen)) = (self.sums.get_mut(group), self.seen.get_mut(group)) else {
+            return false;
+        };
+        *seen = true;
+        match T::plus(*sum, value) {
+            Some(total) => *sum = total,
+            None => return false,
+        }
+        true
+    }
+}
+
+impl<T: Addend> GroupsAccumulator for Groups<T> {
+    fn update_batch(
+        &mut self,
+        values: &[ArrayRef],
+        groups: &[usize],
+        filter: Option<&BooleanArray>,
+        count: usize,
+    ) -> Result<()> {
+        let values = only(values)?.as_primitive::<T>();
+        self.sums.resize(count, T::default_value());
+        self.seen.resize(count, false);
+        let mut fits = true;
+        match filter {
+            None if values.null_count() == 0 => {
+                for (value, group) in values.values().iter().zip(groups) {
+                    fits &= self.add(*group, *value);
+                }
+            }
+            None => {
+                for (value, group) in values.iter().zip(groups) {
+                    if let Some(value) = value {
+                        fits &= self.add(*group, value);
+                    }
+                }
+            }
+            Some(filter) => {
+                for ((value, group), chosen) in values.iter().zip(groups).zip(filter) {
+                    if let (Some(value), Some(true)) = (value, chosen) {
+                        fits &= self.add(*group, value);
+                    }
+                }
+            }
+        }
+        if fits { Ok(()) } else { Err(beyond::<T>()) }
+    }
+
+    fn merge_batch(&mut self, values: &[ArrayRef], groups: &[usize], count: usize) -> Result<()> {
+        self.update_batch(values, groups, None, count)
+    }
+
+    fn evaluate(&mut self, emit: EmitTo) -> Result<ArrayRef> {
+        let seen = emit.take_needed(&mut self.seen);
+        let sums = emit.take_needed(&mut self.sums);
+        let nulls = seen.contains(&false).then(|| seen.into());
+        Ok(Arc::new(PrimitiveArray::<T>::new(sums.into(), nulls).with_data_type(self.kind.clone())))
+    }
+
+    fn state(&mut self, emit: EmitTo) -> Result<Vec<ArrayRef>> {
+        Ok(vec![self.evaluate(emit)?])
+    }
+
+    fn convert_to_state(&self, values: &[ArrayRef], filter: Option<&BooleanArray>) -> Result<Vec<ArrayRef>> {
+        let values = only(values)?.as_primitive::<T>();
+        let states: PrimitiveArray<T> = match filter {
+            None => values.clone(),
+            Some(filter) => {
+                let chosen = values.iter().zip(filter);
+                chosen.map(|(value, chosen)| value.filter(|_| chosen == Some(true))).collect()
+            }
+        };
+        Ok(vec![Arc::new(states.with_data_type(self.kind.clone()))])
+    }
+
+    fn size(&self) -> usize {
+        self.sums.capacity() * size_of::<T::Native>() + self.seen.capacity()
+    }
+}
+
+/// Floating-point numbers of a window: a queue of two stacks, so that nothing has to be taken away from a sum (Tangwongsan, Hirzel, Schneider, Wu: General Incremental Sliding-Window
+/// Aggregation, VLDB 2015).
+///
+/// ```text
+///   leaves ◄── earlier: each with the sum of itself and those behind │ later: one sum ◄── enters
+/// ```
+#[derive(Debug, Default)]
+struct Doubles {
+    /// The next one to leave is the last; `None` for sums that are beyond the type, which PostgreSQL's order may keep within.
+    earlier: Vec<(f64, Option<f64>)>,
+    later: Vec<f64>,
+    later_sum: Option<f64>,
+}
+
+impl Doubles {
+    fn leave(&mut self) -> Result<()> {
+        if self.earlier.is_empty() {
+            let mut sum = Some(0.0);
+            for value in self.later.drain(..).rev() {
+                sum = sum.and_then(|sum| Float64Type::plus(sum, value));
+                self.earlier.push((value, sum));
+            }
+            self.later_sum = Some(0.0);
+        }
+        match self.earlier.pop() {
+            Some(_) => Ok(()),
+            None => Err(DataFusionError::Internal("more rows leave a window than are in it".to_owned())),
+        }
+    }
+
+    /// `None` where it is beyond the type.
+    fn sum(&self) -> Option<f64> {
+        let count = self.earlier.len() + self.later.len();
+        let sum = match self.earlier.last() {
+            _ if count <= FEW => None,
+            None => self.later_sum,
+            Some((_, earlier)) => {
+                earlier.zip(self.later_sum).and_then(|(earlier, later)| Float64Type::plus(earlier, later))
+            }
+        };
+        sum.or_else(|| {
+            let earlier = self.earlier.iter().rev().map(|(value, _)| *value);
+            earlier.chain(self.later.iter().copied()).try_fold(0.0, Float64Type::plus)
+        })
+    }
+}
+
+impl Accumulator for Doubles {
+    fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
+        if self.later.is_empty() {
+            self.later_sum = Some(0.0);
+        }
+        for value in only(values)?.as_primitive::<Float64Type>().iter().flatten() {
+            self.later_sum = self.later_sum.and_then(|sum| Float64Type::plus(sum, value));
+            self.later.push(value);
+        }
+        Ok(())
+    }
+
+    fn retract_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
+        let values = only(values)?;
+        (values.null_count()..values.len()).try_for_each(|_| self.leave())
+    }
+
+    fn supports_retract_batch(&self) -> bool {
+        true
+    }
+
+    fn merge_batch(&mut self, states: &[ArrayRef]) -> Result<()> {
+        self.update_batch(states)
+    }
+
+    fn state(&mut self) -> Result<Vec<ScalarValue>> {
+        Ok(vec![self.evaluate()?])
+    }
+
+    fn evaluate(&mut self) -> Result<ScalarValue> {
+        if self.earlier.is_empty() && self.later.is_empty() {
+            return Ok(ScalarValue::Float64(None));
+        }
+        Ok(ScalarValue::Float64(Some(self.sum().ok_or_else(beyond::<Float64Type>)?)))
+    }
+
+    fn size(&self) -> usize {
+        size_of_val(self)
+            + self.earlier.capacity() * size_of::<(f64, Option<f64>)>()
+            + self.later.capacity() * size_of::<f64>()
+    }
+}
+
+/// Numerics of a window: sums of them are exact, and what is beyond the type may come back when rows leave.
+#[derive(Debug)]
+struct Decimals {
+    sum: i256,
+    count: usize,
+    kind: DataType,
+}
+
+impl Decimals {
+    fn take(&mut self, values: &[ArrayRef], change: impl Fn(i256, i256) -> Option<i256>) -> Result<usize> {
+        let values = only(values)?.as_primitive::<Decimal128Type>();
+        for value in values.iter().flatten() {
+            self.sum = change(self.sum, i256::from_i128(value)).ok_or_else(beyond::<Decimal128Type>)?;
+        }
+        Ok(values.len() - values.null_count())
+    }
+}
+
+impl Accumulator for Decimals {
+    fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
+        self.count += self.take(values, i256::checked_add)?;
+        Ok(())
+    }
+
+    fn retract_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
+        let gone = self.take(values, i256::checked_sub)?;
+        self.count = self.count.saturating_sub(gone);
+        Ok(())
+    }
+
+    fn supports_retract_batch(&self) -> bool {
+        true
+    }
+
+    fn merge_batch(&mut self, states: &[ArrayRef]) -> Result<()> {
+        self.update_batch(states)
+    }
+
+    fn state(&mut self) -> Result<Vec<ScalarValue>> {
+        Ok(vec![self.evaluate()?])
+    }
+
+    fn evaluate(&mut self) -> Result<ScalarValue> {
+        let sum = match self.count {
+            0 => None,
+            _ => Some(self.sum.to_i128().ok_or_else(beyond::<Decimal128Type>)?),
+        };
+        ScalarValue::new_primitive::<Decimal128Type>(sum, &self.kind)
+    }
+
+    fn size(&self) -> usize {
+        size_of_val(self)
+    }
+}
