@@ -15,6 +15,7 @@ use datafusion::logical_expr::{
 use super::aggregates::{self, keeping, spread_of};
 use super::errors::external;
 use super::own;
+use super::quotients;
 use super::ranks;
 use super::read;
 use super::rewrite::{ESCAPED, SIMILAR, escaped, similar};
@@ -256,6 +257,7 @@ pub(super) fn register(state: &mut SessionState) -> Result<()> {
     }
     state.register_udf(Arc::new(super::zones::at_zone()))?;
     state.register_expr_planner(Arc::new(own::Times))?;
+    state.register_expr_planner(Arc::new(quotients::Untyped))?;
     state.register_udf(Arc::new(super::lists::among()))?;
     state.register_udf(Arc::new(single::one()))?;
     state.register_udf(Arc::new(single::maybe()))?;

@@ -16,24 +16,58 @@ use datafusion::error::{DataFusionError, Result};
 use datafusion::functions_aggregate::count::count_udaf;
 use datafusion::logical_expr::expr::{Between, BinaryExpr, Case, InList, ScalarFunction};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
+use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr};
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{
     Aggregate, Cast, ColumnarValue, Expr, ExprSchemable, LogicalPlan, Operator, Projection,
     ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Union, Volatility, Window,
     WindowFunctionDefinition,
 };
+use datafusion::sql::sqlparser::ast::BinaryOperator;
 
 use super::aggregates::sum;
 use super::errors::external;
 use super::own::cast;
 use super::sums::widened;
 use crate::batch::{data_type, kind_of};
-use crate::datum::{Datum, OPEN, quotient, wide_quotient};
+use crate::datum::{Datum, OPEN, pow10, quotient, wide_quotient};
 use crate::error::Error;
 use crate::sqlstate::{DIVISION_BY_ZERO, NUMERIC_VALUE_OUT_OF_RANGE};
 
 /// Digits behind the point that a quotient has where there is room for them, and has at least. PostgreSQL's has sixteen that count, which one type for all rows cannot say.
 const DIGITS: (u8, u8) = (18, 20);
+
+/// Digits before the point that a result has room for, if need be at the cost of some behind it.
+const BEFORE: u8 = 10;
+
+/// Arithmetic of numerics for whose results DataFusion knows no type: it ends with an error before there is a plan that a rule could see to.
+#[derive(Debug)]
+pub(super) struct Untyped;
+
+impl ExprPlanner for Untyped {
+    fn plan_binary_op(&self, expr: RawBinaryExpr, schema: &DFSchema) -> Result<PlannerResult<RawBinaryExpr>> {
+        let op = match expr.op {
+            BinaryOperator::Plus => Operator::Plus,
+            BinaryOperator::Minus => Operator::Minus,
+            BinaryOperator::Multiply => Operator::Multiply,
+            BinaryOperator::Divide => Operator::Divide,
+            _ => return Ok(PlannerResult::Original(expr)),
+        };
+        let is_long = |expr: &Expr| match type_of(expr, schema) {
+            Some(DataType::Decimal128(_, scale)) => u8::try_from(scale).is_ok_and(|scale| scale > DIGITS.1),
+            _ => false,
+        };
+        if !is_long(&expr.left) && !is_long(&expr.right) {
+            return Ok(PlannerResult::Original(expr));
+        }
+        let (left, right) = (Box::new(expr.left.clone()), Box::new(expr.right.clone()));
+        let has_type = Expr::BinaryExpr(BinaryExpr { left, op, right }).get_type(schema).is_ok();
+        Ok(match exact(&expr.left, op, &expr.right, schema) {
+            Some(exact) if !has_type => PlannerResult::Planned(exact),
+            _ => PlannerResult::Original(expr),
+        })
+    }
+}
 
 /// Sees to a plan in which sums have their types, before DataFusion decides on those of everything else.
 pub(super) fn exactly(plan: LogicalPlan) -> Result<LogicalPlan> {
@@ -117,12 +151,14 @@ fn in_expr(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
         {
             Transformed::yes(Expr::BinaryExpr(BinaryExpr { left: boxed(left), op, right: boxed(right) }))
         }
-        Expr::BinaryExpr(BinaryExpr { left, op: op @ (Operator::Divide | Operator::Multiply), right }) => {
-            match exact(&left, op, &right, schema) {
-                Some(exact) => Transformed::yes(exact),
-                None => Transformed::no(Expr::BinaryExpr(BinaryExpr { left, op, right })),
-            }
-        }
+        Expr::BinaryExpr(BinaryExpr {
+            left,
+            op: op @ (Operator::Divide | Operator::Multiply | Operator::Plus | Operator::Minus),
+            right,
+        }) => match exact(&left, op, &right, schema) {
+            Some(exact) => Transformed::yes(exact),
+            None => Transformed::no(Expr::BinaryExpr(BinaryExpr { left, op, right })),
+        },
         Expr::Between(Between { expr, negated, low, high })
             if is_mixed(&expr, &low, schema) || is_mixed(&expr, &high, schema) =>
         {
@@ -167,7 +203,17 @@ fn digits(expr: &Expr, schema: &DFSchema) -> Option<(u8, u8)> {
 /// Digits behind the point for a quotient with so many before it, of numbers that have so many behind theirs.
 fn places(before: u8, behind: u8) -> u8 {
     let (least, most) = DIGITS;
-    DECIMAL128_MAX_PRECISION.saturating_sub(before).clamp(least, most).max(behind)
+    let room = DECIMAL128_MAX_PRECISION.saturating_sub(before);
+    room.clamp(least, most).max(kept(behind, room))
+}
+
+/// As many of the digits behind the point as there is room for with those before it; all of them where enough is left before it, and 0 where there is so little room that others have to say.
+fn kept(behind: u8, room: u8) -> u8 {
+    match behind <= room.max(DECIMAL128_MAX_PRECISION - BEFORE) {
+        true => behind,
+        false if room > DIGITS.1 => room,
+        false => 0,
+    }
 }
 
 /// Digits behind the point for an average of numbers with so many digits. Those that may have more before the point than there is room for keep what DataFusion gives them: four more.
@@ -180,7 +226,12 @@ fn places_of_average((precision, scale): (u8, u8)) -> u8 {
     }
 }
 
-/// A quotient of numerics, or a product that DataFusion would give so many digits behind the point that there is no room before it.
+/// Digits before the point of a number that has so many, and so many of them behind it.
+fn before((precision, scale): (u8, u8)) -> u8 {
+    precision.saturating_sub(scale)
+}
+
+/// A quotient of numerics, or another result that DataFusion would give so many digits behind the point that there is no room before it.
 fn exact(left: &Expr, op: Operator, right: &Expr, schema: &DFSchema) -> Option<Expr> {
     let is_decimal = |expr| type_of(expr, schema).is_some_and(|kind| kind.is_decimal());
     if !is_decimal(left) && !is_decimal(right) {
@@ -188,10 +239,21 @@ fn exact(left: &Expr, op: Operator, right: &Expr, schema: &DFSchema) -> Option<E
     }
     let (a, b) = (digits(left, schema)?, digits(right, schema)?);
     let (exact, scale) = match op {
-        Operator::Divide => {
-            (Exact::Quotient, places(a.0.saturating_sub(a.1).saturating_add(b.1), a.1.max(b.1)))
+        Operator::Divide => (Exact::Quotient, places(before(a).saturating_add(b.1), a.1.max(b.1))),
+        Operator::Multiply if a.1.saturating_add(b.1) > DIGITS.1 => {
+            let room = DECIMAL128_MAX_PRECISION.saturating_sub(before(a).saturating_add(before(b)));
+            (Exact::Product, DIGITS.1.max(kept(a.1.max(b.1), room)))
         }
-        _ if a.1.saturating_add(b.1) > DIGITS.1 => (Exact::Product, DIGITS.1.max(a.1).max(b.1)),
+        Operator::Plus | Operator::Minus => {
+            let room = DECIMAL128_MAX_PRECISION.saturating_sub(before(a).max(before(b)));
+            let behind = a.1.max(b.1);
+            // DataFusion gives one of them the digits of the other, for which it may have no room.
+            if kept(behind, room) == behind {
+                return None;
+            }
+            let exact = if op == Operator::Plus { Exact::Sum } else { Exact::Difference };
+            (exact, DIGITS.1.max(kept(behind, room)))
+        }
         _ => return None,
     };
     Some(exact.of(scale, [(left.clone(), a), (right.clone(), b)], schema))
@@ -202,6 +264,8 @@ fn exact(left: &Expr, op: Operator, right: &Expr, schema: &DFSchema) -> Option<E
 enum Exact {
     Quotient,
     Product,
+    Sum,
+    Difference,
 }
 
 impl Exact {
@@ -226,8 +290,16 @@ impl Exact {
             }
             Exact::Quotient => quotient(a, b, i32::from(scale) + n - m),
             Exact::Product => product(a, b, i32::from(scale) - m - n),
+            Exact::Sum => sum_of((a, m), (b, n), scale),
+            Exact::Difference => b.checked_neg().and_then(|b| sum_of((a, m), (b, n), scale)),
         };
-        value.ok_or_else(|| external(Error::new(NUMERIC_VALUE_OUT_OF_RANGE, "numeric out of range")))
+        value.ok_or_else(|| {
+            let error = Error::new(NUMERIC_VALUE_OUT_OF_RANGE, "numeric out of range");
+            let before = DECIMAL128_MAX_PRECISION.saturating_sub(scale);
+            external(error.with_detail(format!(
+                "What is computed here is numeric({DECIMAL128_MAX_PRECISION},{scale}), which has {before} digits before the point."
+            )))
+        })
     }
 }
 
@@ -237,6 +309,17 @@ fn product(a: i128, b: i128, exponent: i32) -> Option<i128> {
         Some(product) => quotient(product, 1, exponent),
         None => wide_quotient(i256::from_i128(a).checked_mul(i256::from_i128(b))?, i256::ONE, exponent),
     }
+}
+
+/// `a / 10^m + b / 10^n`, times 10^`scale` and rounded; `None` where it has more than 38 digits.
+fn sum_of((a, m): (i128, i32), (b, n): (i128, i32), scale: u8) -> Option<i128> {
+    let most = m.max(n);
+    let raised = |value: i128, by: i32| {
+        let by = pow10(u32::try_from(by).ok()?)?;
+        i256::from_i128(value).checked_mul(i256::from_i128(by))
+    };
+    let sum = raised(a, most - m)?.checked_add(raised(b, most - n)?)?;
+    wide_quotient(sum, i256::ONE, i32::from(scale) - most)
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]
@@ -256,6 +339,8 @@ impl ScalarUDFImpl for ExactFunction {
         match self.exact {
             Exact::Quotient => "cairn_quotient",
             Exact::Product => "cairn_product",
+            Exact::Sum => "cairn_sum",
+            Exact::Difference => "cairn_difference",
         }
     }
 

@@ -575,6 +575,77 @@ fn quotients_of_many_digits() {
     }
 }
 
+/// Goal: numerics that are digits behind the point only can be computed with like others, where results have digits before it. Method: what PostgreSQL answers, on both paths and by groups and windows; what does not fit is 22003 and says what did not.
+#[test]
+fn numbers_without_a_digit_before_the_point() {
+    let mut c = database().connect();
+    run(
+        &mut c,
+        "create table t (id int primary key, d numeric(38, 38), e numeric(10, 10), n numeric(38, 10), i int, x double precision)",
+    );
+    run(
+        &mut c,
+        "insert into t values (1, 0.5, 0.5, 3, 7, 2), (2, 0.000000000000000001, 0.0000000001, 12345678901234567.5, -7, 2), (3, -0.3, -0.3, 1, 2, 2), (4, null, null, null, null, null)",
+    );
+    let expected = [
+        ("1 / d", "2, 1000000000000000000, -3.333333333333333333, NULL"),
+        ("i / d", "14, -7000000000000000000, -6.666666666666666667, NULL"),
+        ("n / d", "6, 12345678901234567500000000000000000, -3.333333333333333333, NULL"),
+        ("d / d", "1, 1, 1, NULL"),
+        ("e / d", "1, 100000000, 1, NULL"),
+        ("d / 4", "0.125, 0.00000000000000000025, -0.075, NULL"),
+        ("d / e", "1, 0.00000001, 1, NULL"),
+        ("5 * d", "2.5, 0.000000000000000005, -1.5, NULL"),
+        ("i * d", "3.5, -0.000000000000000007, -0.6, NULL"),
+        ("n * d", "1.5, 0.0123456789012345675, -0.3, NULL"),
+        ("d * d", "0.25, 0.000000000000000000000000000000000001, 0.09, NULL"),
+        ("d + 1", "1.5, 1.000000000000000001, 0.7, NULL"),
+        ("1 - d", "0.5, 0.999999999999999999, 1.3, NULL"),
+        ("d - n", "-2.5, -12345678901234567.5, -1.3, NULL"),
+        ("i + d", "7.5, -6.999999999999999999, 1.7, NULL"),
+        ("d + d", "1, 0.000000000000000002, -0.6, NULL"),
+        ("-d", "-0.5, -0.000000000000000001, 0.3, NULL"),
+        ("1 / (1 / d)", "0.5, 0.000000000000000001, -0.3, NULL"),
+    ];
+    let mut wrong = Vec::new();
+    for (expr, all) in expected {
+        for (id, expected) in (1..).zip(all.split(", ")) {
+            let selects = [
+                format!("select {expr} from t where id = {id}"),
+                format!("select distinct {expr} from t where id = {id}"),
+                format!("select max({expr}) over () from t where id + 0 = {id}"),
+                format!("select min({expr}) from t where id + 0 = {id} group by id % 2"),
+            ];
+            let mut selects = selects.iter();
+            // The direct path keeps all digits of a product or a sum, and has no room for these.
+            if matches!(expr, "5 * d" | "i * d" | "n * d" | "d * d" | "d - n" | "i + d") {
+                selects.next();
+            }
+            // On the general path one type for all rows has no room for so many digits before the point beside those behind it.
+            let most = if (expr, id) == ("n / d", 2) { 1 } else { usize::MAX };
+            for select in selects.take(most) {
+                let found = rows(&mut c, select, &[]).map(|rows| rows.concat());
+                let is_near = |found: &String| match (found.parse::<f64>(), expected.parse::<f64>()) {
+                    (Ok(found), Ok(expected)) => (found - expected).abs() <= expected.abs() * 1e-12,
+                    _ => found == expected,
+                };
+                if !found.as_ref().is_ok_and(is_near) {
+                    wrong.push(format!("{select}: {found:?}, not {expected}"));
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    let error = rows(&mut c, "select distinct n / d from t", &[]).err();
+    let said = error.map(|error| (error.sqlstate(), error.detail().map(str::to_owned)));
+    let detail = "What is computed here is numeric(38,18), which has 20 digits before the point.";
+    assert_eq!(said, Some(("22003", Some(detail.to_owned()))));
+    assert_eq!(fails(&mut c, "select distinct i / (d - d) from t"), "22012");
+    assert_eq!(ask(&mut c, "select distinct 1 / d from t where id > 9"), Vec::<String>::new());
+    let by = [Datum::Decimal { unscaled: 25, scale: 1 }];
+    assert_eq!(rows(&mut c, "select count(*) from t where 1 / d > $1", &by).unwrap(), ["1"]);
+}
+
 /// Goal: a time keeps as many digits of its seconds as its type says, as in PostgreSQL. Method: casts on both paths, columns however they get their values, and what catalogs say.
 #[test]
 fn digits_of_times() {
