@@ -240,7 +240,8 @@ impl Builder {
         self
     }
 
-    /// How much memory sorts, joins and groups of all queries together may take, in bytes: 1 GiB by default.
+    /// How much memory sorts, joins and groups of all queries together may take, in bytes: 1 GiB by default. More goes to temporary files. Any limit will do: an operator may have 8 MiB
+    /// whatever it is. SQLSTATE 53200 is for what can neither go to files nor be had in another way, as `NOT IN` of a subquery that does not fit.
     #[must_use]
     pub fn memory_limit(mut self, bytes: u64) -> Self {
         self.memory_limit = bytes;

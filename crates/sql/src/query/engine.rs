@@ -6,7 +6,6 @@ use datafusion::config::Dialect;
 use datafusion::error::DataFusionError;
 use datafusion::execution::context::SessionState;
 use datafusion::execution::disk_manager::DiskManagerBuilder;
-use datafusion::execution::memory_pool::FairSpillPool;
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::execution::session_state::SessionStateBuilder;
 use datafusion::optimizer::optimizer::Optimizer;
@@ -24,6 +23,7 @@ use super::join_keys::TellKeys;
 use super::late_columns::LateColumns;
 use super::literals::Literals;
 use super::lone_rows::LoneRows;
+use super::memory::Memory;
 use super::multisets::Multisets;
 use super::numbers::Numbers;
 use super::read::ReadTexts;
@@ -61,6 +61,20 @@ pub(crate) struct Engine {
     current: Arc<Current>,
 }
 
+impl Engine {
+    /// What plans and runs a query whose joins have not memory enough for hash tables: they sort.
+    pub fn sorting(&self) -> SessionState {
+        let mut state = self.state.clone();
+        let config = self.state.config().clone();
+        // One thread would have hash tables whatever is preferred.
+        let threads = config.target_partitions().max(2);
+        let mut config = config.with_target_partitions(threads);
+        config.options_mut().optimizer.prefer_hash_join = false;
+        *state.config_mut() = config;
+        state
+    }
+}
+
 impl General {
     fn new(shared: &Shared) -> Result<General> {
         let mut config = SessionConfig::new()
@@ -74,9 +88,11 @@ impl General {
         options.sql_parser.default_null_ordering = "nulls_max".to_owned();
         // What a column's type does not say is in its metadata, and that is lost on the way through expressions.
         options.execution.skip_physical_aggregate_schema_check = true;
+        // What a sort merges has a share of its own.
+        options.execution.sort_spill_reservation_bytes = 0;
         let memory = usize::try_from(shared.memory_limit).unwrap_or(usize::MAX);
         let runtime = RuntimeEnvBuilder::new()
-            .with_memory_pool(std::sync::Arc::new(FairSpillPool::new(memory)))
+            .with_memory_pool(std::sync::Arc::new(Memory::new(memory)))
             .with_disk_manager_builder(DiskManagerBuilder::default())
             .build_arc();
         let runtime = runtime.map_err(super::errors::datafusion_error)?;

@@ -77,7 +77,10 @@ fn error_of(error: &DataFusionError) -> Error {
             }
             other => Error::new(AMBIGUOUS_COLUMN, other.to_string()),
         },
-        DataFusionError::ResourcesExhausted(what) => Error::new(OUT_OF_MEMORY, what.clone()),
+        DataFusionError::ResourcesExhausted(what) => {
+            let error = Error::new(OUT_OF_MEMORY, format!("out of memory: {what}"));
+            error.with_hint("Raise Builder::memory_limit, or let fewer statements run at once.")
+        }
         DataFusionError::NotImplemented(what)
             if what.contains("logical expression") && what.contains("Subquery") =>
         {

@@ -23,6 +23,7 @@ mod late_columns;
 mod lists;
 mod literals;
 mod lone_rows;
+mod memory;
 mod multisets;
 mod names;
 mod numbers;

@@ -18,7 +18,7 @@ use super::errors::datafusion_error;
 use super::give_way::Over;
 use crate::batch::BatchReader;
 use crate::error::{Error, Result};
-use crate::sqlstate::INTERNAL_ERROR;
+use crate::sqlstate::{INTERNAL_ERROR, OUT_OF_MEMORY};
 
 /// How long it waits before it looks whether somebody has cancelled it. Scans look by themselves.
 const LOOK: Duration = Duration::from_millis(20);
@@ -47,6 +47,8 @@ impl Stops {
 #[derive(Debug)]
 pub(crate) struct Batches {
     batches: Receiver<Result<RecordBatch, DataFusionError>>,
+    /// What has come of the first one, if somebody has looked.
+    first: Option<Result<Option<RecordBatch>>>,
     kinds: Vec<ColumnType>,
     timers: Handle,
     stops: Stops,
@@ -73,13 +75,24 @@ impl Batches {
                 }
             }
         });
-        Batches { batches, kinds, timers, stops, task: Some(task) }
+        Batches { batches, first: None, kinds, timers, stops, task: Some(task) }
+    }
+
+    /// Waits for the first batch, and says whether there was not memory enough for it.
+    pub(super) fn lack_memory(&mut self) -> bool {
+        let first = self.next();
+        let lacks = first.as_ref().is_err_and(|error| error.sqlstate() == OUT_OF_MEMORY);
+        self.first = Some(first);
+        lacks
     }
 
     /// The next batch; `None` after the last one.
     ///
     /// Errors: whatever computing it met; 57014.
     pub fn next(&mut self) -> Result<Option<RecordBatch>> {
+        if let Some(first) = self.first.take() {
+            return first;
+        }
         loop {
             let within = self.timers.enter();
             let next =

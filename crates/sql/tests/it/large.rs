@@ -1,8 +1,8 @@
-//! Changes of many rows that a query finds: they take no more memory than they are allowed, and can be stopped while they write.
+//! Statements over more rows than there is memory for, and changes of many rows that a query finds: they take no more memory than they are allowed, and can be stopped while they write.
 
 use cairn_sql::{Connection, Database};
 
-use crate::support::{ask, fails, run};
+use crate::support::{ask, fails, rows, run};
 
 /// A database in files.
 fn database(memory_limit: u64) -> (tempfile::TempDir, Database) {
@@ -91,5 +91,48 @@ fn cancelled_while_writing() {
         assert!(counted < ROWS, "{sql}: {counted}");
         let asked = "select count(*), max(id), min(v), max(v) from t";
         assert_eq!(ask(&mut c, asked), [format!("{ROWS}|{ROWS}|0|0")], "{sql}");
+    }
+}
+
+/// Statements that sort, group and join more than there is memory for.
+const LARGER_THAN_MEMORY: [&str; 9] = [
+    "select id, v from t order by k + 0, id desc",
+    "select k, count(*), max(v) from t group by k order by 2, 1 desc",
+    "select distinct v from t order by v desc",
+    "select a.id, b.v from t as a join t as b on a.id = b.k + 0 order by a.k, a.id",
+    "select a.id, b.v from t as a left join t as b on a.id = b.k + 0 and a.v < b.v order by a.id",
+    "select a.k, count(b.v) from t as a full join t as b on a.id = b.k + 7 group by a.k order by 1",
+    "select id from t as a where exists (select from t as b where b.k + 1 = a.id and b.v <> a.v) order by id",
+    "select v from t where k + 0 > 0 union select v from t order by 1",
+    "select v, id from t except select v, id + 1 from t order by 2",
+];
+
+/// Goal: what is larger than `memory_limit` goes to the disk, whatever sorts, groups and joins, alone or with others in one statement; a join by hash tables, which cannot, is run again as one that sorts. Method: each
+/// by one thread without any memory and by two with little, beside what it gives with memory for all.
+#[test]
+fn statements_go_to_the_disk() {
+    let filled = |limit, threads| {
+        let folder = tempfile::tempdir().unwrap();
+        let builder = Database::builder().cache_bytes(16 << 20).memory_limit(limit).threads(threads);
+        let database = builder.open(folder.path().join("test.db")).unwrap();
+        let mut c = database.connect();
+        run(&mut c, "create table t (id int primary key, k int, v text)");
+        run(
+            &mut c,
+            "insert into t select i, i * 7919 % 120011, repeat('x', 100) || i from generate_series(1, 120000) as g(i)",
+        );
+        (folder, c)
+    };
+    let (_folder, mut c) = filled(4 << 30, 2);
+    let expected: Vec<Vec<String>> =
+        LARGER_THAN_MEMORY.iter().map(|sql| rows(&mut c, sql, &[]).unwrap()).collect();
+    assert!(expected.iter().all(|rows| rows.len() > 50_000));
+    for (limit, threads) in [(0, 1), (16 << 20, 2)] {
+        let (_folder, mut c) = filled(limit, threads);
+        for (sql, expected) in LARGER_THAN_MEMORY.iter().zip(&expected) {
+            let rows =
+                rows(&mut c, sql, &[]).unwrap_or_else(|error| panic!("{limit} {threads} {sql}: {error}"));
+            assert!(rows == *expected, "{limit} {threads} {sql}: other rows");
+        }
     }
 }
