@@ -12,6 +12,7 @@ mod testing;
 mod aggregates;
 mod alterations;
 mod answers;
+mod beyond;
 mod catalog;
 mod conditions;
 mod copy;
