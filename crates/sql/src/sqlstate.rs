@@ -62,6 +62,7 @@ pub const INVALID_CURSOR_DEFINITION: &str = "42P11";
 pub const INDETERMINATE_DATATYPE: &str = "42P18";
 pub const OUT_OF_MEMORY: &str = "53200";
 pub const DISK_FULL: &str = "53100";
+pub const CONFIGURATION_LIMIT_EXCEEDED: &str = "53400";
 pub const PROGRAM_LIMIT_EXCEEDED: &str = "54000";
 pub const STATEMENT_TOO_COMPLEX: &str = "54001";
 pub const TOO_MANY_COLUMNS: &str = "54011";

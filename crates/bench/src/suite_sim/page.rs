@@ -96,7 +96,10 @@ fn held_out(report: &Report) -> Option<String> {
 pub(super) fn badge(report: &Report) -> Option<String> {
     let summary = Summary::of(&report.comparisons, |it| it == Quantity::WriteAmplification)?;
     let worst = (summary.worst * 100.0).ceil();
-    Some(format!("validated against {}: ±{worst} %", report.versions.join(" and ")))
+    Some(format!(
+        "validated against {}: write amplification within ±{worst} %",
+        report.versions.join(" and ")
+    ))
 }
 
 /// A page of the docs.

@@ -31,7 +31,7 @@ pub struct BenchIndexArgs {
     /// Who is measured, by name; everybody by default
     #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = names::index_contender)]
     pub contenders: Vec<String>,
-    /// Times the guide's rows
+    /// Times the rows of SMOL's benchmark guide
     #[arg(long, value_name = "FACTOR", default_value_t = 1.0, value_parser = number::real_over(0.0, 100.0))]
     pub scale: f64,
     /// Turns of everybody with every query

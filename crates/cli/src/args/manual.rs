@@ -10,7 +10,10 @@ pub const EXIT_CODES: [(u8, &str); 4] = [
     (0, "done, found, or the answer is yes"),
     (1, "error: wrong arguments, damage, whatever else could not be done"),
     (2, "no error, but not found, or the answer is no"),
-    (130, "ended by Ctrl-C; a run of the lab has kept what it had measured by then"),
+    (
+        130,
+        "ended by Ctrl-C before it was done; a run of the lab has kept what it had measured by then. What serves until Ctrl-C ends with 0",
+    ),
 ];
 
 /// What the command and the lab take from the environment.

@@ -47,8 +47,8 @@ pub enum SqlCommand {
   cairn sql serve my.db --listen 0.0.0.0:5432 --password-file users.txt \\
       --tls-cert cert.pem --tls-key key.pem
 
-Without a password file everybody on this machine is let in, and nobody else can be. Ctrl-C or
-SIGTERM ends it: clients are told, running statements get some seconds and are cancelled,
+Without a password file everybody on this machine is let in, and nobody else unless
+--open-to-everybody is given. Ctrl-C or SIGTERM ends it: clients are told, running statements get some seconds and are cancelled,
 everything is written to its place.")]
     Serve(Box<ServeArgs>),
     /// Give a user a password, or take it away

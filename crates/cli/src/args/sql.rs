@@ -26,7 +26,7 @@ transaction', 'update, autocommitted', 'mixed load', 'commit at sync t16', 'coun
 sum', 'aggregates of groups', 'bulk load'. Peers that are not here are left out with a line that
 says why. Ctrl-C ends the run with what it has; a second one ends it at once.")]
 pub struct BenchSqlArgs {
-    /// Samples of each of the guide's cases, all rounds together
+    /// Samples of each case of SimpleDB's benchmark guide, all rounds together
     #[arg(default_value_t = 50, value_parser = number::between::<u32>(1, 1_000_000))]
     pub iterations: u32,
     /// Only cases with this in their name, see below. Ignored with --json
@@ -61,7 +61,7 @@ pub struct BenchSqlArgs {
     /// Turns of everybody in every case
     #[arg(long, value_name = "COUNT", default_value_t = 5, value_parser = number::between::<u32>(1, 1000))]
     pub rounds: u32,
-    /// How long a turn measures, outside of the guide's cases
+    /// How long a turn measures, outside of those cases
     #[arg(long, value_name = "SECONDS", default_value_t = 0.3, value_parser = number::real_between(0.001, 600.0))]
     pub seconds: f64,
     /// Only TPC-H: all 22 queries at this scale factor, 1 being 6 M rows, a run of each query in every round

@@ -44,14 +44,25 @@ fn number(digits: &str) -> Result<Typed, Failure> {
             // More digits than a decimal holds: what it is put into says how many of them count.
             return Ok(Typed::unknown(Node::Const(Datum::Text(digits.to_owned()))));
         }
-        let value: f64 = digits.parse().map_err(|_| Failure::Unknown)?;
-        if value.is_infinite() {
-            let what = format!("the number {digits} is out of range");
-            return Err(Error::new(NUMERIC_VALUE_OUT_OF_RANGE, what).into());
-        }
+        let value = double(digits)?.ok_or(Failure::Unknown)?;
         return Ok(Typed::new(Node::Const(Datum::Double(value)), Type::Double.into()));
     };
     Ok(Typed::new(Node::Const(Datum::Decimal { unscaled, scale }), ColumnType::decimal(38, scale)))
+}
+
+/// A number with an exponent that is larger or smaller than decimals go; `None` for others.
+///
+/// Errors: 22003 where it is larger than doubles go, too.
+pub(crate) fn double(digits: &str) -> Result<Option<f64>, Error> {
+    if !digits.contains(['e', 'E']) || parse_decimal_exactly(digits).is_some() {
+        return Ok(None);
+    }
+    match digits.parse::<f64>() {
+        Ok(value) if value.is_infinite() => {
+            Err(Error::new(NUMERIC_VALUE_OUT_OF_RANGE, format!("the number {digits} is out of range")))
+        }
+        value => Ok(value.ok()),
+    }
 }
 
 /// Which parameter a placeholder is: `$1` is 0.

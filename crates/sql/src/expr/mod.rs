@@ -32,7 +32,7 @@ pub(crate) use outside::{Deed, scale_of_pattern};
 pub(crate) use scope::Scope;
 pub(crate) use time::extract;
 
-pub(crate) use literal::{MOST_PARAMETERS, parameter};
+pub(crate) use literal::{MOST_PARAMETERS, double, parameter};
 
 #[cfg(test)]
 mod tests;

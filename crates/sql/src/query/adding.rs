@@ -19,13 +19,11 @@ use datafusion::logical_expr::function::AccumulatorArgs;
 use datafusion::logical_expr::{Accumulator, AggregateUDFImpl, EmitTo, GroupsAccumulator};
 
 use super::errors::external;
+use super::sliding::{Fold, Queue};
 use crate::direct::leaves_doubles;
 use crate::error::Error;
 use crate::expr::too_large;
 use crate::sqlstate::NUMERIC_VALUE_OUT_OF_RANGE;
-
-/// So many numbers of a window are added up anew for each row, in PostgreSQL's order. Of more the sums are kept.
-const FEW: usize = 32;
 
 /// The sum of all rows, by what DataFusion has for other types.
 pub(super) fn accumulator(
@@ -299,68 +297,34 @@ impl<T: Addend> GroupsAccumulator for Groups<T> {
     }
 }
 
-/// Floating-point numbers of a window: a queue of two stacks, so that nothing has to be taken away from a sum (Tangwongsan, Hirzel, Schneider, Wu: General Incremental Sliding-Window
-/// Aggregation, VLDB 2015).
-///
-/// ```text
-///   leaves ◄── earlier: each with the sum of itself and those behind │ later: one sum ◄── enters
-/// ```
+/// Floating-point numbers of a window.
 #[derive(Debug, Default)]
 struct Doubles {
-    /// The next one to leave is the last; `None` for sums that are beyond the type, which PostgreSQL's order may keep within.
-    earlier: Vec<(f64, Option<f64>)>,
-    later: Vec<f64>,
-    later_sum: Option<f64>,
+    rows: Queue<f64>,
 }
 
-impl Doubles {
-    fn leave(&mut self) -> Result<()> {
-        if self.earlier.is_empty() {
-            let mut sum = Some(0.0);
-            for value in self.later.drain(..).rev() {
-                sum = sum.and_then(|sum| Float64Type::plus(sum, value));
-                self.earlier.push((value, sum));
-            }
-            self.later_sum = Some(0.0);
-        }
-        match self.earlier.pop() {
-            Some(_) => Ok(()),
-            None => Err(DataFusionError::Internal("more rows leave a window than are in it".to_owned())),
-        }
+impl Fold for f64 {
+    type Item = f64;
+
+    fn with(self, value: f64) -> Option<f64> {
+        Float64Type::plus(self, value)
     }
 
-    /// `None` where it is beyond the type.
-    fn sum(&self) -> Option<f64> {
-        let count = self.earlier.len() + self.later.len();
-        let sum = match self.earlier.last() {
-            _ if count <= FEW => None,
-            None => self.later_sum,
-            Some((_, earlier)) => {
-                earlier.zip(self.later_sum).and_then(|(earlier, later)| Float64Type::plus(earlier, later))
-            }
-        };
-        sum.or_else(|| {
-            let earlier = self.earlier.iter().rev().map(|(value, _)| *value);
-            earlier.chain(self.later.iter().copied()).try_fold(0.0, Float64Type::plus)
-        })
+    fn joined(self, other: f64) -> Option<f64> {
+        Float64Type::plus(self, other)
     }
 }
 
 impl Accumulator for Doubles {
     fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
-        if self.later.is_empty() {
-            self.later_sum = Some(0.0);
-        }
-        for value in only(values)?.as_primitive::<Float64Type>().iter().flatten() {
-            self.later_sum = self.later_sum.and_then(|sum| Float64Type::plus(sum, value));
-            self.later.push(value);
-        }
+        let values = only(values)?.as_primitive::<Float64Type>();
+        values.iter().flatten().for_each(|value| self.rows.enter(value));
         Ok(())
     }
 
     fn retract_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
         let values = only(values)?;
-        (values.null_count()..values.len()).try_for_each(|_| self.leave())
+        (values.null_count()..values.len()).try_for_each(|_| self.rows.leave())
     }
 
     fn supports_retract_batch(&self) -> bool {
@@ -376,16 +340,14 @@ impl Accumulator for Doubles {
     }
 
     fn evaluate(&mut self) -> Result<ScalarValue> {
-        if self.earlier.is_empty() && self.later.is_empty() {
+        if self.rows.len() == 0 {
             return Ok(ScalarValue::Float64(None));
         }
-        Ok(ScalarValue::Float64(Some(self.sum().ok_or_else(beyond::<Float64Type>)?)))
+        Ok(ScalarValue::Float64(Some(self.rows.total().ok_or_else(beyond::<Float64Type>)?)))
     }
 
     fn size(&self) -> usize {
-        size_of_val(self)
-            + self.earlier.capacity() * size_of::<(f64, Option<f64>)>()
-            + self.later.capacity() * size_of::<f64>()
+        size_of_val(self) + self.rows.allocated()
     }
 }
 

@@ -57,7 +57,7 @@ enum What {
     Field,
     /// What becomes of sums beyond their type.
     Sum,
-    /// As [`What::Sum`], of squares and products.
+    /// All of it: squares and products, and what is made of them.
     Spread,
 }
 
@@ -71,7 +71,7 @@ pub(super) fn sum() -> Arc<AggregateUDF> {
     Arc::clone(&SUM)
 }
 
-/// One of [`SPREADS`], of which one beyond its type is an error.
+/// One of [`SPREADS`], by what is here.
 pub(super) fn spread_of(of: Arc<AggregateUDF>) -> AggregateUDF {
     AggregateUDF::from(Altered { of, what: What::Spread })
 }
@@ -143,23 +143,29 @@ impl AggregateUDFImpl for Altered {
         match self.what {
             What::Field => self.inner().accumulator(args),
             What::Sum => adding::accumulator(self.inner(), args),
-            What::Spread => Ok(spread::checked(self.inner().accumulator(args)?)),
+            What::Spread => spread::accumulator(self.name(), &args),
         }
     }
 
     fn state_fields(&self, args: StateFieldsArgs<'_>) -> Result<Vec<FieldRef>> {
-        self.inner().state_fields(args)
+        match self.what {
+            What::Spread => spread::state_fields(self.name(), &args),
+            What::Field | What::Sum => self.inner().state_fields(args),
+        }
     }
 
     fn groups_accumulator_supported(&self, args: AccumulatorArgs<'_>) -> bool {
-        self.inner().groups_accumulator_supported(args)
+        match self.what {
+            What::Spread => !args.is_distinct,
+            What::Field | What::Sum => self.inner().groups_accumulator_supported(args),
+        }
     }
 
     fn create_groups_accumulator(&self, args: AccumulatorArgs<'_>) -> Result<Box<dyn GroupsAccumulator>> {
         match self.what {
             What::Field => self.inner().create_groups_accumulator(args),
             What::Sum => adding::groups(self.inner(), args),
-            What::Spread => Ok(spread::checked_groups(self.inner().create_groups_accumulator(args)?)),
+            What::Spread => spread::groups(self.name()),
         }
     }
 
@@ -167,7 +173,7 @@ impl AggregateUDFImpl for Altered {
         match self.what {
             What::Field => self.inner().create_sliding_accumulator(args),
             What::Sum => adding::sliding(self.inner(), args),
-            What::Spread => Ok(spread::checked(self.inner().create_sliding_accumulator(args)?)),
+            What::Spread => spread::sliding(self.name(), &args),
         }
     }
 

@@ -1,14 +1,17 @@
 //! What DataFusion says, in PostgreSQL's codes.
 
+use std::io::ErrorKind;
+
 use arrow::error::ArrowError;
 use datafusion::common::SchemaError;
 use datafusion::error::DataFusionError;
 
 use crate::error::Error;
 use crate::sqlstate::{
-    AMBIGUOUS_COLUMN, CARDINALITY_VIOLATION, DATATYPE_MISMATCH, DIVISION_BY_ZERO, FEATURE_NOT_SUPPORTED,
-    GROUPING_ERROR, INTERNAL_ERROR, INVALID_TEXT_REPRESENTATION, NUMERIC_VALUE_OUT_OF_RANGE, OUT_OF_MEMORY,
-    SYNTAX_ERROR, UNDEFINED_COLUMN, UNDEFINED_FUNCTION, UNDEFINED_TABLE,
+    AMBIGUOUS_COLUMN, CARDINALITY_VIOLATION, CONFIGURATION_LIMIT_EXCEEDED, DATATYPE_MISMATCH, DISK_FULL,
+    DIVISION_BY_ZERO, FEATURE_NOT_SUPPORTED, GROUPING_ERROR, INTERNAL_ERROR, INVALID_TEXT_REPRESENTATION,
+    IO_ERROR, NUMERIC_VALUE_OUT_OF_RANGE, OUT_OF_MEMORY, SYNTAX_ERROR, UNDEFINED_COLUMN, UNDEFINED_FUNCTION,
+    UNDEFINED_TABLE,
 };
 
 /// An error of Arrow.
@@ -19,6 +22,7 @@ pub(crate) fn arrow_error(error: ArrowError) -> Error {
         ArrowError::ArithmeticOverflow(_) => NUMERIC_VALUE_OUT_OF_RANGE,
         ArrowError::CastError(_) | ArrowError::ParseError(_) => INVALID_TEXT_REPRESENTATION,
         ArrowError::MemoryError(_) => OUT_OF_MEMORY,
+        ArrowError::IoError(_, source) => return io_error(source),
         ArrowError::NotYetImplemented(_) => FEATURE_NOT_SUPPORTED,
         ArrowError::ExternalError(source) => match source.downcast_ref::<Error>() {
             Some(own) => return own.clone(),
@@ -60,8 +64,10 @@ fn error_of(error: &DataFusionError) -> Error {
                     .unwrap_or_else(|| Error::new(INTERNAL_ERROR, inner.to_string())),
                 other => Error::new(INTERNAL_ERROR, other.to_string()),
             },
+            ArrowError::IoError(_, source) => io_error(source),
             other => by_text(&other.to_string(), arrow_code(other)),
         },
+        DataFusionError::IoError(source) => io_error(source),
         DataFusionError::Context(_, inner) | DataFusionError::Diagnostic(_, inner) => error_of(inner),
         DataFusionError::Shared(inner) => error_of(inner),
         DataFusionError::Collection(all) => match all.first() {
@@ -95,6 +101,18 @@ fn error_of(error: &DataFusionError) -> Error {
         DataFusionError::Execution(what) => by_text(what, INVALID_TEXT_REPRESENTATION),
         other => by_text(&other.to_string(), INTERNAL_ERROR),
     }
+}
+
+/// What temporary files met.
+fn io_error(error: &std::io::Error) -> Error {
+    let sqlstate = match error.kind() {
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge => DISK_FULL,
+        ErrorKind::OutOfMemory => OUT_OF_MEMORY,
+        // DataFusion's own limit.
+        _ if error.to_string().contains("exceeded the allowable limit") => CONFIGURATION_LIMIT_EXCEEDED,
+        _ => IO_ERROR,
+    };
+    Error::new(sqlstate, format!("temporary files: {error}"))
 }
 
 fn arrow_code(error: &ArrowError) -> &'static str {
@@ -140,4 +158,34 @@ fn by_text(text: &str, otherwise: &'static str) -> Error {
         otherwise
     };
     Error::new(sqlstate, first_line(text))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Error as IoError;
+
+    use super::*;
+
+    /// Goal: a full disk is told as one, and whatever else temporary files meet as that. Method: errors as Arrow and DataFusion hand them on.
+    #[test]
+    fn temporary_files() {
+        for (kind, sqlstate) in [
+            (ErrorKind::StorageFull, "53100"),
+            (ErrorKind::OutOfMemory, "53200"),
+            (ErrorKind::NotFound, "58030"),
+        ] {
+            let error = || IoError::from(kind);
+            let arrow = || ArrowError::IoError("Io error".to_owned(), error());
+            for error in
+                [DataFusionError::IoError(error()), DataFusionError::ArrowError(Box::new(arrow()), None)]
+            {
+                assert_eq!(datafusion_error(error).sqlstate(), sqlstate);
+            }
+            assert_eq!(arrow_error(arrow()).sqlstate(), sqlstate);
+        }
+        let limit = IoError::other(
+            "The used disk space during the spilling process has exceeded the allowable limit of 100.0 GB.",
+        );
+        assert_eq!(datafusion_error(DataFusionError::IoError(limit)).sqlstate(), "53400");
+    }
 }

@@ -55,7 +55,20 @@ impl PhysicalOptimizerRule for JoinsGiveWay {
                     Some(filter) => Arc::new(join.builder().with_filter(Some(stoppable(filter))).build()?),
                     None => plan,
                 }
-            } else if plan.is::<CrossJoinExec>() || plan.is::<SortMergeJoinExec>() {
+            } else if let Some(join) = plan.downcast_ref::<SortMergeJoinExec>() {
+                match &join.filter {
+                    Some(filter) => Arc::new(SortMergeJoinExec::try_new(
+                        Arc::clone(&join.left),
+                        Arc::clone(&join.right),
+                        join.on.clone(),
+                        Some(stoppable(filter)),
+                        join.join_type,
+                        join.sort_options.clone(),
+                        join.null_equality,
+                    )?),
+                    None => plan,
+                }
+            } else if plan.is::<CrossJoinExec>() {
                 plan
             } else {
                 return Ok(Transformed::no(plan));

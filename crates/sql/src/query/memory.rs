@@ -6,12 +6,12 @@
 //!
 //! ```text
 //!   limit ─┬─ what cannot go to the disk, as a join's hash table: as much as is left; more is an error
-//!          ├─ batches on their way between threads: what they are, a few each
-//!          └─ the rest, in equal shares of those who can, 8 MiB each at least ─┬─ a sort: rows (2/5) ◄─► merging (3/5)
+//!          ├─ batches on their way between threads: a quarter of such a share each, what is more goes to the disk
+//!          └─ the rest, in equal shares of those who can, 8 MiB each at least ─┬─ a sort: rows (2/5) ◄─► merging the rest
 //!                                                                             └─ groups, sorted joins
 //! ```
 //!
-//! So the limit is where operators go to the disk, not what the process has at most: that is the limit, 8 MiB for each operator of a small one, and a few batches.
+//! So the limit is where operators go to the disk, not what the process has at most: who was alone keeps its share when others come, and each operator of a small limit may have 8 MiB.
 
 use std::fmt;
 
@@ -47,8 +47,10 @@ enum Use {
     Rows,
     /// What a sort merges.
     Merging,
-    /// Batches that go from thread to thread, or are put in order as they come.
+    /// Batches that go from thread to thread.
     Passing,
+    /// What is put in order as it comes: a batch of each.
+    Ordering,
     /// Whatever else can go to the disk.
     Shared,
     /// What cannot.
@@ -60,9 +62,9 @@ impl Use {
     fn of(consumer: &MemoryConsumer) -> Use {
         let name = consumer.name();
         match consumer.can_spill() {
-            _ if name.starts_with("RepartitionExec") || name.starts_with("SortPreservingMergeExec") => {
-                Use::Passing
-            }
+            true if name.starts_with("RepartitionExec[") => Use::Passing,
+            false if name.starts_with("RepartitionExec[") => Use::Ordering,
+            false if name.starts_with("SortPreservingMergeExec[") => Use::Ordering,
             true if name.starts_with("ExternalSorter[") => Use::Rows,
             true => Use::Shared,
             false if name.starts_with("ExternalSorterMerge[") => Use::Merging,
@@ -96,8 +98,10 @@ impl Memory {
         let share = (self.limit.saturating_sub(taken.fixed) / taken.sharers.max(1)).max(LEAST);
         let is_left = || taken.all.saturating_add(more) <= self.limit;
         match used {
-            Use::Passing => true,
+            Use::Passing => wanted <= (share / 4).max(LEAST),
+            Use::Ordering => true,
             Use::Rows => has == 0 || wanted <= share / 5 * 2,
+            // It may have what the rows have not taken yet, too: they are on the disk by then.
             Use::Merging => has == 0 || wanted <= share || is_left(),
             Use::Shared => has == 0 || wanted <= share,
             Use::Fixed => wanted <= LEAST || is_left(),

@@ -17,7 +17,6 @@ use datafusion::logical_expr::expr::Placeholder;
 use datafusion::logical_expr::simplify::SimplifyContext;
 use datafusion::logical_expr::{Expr, LogicalPlan};
 use datafusion::optimizer::simplify_expressions::ExprSimplifier;
-use datafusion::physical_plan::joins::HashJoinExec;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{ExecutionPlan, SendableRecordBatchStream, execute_stream};
 use datafusion::sql::sqlparser::ast::Statement as Tree;
@@ -30,6 +29,7 @@ use super::give_way::Over;
 use super::kept::{Kept, Running};
 use super::lists::{self, ListUse};
 use super::names::Names;
+use super::on_disk::{self, Operators};
 use super::provider::Provider;
 use super::rewrite::{Lookup, result_names, rewrite, shown};
 use super::sequences::Counting;
@@ -62,20 +62,6 @@ pub(crate) struct Query {
     parameters: Vec<ColumnType>,
     pub kinds: Vec<ColumnType>,
     verb: &'static str,
-}
-
-/// How a run joins tables that have no index for it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Joins {
-    /// By a hash table of one of them, which has to be in memory.
-    Hash,
-    /// Both are sorted, on the disk where need be: [`Engine::sorting`](super::Engine::sorting).
-    Sorted,
-}
-
-/// Whether a plan has a join that may not have memory enough, and can be had otherwise.
-fn has_hash_join(plan: &Arc<dyn ExecutionPlan>) -> datafusion::error::Result<bool> {
-    plan.exists(|plan| Ok(plan.is::<HashJoinExec>()))
 }
 
 /// What planning a query gives: also the types of its parameters, and its columns.
@@ -194,38 +180,39 @@ impl Query {
         self.run_with(session, params, true)
     }
 
-    /// Where there is not memory enough for a join's hash table, it is run again with joins that go to the disk: before the first row, when nobody has seen anything of it. A cursor's run is
-    /// not waited for, and ends with 53200 then.
+    /// Where there is not memory enough for a join's hash table, or for the first rows of a sort, it is run again with operators that go to the disk: before the first row, when nobody has seen
+    /// anything of it but the sequences that it took numbers of. A cursor's run is not waited for, and ends with 53200 then.
     fn run_with(&self, session: &mut Session, params: &[Datum], is_aside: bool) -> Result<Batches> {
-        let (mut batches, has_hash_join) = self.start(session, params, is_aside, Joins::Hash)?;
-        if has_hash_join && session.apart.is_none() && batches.lack_memory() {
+        let (mut batches, on_disk_helps) = self.start(session, params, is_aside, Operators::Fast)?;
+        if on_disk_helps && session.apart.is_none() && batches.lack_memory() {
+            batches.wait();
             drop(batches);
-            (batches, _) = self.start(session, params, is_aside, Joins::Sorted)?;
+            (batches, _) = self.start(session, params, is_aside, Operators::OnDisk)?;
         }
         Ok(batches)
     }
 
-    /// Starts a run. Also says whether it has a join by a hash table.
+    /// Starts a run. Also says whether [`Operators::OnDisk`] would be others.
     fn start(
         &self,
         session: &mut Session,
         params: &[Datum],
         is_aside: bool,
-        joins: Joins,
+        operators: Operators,
     ) -> Result<(Batches, bool)> {
         // Each run has its own: it is set when the run is given up, and a statement may have several.
         let apart = session.apart.as_mut().map(|apart| {
             *apart = Canceller::new();
             apart.clone()
         });
-        let (physical, running) = self.physical(session, params, joins)?;
-        let has_hash_join = has_hash_join(&physical).map_err(datafusion_error)?;
+        let (physical, running) = self.physical(session, params, operators)?;
+        let on_disk_helps = on_disk::helps(&physical).map_err(datafusion_error)?;
         let handle = session.shared.runtime()?;
         let engine = session.engine()?;
         let over = Arc::new(Over::default());
-        let config = match joins {
-            Joins::Hash => engine.state.config().clone(),
-            Joins::Sorted => engine.sorting().config().clone(),
+        let config = match operators {
+            Operators::Fast => engine.state.config().clone(),
+            Operators::OnDisk => engine.sorting().config().clone(),
         };
         let config = config.with_extension(Arc::clone(&over));
         let context = Arc::new(TaskContext::from(&engine.state).with_session_config(config));
@@ -242,7 +229,7 @@ impl Query {
         };
         let timers = session.shared.timers()?;
         let stops = Stops { asked: session.canceller.clone(), apart, over };
-        Ok((Batches::new(stream, self.kinds.clone(), handle, stops, timers), has_hash_join))
+        Ok((Batches::new(stream, self.kinds.clone(), handle, stops, timers), on_disk_helps))
     }
 
     /// Operators for a run, and what that has to keep.
@@ -250,9 +237,9 @@ impl Query {
         &self,
         session: &mut Session,
         params: &[Datum],
-        joins: Joins,
+        operators: Operators,
     ) -> Result<(Arc<dyn ExecutionPlan>, Option<Running>)> {
-        if joins == Joins::Hash
+        if operators == Operators::Fast
             && let Some(kept) = &*lock(&self.kept)
         {
             let view = session.view_to_read()?;
@@ -270,17 +257,21 @@ impl Query {
             if self.optimized { plan } else { engine.state.optimize(&plan).map_err(datafusion_error)? };
         let _within = handle.enter();
         let sorting;
-        let state = match joins {
-            Joins::Hash => &engine.state,
-            Joins::Sorted => {
+        let state = match operators {
+            Operators::Fast => &engine.state,
+            Operators::OnDisk => {
                 sorting = engine.sorting();
                 &sorting
             }
         };
         let planned = state.query_planner().create_physical_plan(&plan, state);
         let planned = futures_executor::block_on(planned).map_err(datafusion_error)?;
+        let planned = match operators {
+            Operators::Fast => planned,
+            Operators::OnDisk => on_disk::whole_sorts(planned).map_err(datafusion_error)?,
+        };
         let mut running = None;
-        if self.is_fixed && joins == Joins::Hash {
+        if self.is_fixed && operators == Operators::Fast {
             let kept = Kept::of(&planned).map_err(datafusion_error)?;
             running = kept.as_ref().and_then(Kept::running);
             *lock(&self.kept) = kept;

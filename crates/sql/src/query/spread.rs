@@ -1,116 +1,323 @@
-//! Variances, correlations and the like, of which one beyond its type is an error, as in PostgreSQL: DataFusion's are infinite or no number.
+//! Variances, covariances, correlations and regressions of floating-point numbers, of which one beyond its type is an error, as in PostgreSQL.
 //!
-//! Of infinite numbers, or what is none, they are no number; so it is asked whether one of those was there, in the same group.
+//! DataFusion's become infinite or no number; what leaves a window is taken away from theirs again, after which a variance may be below zero, or that of numbers that have gone; and its correlation
+//! of groups is made of plain squares, of which nothing is left where numbers are large and near to each other. What is computed here: [`super::moments`].
 
 use std::collections::HashSet;
+use std::fmt;
+use std::marker::PhantomData;
+use std::mem::{size_of, size_of_val};
 
-use arrow::array::{Array, ArrayRef, AsArray, BooleanArray};
-use arrow::datatypes::{DataType, Float64Type};
+use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Float64Array, UInt64Array};
+use arrow::datatypes::{DataType, Field, FieldRef, Float64Type};
+use cairn_vfs::sync::Arc;
 use datafusion::common::ScalarValue;
-use datafusion::error::Result;
+use datafusion::error::{DataFusionError, Result};
+use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
+use datafusion::logical_expr::utils::format_state_name;
 use datafusion::logical_expr::{Accumulator, EmitTo, GroupsAccumulator};
 
 use super::errors::external;
+use super::moments::{Figure, Moments, One, Two};
+use super::sliding::Queue;
 use crate::expr::too_large;
 
-/// An accumulator whose results are looked at.
-pub(super) fn checked(of: Box<dyn Accumulator>) -> Box<dyn Accumulator> {
-    Box::new(Checked { of, odd: false })
+/// That of all rows of a function by its name.
+pub(super) fn accumulator(name: &str, args: &AccumulatorArgs<'_>) -> Result<Box<dyn Accumulator>> {
+    let figure = figure(name)?;
+    Ok(match (figure.is_of_two(), args.is_distinct) {
+        (false, false) => Box::new(Total::<One> { total: One::default(), figure }),
+        (true, false) => Box::new(Total::<Two> { total: Two::default(), figure }),
+        (false, true) => Box::new(Distinct::<One>::new(figure)),
+        (true, true) => Box::new(Distinct::<Two>::new(figure)),
+    })
 }
 
-/// As [`checked`], of groups.
-pub(super) fn checked_groups(of: Box<dyn GroupsAccumulator>) -> Box<dyn GroupsAccumulator> {
-    Box::new(CheckedGroups { of, odd: HashSet::new() })
+/// As [`accumulator`], of groups; not of different rows.
+pub(super) fn groups(name: &str) -> Result<Box<dyn GroupsAccumulator>> {
+    let figure = figure(name)?;
+    Ok(match figure.is_of_two() {
+        false => Box::new(Groups::<One> { totals: Vec::new(), figure }),
+        true => Box::new(Groups::<Two> { totals: Vec::new(), figure }),
+    })
 }
 
-/// Calls for each row with a number that is not finite, of any column. There is none as a rule, which is found out several numbers at a time.
-fn each_odd(columns: &[ArrayRef], mut odd: impl FnMut(usize)) {
-    for column in columns.iter().filter(|column| *column.data_type() == DataType::Float64) {
-        let column = column.as_primitive::<Float64Type>();
-        if column.values().iter().fold(false, |odd, value| odd | !value.is_finite()) {
-            let values = column.iter().enumerate();
-            values
-                .filter(|(_, value)| value.is_some_and(|value| !value.is_finite()))
-                .for_each(|(row, _)| odd(row));
-        }
+/// As [`accumulator`], of a window that rows leave.
+pub(super) fn sliding(name: &str, args: &AccumulatorArgs<'_>) -> Result<Box<dyn Accumulator>> {
+    let figure = figure(name)?;
+    Ok(match figure.is_of_two() {
+        _ if args.is_distinct => accumulator(name, args)?,
+        false => Box::new(Sliding::<One> { rows: Queue::default(), figure }),
+        true => Box::new(Sliding::<Two> { rows: Queue::default(), figure }),
+    })
+}
+
+/// What is handed on of a part of the rows: the parts of a total, or of different rows the numbers.
+pub(super) fn state_fields(name: &str, args: &StateFieldsArgs<'_>) -> Result<Vec<FieldRef>> {
+    let is_of_two = figure(name)?.is_of_two();
+    let count = match (is_of_two, args.is_distinct) {
+        (false, false) => One::PARTS,
+        (true, false) => Two::PARTS,
+        (false, true) => One::ARGUMENTS,
+        (true, true) => Two::ARGUMENTS,
+    };
+    let kind = match args.is_distinct {
+        true => DataType::new_list(DataType::Float64, true),
+        false => DataType::Float64,
+    };
+    let field =
+        |at: usize| Field::new(format_state_name(args.name, &format!("part {at}")), kind.clone(), true);
+    Ok((0..count).map(|at| Arc::new(field(at))).collect())
+}
+
+fn figure(name: &str) -> Result<Figure> {
+    Figure::named(name).ok_or_else(|| DataFusionError::Internal(format!("{name} is no spread")))
+}
+
+fn beyond() -> DataFusionError {
+    external(too_large())
+}
+
+/// The numbers of some columns.
+fn columns(values: &[ArrayRef]) -> Result<Vec<&Float64Array>> {
+    let column = |values: &'_ ArrayRef| values.as_primitive_opt::<Float64Type>().is_some();
+    if !values.iter().all(column) {
+        return Err(DataFusionError::Internal("a spread of what are no floating-point numbers".to_owned()));
     }
+    Ok(values.iter().map(|values| values.as_primitive::<Float64Type>()).collect())
 }
 
+#[inline]
+fn number(columns: &[&Float64Array], at: usize, row: usize) -> Option<f64> {
+    let column = columns.get(at)?;
+    if column.is_null(row) { None } else { column.values().get(row).copied() }
+}
+
+fn item<M: Moments>(columns: &[&Float64Array], row: usize) -> Option<M::Item> {
+    M::item(|at| number(columns, at, row))
+}
+
+/// A total that was handed on.
+fn handed<M: Moments>(columns: &[&Float64Array], row: usize) -> M {
+    M::of_parts(|at| number(columns, at, row).unwrap_or_default())
+}
+
+fn rows(columns: &[&Float64Array]) -> usize {
+    columns.first().map_or(0, |column| column.len())
+}
+
+fn result<M: Moments>(total: &M, figure: Figure) -> Result<ScalarValue> {
+    if figure == Figure::Count {
+        return Ok(ScalarValue::UInt64(Some(total.count() as u64)));
+    }
+    Ok(ScalarValue::Float64(within(total.figure(figure), total)?))
+}
+
+/// A figure that is no more than its type holds: squares are, what is computed of them may not be.
+fn within<M: Moments>(figure: Option<f64>, total: &M) -> Result<Option<f64>> {
+    let is_beyond =
+        figure.is_some_and(f64::is_infinite) && !(0..M::PARTS).any(|at| total.part(at).is_infinite());
+    if is_beyond { Err(beyond()) } else { Ok(figure) }
+}
+
+/// Of all rows.
 #[derive(Debug)]
-struct Checked {
-    of: Box<dyn Accumulator>,
-    /// A number that is not finite was there.
-    odd: bool,
+struct Total<M> {
+    total: M,
+    figure: Figure,
 }
 
-impl Checked {
-    fn check(&self, value: &ScalarValue) -> Result<()> {
-        match value {
-            ScalarValue::Float64(Some(value)) if !value.is_finite() && !self.odd => {
-                Err(external(too_large()))
-            }
-            _ => Ok(()),
-        }
-    }
-}
-
-impl Accumulator for Checked {
+impl<M: Moments> Accumulator for Total<M> {
     fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
-        each_odd(values, |_| self.odd = true);
-        self.of.update_batch(values)
+        let columns = columns(values)?;
+        for item in (0..rows(&columns)).filter_map(|row| item::<M>(&columns, row)) {
+            self.total = self.total.with(item).ok_or_else(beyond)?;
+        }
+        Ok(())
     }
 
-    // What comes from elsewhere was looked at there: it is not finite only where a number was not.
     fn merge_batch(&mut self, states: &[ArrayRef]) -> Result<()> {
-        each_odd(states, |_| self.odd = true);
-        self.of.merge_batch(states)
-    }
-
-    fn retract_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
-        self.of.retract_batch(values)
-    }
-
-    fn supports_retract_batch(&self) -> bool {
-        self.of.supports_retract_batch()
+        let columns = columns(states)?;
+        for part in (0..rows(&columns)).map(|row| handed::<M>(&columns, row)) {
+            self.total = self.total.joined(part).ok_or_else(beyond)?;
+        }
+        Ok(())
     }
 
     fn state(&mut self) -> Result<Vec<ScalarValue>> {
-        let state = self.of.state()?;
-        state.iter().try_for_each(|value| self.check(value))?;
-        Ok(state)
+        Ok((0..M::PARTS).map(|at| self.total.part(at).into()).collect())
     }
 
     fn evaluate(&mut self) -> Result<ScalarValue> {
-        let value = self.of.evaluate()?;
-        self.check(&value)?;
-        Ok(value)
+        result(&self.total, self.figure)
     }
 
     fn size(&self) -> usize {
-        size_of_val(self) + self.of.size()
+        size_of_val(self)
     }
 }
 
-struct CheckedGroups {
-    of: Box<dyn GroupsAccumulator>,
-    /// Groups with a number that is not finite.
-    odd: HashSet<usize>,
+/// Of a window that rows leave.
+#[derive(Debug)]
+struct Sliding<M: Moments> {
+    rows: Queue<M>,
+    figure: Figure,
 }
 
-impl CheckedGroups {
-    /// Looks at what is given of groups, which are numbered anew.
-    fn check(&mut self, columns: &[ArrayRef], emit: EmitTo) -> Result<()> {
-        let mut beyond = false;
-        each_odd(columns, |group| beyond |= !self.odd.contains(&group));
-        self.odd = match emit {
-            EmitTo::All => HashSet::new(),
-            EmitTo::First(count) => self.odd.iter().filter_map(|group| group.checked_sub(count)).collect(),
+impl<M: Moments> Accumulator for Sliding<M> {
+    fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
+        let columns = columns(values)?;
+        let items = (0..rows(&columns)).filter_map(|row| item::<M>(&columns, row));
+        items.for_each(|item| self.rows.enter(item));
+        Ok(())
+    }
+
+    fn retract_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
+        let columns = columns(values)?;
+        let mut gone = (0..rows(&columns)).filter_map(|row| item::<M>(&columns, row));
+        gone.try_for_each(|_| self.rows.leave())
+    }
+
+    fn supports_retract_batch(&self) -> bool {
+        true
+    }
+
+    fn merge_batch(&mut self, _: &[ArrayRef]) -> Result<()> {
+        Err(DataFusionError::Internal("a window has no parts".to_owned()))
+    }
+
+    fn state(&mut self) -> Result<Vec<ScalarValue>> {
+        let total = self.rows.total().ok_or_else(beyond)?;
+        Ok((0..M::PARTS).map(|at| total.part(at).into()).collect())
+    }
+
+    fn evaluate(&mut self) -> Result<ScalarValue> {
+        result(&self.rows.total().ok_or_else(beyond)?, self.figure)
+    }
+
+    fn size(&self) -> usize {
+        size_of_val(self) + self.rows.allocated()
+    }
+}
+
+/// Of all rows that differ from those before.
+#[derive(Debug)]
+struct Distinct<M> {
+    /// Their numbers' bits. Zeros are alike, and so is what is no number.
+    rows: HashSet<[u64; 2]>,
+    figure: Figure,
+    of: PhantomData<fn() -> M>,
+}
+
+impl<M: Moments> Distinct<M> {
+    fn new(figure: Figure) -> Self {
+        Distinct { rows: HashSet::new(), figure, of: PhantomData }
+    }
+
+    fn add(&mut self, columns: &[&Float64Array]) {
+        for item in (0..rows(columns)).filter_map(|row| item::<M>(columns, row)) {
+            let mut key = [0; 2];
+            for (bits, number) in key.iter_mut().zip(M::numbers(item)) {
+                *bits = if number.is_nan() { f64::NAN } else { number + 0.0 }.to_bits();
+            }
+            self.rows.insert(key);
+        }
+    }
+
+    fn column(rows: &[[u64; 2]], at: usize) -> Float64Array {
+        Float64Array::from_iter_values(
+            rows.iter().map(|row| row.get(at).map_or(0.0, |bits| f64::from_bits(*bits))),
+        )
+    }
+
+    /// In PostgreSQL's order, so that the same numbers have the same figures.
+    fn sorted(&self) -> Vec<[u64; 2]> {
+        let number = |row: &[u64; 2], at: usize| row.get(at).map_or(0.0, |bits| f64::from_bits(*bits));
+        let mut rows: Vec<_> = self.rows.iter().copied().collect();
+        rows.sort_unstable_by(|one, other| {
+            let by = |at| number(one, at).total_cmp(&number(other, at));
+            by(0).then_with(|| by(1))
+        });
+        rows
+    }
+}
+
+impl<M: Moments> Accumulator for Distinct<M> {
+    fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
+        self.add(&columns(values)?);
+        Ok(())
+    }
+
+    fn merge_batch(&mut self, states: &[ArrayRef]) -> Result<()> {
+        let lists = states.iter().map(|state| state.as_list_opt::<i32>());
+        let lists = lists.collect::<Option<Vec<_>>>();
+        let lists =
+            lists.ok_or_else(|| DataFusionError::Internal("different rows are no lists".to_owned()))?;
+        let parts = lists.first().map_or(0, |list| list.len());
+        for part in 0..parts {
+            let values: Vec<ArrayRef> = lists.iter().map(|list| list.value(part)).collect();
+            self.add(&columns(&values)?);
+        }
+        Ok(())
+    }
+
+    fn state(&mut self) -> Result<Vec<ScalarValue>> {
+        let rows: Vec<_> = self.rows.iter().copied().collect();
+        let list = |at| {
+            let numbers: Vec<ScalarValue> =
+                Self::column(&rows, at).iter().map(ScalarValue::Float64).collect();
+            ScalarValue::List(ScalarValue::new_list(&numbers, &DataType::Float64, true))
         };
-        if beyond { Err(external(too_large())) } else { Ok(()) }
+        Ok((0..M::ARGUMENTS).map(list).collect())
+    }
+
+    fn evaluate(&mut self) -> Result<ScalarValue> {
+        let rows = self.sorted();
+        let values = (0..M::ARGUMENTS).map(|at| Arc::new(Self::column(&rows, at)) as ArrayRef);
+        let mut total = Total::<M> { total: M::default(), figure: self.figure };
+        total.update_batch(&values.collect::<Vec<_>>())?;
+        total.evaluate()
+    }
+
+    fn size(&self) -> usize {
+        size_of_val(self) + self.rows.capacity() * size_of::<[u64; 2]>()
     }
 }
 
-impl GroupsAccumulator for CheckedGroups {
+/// Of each group's rows.
+struct Groups<M> {
+    totals: Vec<M>,
+    figure: Figure,
+}
+
+impl<M: Moments> Groups<M> {
+    /// Changes the total of the group of each row.
+    fn change(
+        &mut self,
+        groups: &[usize],
+        count: usize,
+        change: impl Fn(usize, M) -> Option<M>,
+    ) -> Result<()> {
+        self.totals.resize(count, M::default());
+        for (row, group) in groups.iter().enumerate() {
+            if let Some(total) = self.totals.get_mut(*group) {
+                *total = change(row, *total).ok_or_else(beyond)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn parts(totals: &[M]) -> Vec<ArrayRef> {
+        let column = |at| Float64Array::from_iter_values(totals.iter().map(|total| total.part(at)));
+        (0..M::PARTS).map(|at| Arc::new(column(at)) as ArrayRef).collect()
+    }
+}
+
+fn is_chosen(filter: Option<&BooleanArray>, row: usize) -> bool {
+    filter.is_none_or(|filter| filter.is_valid(row) && filter.value(row))
+}
+
+impl<M: Moments> GroupsAccumulator for Groups<M> {
     fn update_batch(
         &mut self,
         values: &[ArrayRef],
@@ -118,33 +325,51 @@ impl GroupsAccumulator for CheckedGroups {
         filter: Option<&BooleanArray>,
         count: usize,
     ) -> Result<()> {
-        let is_chosen = |row| filter.is_none_or(|filter| filter.is_valid(row) && filter.value(row));
-        each_odd(values, |row| self.odd.extend(groups.get(row).filter(|_| is_chosen(row))));
-        self.of.update_batch(values, groups, filter, count)
+        let columns = columns(values)?;
+        self.change(groups, count, |row, total| {
+            match item::<M>(&columns, row).filter(|_| is_chosen(filter, row)) {
+                Some(item) => total.with(item),
+                None => Some(total),
+            }
+        })
     }
 
     fn merge_batch(&mut self, values: &[ArrayRef], groups: &[usize], count: usize) -> Result<()> {
-        each_odd(values, |row| self.odd.extend(groups.get(row)));
-        self.of.merge_batch(values, groups, count)
+        let columns = columns(values)?;
+        self.change(groups, count, |row, total| total.joined(handed(&columns, row)))
     }
 
     fn evaluate(&mut self, emit: EmitTo) -> Result<ArrayRef> {
-        let values = self.of.evaluate(emit)?;
-        self.check(std::slice::from_ref(&values), emit)?;
-        Ok(values)
+        let totals = emit.take_needed(&mut self.totals);
+        if self.figure == Figure::Count {
+            let counts = totals.iter().map(|total| total.count() as u64);
+            return Ok(Arc::new(UInt64Array::from_iter_values(counts)));
+        }
+        let figures = totals.iter().map(|total| within(total.figure(self.figure), total));
+        Ok(Arc::new(figures.collect::<Result<Float64Array>>()?))
     }
 
     fn state(&mut self, emit: EmitTo) -> Result<Vec<ArrayRef>> {
-        let state = self.of.state(emit)?;
-        self.check(&state, emit)?;
-        Ok(state)
+        Ok(Self::parts(&emit.take_needed(&mut self.totals)))
     }
 
     fn convert_to_state(&self, values: &[ArrayRef], filter: Option<&BooleanArray>) -> Result<Vec<ArrayRef>> {
-        self.of.convert_to_state(values, filter)
+        let columns = columns(values)?;
+        let total = |row| {
+            let item = item::<M>(&columns, row).filter(|_| is_chosen(filter, row));
+            item.map_or(Some(M::default()), |item| M::default().with(item)).ok_or_else(beyond)
+        };
+        let totals = (0..rows(&columns)).map(total).collect::<Result<Vec<M>>>()?;
+        Ok(Self::parts(&totals))
     }
 
     fn size(&self) -> usize {
-        self.of.size() + self.odd.capacity() * size_of::<usize>()
+        self.totals.capacity() * size_of::<M>()
+    }
+}
+
+impl<M> fmt::Debug for Groups<M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Groups").field("figure", &self.figure).finish_non_exhaustive()
     }
 }

@@ -86,6 +86,13 @@ impl Batches {
         lacks
     }
 
+    /// Waits until what makes the batches has come to its end, and has given its memory back.
+    pub(super) fn wait(&mut self) {
+        self.abort();
+        // How it ended is known.
+        let _ = self.end();
+    }
+
     /// The next batch; `None` after the last one.
     ///
     /// Errors: whatever computing it met; 57014.

@@ -37,6 +37,7 @@ fn sums_beyond_their_types() {
     );
 }
 
+/// Goal: what comes to more than its type holds is an error whichever path and operator computes it, and infinite numbers stay what they are. Method: what PostgreSQL 15 answers to the same rows: aggregates
 /// with a filter, of different values, of computed ones, of groups, of windows that rows enter and leave, and of a parameter.
 #[test]
 fn aggregates_beyond_their_types() {
@@ -209,6 +210,7 @@ fn windows_that_rows_leave() {
     }
 }
 
+/// Goal: sums that threads have made of parts are added up with the same care. Method: enough rows for several of them, of which only the first and the last are large, in a tree and in packed leaves, by groups of which
 /// another one has an infinite number.
 #[test]
 fn sums_of_parts_beyond_their_types() {
@@ -244,6 +246,101 @@ fn sums_of_parts_beyond_their_types() {
             ),
             ["0|-1e+308|-5.0002500125006253e+303", "1|Infinity|Infinity", "2|0|0"]
         );
+    }
+}
+
+/// Goal: variances and regressions of a window are those of its rows, whatever rows have left it. Method: windows of a few rows, as PostgreSQL 15 has them, and of many, of numbers of which it is known.
+#[test]
+fn spreads_of_windows_that_rows_leave() {
+    let mut c = database().connect();
+    let of_two = |c: &mut cairn_sql::Connection, figure: &str, values: &str| {
+        let select = format!(
+            "select {figure}(x) over (order by id rows between 1 preceding and current row) from (values {values}) as t(id, x)"
+        );
+        ask(c, &select)
+    };
+    for (figure, values, expected) in [
+        ("stddev", "(1, 3::float8), (2, 7), (3, 7)", ["NULL", "2.8284271247461903", "0"]),
+        ("var_samp", "(1, 3::float8), (2, 7), (3, 7)", ["NULL", "8", "0"]),
+        ("stddev_pop", "(1, 100::float8), (2, 0), (3, 0)", ["0", "50", "0"]),
+        ("stddev", "(1, 100), (2, 0), (3, 0)", ["NULL", "70.71067811865476", "0"]),
+        ("var_samp", "(1, 'inf'::float8), (2, 1), (3, 2)", ["NULL", "NaN", "0.5"]),
+        ("var_samp", "(1, 'nan'::float8), (2, 1), (3, 2)", ["NULL", "NaN", "0.5"]),
+        ("var_samp", "(1, 1e20::float8), (2, 1), (3, 2)", ["NULL", "5e+39", "0.5"]),
+        ("var_pop", "(1, 1::float8), (2, null), (3, null)", ["0", "0", "NULL"]),
+    ] {
+        assert_eq!(of_two(&mut c, figure, values), expected, "{figure} {values}");
+    }
+    run(&mut c, "create table t (id int primary key, y double precision, x double precision)");
+    run(
+        &mut c,
+        "insert into t select i, i * 2 + 3, case i when 500 then 'inf'::float8 when 600 then 1e100::float8 else i::float8 end from generate_series(1, 2000) as g(i)",
+    );
+    for rows in [11, 101] {
+        let before = rows - 1;
+        for (figure, expected) in [
+            ("var_pop(x)", f64::from(rows * rows - 1) / 12.0),
+            ("covar_pop(y, x)", f64::from(rows * rows - 1) / 6.0),
+            ("corr(y, x)", 1.0),
+            ("regr_slope(y, x)", 2.0),
+            ("regr_intercept(y, x)", 3.0),
+            ("regr_r2(y, x)", 1.0),
+            ("regr_count(y, x)", f64::from(rows)),
+        ] {
+            let select = format!(
+                "select count(*), count(*) filter (where abs(f - {expected:?}::float8) > 1e-6::float8) from (select id, {figure} over (order by id rows between {before} preceding and current row) as f from t) as w \
+                 where id >= {rows} and id not between 500 and 499 + {rows} and id not between 600 and 599 + {rows}"
+            );
+            let kept = 2000 - before - 2 * rows + if rows > 100 { 1 } else { 0 };
+            assert_eq!(ask(&mut c, &select), [format!("{kept}|0")], "{figure}");
+        }
+    }
+}
+
+/// Goal: variances, correlations and regressions are PostgreSQL's to the ends of their type: of large numbers that are near to each other, of equal ones, of infinite ones, of different rows, by groups and without. Method:
+/// what PostgreSQL 15 answers; of equal numbers nothing, as in 19.
+#[test]
+fn spreads_as_in_postgres() {
+    let mut c = database().connect();
+    run(&mut c, "create table t (id int primary key, g int, y double precision, x double precision)");
+    run(
+        &mut c,
+        "insert into t values (1, 1, 1, 1700000000), (2, 1, 2, 1700000001), (3, 1, 3, 1700000002), (4, 2, 1, 0.1), (5, 2, 2, 0.1), (6, 2, 3, 0.1), (7, 3, 1, 'inf'), \
+         (8, 4, 1, 'nan'), (9, 4, 3, 2), (10, 5, null, 1), (11, 6, 5, 1), (12, 6, 7, 2), (13, 6, null, 100), (14, 6, 9, 3), (15, 6, 9, 3), (16, 7, 1e200, 1e-200), (17, 7, -1e200, -1e-200)",
+    );
+    for (figure, expected) in [
+        ("corr(y, x)", ["1", "NULL", "NULL", "NaN", "NULL", "1"]),
+        ("var_pop(x)", ["0.6666666666666666", "0", "NaN", "NaN", "0", "1529.3600000000001"]),
+        ("stddev_pop(distinct x)", ["0.816496580927726", "0", "NaN", "NaN", "0", "42.44113570582201"]),
+        ("covar_samp(y, x)", ["1", "0", "NULL", "NaN", "NULL", "1.8333333333333333"]),
+        ("covar_pop(distinct y, x)", ["0.6666666666666666", "0", "NaN", "NaN", "NULL", "1.3333333333333333"]),
+        ("regr_count(y, x)", ["3", "3", "1", "2", "0", "4"]),
+        ("regr_avgx(y, x)", ["1700000001", "0.10000000000000002", "Infinity", "NaN", "NULL", "2.25"]),
+        ("regr_avgy(y, x)", ["2", "2", "1", "2", "NULL", "7.5"]),
+        ("regr_sxx(y, x)", ["2", "0", "NaN", "NaN", "NULL", "2.75"]),
+        ("regr_sxy(y, x)", ["2", "0", "NaN", "NaN", "NULL", "5.5"]),
+        ("regr_slope(y, x)", ["1", "NULL", "NaN", "NaN", "NULL", "2"]),
+        ("regr_intercept(y, x)", ["-1699999999", "NULL", "NaN", "NaN", "NULL", "3"]),
+    ] {
+        let by_groups = ask(&mut c, &format!("select {figure} from t where g < 7 group by g order by g"));
+        assert_eq!(by_groups, expected, "{figure}");
+        for (group, expected) in (1..).zip(expected) {
+            let alone = ask(&mut c, &format!("select {figure} from t where g = {group}"));
+            assert_eq!(alone, [expected], "{figure} of {group}");
+        }
+    }
+    assert_eq!(fails(&mut c, "select regr_syy(y, x) from t where g = 7"), "22003");
+    // Totals of parts, which are far from nothing and near to each other.
+    run(&mut c, "create table parts (id int primary key, g int, x double precision)");
+    run(&mut c, "insert into parts select i, i % 20011, 1e200 from generate_series(1, 60000) as g(i)");
+    run(&mut c, "create table packed as select * from parts");
+    for from in ["parts", "packed"] {
+        let all = format!("select stddev(x), var_pop(x), corr(x, id), corr(id, id) from {from} where x > 1");
+        assert_eq!(ask(&mut c, &all), ["0|0|NULL|1"], "{from}");
+        let groups = format!(
+            "select count(*), min(s), max(s) from (select stddev(x) as s from {from} group by g) as w"
+        );
+        assert_eq!(ask(&mut c, &groups), ["20011|0|0"], "{from}");
     }
 }
 
@@ -316,4 +413,25 @@ fn numbers_without_a_digit_before_the_point() {
     assert_eq!(ask(&mut c, "select distinct 1 / d from t where id > 9"), Vec::<String>::new());
     let by = [Datum::Decimal { unscaled: 25, scale: 1 }];
     assert_eq!(rows(&mut c, "select count(*) from t where 1 / d > $1", &by).unwrap(), ["1"]);
+}
+
+/// Goal: a literal that is larger or smaller than numerics go is a double on both paths. Method: with a plan of either, beside what is larger than doubles go.
+#[test]
+fn literals_beyond_numerics() {
+    let mut c = database().connect();
+    run(&mut c, "create table t (id int primary key, x double precision)");
+    run(&mut c, "insert into t values (1, 1e200), (2, 1e-200)");
+    run(&mut c, "insert into t select i, 1.5E+300 from generate_series(3, 4) as g(i)");
+    for by in ["id", "id + 1"] {
+        assert_eq!(
+            ask(&mut c, &format!("select 1e200, -1e-200, x / 1e150 from t where x > 1e199 order by {by}")),
+            ["1e+200|-1e-200|1e+50", "1e+200|-1e-200|1.5e+150", "1e+200|-1e-200|1.5e+150"]
+        );
+        assert_eq!(ask(&mut c, &format!("select id from t where x in (1e-200, 2e199) order by {by}")), ["2"]);
+        assert_eq!(fails(&mut c, &format!("select 1e400 from t order by {by}")), "22003");
+    }
+    assert_eq!(
+        ask(&mut c, "select count(*), max(x) from t where x + 0 < 1e250 group by id + 1 > 9"),
+        ["2|1e+200"]
+    );
 }

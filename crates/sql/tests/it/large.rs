@@ -95,7 +95,7 @@ fn cancelled_while_writing() {
 }
 
 /// Statements that sort, group and join more than there is memory for.
-const LARGER_THAN_MEMORY: [&str; 9] = [
+const LARGER_THAN_MEMORY: [&str; 12] = [
     "select id, v from t order by k + 0, id desc",
     "select k, count(*), max(v) from t group by k order by 2, 1 desc",
     "select distinct v from t order by v desc",
@@ -105,9 +105,13 @@ const LARGER_THAN_MEMORY: [&str; 9] = [
     "select id from t as a where exists (select from t as b where b.k + 1 = a.id and b.v <> a.v) order by id",
     "select v from t where k + 0 > 0 union select v from t order by 1",
     "select v, id from t except select v, id + 1 from t order by 2",
+    "select id, v from t order by v desc, k limit 90000",
+    "select v, id from t order by v limit 60000 offset 50000",
+    // Two threads of however many get all rows.
+    "select id, row_number() over (partition by k % 2 order by v) from t order by id",
 ];
 
-/// Goal: what is larger than `memory_limit` goes to the disk, whatever sorts, groups and joins, alone or with others in one statement; a join by hash tables, which cannot, is run again as one that sorts. Method: each
+/// Goal: what is larger than `memory_limit` goes to the disk, whatever sorts, groups and joins, alone or with others in one statement; a join by hash tables and the first rows of a sort, which cannot, are run again as what can. Method: each
 /// by one thread without any memory and by two with little, beside what it gives with memory for all.
 #[test]
 fn statements_go_to_the_disk() {
@@ -135,4 +139,22 @@ fn statements_go_to_the_disk() {
             assert!(rows == *expected, "{limit} {threads} {sql}: other rows");
         }
     }
+}
+
+/// Goal: a join that was run again as one that sorts ends when its statement is stopped, and leaves its thread to others. Method: the only thread, a join whose condition no pair meets, and a query after it.
+#[test]
+fn sorted_joins_stop() {
+    let folder = tempfile::tempdir().unwrap();
+    let builder = Database::builder().memory_limit(0).threads(1);
+    let mut c = builder.open(folder.path().join("test.db")).unwrap().connect();
+    for table in ["a", "b"] {
+        run(&mut c, &format!("create table {table} (id int primary key, k int, v int, p text)"));
+        let rows = "select i, 1, i, repeat('x', 200) from generate_series(1, 60000) as g(i)";
+        run(&mut c, &format!("insert into {table} {rows}"));
+    }
+    let sql = "select a.id, b.p from a join b on a.k = b.k and a.v + b.v < 0";
+    run(&mut c, "set statement_timeout = '3s'");
+    assert_eq!(fails(&mut c, sql), "57014");
+    run(&mut c, "set statement_timeout = 0");
+    assert_eq!(ask(&mut c, "select count(distinct k + 0) from a"), ["1"]);
 }

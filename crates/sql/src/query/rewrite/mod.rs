@@ -262,6 +262,13 @@ impl Rewriter<'_> {
                 notation::escape(pattern, &character)
             }
             Expr::SimilarTo { .. } => notation::similar_to(expr),
+            Expr::Value(ast::ValueWithSpan { value: Value::Number(digits, _), .. }) => {
+                // As on the direct path; DataFusion takes it for a decimal that there cannot be.
+                if crate::expr::double(digits)?.is_some() {
+                    *expr = with_type(text(digits), DataType::DoublePrecision);
+                }
+                Ok(())
+            }
             Expr::Value(ast::ValueWithSpan { value: Value::Placeholder(placeholder), .. }) => {
                 let at = crate::expr::parameter(placeholder)?;
                 if let Some(Some(kind)) = self.types.get(at) {

@@ -1,0 +1,368 @@
+//! What variances, covariances and regressions are made of: sums, and sums of squares and products of what numbers are off their mean.
+//!
+//! After Youngs and Cramer (Some Results Relevant to Choice of Sum and Sum-of-Product Algorithms, Technometrics 1971), as in PostgreSQL since version 12: nothing is taken away from a large
+//! number that is nearly as large. Totals of parts are joined after Chan, Golub and LeVeque (1982). Equal numbers, however many, have no squares at all, as in PostgreSQL 19; before it
+//! ten times 0.1 had some.
+//!
+//! What finite numbers take beyond the type is an error. Of an infinite number or one that is none there are no squares: they are no number.
+
+use super::sliding::Fold;
+
+/// Totals of rows of one number or two, and what is made of them.
+pub(super) trait Moments: Fold {
+    /// How many numbers a row has.
+    const ARGUMENTS: usize;
+    /// How many there are of its parts.
+    const PARTS: usize;
+
+    /// The row of some numbers, if all of them are there.
+    fn item(number: impl Fn(usize) -> Option<f64>) -> Option<Self::Item>;
+
+    /// Its numbers, as they were given.
+    fn numbers(item: Self::Item) -> impl Iterator<Item = f64>;
+
+    /// A part of it, to be put together again.
+    fn part(&self, at: usize) -> f64;
+
+    /// The total of its parts.
+    fn of_parts(part: impl Fn(usize) -> f64) -> Self;
+
+    /// How many rows there were.
+    fn count(&self) -> f64;
+
+    /// What is asked for; `None` for NULL.
+    fn figure(&self, figure: Figure) -> Option<f64>;
+}
+
+/// What is asked for. In PostgreSQL's order of arguments: y comes before x.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Figure {
+    VariancePop,
+    Variance,
+    DeviationPop,
+    Deviation,
+    CovariancePop,
+    Covariance,
+    Correlation,
+    Slope,
+    Intercept,
+    Count,
+    R2,
+    AverageX,
+    AverageY,
+    SquaresX,
+    SquaresY,
+    Products,
+}
+
+impl Figure {
+    /// By the name that DataFusion has for it.
+    pub fn named(name: &str) -> Option<Figure> {
+        Some(match name {
+            "var_pop" => Figure::VariancePop,
+            "var" | "var_samp" => Figure::Variance,
+            "stddev_pop" => Figure::DeviationPop,
+            "stddev" => Figure::Deviation,
+            "covar_pop" => Figure::CovariancePop,
+            "covar_samp" => Figure::Covariance,
+            "corr" => Figure::Correlation,
+            "regr_slope" => Figure::Slope,
+            "regr_intercept" => Figure::Intercept,
+            "regr_count" => Figure::Count,
+            "regr_r2" => Figure::R2,
+            "regr_avgx" => Figure::AverageX,
+            "regr_avgy" => Figure::AverageY,
+            "regr_sxx" => Figure::SquaresX,
+            "regr_syy" => Figure::SquaresY,
+            "regr_sxy" => Figure::Products,
+            _ => return None,
+        })
+    }
+
+    /// Whether it is of rows of two numbers.
+    pub fn is_of_two(self) -> bool {
+        use Figure::{Deviation, DeviationPop, Variance, VariancePop};
+        !matches!(self, VariancePop | Variance | DeviationPop | Deviation)
+    }
+}
+
+/// Of one column's numbers.
+#[derive(Debug, Clone, Copy)]
+struct Squares {
+    sum: f64,
+    /// Of what they are off their mean.
+    squares: f64,
+    /// The number that all of them are; none (NaN) if they differ.
+    common: f64,
+}
+
+impl Default for Squares {
+    fn default() -> Self {
+        Squares { sum: 0.0, squares: 0.0, common: f64::NAN }
+    }
+}
+
+impl Squares {
+    const PARTS: usize = 3;
+
+    /// Of one number.
+    fn first(number: f64) -> Squares {
+        Squares { sum: number, squares: no_number_unless(number.is_finite()), common: number }
+    }
+
+    /// With one more, and what it is off the mean of all, times how many they are. `before` were there.
+    fn with(self, number: f64, before: f64) -> Option<(Squares, f64)> {
+        let count = before + 1.0;
+        let sum = self.sum + number;
+        let off = number * count - sum;
+        let common = if number == self.common { number } else { f64::NAN };
+        let squares = match common.is_nan() {
+            true => self.squares + off * off / (count * before),
+            false => self.squares,
+        };
+        if !sum.is_infinite() && !squares.is_infinite() {
+            return Some((Squares { sum, squares, common }, off));
+        }
+        // It was finite numbers that came to that, or infinite ones are among them.
+        let is_beyond = !self.sum.is_infinite() && !number.is_infinite();
+        (!is_beyond).then_some((Squares { sum, squares: f64::NAN, common }, off))
+    }
+
+    /// Those of two parts, of so many numbers each, and how far the means are apart.
+    fn joined(self, other: Squares, count: f64, others: f64) -> Option<(Squares, f64)> {
+        let sum = self.sum + other.sum;
+        if sum.is_infinite() && !self.sum.is_infinite() && !other.sum.is_infinite() {
+            return None;
+        }
+        let apart = self.sum / count - other.sum / others;
+        let common = if self.common == other.common { self.common } else { f64::NAN };
+        let between = match common.is_nan() {
+            true => weighed(apart * apart, count, others),
+            false => 0.0,
+        };
+        let squares = self.squares + other.squares + between;
+        (!squares.is_infinite()).then_some((Squares { sum, squares, common }, apart))
+    }
+
+    fn part(&self, at: usize) -> f64 {
+        match at {
+            0 => self.sum,
+            1 => self.squares,
+            _ => self.common,
+        }
+    }
+
+    fn of_parts(part: impl Fn(usize) -> f64) -> Squares {
+        Squares { sum: part(0), squares: part(1), common: part(2) }
+    }
+}
+
+/// What a square or product of two means that are apart adds to those of two parts of so many numbers.
+fn weighed(product: f64, count: f64, others: f64) -> f64 {
+    count * others * product / (count + others)
+}
+
+fn no_number_unless(is_finite: bool) -> f64 {
+    if is_finite { 0.0 } else { f64::NAN }
+}
+
+/// Of all of some: None of fewer than `least`.
+fn shared(total: f64, count: f64, less: f64) -> Option<f64> {
+    (count > less).then(|| total / (count - less))
+}
+
+/// Of rows of one number.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct One {
+    count: f64,
+    of: Squares,
+}
+
+impl Fold for One {
+    type Item = f64;
+
+    #[inline]
+    fn with(self, item: f64) -> Option<One> {
+        let of = match self.count > 0.0 {
+            true => self.of.with(item, self.count)?.0,
+            false => Squares::first(item),
+        };
+        Some(One { count: self.count + 1.0, of })
+    }
+
+    fn joined(self, other: One) -> Option<One> {
+        if self.count == 0.0 {
+            return Some(other);
+        }
+        if other.count == 0.0 {
+            return Some(self);
+        }
+        let (of, _) = self.of.joined(other.of, self.count, other.count)?;
+        Some(One { count: self.count + other.count, of })
+    }
+}
+
+impl Moments for One {
+    const ARGUMENTS: usize = 1;
+    const PARTS: usize = 1 + Squares::PARTS;
+
+    #[inline]
+    fn item(number: impl Fn(usize) -> Option<f64>) -> Option<f64> {
+        number(0)
+    }
+
+    fn numbers(item: f64) -> impl Iterator<Item = f64> {
+        [item].into_iter()
+    }
+
+    fn part(&self, at: usize) -> f64 {
+        match at.checked_sub(1) {
+            None => self.count,
+            Some(at) => self.of.part(at),
+        }
+    }
+
+    fn of_parts(part: impl Fn(usize) -> f64) -> One {
+        One { count: part(0), of: Squares::of_parts(|at| part(1 + at)) }
+    }
+
+    fn count(&self) -> f64 {
+        self.count
+    }
+
+    fn figure(&self, figure: Figure) -> Option<f64> {
+        match figure {
+            Figure::VariancePop => shared(self.of.squares, self.count, 0.0),
+            Figure::Variance => shared(self.of.squares, self.count, 1.0),
+            Figure::DeviationPop => shared(self.of.squares, self.count, 0.0).map(f64::sqrt),
+            Figure::Deviation => shared(self.of.squares, self.count, 1.0).map(f64::sqrt),
+            _ => None,
+        }
+    }
+}
+
+/// Of rows of two numbers, y and x.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Two {
+    count: f64,
+    y: Squares,
+    x: Squares,
+    /// Of what y is off its mean and x off its own.
+    products: f64,
+}
+
+impl Fold for Two {
+    type Item = (f64, f64);
+
+    #[inline]
+    fn with(self, (y, x): (f64, f64)) -> Option<Two> {
+        let count = self.count + 1.0;
+        if self.count == 0.0 {
+            let products = no_number_unless(y.is_finite() && x.is_finite());
+            return Some(Two { count, y: Squares::first(y), x: Squares::first(x), products });
+        }
+        let is_infinite =
+            self.y.sum.is_infinite() || self.x.sum.is_infinite() || y.is_infinite() || x.is_infinite();
+        let (of_y, y_off) = self.y.with(y, self.count)?;
+        let (of_x, x_off) = self.x.with(x, self.count)?;
+        let is_flat = !of_y.common.is_nan() || !of_x.common.is_nan();
+        let mut products = match is_flat {
+            _ if !y.is_finite() || !x.is_finite() => f64::NAN,
+            true => self.products,
+            false => self.products + y_off * x_off / (count * self.count),
+        };
+        if products.is_infinite() {
+            if !is_infinite {
+                return None;
+            }
+            products = f64::NAN;
+        }
+        Some(Two { count, y: of_y, x: of_x, products })
+    }
+
+    fn joined(self, other: Two) -> Option<Two> {
+        if self.count == 0.0 {
+            return Some(other);
+        }
+        if other.count == 0.0 {
+            return Some(self);
+        }
+        let (y, y_apart) = self.y.joined(other.y, self.count, other.count)?;
+        let (x, x_apart) = self.x.joined(other.x, self.count, other.count)?;
+        let is_flat = !y.common.is_nan() || !x.common.is_nan();
+        let between = match is_flat {
+            true => 0.0,
+            false => weighed(y_apart * x_apart, self.count, other.count),
+        };
+        let products = self.products + other.products + between;
+        (!products.is_infinite()).then_some(Two { count: self.count + other.count, y, x, products })
+    }
+}
+
+impl Moments for Two {
+    const ARGUMENTS: usize = 2;
+    const PARTS: usize = 2 + 2 * Squares::PARTS;
+
+    #[inline]
+    fn item(number: impl Fn(usize) -> Option<f64>) -> Option<(f64, f64)> {
+        number(0).zip(number(1))
+    }
+
+    fn numbers((y, x): (f64, f64)) -> impl Iterator<Item = f64> {
+        [y, x].into_iter()
+    }
+
+    fn part(&self, at: usize) -> f64 {
+        match at {
+            0 => self.count,
+            1 => self.products,
+            2..=4 => self.y.part(at - 2),
+            _ => self.x.part(at - 5),
+        }
+    }
+
+    fn of_parts(part: impl Fn(usize) -> f64) -> Two {
+        Two {
+            count: part(0),
+            products: part(1),
+            y: Squares::of_parts(|at| part(2 + at)),
+            x: Squares::of_parts(|at| part(5 + at)),
+        }
+    }
+
+    fn count(&self) -> f64 {
+        self.count
+    }
+
+    fn figure(&self, figure: Figure) -> Option<f64> {
+        let (x, y) = (self.x.squares, self.y.squares);
+        let total = |total| (self.count > 0.0).then_some(total);
+        match figure {
+            Figure::CovariancePop => shared(self.products, self.count, 0.0),
+            Figure::Covariance => shared(self.products, self.count, 1.0),
+            Figure::AverageX => shared(self.x.sum, self.count, 0.0),
+            Figure::AverageY => shared(self.y.sum, self.count, 0.0),
+            Figure::SquaresX => total(x),
+            Figure::SquaresY => total(y),
+            Figure::Products => total(self.products),
+            // A line through no points, or upright, has no slope.
+            _ if self.count == 0.0 || x == 0.0 => None,
+            Figure::Slope => Some(self.products / x),
+            Figure::Intercept => Some((self.y.sum - self.x.sum * self.products / x) / self.count),
+            Figure::R2 if y == 0.0 => Some(1.0),
+            Figure::R2 => {
+                let (above, below) = (self.products * self.products, x * y);
+                // Each by itself where together they leave the type.
+                let whole = above.is_normal() && below.is_normal();
+                Some(if whole { above / below } else { self.products / x * (self.products / y) })
+            }
+            Figure::Correlation if y == 0.0 => None,
+            Figure::Correlation => {
+                let product = x * y;
+                let root = if product.is_normal() { product.sqrt() } else { x.sqrt() * y.sqrt() };
+                Some((self.products / root).clamp(-1.0, 1.0))
+            }
+            _ => None,
+        }
+    }
+}
