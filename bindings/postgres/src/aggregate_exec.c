@@ -138,6 +138,8 @@ next_result(CustomScanState *node)
 		}
 		else if (!cairn_aggregate_all_visible(state) || !cairn_aggregate_run(state, false))
 			cairn_aggregate_run(state, true);
+		/* The page of the table that was asked last is not to be waited for by VACUUM. */
+		table_index_fetch_reset(state->fetch);
 		state->done = true;
 	}
 	for (;;)
