@@ -92,6 +92,11 @@ cairn_restore_position(IndexScanDesc scan)
 			place_gap(state, mark->row);
 	}
 	else
-		place_gap(state, cairn_seek_tuple(state, mark->key, mark->behind));
+	{
+		/* VACUUM may have packed the leaf anew meanwhile: pinned from here on, it is known by where the row is now. */
+		mark->row = cairn_seek_tuple(state, mark->key, mark->behind);
+		mark->block = BufferGetBlockNumber(state->walk.leaf_buffer);
+		place_gap(state, mark->row);
+	}
 	state->placed = true;
 }

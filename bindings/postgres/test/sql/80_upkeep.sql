@@ -140,6 +140,33 @@ CALL t.join('DESC', 'Index Only Scan Backward using m1', '-5 -5 -5');
 DROP TABLE t.m, t.o;
 DROP PROCEDURE t.join;
 
+-- VACUUM packs the leaf of a mark anew while the join is elsewhere. The join comes back to the mark, and once more without having left that leaf.
+CREATE TABLE t.m (k int, v int, s char(200));
+INSERT INTO t.m SELECT 0, g, 'x' FROM generate_series(1, 40) g;
+INSERT INTO t.m SELECT 1, g, 'x' FROM generate_series(1, 200) g;
+CREATE INDEX m1 ON t.m USING cairn (k) WITH (page_rows = 64);
+CREATE TABLE t.o AS SELECT 1 k, w FROM (VALUES (150), (2), (3)) x (w);
+CREATE INDEX o1 ON t.o (k);
+VACUUM ANALYZE t.m;
+ANALYZE t.o;
+DELETE FROM t.m WHERE k = 0;
+BEGIN;
+SELECT t.way('plain');
+SET LOCAL enable_hashjoin = off; SET LOCAL enable_nestloop = off; SET LOCAL enable_material = off;
+SELECT t.planned('SELECT w FROM t.o WHERE EXISTS (SELECT FROM t.m WHERE m.k = o.k AND m.v - o.w = 0)', 'Merge Semi Join.*Index Scan using m1');
+DECLARE c CURSOR FOR SELECT w FROM t.o WHERE EXISTS (SELECT FROM t.m WHERE m.k = o.k AND m.v - o.w = 0);
+MOVE 1 IN c;
+\! "$PSQL" -X -q -c "SET statement_timeout = '20s'" -c 'VACUUM (INDEX_CLEANUP ON) t.m'
+SELECT t.expect('vacuumed under a join', cairn_check('t.m1'), 200::bigint);
+DO $$ DECLARE r record; c refcursor := 'c'; BEGIN
+    FETCH c INTO r;
+    PERFORM t.expect('back at the mark', r.w, 2);
+    FETCH c INTO r;
+    PERFORM t.expect('and again', r.w, 3);
+END $$;
+COMMIT;
+DROP TABLE t.m, t.o;
+
 -- A materialized view that has not been populated has no rows to count.
 CREATE MATERIALIZED VIEW t.mv AS SELECT g k FROM generate_series(1, 500) g WITH NO DATA;
 CREATE INDEX mv1 ON t.mv USING cairn (k);
