@@ -362,6 +362,10 @@ cairn_row_tuple(CairnScan *state, uint32 row)
 	for (int i = 0; i < state->index->columns; i++)
 		nulls[i] = cairn_leaf_datum(&state->walk, i, row, &values[i]);
 	tuple = index_form_tuple(state->index->desc, values, nulls);
+	/* A merge join marks a row for each row of its other side, in a context that lives as long as the scan. */
+	for (int i = 0; i < state->index->columns; i++)
+		if (!nulls[i] && !state->index->column[i].byval)
+			pfree(DatumGetPointer(values[i]));
 	check(state, cairn_leaf_tids(state->leaf, row, 1, &tid));
 	tuple->t_tid = tid;
 	return tuple;

@@ -29,6 +29,7 @@ typedef struct UniqueCache
 	CairnIndex *index;
 	CairnLeaf  *leaf;
 	MemoryContext context;
+	MemoryContext scratch;		/* of one hash */
 	bool		is_hashable;
 	FmgrInfo   *hash[INDEX_MAX_KEYS];	/* null of integers */
 	HTAB	   *keys;			/* hashes of the tail's keys; null before the first */
@@ -84,6 +85,7 @@ cache_of(Relation rel, IndexInfo *info)
 	old = MemoryContextSwitchTo(info->ii_Context);
 	cache = palloc0(sizeof(UniqueCache));
 	cache->context = info->ii_Context;
+	cache->scratch = AllocSetContextCreate(info->ii_Context, "cairn unique hash", ALLOCSET_SMALL_SIZES);
 	cache->index = cairn_index_open(rel);
 	cache->leaf = cairn_new_leaf(info->ii_Context);
 	cache->is_hashable = find_hashes(cache);
@@ -97,6 +99,8 @@ hash_key(UniqueCache *cache, IndexTuple tuple)
 {
 	CairnIndex *index = cache->index;
 	uint64		hash = 0;
+	/* Not all of these functions free what they unpack, and the context that inserts run in lasts as long as their statement. */
+	MemoryContext old = MemoryContextSwitchTo(cache->scratch);
 
 	for (int i = 0; i < index->keys; i++)
 	{
@@ -112,6 +116,8 @@ hash_key(UniqueCache *cache, IndexTuple tuple)
 			own = DatumGetUInt32(FunctionCall1Coll(cache->hash[i], index->column[i].collation, datum));
 		hash = hash_combine64(hash, own * UINT64CONST(0x9e3779b97f4a7c15));
 	}
+	MemoryContextSwitchTo(old);
+	MemoryContextReset(cache->scratch);
 	return hash;
 }
 

@@ -241,7 +241,8 @@ DROP TABLE t.h;
 DROP PROCEDURE t.fail_half_way;
 DROP FUNCTION t.tails;
 
--- Memory: of groups with numerics, of values that an INSERT reads compressed from another table, of scans that are opened for each row.
+-- Memory: of groups with numerics, of the marks of a merge join, of values that an INSERT reads compressed from another table, of hashes of keys, of scans that
+-- are opened for each row.
 CREATE TABLE t.g AS SELECT g k, g::int8 v FROM generate_series(1, 100000) g;
 CREATE INDEX g1 ON t.g USING cairn (k) INCLUDE (v);
 VACUUM ANALYZE t.g;
@@ -253,6 +254,17 @@ DECLARE c CURSOR FOR SELECT k, sum(v), avg(v) FROM t.g GROUP BY k;
 MOVE 10 IN c;
 SELECT t.expect('memory of groups', t.memory('cairn%') < 3000000, true);
 COMMIT;
+CREATE TABLE t.s AS SELECT md5(g::text) s, g v FROM generate_series(1, 50000) g;
+CREATE INDEX s1 ON t.s USING cairn (s);
+VACUUM ANALYZE t.s;
+BEGIN;
+SELECT t.way('plain');
+SET LOCAL enable_hashjoin = off; SET LOCAL enable_nestloop = off; SET LOCAL enable_material = off;
+SELECT t.planned('SELECT a.v + b.v FROM t.s a JOIN t.s b USING (s)', 'Merge Join.*Index Scan using s1.*Index Scan using s1');
+DECLARE c CURSOR FOR SELECT a.v + b.v FROM t.s a JOIN t.s b USING (s);
+MOVE ALL IN c;
+SELECT t.expect('memory of marks', t.memory('cairn conditions') < 1000000, true);
+COMMIT;
 CREATE FUNCTION t.measure() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     PERFORM t.expect('memory of ' || TG_RELID::regclass, t.memory('%') < 16000000, true);
@@ -263,6 +275,15 @@ CREATE TABLE t.into (s text);
 CREATE INDEX into1 ON t.into USING cairn (s);
 CREATE TRIGGER measure AFTER INSERT ON t.into FOR EACH STATEMENT EXECUTE FUNCTION t.measure();
 INSERT INTO t.into SELECT s FROM t.from;
+CREATE FUNCTION t.measure_keys() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM t.expect('memory of keys', t.memory('ExecutorState') < 1000000, true);
+    RETURN NULL;
+END $$;
+CREATE TABLE t.keys (n numeric);
+CREATE UNIQUE INDEX keys1 ON t.keys USING cairn (n);
+CREATE TRIGGER measure AFTER INSERT ON t.keys FOR EACH STATEMENT EXECUTE FUNCTION t.measure_keys();
+INSERT INTO t.keys SELECT generate_series(1, 100000);
 CREATE TABLE t.each (k int, EXCLUDE USING cairn (k WITH =));
 CREATE TRIGGER measure AFTER INSERT ON t.each FOR EACH STATEMENT EXECUTE FUNCTION t.measure();
 INSERT INTO t.each SELECT g FROM generate_series(1, 1500) g;
@@ -270,8 +291,8 @@ DO $$ BEGIN
     INSERT INTO t.each VALUES (77);
     RAISE EXCEPTION 'a row that is excluded was taken';
 EXCEPTION WHEN exclusion_violation THEN NULL; END $$;
-DROP TABLE t.g, t.from, t.into, t.each;
-DROP FUNCTION t.measure, t.memory, t.long;
+DROP TABLE t.g, t.s, t.from, t.into, t.keys, t.each;
+DROP FUNCTION t.measure, t.measure_keys, t.memory, t.long;
 
 -- Goal: estimates know of a tail, whoever wrote it, and forget it when it is merged, though a session remembers that there was none. Method: what a scan costs
 -- before its first row, first with no tail, then with those of this session and of another, the latter in pages that were free, and after each merge.
