@@ -18,7 +18,9 @@
 #include "miscadmin.h"
 #include "nodes/makefuncs.h"
 #include "storage/predicate.h"
+#include "tcop/pquery.h"
 #include "utils/lsyscache.h"
+#include "utils/portal.h"
 #include "utils/ruleutils.h"
 
 typedef struct RowsState
@@ -32,6 +34,8 @@ typedef struct RowsState
 	bool		started;
 	bool		by_batches;		/* rows come with the tail's in between if not */
 	bool		has_nulls;
+	bool		is_cursor;		/* WHERE CURRENT OF may ask for the row id of the row handed out last */
+	const ItemPointerData *tids;	/* of the batch's rows, for a cursor; null for others */
 	int			at;				/* rows handed out of `count` */
 	int			count;
 	uint16	   *visible;		/* which of the batch's rows they are; null: all */
@@ -46,11 +50,14 @@ typedef struct RowsState
 static bool
 leaf_visible(CairnScan *scan, void *argument)
 {
-	IndexOnlyScanState *only = ((RowsState *) argument)->only;
+	RowsState  *state = argument;
+	IndexOnlyScanState *only = state->only;
 
-	return cairn_leaf_visible(&scan->walk, scan->from, scan->to, only->ss.ss_currentRelation, &only->ioss_VMBuffer);
+	return !state->is_cursor &&
+		cairn_leaf_visible(&scan->walk, scan->from, scan->to, only->ss.ss_currentRelation, &only->ioss_VMBuffer);
 }
 
+/* Whether the snapshot sees a row. Its row id becomes that of the version that is seen. */
 static bool
 in_heap(RowsState *state, ItemPointer tid)
 {
@@ -60,6 +67,7 @@ in_heap(RowsState *state, ItemPointer tid)
 	only->ioss_ScanDesc->xs_heaptid = *tid;
 	if (!index_fetch_heap(only->ioss_ScanDesc, only->ioss_TableSlot))
 		return false;
+	*tid = only->ioss_ScanDesc->xs_heaptid;
 	ExecClearTuple(only->ioss_TableSlot);
 	return true;
 }
@@ -149,6 +157,7 @@ next_batch(RowsState *state)
 				state->visible[state->count++] = row;
 	}
 	state->has_nulls = batch->has_nulls;
+	state->tids = state->is_cursor ? batch->tid : NULL;
 	MemoryContextReset(state->context);
 	old = MemoryContextSwitchTo(state->context);
 	for (int i = 0; i < state->column_count; i++)
@@ -197,6 +206,7 @@ next_merged(RowsState *state, TupleTableSlot *slot)
 	} while (!row_visible(state, tid));
 	for (int i = 0; i < state->column_count; i++)
 		slot->tts_values[i] = index_getattr(scan->xs_itup, state->columns[i] + 1, scan->xs_itupdesc, &slot->tts_isnull[i]);
+	slot->tts_tid = scan->xs_heaptid;
 	return true;
 }
 
@@ -226,6 +236,8 @@ next_row(RowsState *state, TupleTableSlot *slot)
 			row = state->visible[row];
 		for (int i = 0; i < state->column_count; i++)
 			slot->tts_values[i] = state->values[i][row];
+		if (unlikely(state->tids != NULL))
+			slot->tts_tid = state->tids[row];
 		if (unlikely(state->has_nulls))
 			for (int i = 0; i < state->column_count; i++)
 				slot->tts_isnull[i] = state->nulls[i][row] != 0;
@@ -286,6 +298,9 @@ begin(CustomScanState *node, EState *estate, int flags)
 	state->backward = ScanDirectionIsBackward(((IndexOnlyScan *) linitial(plan->custom_plans))->indexorderdir);
 	state->column_count = list_length(plan->custom_private);
 	state->columns = palloc(Max(state->column_count, 1) * sizeof(int));
+	/* Only cursors have portals with names. */
+	state->is_cursor = ActivePortal != NULL && ActivePortal->name[0] != '\0';
+	node->ss.ss_ScanTupleSlot->tts_tableOid = RelationGetRelid(node->ss.ss_currentRelation);
 	/* The slot of rows without columns has one all the same. */
 	for (int column = 0; column < desc->natts; column++)
 	{

@@ -69,6 +69,51 @@ BEGIN;
 SELECT count(*) FROM (SELECT k FROM t.b WHERE k = 3 FOR UPDATE) x \gset
 SELECT t.expect('locked', :count::bigint, (SELECT count(*) FROM t.b WHERE k = 3));
 ROLLBACK;
+-- WHERE CURRENT OF means the row that a cursor gave last: in a first batch, at the end of it, behind it and far on; forward and backward; where pages are all-visible, where
+-- versions of rows have come since, with pointers to them after VACUUM, and with rows of a tail in between.
+CREATE TABLE t.w WITH (fillfactor = 50) AS SELECT g k, 0 v FROM generate_series(1, 4000) g;
+CREATE INDEX w1 ON t.w USING cairn (k);
+VACUUM ANALYZE t.w;
+CREATE PROCEDURE t.current(direction text) LANGUAGE plpgsql AS $$
+DECLARE
+    c refcursor := 'c';
+    n int;
+    want int[];
+BEGIN
+    PERFORM t.way('heap');
+    EXECUTE format('SELECT array_agg(k ORDER BY n) FROM (SELECT k, row_number() OVER (ORDER BY k %s) n FROM t.w WHERE k > 500) x WHERE n IN (1, 32, 33, 1033, 3033, 3034)', direction) INTO want;
+    PERFORM t.way('batch');
+    PERFORM t.planned('SELECT k FROM t.w WHERE k > 500 ORDER BY k ' || direction, 'Cairn Scan');
+    EXECUTE format('DECLARE c NO SCROLL CURSOR FOR SELECT k FROM t.w WHERE k > 500 ORDER BY k %s', direction);
+    FOREACH n IN ARRAY ARRAY[1, 31, 1, 1000, 2000] LOOP
+        MOVE FORWARD n FROM c;
+        UPDATE t.w SET v = v + 1000 WHERE CURRENT OF c;
+        PERFORM t.expect('updated', FOUND, true);
+    END LOOP;
+    MOVE FORWARD 1 FROM c;
+    DELETE FROM t.w WHERE CURRENT OF c;
+    CLOSE c;
+    PERFORM t.way('heap');
+    PERFORM t.expect('rows of a cursor', (SELECT array_agg(k ORDER BY array_position(want, k)) FROM t.w WHERE v >= 1000), want[:5]);
+    PERFORM t.expect('and the deleted one', (SELECT count(*) FROM t.w WHERE k = want[6]), 0::bigint);
+    ROLLBACK;
+END $$;
+CALL t.current('');
+CALL t.current('DESC');
+UPDATE t.w SET v = 1 WHERE k IN (501, 533, 3968, 4000);
+DELETE FROM t.w WHERE k % 100 = 0 AND k < 4000;
+CALL t.current('');
+CALL t.current('DESC');
+VACUUM t.w;
+UPDATE t.w SET v = 2 WHERE k IN (502, 534, 3967, 3999);
+CALL t.current('');
+CALL t.current('DESC');
+SELECT t.expect('no tail', cairn_merge('t.w1'), 0::bigint);
+INSERT INTO t.w SELECT g, 0 FROM generate_series(600, 3900, 100) g;
+CALL t.current('');
+CALL t.current('DESC');
+DROP PROCEDURE t.current;
+DROP TABLE t.w;
 -- A scroll cursor turns round over it.
 BEGIN;
 DECLARE d SCROLL CURSOR FOR SELECT s, w FROM t.b WHERE s > 'name 1' ORDER BY s DESC, w;
