@@ -329,6 +329,7 @@ typedef struct CairnTailPlace
 {
 	BlockNumber block;
 	OffsetNumber offset;
+	ItemPointerData tid;		/* of the tuple there */
 } CairnTailPlace;
 
 extern void cairn_visit_tail_from(Relation rel, BlockNumber head, CairnTailPlace *from, CairnTailVisitor visitor, void *state);

@@ -155,7 +155,7 @@ cairn_insert(Relation rel, Datum *values, bool *nulls, ItemPointer tid, Relation
 
 /*
  * Shows the tuples of a tail to `visitor`, page by page under a share lock. `from`: those behind this place, which is moved to the last tuple shown; null
- * for all of them.
+ * for all of them. If VACUUM has moved tuples of the place's page since, all of that page are shown again.
  */
 void
 cairn_visit_tail_from(Relation rel, BlockNumber head, CairnTailPlace *from, CairnTailVisitor visitor, void *state)
@@ -186,11 +186,19 @@ cairn_visit_tail_from(Relation rel, BlockNumber head, CairnTailPlace *from, Cair
 			if (steps > blocks)
 				cairn_page_damaged(rel, head, "the tail goes in a circle");
 		}
+		/* A tuple that goes moves all behind it, so whether one has gone shows at the place itself. */
+		if (at > FirstOffsetNumber &&
+			(at - 1 > count || !ItemPointerEquals(&cairn_tail_row(rel, head, page, at - 1)->t_tid, &from->tid)))
+			at = FirstOffsetNumber;
 		for (; at <= count; at++)
 			visitor(cairn_tail_row(rel, head, page, at), state);
-		UnlockReleaseBuffer(buffer);
 		if (from != NULL)
+		{
 			*from = (CairnTailPlace) {.block = head, .offset = count};
+			if (count > 0)
+				from->tid = cairn_tail_row(rel, head, page, count)->t_tid;
+		}
+		UnlockReleaseBuffer(buffer);
 		at = FirstOffsetNumber;
 		head = next;
 	}

@@ -139,9 +139,12 @@ catch_up(UniqueCache *cache, const CairnMetaData *meta)
 
 	if (!cache->is_hashable)
 		return;
-	/* A page that VACUUM has taken rows from counts its rows anew. */
+	/*
+	 * While the sequence is odd, which it stays after a VACUUM that was cut off, rows may go without a step of it. But no place in the heap is used again
+	 * before the next step, so that the row id at our place in the tail tells whether rows have moved. Hashes of rows that have gone do no harm.
+	 */
 	if (cache->keys == NULL || was->generation != meta->generation || was->frozen_head != meta->frozen_head ||
-		was->tail_head != meta->tail_head || was->vacuum_seq != meta->vacuum_seq || meta->vacuum_seq % 2 != 0)
+		was->tail_head != meta->tail_head || was->vacuum_seq != meta->vacuum_seq)
 	{
 		HASHCTL		control = {.keysize = sizeof(uint64), .entrysize = sizeof(uint64), .hcxt = cache->context};
 

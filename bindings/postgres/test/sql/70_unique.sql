@@ -99,6 +99,69 @@ DO $$ BEGIN
 EXCEPTION WHEN unique_violation THEN NULL;
 END $$;
 COMMIT;
+-- Goal: a VACUUM that was cut off, and left its sequence odd, makes inserts no dearer: each reads of the tail what has come since the one before. Method: a VACUUM
+-- that waits for a cursor's page until its time is over; pages read by an insert behind a tail of a hundred pages.
+CREATE TABLE t.u (k int);
+CREATE UNIQUE INDEX u1 ON t.u USING cairn (k);
+CREATE FUNCTION t.sequence() RETURNS int LANGUAGE sql AS $$ SELECT get_byte(pg_read_binary_file(pg_relation_filepath('t.u1'), 64, 1), 0) % 2 $$;
+INSERT INTO t.u SELECT generate_series(1, 4000);
+VACUUM t.u;
+INSERT INTO t.u SELECT generate_series(100001, 140000);
+DELETE FROM t.u WHERE k % 2 = 0 AND k < 4000;
+BEGIN;
+DO $$ BEGIN PERFORM t.way('plain'); END $$;
+DECLARE c CURSOR FOR SELECT k FROM t.u WHERE k > 5;
+MOVE 1 IN c;
+\! "$PSQL" -X -q -c "SET statement_timeout = '2s'" -c 'VACUUM (INDEX_CLEANUP ON) t.u' 2>/dev/null
+COMMIT;
+CHECKPOINT;
+SELECT t.expect('a VACUUM that waited for the cursor', t.sequence(), 1);
+SELECT t.expect('a tail', (SELECT count(DISTINCT block) > 90 FROM cairn_page_stats('t.u1') WHERE kind = 'tail'), true);
+DO $$
+DECLARE plan json;
+BEGIN
+    EXECUTE 'EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) INSERT INTO t.u SELECT generate_series(200001, 202000)' INTO plan;
+    PERFORM t.expect('pages for a row', (plan #>> '{0,Plan,Shared Hit Blocks}')::int / 2000 < 30, true);
+END $$;
+DROP FUNCTION t.sequence;
+DROP TABLE t.u;
+-- One that is cut off when it has moved rows of the tail: a statement that is under way finds the key that came since. VACUUM waits for a cursor's page, the statement's third
+-- row lets it go, and cuts it off while it rests behind the tail, which it does for long; then its session adds the key. (If it comes to its end instead, the key is to be found too.)
+CREATE TABLE t.u (k int);
+CREATE UNIQUE INDEX u1 ON t.u USING cairn (k);
+INSERT INTO t.u SELECT generate_series(1, 1000);
+VACUUM t.u;
+INSERT INTO t.u SELECT generate_series(1001, 1060);
+DELETE FROM t.u WHERE k BETWEEN 600 AND 610 OR k BETWEEN 1001 AND 1030;
+CREATE FUNCTION t.step(n int) RETURNS int LANGUAGE plpgsql AS $$
+DECLARE c refcursor := 'c';
+BEGIN
+    IF n = 3 THEN
+        CLOSE c;
+        WHILE (SELECT sum(rows) > 40 FROM cairn_page_stats('t.u1') WHERE kind = 'tail') LOOP PERFORM pg_sleep(0.01); END LOOP;
+        PERFORM pg_stat_clear_snapshot();
+        PERFORM pg_cancel_backend(pid) FROM pg_stat_activity WHERE application_name = 'cut off' AND query LIKE 'VACUUM%';
+        WHILE NOT EXISTS (SELECT FROM t.u WHERE k = 5000) LOOP PERFORM pg_sleep(0.01); END LOOP;
+    END IF;
+    RETURN CASE n WHEN 4 THEN 5000 ELSE 2000 + n END;
+END $$;
+BEGIN;
+SET LOCAL statement_timeout = '60s';
+DO $$ BEGIN PERFORM t.way('plain'); END $$;
+DECLARE c CURSOR FOR SELECT k FROM t.u WHERE k > 300;
+MOVE 1 IN c;
+\! "$PSQL" -X -q -c "SET application_name = 'cut off'; SET vacuum_cost_delay = 100; SET vacuum_cost_limit = 1; SET vacuum_cost_page_hit = 100" -c 'VACUUM (INDEX_CLEANUP ON) t.u' -c 'INSERT INTO t.u VALUES (5000)' -c 'INSERT INTO t.u VALUES (5000)' >/dev/null 2>&1 &
+DO $$ BEGIN
+    WHILE NOT EXISTS (SELECT FROM pg_stat_activity WHERE application_name = 'cut off' AND wait_event_type = 'BufferPin') LOOP
+        PERFORM pg_sleep(0.01), pg_stat_clear_snapshot();
+    END LOOP;
+    INSERT INTO t.u SELECT t.step(g) FROM generate_series(1, 5) g;
+    RAISE EXCEPTION 'took a key twice';
+EXCEPTION WHEN unique_violation THEN NULL;
+END $$;
+COMMIT;
+DROP TABLE t.u;
+DROP FUNCTION t.step;
 -- What is in the way is told apart from an error since PostgreSQL 18; before, PostgreSQL does so for btrees alone.
 SELECT current_setting('server_version_num')::int >= 180000 AS conflicts \gset
 \if :conflicts
