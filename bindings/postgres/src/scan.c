@@ -101,6 +101,11 @@ start(IndexScanDesc scan, bool backward)
 	UnlockReleaseBuffer(buffer);
 	cairn_scan_sort_tail(state);
 	pgstat_count_index_scan(rel);
+#if PG_VERSION_NUM >= 180000
+	/* EXPLAIN's "Index Searches". */
+	if (scan->instrument != NULL)
+		scan->instrument->nsearches++;
+#endif
 }
 
 /* Which rows of the leaf are within the range. The batch is empty, before them or behind. */
@@ -294,8 +299,12 @@ cairn_get_tuple(IndexScanDesc scan, ScanDirection direction)
 			if (!cairn_scan_tail_row_visible(scan, tuple))
 				continue;
 			scan->xs_heaptid = tuple->t_tid;
-			/* Somebody whose snapshot does not hold VACUUM off may find another row in this place. */
-			scan->xs_recheck = scan->numberOfKeys > 0 && scan->xs_snapshot != NULL && !IsMVCCSnapshot(scan->xs_snapshot);
+			/*
+			 * Somebody whose snapshot does not hold VACUUM off may find another row in this place. The planner, which looks for the ends of a column, takes
+			 * the index's word for it, and gives up where it is to check rows.
+			 */
+			scan->xs_recheck = scan->numberOfKeys > 0 && scan->xs_snapshot != NULL && !IsMVCCSnapshot(scan->xs_snapshot) &&
+				scan->xs_snapshot->snapshot_type != SNAPSHOT_NON_VACUUMABLE;
 			if (scan->xs_want_itup)
 				scan->xs_itup = tuple;
 			return true;
