@@ -57,14 +57,17 @@ impl Db {
             View { active: Arc::clone(&active), sealed: Vec::new(), version: Arc::new(Version::empty()) };
         let state = Arc::new(KeyspaceState::new(id, name.to_owned(), options, view)?);
         inner.versions.log_and_apply(edit, |_, _| {}).map_err(|error| inner.manifest_failed(error))?;
+        {
+            let mut commit = lock(&inner.commit);
+            if commit.active.len() <= at {
+                commit.active.resize_with(at + 1, || None);
+            }
+            if let Some(slot) = commit.active.get_mut(at) {
+                *slot = Some(active);
+            }
+        }
+        // ORDER: writes have a place to go to before anybody can get a handle.
         inner.set_keyspace(at, Some(Arc::clone(&state)));
-        let mut commit = lock(&inner.commit);
-        if commit.active.len() <= at {
-            commit.active.resize_with(at + 1, || None);
-        }
-        if let Some(slot) = commit.active.get_mut(at) {
-            *slot = Some(active);
-        }
         Ok(Keyspace { core: Arc::clone(&self.core), state })
     }
 

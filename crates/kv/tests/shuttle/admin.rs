@@ -184,6 +184,28 @@ fn keyspaces_come_and_go() {
     });
 }
 
+/// Goal: whoever finds a keyspace can write to it. Method: one thread makes it, another writes as soon as it is there.
+#[test]
+fn a_keyspace_that_is_being_made() {
+    explore(500, || {
+        let fs = memory();
+        let db = builder(&fs, 0, &keyspace()).open().unwrap();
+        thread::scope(|scope| {
+            let db = &db;
+            scope.spawn(move || drop(db.create_keyspace("new", keyspace()).unwrap()));
+            scope.spawn(move || {
+                for _ in 0..100 {
+                    if let Some(new) = db.keyspace("new") {
+                        return new.put("key", "value").unwrap();
+                    }
+                    thread::yield_now();
+                }
+            });
+        });
+        assert!(db.keyspace("new").is_some());
+    });
+}
+
 /// Goal: a copy has all that returned before the call and no half of a batch, whatever moves meanwhile. Method: a writer of
 /// batches over both keyspaces, with flushes and compactions; the copy is opened.
 #[test]
