@@ -219,7 +219,9 @@ impl Inner {
         let installed = {
             // Until the tables are in, no compaction is chosen that knows nothing of them.
             let running = lock(&keyspace.running);
-            let state = self.strategy_state(keyspace, &view.version, &running);
+            // ORDER: under the lock. A job is installed before it leaves, so what does not run any more is in this version.
+            let version = Arc::clone(&keyspace.view.load().version);
+            let state = self.strategy_state(keyspace, &version, &running);
             let last = last_level(&keyspace.options.compaction);
             let run = self.versions.new_file_number();
             let added = tables.iter().map(|table| {

@@ -5,7 +5,10 @@ use cairn_vfs::fault::{Fault, FaultOptions, crash_sweep, fault_sweep};
 use cairn_vfs::sync::Arc;
 use cairn_vfs::{ErrorKind, Fs, MemFs, OpenOptions, Rng, SeededRng, StdFs};
 
+use super::hooked::Hooked;
 use super::*;
+use crate::batch::DEFAULT;
+use crate::strategy::UniversalOptions;
 use crate::{Durability, IngestOptions, Snapshot, TableBuilder};
 
 /// What a store holds.
@@ -284,6 +287,47 @@ fn crashes() {
         );
         assert!(images > 100, "{images}");
     }
+}
+
+/// Goal: a table is placed by what is there when its place is chosen, also when a compaction has just ended. Method: three runs
+/// with keys on both sides of a table that is taken in; right before its place is chosen, while a write that came meanwhile is
+/// flushed, a compaction makes one table of the three.
+#[test]
+fn beside_a_compaction_that_ends() {
+    let memory: Arc<dyn Fs> = Arc::new(MemFs::new());
+    let disk = Arc::new(Hooked::new(&memory));
+    let fs: Arc<dyn Fs> = disk.clone();
+    let universal =
+        UniversalOptions { runs: 2, size_ratio_percent: 1000, levels: 4, ..UniversalOptions::default() };
+    let options = KeyspaceOptions { compaction: StrategyOptions::Universal(universal), ..small() };
+    let db = builder(&fs).default_keyspace(options).open().unwrap();
+    let (inner, keyspace) = (Arc::clone(&db.core.inner), db.core.inner.keyspace(DEFAULT).unwrap());
+    let pause = inner.background.pause(keyspace.id);
+    for numbers in [[0, 20], [60, 80]] {
+        numbers.iter().for_each(|&number| db.put(key(number), value(number, 1)).unwrap());
+        db.flush().unwrap();
+    }
+    db.put(key(40), value(40, 1)).unwrap();
+    build(&fs, "/one", 40..41, 3, false);
+    build(&fs, "/two", 50..51, 3, false);
+    // The tables are copied, the memtable is flushed, then what was written during that.
+    disk.before_open(".table", || {});
+    disk.before_open(".table", || {});
+    let writer = db.clone();
+    disk.before_open(".table", move || writer.put(key(40), value(40, 2)).unwrap());
+    let (inner, keyspace) = (Arc::clone(&inner), Arc::clone(&keyspace));
+    disk.before_open(".table", move || {
+        let claimed = inner.claim_compaction(&keyspace).unwrap();
+        inner.compact(&keyspace, claimed).unwrap();
+    });
+    db.ingest(&["/one", "/two"], &COPY).unwrap();
+    assert_eq!(disk.left(), 0);
+    drop(pause);
+    db.put(key(90), value(90, 4)).unwrap();
+    db.wait_idle().unwrap();
+    let all = [(0, 1), (20, 1), (40, 3), (50, 3), (60, 1), (80, 1), (90, 4)];
+    assert_eq!(pairs(&db), all.map(|(number, round)| (key(number), value(number, round))));
+    assert!(db.verify().unwrap().is_sound());
 }
 
 /// Goal: an ingest that fails changes nothing that can be read, and says so; when only the disk was full, the store goes on.

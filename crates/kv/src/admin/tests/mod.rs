@@ -2,6 +2,7 @@
 
 mod backup;
 mod checkpoint;
+mod hooked;
 mod ingest;
 mod inspect;
 mod keyspaces;
