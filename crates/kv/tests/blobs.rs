@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use cairn_kv::strategy::{LeveledOptions, StrategyOptions};
 use cairn_kv::{Append, Background, Compression, Db, KeyspaceOptions};
+use cairn_vfs::fault::{FaultOptions, crash_sweep};
 use cairn_vfs::{Fs, MemFs};
 
 const LARGE: usize = 1000;
@@ -83,6 +84,34 @@ fn large_values_live_apart_and_garbage_goes() {
     assert_eq!(db.stats().keyspaces[0].blob_bytes, 0, "{}", db.stats());
     drop(db);
     assert_eq!(blob_files(&fs), 0);
+}
+
+/// Goal: a crash leaves no blob file that nobody needs and nobody will remove. Method: every crash image of a large value that is
+/// written, flushed, deleted and compacted away; where it is gone, so are the blob files after one more compaction.
+#[test]
+fn crashes_leave_no_dead_files() {
+    let images = crash_sweep(
+        FaultOptions::seeded(2),
+        2,
+        |machine| {
+            let fs: Arc<dyn Fs> = Arc::new(machine.clone());
+            let db = open(&fs);
+            db.put("a", value(1, 0)).unwrap();
+            db.flush().unwrap();
+            db.delete("a").unwrap();
+            db.compact_range(..).unwrap();
+        },
+        |point, image, after| {
+            let fs: Arc<dyn Fs> = Arc::new(after);
+            let db = open(&fs);
+            db.compact_range(..).unwrap();
+            let is_there = db.get("a").unwrap().is_some();
+            drop(db);
+            let context = format!("operation {}, {image:?}", point.operation());
+            assert_eq!(blob_files(&fs), usize::from(is_there), "{context}");
+        },
+    );
+    assert!(images > 50, "{images}");
 }
 
 /// Goal: a snapshot keeps the blob files that it sees. Method: overwrite everything under a snapshot and compact.

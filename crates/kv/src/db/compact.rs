@@ -197,9 +197,10 @@ impl Inner {
         }
         change.added.extend(outputs.tables.iter().cloned().map(place));
         outputs.note_blobs(change);
-        self.install(keyspace, edit, &[])?;
-        if !outputs.garbage.is_empty() {
-            self.remove_empty_blobs(keyspace)?;
+        if outputs.garbage.is_empty() {
+            self.install(keyspace, edit, &[])?;
+        } else {
+            self.install_garbage(keyspace, edit)?;
         }
         Ok(outputs)
     }
@@ -290,19 +291,16 @@ impl Inner {
         }
     }
 
-    /// Removes blob files without live values.
-    fn remove_empty_blobs(&self, keyspace: &KeyspaceState) -> Result<()> {
+    /// As [`Inner::install`], of a job that leaves garbage in blob files: those without live values go with it, those that
+    /// earlier jobs have left included. In one edit, since nobody would look at files that a crash leaves between two.
+    fn install_garbage(&self, keyspace: &KeyspaceState, mut edit: VersionEdit) -> Result<()> {
         // ORDER: the structure first. Who ingests holds it and then looks at what runs; did this wait the other way round,
         // a keyspace being made in between would stop both.
         let structure = read(&self.structure);
-        // One at a time: the next one sees what this one has removed.
+        // One at a time: the next one sees what this one has added and removed.
         let _running = lock(&keyspace.running);
-        let numbers = keyspace.view.load().version.dead_blobs();
-        if numbers.is_empty() {
-            return Ok(());
-        }
-        let mut edit = VersionEdit::default();
-        edit.keyspace(keyspace.id).blobs_removed = numbers;
+        let change = edit.keyspace(keyspace.id);
+        change.blobs_removed = keyspace.view.load().version.dead_blobs(change);
         self.install_within(&structure, keyspace, edit, &[])
     }
 

@@ -1,10 +1,11 @@
 //! The tables and blob files of one keyspace at one moment.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::ops::{Bound, ControlFlow};
 
 use cairn_vfs::sync::Arc;
 
+use super::edit::KeyspaceEdit;
 use super::fences::Fences;
 use super::handle::{BlobFile, TableFile};
 use super::run::Run;
@@ -123,16 +124,22 @@ impl Version {
         self.blobs.get(at)
     }
 
-    /// The blob files that nobody needs: all of their bytes are garbage, and no table names them. The bytes alone do not say so,
-    /// for an empty value has none.
-    pub(crate) fn dead_blobs(&self) -> Vec<FileNumber> {
-        let garbage = self.blobs.iter().filter(|blob| blob.garbage_bytes >= blob.file.meta.value_bytes);
+    /// The blob files that nobody needs once `change` is made: all of their bytes are garbage, and no table names them. The bytes
+    /// alone do not say so, for an empty value has none.
+    pub(crate) fn dead_blobs(&self, change: &KeyspaceEdit) -> Vec<FileNumber> {
+        let added: HashMap<FileNumber, u64> = change.blob_garbage.iter().copied().collect();
+        let is_garbage = |blob: &&LiveBlob| {
+            let added = added.get(&blob.file.meta.number).copied().unwrap_or(0);
+            blob.garbage_bytes.saturating_add(added) >= blob.file.meta.value_bytes
+        };
+        let garbage = self.blobs.iter().filter(is_garbage);
         let mut numbers: Vec<FileNumber> = garbage.map(|blob| blob.file.meta.number).collect();
         if !numbers.is_empty() {
-            let named: HashSet<FileNumber> = self
-                .tables()
-                .flat_map(|(_, table)| table.meta.blobs.iter().map(|(number, _)| *number))
-                .collect();
+            let removed: HashSet<FileNumber> = change.removed.iter().map(|old| old.number).collect();
+            let stay =
+                self.tables().map(|(_, table)| &table.meta).filter(|meta| !removed.contains(&meta.number));
+            let metas = stay.chain(change.added.iter().map(|new| &new.meta));
+            let named: HashSet<FileNumber> = metas.flat_map(|meta| &meta.blobs).map(|blob| blob.0).collect();
             numbers.retain(|number| !named.contains(number));
         }
         numbers

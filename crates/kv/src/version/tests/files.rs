@@ -43,26 +43,35 @@ fn files_die_with_their_last_version() {
 }
 
 /// Goal: a blob file is dead when all of it is garbage and no table names it any more, empty values included. Method: one of an
-/// empty value and one of both kinds; garbage is added, then the table goes.
+/// empty value and one of both kinds; garbage is added, then the table goes; before each, an edit that would do it is asked for.
 #[test]
 fn dead_blob_files() {
     let set = new_store(&memory()).unwrap();
-    let dead = || set.current(KeyspaceId(0)).unwrap().dead_blobs();
+    let dead = |change: &KeyspaceEdit| set.current(KeyspaceId(0)).unwrap().dead_blobs(change);
+    let nothing = KeyspaceEdit::default();
     let [a, empty, mixed] = std::array::from_fn(|_| set.new_file_number());
     let blobs = vec![(empty, 0), (mixed, 10)];
     let mut edit = add(vec![(0, a, TableMeta { blobs, ..table(a, "a", "c") })]);
     let meta = |number, value_bytes| BlobMeta { number, bytes: 50, values: 2, value_bytes, checksum: 0 };
     edit.keyspace(KeyspaceId(0)).blobs_added = vec![meta(empty, 0), meta(mixed, 10)];
     apply(&set, &edit).unwrap();
-    assert_eq!(dead(), []);
+    assert_eq!(dead(&nothing), []);
+    let removed = KeyspaceEdit { removed: vec![OldTable { level: 0, number: a }], ..nothing.clone() };
+    assert_eq!(dead(&removed), [empty], "the other has bytes that are alive");
+    let both = KeyspaceEdit { blob_garbage: vec![(mixed, 10)], ..removed.clone() };
+    assert_eq!(dead(&both), [empty, mixed]);
+    let new =
+        NewTable { level: 1, run: 0, meta: TableMeta { blobs: vec![(mixed, 10)], ..table(9, "a", "c") } };
+    let moved = KeyspaceEdit { added: vec![new], ..both };
+    assert_eq!(dead(&moved), [empty], "the new table names it");
     let mut garbage = VersionEdit::default();
     garbage.keyspace(KeyspaceId(0)).blob_garbage = vec![(empty, 0), (mixed, 10)];
     apply(&set, &garbage).unwrap();
-    assert_eq!(dead(), [], "an empty value may be alive");
-    let mut removed = VersionEdit::default();
-    removed.keyspace(KeyspaceId(0)).removed = vec![OldTable { level: 0, number: a }];
-    apply(&set, &removed).unwrap();
-    assert_eq!(dead(), [empty, mixed]);
+    assert_eq!(dead(&nothing), [], "an empty value may be alive");
+    assert_eq!(dead(&removed), [empty, mixed]);
+    apply(&set, &VersionEdit { keyspaces: [(KeyspaceId(0), removed)].into(), ..VersionEdit::default() })
+        .unwrap();
+    assert_eq!(dead(&nothing), [empty, mixed]);
 }
 
 /// Goal: closing a store deletes nothing. Method: drop a set and its last version.
