@@ -25,8 +25,10 @@ pub struct TableMeta {
     /// Bytes of keys and values before prefix compression and block compression.
     pub raw_bytes: u64,
     /// Wall clock in seconds since the Unix epoch when its oldest entry came to the store (flush time of the oldest
-    /// input), for FIFO and TTL.
+    /// input), for tables that are to be merged down by their age.
     pub oldest_secs: u64,
+    /// The same of its newest entry, for FIFO: an earlier version knew only the oldest, which then is this too.
+    pub newest_secs: u64,
     /// The soonest that an entry of it expires, in seconds since the Unix epoch; `u64::MAX` when none does.
     pub expires_secs: u64,
     /// XXH3 of the whole file, as written.
@@ -35,6 +37,14 @@ pub struct TableMeta {
     pub blobs: Vec<(FileNumber, u64)>,
     /// Set for a table that was built outside of the store.
     pub ingested: Option<Ingested>,
+}
+
+impl TableMeta {
+    /// When the oldest and the newest entry of all these tables came; `None` without tables.
+    pub(crate) fn secs_of<'a>(metas: impl IntoIterator<Item = &'a TableMeta>) -> Option<(u64, u64)> {
+        let all = metas.into_iter().map(|meta| (meta.oldest_secs, meta.newest_secs));
+        all.reduce(|all, one| (all.0.min(one.0), all.1.max(one.1)))
+    }
 }
 
 /// What readers of an ingested table have to know. In the file, all its entries have sequence number 0.

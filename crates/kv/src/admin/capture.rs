@@ -102,7 +102,8 @@ impl Inner {
             let memtables =
                 std::iter::once(&view.active).chain(view.sealed.iter().map(|sealed| &sealed.memtable));
             let last_level = view.version.levels().len().saturating_sub(1);
-            let options = keyspace_table_options(state, 0, last_level, self.clock.wall().as_secs());
+            let now_secs = self.clock.wall().as_secs();
+            let options = keyspace_table_options(state, 0, last_level, (now_secs, now_secs));
             let writer = MemtableWriter {
                 fs: &*self.fs,
                 dir,

@@ -119,6 +119,7 @@ impl Inner {
             )));
         }
         let checksum = table.verify(None)?.checksum;
+        let now_secs = self.clock.wall().as_secs();
         let meta = TableMeta {
             number: 0,
             bytes: table.bytes(),
@@ -128,7 +129,8 @@ impl Inner {
             entries: properties.entries,
             tombstones: properties.deletes,
             raw_bytes: properties.key_bytes + properties.value_bytes,
-            oldest_secs: self.clock.wall().as_secs(),
+            oldest_secs: now_secs,
+            newest_secs: now_secs,
             expires_secs: properties.expires_secs,
             checksum,
             blobs: Vec::new(),

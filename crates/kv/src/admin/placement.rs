@@ -57,6 +57,7 @@ mod tests {
             tombstones: 0,
             seqnos: (1, 1),
             oldest_secs: 0,
+            newest_secs: 0,
             expires_secs: u64::MAX,
             compacting: false,
             marked: false,

@@ -97,7 +97,7 @@ impl TableBuilder {
         let number = rng.next_u64();
         // As a table of the last level, where most of a bulk load ends.
         let level = options.compression.len().max(1);
-        let table_options = table_options(options, level, level, 0);
+        let table_options = table_options(options, level, level, (0, 0));
         let file = fs.open(&path, OpenOptions::create_new())?;
         let mut builder =
             TableBuilder { fs: Arc::clone(fs), path, writer: None, ttl: None, is_finished: false };

@@ -75,6 +75,7 @@ impl Inner {
                 tombstones: meta.tombstones,
                 seqnos: meta.seqnos,
                 oldest_secs: meta.oldest_secs,
+                newest_secs: meta.newest_secs,
                 expires_secs: meta.expires_secs,
                 compacting: is_compacting(meta.number),
                 marked: meta.blobs.iter().any(|(number, _)| collected.contains(number)),
@@ -467,11 +468,10 @@ impl Merge<'_> {
             Ok(older.iter().any(|run| run.find(key).is_some_and(|file| !is_input(file.number()))))
         };
         let mut stream = Stream::new(cursor, rules, has_older);
-        let oldest =
-            self.inputs.iter().flat_map(|input| &input.tables).map(|file| file.meta.oldest_secs).min();
+        let metas = self.inputs.iter().flat_map(|input| &input.tables).map(|file| &file.meta);
+        let secs = TableMeta::secs_of(metas).unwrap_or_default();
         let last_level = self.claimed.version.levels().len().saturating_sub(1).max(job.output_level);
-        let mut table_options =
-            keyspace_table_options(self.keyspace, job.output_level, last_level, oldest.unwrap_or(0));
+        let mut table_options = keyspace_table_options(self.keyspace, job.output_level, last_level, secs);
         for file in self.inputs.iter().flat_map(|input| &input.tables) {
             let flushed = inner.tables.open(file)?.properties().flushed_seqno;
             table_options.flushed_seqno = table_options.flushed_seqno.max(flushed);

@@ -93,7 +93,8 @@ impl Inner {
         let run = self.versions.new_file_number();
         let version = Arc::clone(&keyspace.view.load().version);
         let last_level = version.levels().len().saturating_sub(1);
-        let mut options = keyspace_table_options(keyspace, 0, last_level, self.clock.wall().as_secs());
+        let now_secs = self.clock.wall().as_secs();
+        let mut options = keyspace_table_options(keyspace, 0, last_level, (now_secs, now_secs));
         options.flushed_seqno = sealed.first().map_or(0, |newest| newest.last_seqno);
         let cut = Cut { table_bytes: u64::MAX, at: Vec::new() };
         let mut output = Output::new(self, options, cut, tombstones, Bounds::default())

@@ -393,18 +393,19 @@ pub(crate) fn keyspace_table_options(
     keyspace: &KeyspaceState,
     level: usize,
     last_level: usize,
-    oldest_secs: u64,
+    secs: (u64, u64),
 ) -> TableOptions {
-    let options = table_options(&keyspace.options, level, last_level, oldest_secs);
+    let options = table_options(&keyspace.options, level, last_level, secs);
     TableOptions { keyspace: Some((keyspace.id.0, keyspace.name.clone())), ..options }
 }
 
-/// How tables of `level` are written in a tree whose last level is `last_level`.
+/// How tables of `level` are written in a tree whose last level is `last_level`, with entries that came from `oldest_secs` to
+/// `newest_secs`.
 pub(crate) fn table_options(
     options: &KeyspaceOptions,
     level: usize,
     last_level: usize,
-    oldest_secs: u64,
+    (oldest_secs, newest_secs): (u64, u64),
 ) -> TableOptions {
     TableOptions {
         block_bytes: options.block_bytes as usize,
@@ -413,6 +414,7 @@ pub(crate) fn table_options(
         filter: options.filter_at(level, last_level),
         prefix: options.prefix_extractor,
         oldest_secs,
+        newest_secs,
         ..TableOptions::default()
     }
 }

@@ -41,6 +41,8 @@ pub(crate) struct TableOptions {
     pub prefix: Option<PrefixExtractor>,
     /// For [`TableMeta::oldest_secs`](crate::file::TableMeta::oldest_secs).
     pub oldest_secs: u64,
+    /// For [`TableMeta::newest_secs`](crate::file::TableMeta::newest_secs).
+    pub newest_secs: u64,
     /// For [`Properties::flushed_seqno`](super::Properties::flushed_seqno).
     pub flushed_seqno: Seqno,
     /// Id and name of the keyspace, for repairs.
@@ -57,6 +59,7 @@ impl Default for TableOptions {
             filter: Some(FilterPolicy::bloom(10.0)),
             prefix: None,
             oldest_secs: 0,
+            newest_secs: 0,
             flushed_seqno: 0,
             keyspace: None,
         }

@@ -50,6 +50,8 @@ pub(crate) struct Properties {
     /// As in [`TableMeta`](crate::file::TableMeta).
     pub oldest_secs: u64,
     /// As in [`TableMeta`](crate::file::TableMeta).
+    pub newest_secs: u64,
+    /// As in [`TableMeta`](crate::file::TableMeta).
     pub expires_secs: u64,
     /// What the writer was told; single blocks may be stored as they are.
     pub compression: Compression,
@@ -88,6 +90,7 @@ impl Default for Properties {
             largest: Vec::new(),
             seqnos: (0, 0),
             oldest_secs: 0,
+            newest_secs: 0,
             expires_secs: u64::MAX,
             compression: Compression::None,
             filter: None,
@@ -117,6 +120,7 @@ mod id {
     pub(super) const BLOBS: u64 = 12;
     pub(super) const KEYSPACE: u64 = 13;
     pub(super) const FLUSHED: u64 = 14;
+    pub(super) const NEWEST_SECS: u64 = 15;
 }
 
 fn push(out: &mut Vec<u8>, id: u64, bytes: &[u8]) {
@@ -182,6 +186,9 @@ impl Properties {
         if self.flushed_seqno > 0 {
             push_numbers(&mut out, id::FLUSHED, [self.flushed_seqno]);
         }
+        if self.newest_secs != self.oldest_secs {
+            push_numbers(&mut out, id::NEWEST_SECS, [self.newest_secs]);
+        }
         out
     }
 
@@ -219,7 +226,11 @@ impl Properties {
             id::SMALLEST => self.smallest = field.to_vec(),
             id::LARGEST => self.largest = field.to_vec(),
             id::SEQNOS => self.seqnos = numbers::<2>(field)?.into(),
-            id::TIMES => [self.oldest_secs, self.expires_secs] = numbers(field)?,
+            id::TIMES => {
+                [self.oldest_secs, self.expires_secs] = numbers(field)?;
+                // Unless it says otherwise.
+                self.newest_secs = self.oldest_secs;
+            }
             id::COMPRESSION => {
                 self.compression = match numbers(field)? {
                     [0, 0, 0] => Compression::None,
@@ -257,6 +268,7 @@ impl Properties {
                 self.keyspace = Some((number, String::from_utf8(field.to_vec()).ok()?));
             }
             id::FLUSHED => [self.flushed_seqno] = numbers(field)?,
+            id::NEWEST_SECS => [self.newest_secs] = numbers(field)?,
             _ => {}
         }
         Some(())

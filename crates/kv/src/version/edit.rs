@@ -110,6 +110,7 @@ pub(super) fn example() -> VersionEdit {
         tombstones: 1,
         raw_bytes: 9000,
         oldest_secs: 1_700_000_000,
+        newest_secs: 1_700_000_000,
         expires_secs: u64::MAX,
         checksum: 0x0123_4567_89ab_cdef,
         blobs: vec![(12, 100), (13, 4000)],

@@ -18,8 +18,9 @@
 //! 11 blob removed      id | number
 //! 12 blob garbage      id | number | bytes
 //!
-//!  field of a table:
+//!  fields of a table:
 //!  1 ingested          seqno of all its entries | number that it was written under
+//!  2 newest secs       secs                             may be skipped; left out where they are the oldest secs
 //! ```
 //!
 //! The trailing fields of tables and blobs are there for later versions. Docs: `docs/src/formats/manifest.md`.
@@ -27,7 +28,7 @@
 use cairn_codec::varint;
 
 use super::edit::{KeyspaceEdit, KeyspaceId, NewKeyspace, NewTable, OldTable, VersionEdit};
-use super::fields::{Malformed, Reader, push_bytes, push_field};
+use super::fields::{Malformed, Reader, push_bytes, push_field, push_skippable};
 use super::handle::BlobMeta;
 use super::levels::LEVELS_MAX;
 use crate::file::{Ingested, TableMeta};
@@ -45,8 +46,9 @@ const BLOB_ADDED: u64 = 10;
 const BLOB_REMOVED: u64 = 11;
 const BLOB_GARBAGE: u64 = 12;
 
-/// A field behind the values of an added table.
+/// Fields behind the values of an added table.
 const INGESTED: u64 = 1;
+const NEWEST_SECS: u64 = 2;
 
 /// The bytes of `edit`.
 pub(crate) fn encode(edit: &VersionEdit) -> Vec<u8> {
@@ -119,6 +121,9 @@ fn encode_table(id: u64, new: &NewTable, out: &mut Vec<u8>) {
     if let Some(Ingested { seqno, number }) = meta.ingested {
         push_field(INGESTED, out, |out| push_numbers(&[seqno, number], out));
     }
+    if meta.newest_secs != meta.oldest_secs {
+        push_skippable(NEWEST_SECS, out, |out| push_numbers(&[meta.newest_secs], out));
+    }
 }
 
 fn push_numbers(numbers: &[u64], out: &mut Vec<u8>) {
@@ -189,8 +194,7 @@ fn decode_table(value: &mut Reader<'_>) -> Result<NewTable, Malformed> {
     // BOUND: every round takes at least two bytes of the record, so the count need not be believed.
     let blobs =
         (0..value.u64()?).map(|_| Ok((value.u64()?, value.u64()?))).collect::<Result<_, Malformed>>()?;
-    let ingested = decode_ingested(value)?;
-    let meta = TableMeta {
+    let mut meta = TableMeta {
         number,
         bytes,
         smallest,
@@ -200,28 +204,29 @@ fn decode_table(value: &mut Reader<'_>) -> Result<NewTable, Malformed> {
         tombstones,
         raw_bytes,
         oldest_secs,
+        newest_secs: oldest_secs,
         expires_secs,
         checksum,
         blobs,
-        ingested,
+        ingested: None,
     };
+    decode_table_fields(value, &mut meta)?;
     Ok(NewTable { level, run, meta })
 }
 
 /// The fields behind a table's values.
-fn decode_ingested(value: &mut Reader<'_>) -> Result<Option<Ingested>, Malformed> {
-    let mut ingested = None;
+fn decode_table_fields(value: &mut Reader<'_>, meta: &mut TableMeta) -> Result<(), Malformed> {
     while !value.is_empty() {
-        match value.field()? {
-            (INGESTED, _, mut field) => {
-                ingested = Some(Ingested { seqno: field.u64()?, number: field.u64()? });
-                field.finish()?;
-            }
-            (_, true, _) => {}
-            (number, false, _) => return Err(Malformed::Newer { field: number }),
+        let (number, skippable, mut field) = value.field()?;
+        match number {
+            INGESTED => meta.ingested = Some(Ingested { seqno: field.u64()?, number: field.u64()? }),
+            NEWEST_SECS => meta.newest_secs = field.u64()?,
+            _ if skippable => continue,
+            _ => return Err(Malformed::Newer { field: number }),
         }
+        field.finish()?;
     }
-    Ok(ingested)
+    Ok(())
 }
 
 /// Fields that a later version has put behind the values that this one knows.

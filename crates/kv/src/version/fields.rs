@@ -103,7 +103,16 @@ pub(super) fn push_bytes(bytes: &[u8], out: &mut Vec<u8>) {
 
 /// Appends a required field whose value `write` makes.
 pub(super) fn push_field(number: u64, out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
-    varint::push(number << 1, out);
+    push_tagged(number << 1, out, write);
+}
+
+/// Appends a field that a reader without a use for it may skip.
+pub(super) fn push_skippable(number: u64, out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
+    push_tagged(number << 1 | 1, out, write);
+}
+
+fn push_tagged(tag: u64, out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
+    varint::push(tag, out);
     let mut value = Vec::new();
     write(&mut value);
     push_bytes(&value, out);

@@ -234,6 +234,7 @@ fn info(run: &Run) -> RunInfo<'_> {
         tombstones: 0,
         seqnos: (0, 0),
         oldest_secs: table.number,
+        newest_secs: table.number,
         expires_secs: u64::MAX,
         compacting: table.compacting,
         marked: false,

@@ -132,7 +132,7 @@ impl Repair<'_> {
                 options: TableOptions {
                     keyspace: Some(tag),
                     flushed_seqno,
-                    ..table_options(&keyspace.options, 0, 0, self.now_secs)
+                    ..table_options(&keyspace.options, 0, 0, (self.now_secs, self.now_secs))
                 },
                 memtables: vec![memtable],
                 last: SEQNO_MAX,

@@ -44,8 +44,8 @@ impl Repair<'_> {
         let pairs =
             metas.iter().enumerate().flat_map(|(at, a)| metas.iter().skip(at + 1).map(move |b| (a, b)));
         if pairs.into_iter().any(|(a, b)| is_ambiguous(a, b)) {
-            let oldest_secs = metas.iter().map(|meta| meta.oldest_secs).min().unwrap_or(self.now_secs);
-            let options = table_options(options, 0, 0, oldest_secs);
+            let secs = TableMeta::secs_of(&metas).unwrap_or((self.now_secs, self.now_secs));
+            let options = table_options(options, 0, 0, secs);
             let options = TableOptions { keyspace: Some(tag), flushed_seqno, ..options };
             let merged = self.merge(&metas, &options, ttl_secs)?;
             return Ok(merged.into_iter().map(|meta| NewTable { level: 0, run: 1, meta }).collect());

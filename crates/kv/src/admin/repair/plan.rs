@@ -265,6 +265,11 @@ fn found_table(number: FileNumber, checksum: u64, table: &Table, now_secs: u64) 
     // Its number would be that of its name, had the store written it.
     let is_ingested = table.written_number() != number && found.seqnos == (0, 0);
     let ingested = is_ingested.then(|| Ingested { seqno: 0, number: table.written_number() });
+    // The manifest had the age of ingested ones. Who drops the oldest must not take them for that.
+    let (oldest_secs, newest_secs) = match found.oldest_secs {
+        0 => (now_secs, now_secs),
+        oldest_secs => (oldest_secs, found.newest_secs),
+    };
     let meta = TableMeta {
         number,
         bytes: table.bytes(),
@@ -274,8 +279,8 @@ fn found_table(number: FileNumber, checksum: u64, table: &Table, now_secs: u64) 
         entries: found.entries + found.range_tombstones,
         tombstones: found.deletes + found.range_tombstones,
         raw_bytes: found.key_bytes + found.value_bytes,
-        // The manifest had the age of ingested ones. Who drops the oldest must not take them for that.
-        oldest_secs: if found.oldest_secs == 0 { now_secs } else { found.oldest_secs },
+        oldest_secs,
+        newest_secs,
         expires_secs: found.expires_secs,
         checksum,
         blobs: found.blobs.clone(),

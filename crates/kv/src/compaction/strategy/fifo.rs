@@ -9,6 +9,10 @@ use super::state::{State, TableInfo};
 
 /// Removes the oldest tables when there is too much or when they are too old, as a cache or a log of recent events
 /// wants it. Never merges; lookups ask every run.
+///
+/// The oldest is what was written first, whatever the clock said: without the newer of two tables, keys that it had overwritten
+/// or deleted would come back from the older one. The clock only says what is too old, and then a table waits for all that
+/// are older.
 #[derive(Debug, Clone)]
 pub struct Fifo {
     options: FifoOptions,
@@ -21,35 +25,37 @@ impl Fifo {
     }
 }
 
+/// All tables with their levels and runs, the oldest first: from the last level up, in each the oldest run first. Tables of a run have no
+/// key in common; among them the clock may say which is the oldest.
+fn by_age<'s, 'a>(state: &'s State<'a>) -> impl Iterator<Item = (usize, u64, &'s TableInfo<'a>)> {
+    let levels = state.levels.iter().enumerate().rev();
+    let runs = levels.flat_map(|(at, level)| level.runs.iter().rev().map(move |run| (at, run)));
+    runs.flat_map(|(at, run)| {
+        let mut tables: Vec<&TableInfo<'_>> = run.tables.iter().collect();
+        tables.sort_by_key(|table| table.newest_secs);
+        tables.into_iter().map(move |table| (at, run.id, table))
+    })
+}
+
 impl Strategy for Fifo {
     fn name(&self) -> &'static str {
         "fifo"
     }
 
     fn pick(&self, state: &State<'_>) -> Option<Job> {
+        // One job at a time: what a second one takes might be gone before the older tables of the first.
+        if !state.running.is_empty() {
+            return None;
+        }
         let total = state.bytes();
-        let going: u64 = state
-            .levels
-            .iter()
-            .flat_map(|level| level.tables())
-            .filter(|t| t.compacting)
-            .map(|t| t.bytes)
-            .sum();
-        // The oldest first: from the last level up, in each the oldest run first.
-        let levels = state.levels.iter().enumerate().rev();
-        let runs = levels.flat_map(|(at, level)| level.runs.iter().rev().map(move |run| (at, run)));
-        let tables = runs.flat_map(|(at, run)| run.tables.iter().map(move |table| (at, run.id, table)));
-        let mut free: Vec<(usize, u64, &TableInfo<'_>)> =
-            tables.filter(|(_, _, table)| !table.compacting).collect();
-        free.sort_by_key(|(_, _, table)| table.oldest_secs); // stable: by place among the equally old
-        let mut excess = (total - going).saturating_sub(self.options.bytes_max);
+        let mut excess = total.saturating_sub(self.options.bytes_max);
         let mut reason = None;
         let mut gone = Vec::new();
-        for (level, run, table) in free {
+        for (level, run, table) in by_age(state) {
             let is_old = self
                 .options
                 .ttl_secs
-                .is_some_and(|ttl| table.oldest_secs.saturating_add(ttl) <= state.now_secs);
+                .is_some_and(|ttl| table.newest_secs.saturating_add(ttl) <= state.now_secs);
             if excess == 0 && !is_old {
                 break;
             }

@@ -177,7 +177,8 @@ impl Default for UniversalOptions {
 pub struct FifoOptions {
     /// The oldest tables are removed while there are more bytes than this. Default: 1 GiB.
     pub bytes_max: u64,
-    /// Tables whose newest input came this long ago are removed, in seconds. Default: never.
+    /// Tables whose newest entry came this long ago are removed, in seconds, unless older ones are not that old by the clock.
+    /// Default: never.
     pub ttl_secs: Option<u64>,
 }
 

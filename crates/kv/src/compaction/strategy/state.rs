@@ -19,6 +19,8 @@ pub struct TableInfo<'a> {
     pub seqnos: (u64, u64),
     /// When its oldest entry came, in seconds since the Unix epoch.
     pub oldest_secs: u64,
+    /// The same of its newest entry.
+    pub newest_secs: u64,
     /// When the first of its entries expires, in seconds since the Unix epoch; `u64::MAX` for never.
     pub expires_secs: u64,
     /// A running job reads it.

@@ -209,18 +209,19 @@ fn estimates() {
 #[test]
 fn notes_are_kept() {
     let fs = disk();
-    let options = TableOptions { oldest_secs: 77, ..TableOptions::default() };
+    let options = TableOptions { oldest_secs: 77, newest_secs: 88, ..TableOptions::default() };
     let mut writer = TableWriter::new(create(&fs, "t"), 1, options).unwrap();
     writer.add(b"k", 1, Kind::Blob, b"ref").unwrap();
     writer.note_expiry(500);
     writer.note_expiry(400);
     [(9, 10), (3, 1), (9, 5)].into_iter().for_each(|(number, bytes)| writer.note_blob(number, bytes));
     let meta = writer.finish().unwrap();
-    assert_eq!((meta.oldest_secs, meta.expires_secs), (77, 400));
+    assert_eq!((meta.oldest_secs, meta.newest_secs, meta.expires_secs), (77, 88, 400));
     assert_eq!(meta.blobs, [(3, 1), (9, 15)]);
     let table = open(&fs, "t", 1).unwrap();
     let properties = table.properties();
-    assert_eq!((properties.oldest_secs, properties.expires_secs, &properties.blobs), (77, 400, &meta.blobs));
+    let secs = (properties.oldest_secs, properties.newest_secs, properties.expires_secs);
+    assert_eq!((secs, &properties.blobs), ((77, 88, 400), &meta.blobs));
     assert!(properties.to_string().contains("entries           1 (0 deletes, 0 merges)"), "{properties}");
 }
 

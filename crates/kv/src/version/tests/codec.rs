@@ -13,7 +13,7 @@ use crate::version::fields::Malformed;
 
 fn meta() -> impl Strategy<Value = TableMeta> {
     let keys = (vec(any::<u8>(), 0..20), vec(any::<u8>(), 0..20));
-    let numbers = vec(prop_oneof![any::<u64>(), 0..100u64], 10);
+    let numbers = vec(prop_oneof![any::<u64>(), 0..100u64], 11);
     (keys, numbers, vec((any::<u64>(), any::<u64>()), 0..4)).prop_map(|((smallest, largest), n, blobs)| {
         TableMeta {
             number: n[0],
@@ -25,6 +25,7 @@ fn meta() -> impl Strategy<Value = TableMeta> {
             tombstones: n[5],
             raw_bytes: n[6],
             oldest_secs: n[7],
+            newest_secs: n[10],
             expires_secs: n[8],
             checksum: n[9],
             blobs,

@@ -68,6 +68,7 @@ fn table(number: u64, smallest: &str, largest: &str) -> TableMeta {
         tombstones: 0,
         raw_bytes: 2000,
         oldest_secs: 5,
+        newest_secs: 5,
         expires_secs: u64::MAX,
         checksum: number.wrapping_mul(0x9e37_79b9_7f4a_7c15),
         blobs: Vec::new(),

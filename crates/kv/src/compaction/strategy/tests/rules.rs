@@ -17,6 +17,7 @@ fn targets(last_mib: u64) -> Targets {
         tombstones: 0,
         seqnos: (0, 0),
         oldest_secs: 0,
+        newest_secs: 0,
         expires_secs: u64::MAX,
         compacting: false,
         marked: false,
@@ -195,6 +196,20 @@ fn large_jobs_are_split() {
     assert_eq!(job.boundaries.len(), 3);
     let keys: Vec<u16> = job.boundaries.iter().map(|key| u16::from_be_bytes([key[0], key[1]])).collect();
     assert!(keys.iter().zip([75, 150, 225]).all(|(key, fair)| key.abs_diff(fair) <= 20), "{keys:?}");
+}
+
+/// Goal: FIFO waits for what it has begun. Method: two flushes over the size while the job of the first is under way.
+#[test]
+fn fifo_jobs_follow_each_other() {
+    let fifo = Fifo::new(FifoOptions { bytes_max: 1, ttl_secs: None });
+    let mut tree = Tree::default();
+    tree.flush([(1, false)]);
+    let job = tree.pick(&fifo).unwrap();
+    tree.start(job);
+    tree.flush([(2, false)]);
+    assert_eq!(tree.pick(&fifo), None);
+    tree.finish(0);
+    assert_eq!(tree.pick(&fifo).unwrap().kind, JobKind::Drop);
 }
 
 /// Goal: settings that make no sense are named. Method: one bad value for each.

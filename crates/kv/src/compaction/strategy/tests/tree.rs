@@ -283,6 +283,7 @@ fn info(run: &Run) -> RunInfo<'_> {
                 table.entries.values().map(|entry| entry.seqno).max().unwrap(),
             ),
             oldest_secs: table.oldest_secs,
+            newest_secs: table.oldest_secs,
             expires_secs: table.expires_secs,
             compacting: table.compacting,
             marked: table.marked,
