@@ -218,6 +218,7 @@ impl Inner {
         }
         let seqno = commit.next_seqno;
         edit.last_seqno = Some(seqno);
+        edit.last_ingest = Some(seqno);
         let installed = {
             // Until the tables are in, no compaction is chosen that knows nothing of them.
             let running = lock(&keyspace.running);

@@ -6,7 +6,7 @@
 //! it is told to look again.
 //!
 //! ```text
-//!  manifest ─► open every table ─► replay the log ─► manifest again: is the log's beginning where it was?
+//!  manifest ─► open every table ─► replay the log ─► manifest again: does the log still fit to the first?
 //!      ▲                                                    │ no, or a file was gone
 //!      └────────────────────────────────────────────────────┘
 //! ```
@@ -26,9 +26,10 @@ use crate::db::open::assemble;
 use crate::db::recovery;
 use crate::db::tables::Tables;
 use crate::file::FileNumber;
+use crate::kind::Seqno;
 use crate::options::{Background, KeyspaceOptions, Options};
 use crate::table::Table;
-use crate::version::{FileName, VersionSet};
+use crate::version::{FileName, KeyspaceId, VersionSet};
 use crate::{Error, Result};
 
 /// How often a reader looks again when the writer was faster.
@@ -81,7 +82,7 @@ impl ReadOnly {
         VersionSet::open_read_only(&self.fs, &self.path).ok().map(|set| set.new_file_number())
     }
 
-    /// `None` when the writer has given back what was being read.
+    /// `None` when the writer has given back what was being read, or the log is that of a newer manifest.
     fn attempt(
         &self,
         tables: &Arc<Tables>,
@@ -89,7 +90,7 @@ impl ReadOnly {
         readers: &HashMap<FileNumber, Arc<Table>>,
     ) -> Result<Option<Db>> {
         let versions = VersionSet::open_read_only(&self.fs, &self.path)?;
-        let start = log_segment(&versions);
+        let base = LogBase::of(&versions);
         let (fs, clock) = (Arc::clone(&self.fs), Arc::clone(&self.clock));
         let (options, tables) = (self.options.clone(), Arc::clone(tables));
         let inner = assemble(fs, clock, options, None, versions, &self.default, &self.named, tables)?;
@@ -99,9 +100,9 @@ impl ReadOnly {
         open_all(&inner, if inner.versions.store_id() == store_id { readers } else { &nothing })?;
         // It takes random numbers only for a log that is written to.
         recovery::recover(&inner, &mut SeededRng::new(0))?;
-        // A segment is given back after the manifest says that it is not needed.
-        let now = VersionSet::open_read_only(&self.fs, &self.path)?;
-        if log_segment(&now) != start {
+        // ORDER: after the log. The writer changes the manifest before it gives a segment back, and before it logs what
+        // comes after a change.
+        if LogBase::of(&VersionSet::open_read_only(&self.fs, &self.path)?) != base {
             return Ok(None);
         }
         let default = inner.keyspace(DEFAULT)?;
@@ -109,9 +110,26 @@ impl ReadOnly {
     }
 }
 
-/// The first segment of the log that is needed.
-fn log_segment(versions: &VersionSet) -> u32 {
-    versions.log_start().segment()
+/// What must not change in the manifest while the log is read. Flushes and compactions may: what they move, a reader has from where
+/// it was.
+#[derive(Debug, PartialEq, Eq)]
+struct LogBase {
+    /// The first segment that is needed: those before it are given back.
+    segment: u32,
+    /// What is taken in is in no log; writes that came after it are.
+    last_ingest: Option<Seqno>,
+    /// Records of keyspaces that are not known are passed over, as if they had been dropped.
+    keyspaces: Vec<KeyspaceId>,
+}
+
+impl LogBase {
+    fn of(versions: &VersionSet) -> LogBase {
+        LogBase {
+            segment: versions.log_start().segment(),
+            last_ingest: versions.last_ingest(),
+            keyspaces: versions.keyspaces().into_iter().map(|(id, _)| id).collect(),
+        }
+    }
 }
 
 /// Opens all tables and blob files, so that they stay when the writer deletes them.

@@ -85,6 +85,9 @@ pub(crate) struct VersionEdit {
     pub keyspaces: BTreeMap<KeyspaceId, KeyspaceEdit>,
     /// The highest sequence number in use, at least.
     pub last_seqno: Option<Seqno>,
+    /// The number of the tables that were ingested last. They are in no log, and a compaction may forget where they came from:
+    /// by this a reader beside the writer sees that there were some.
+    pub last_ingest: Option<Seqno>,
     /// All file numbers in use are below. The version set fills this in.
     pub next_file: Option<FileNumber>,
     /// All keyspace ids ever used are below. The version set fills this in.

@@ -17,6 +17,7 @@
 //! 10 blob added        id | number | bytes | values | value bytes | checksum | field*
 //! 11 blob removed      id | number
 //! 12 blob garbage      id | number | bytes
+//! 13 last ingest       seqno                            may be skipped
 //!
 //!  fields of a table:
 //!  1 ingested          seqno of all its entries | number that it was written under
@@ -45,6 +46,7 @@ const ADDED: u64 = 9;
 const BLOB_ADDED: u64 = 10;
 const BLOB_REMOVED: u64 = 11;
 const BLOB_GARBAGE: u64 = 12;
+const LAST_INGEST: u64 = 13;
 
 /// Fields behind the values of an added table.
 const INGESTED: u64 = 1;
@@ -81,6 +83,9 @@ pub(crate) fn encode(edit: &VersionEdit) -> Vec<u8> {
         if let Some(value) = value {
             push_field(number, &mut out, |out| push_numbers(&[value], out));
         }
+    }
+    if let Some(seqno) = edit.last_ingest {
+        push_skippable(LAST_INGEST, &mut out, |out| push_numbers(&[seqno], out));
     }
     out
 }
@@ -140,6 +145,7 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<VersionEdit, Malformed> {
         let (number, skippable, mut value) = rest.field()?;
         match number {
             LAST_SEQNO => edit.last_seqno = Some(value.u64()?),
+            LAST_INGEST => edit.last_ingest = Some(value.u64()?),
             NEXT_FILE => edit.next_file = Some(value.u64()?),
             NEXT_KEYSPACE => edit.next_keyspace = Some(value.u32()?),
             CREATED => {

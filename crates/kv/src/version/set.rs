@@ -224,6 +224,11 @@ impl VersionSet {
         lock(&self.inner).state.last_seqno
     }
 
+    /// The number of the tables that were ingested last, as far as the manifest says so.
+    pub(crate) fn last_ingest(&self) -> Option<Seqno> {
+        lock(&self.inner).state.last_ingest
+    }
+
     /// The random number that tells this store's files from those of others.
     pub(crate) fn store_id(&self) -> u64 {
         self.store_id

@@ -32,6 +32,7 @@ pub(crate) struct KeyspaceState {
 pub(super) struct StoreState {
     pub(super) keyspaces: BTreeMap<KeyspaceId, KeyspaceState>,
     pub(super) last_seqno: Seqno,
+    pub(super) last_ingest: Option<Seqno>,
     pub(super) next_file: FileNumber,
     pub(super) next_keyspace: u32,
     /// The numbers of all tables and blob files.
@@ -45,6 +46,7 @@ pub(super) struct Prepared {
     /// The keyspaces that change; `None` is dropped.
     pub(super) keyspaces: BTreeMap<KeyspaceId, Option<KeyspaceState>>,
     last_seqno: Seqno,
+    last_ingest: Option<Seqno>,
     next_file: FileNumber,
     next_keyspace: u32,
     files_new: Vec<FileNumber>,
@@ -62,6 +64,7 @@ impl StoreState {
         let mut next = Prepared {
             keyspaces: BTreeMap::new(),
             last_seqno: self.last_seqno.max(edit.last_seqno.unwrap_or(0)),
+            last_ingest: self.last_ingest.max(edit.last_ingest),
             next_file: self.next_file.max(edit.next_file.unwrap_or(0)),
             next_keyspace: self.next_keyspace,
             files_new: Vec::new(),
@@ -164,6 +167,7 @@ impl StoreState {
             };
         }
         self.last_seqno = next.last_seqno;
+        self.last_ingest = next.last_ingest;
         self.next_file = next.next_file;
         self.next_keyspace = next.next_keyspace;
     }
@@ -177,6 +181,7 @@ impl StoreState {
     pub(super) fn snapshot(&self) -> VersionEdit {
         let mut edit = VersionEdit {
             last_seqno: Some(self.last_seqno),
+            last_ingest: self.last_ingest,
             next_file: Some(self.next_file),
             next_keyspace: Some(self.next_keyspace),
             ..VersionEdit::default()

@@ -4,8 +4,9 @@ use cairn_vfs::fault::FaultOptions;
 use cairn_vfs::sync::Arc;
 use cairn_vfs::{ErrorKind, FaultFs, Fs, MemFs, Operation, StdFs};
 
+use super::hooked::Hooked;
 use super::*;
-use crate::AddU64;
+use crate::{AddU64, IngestOptions, TableBuilder, WriteBatch};
 
 fn open_reader(fs: &Arc<dyn Fs>) -> Db {
     builder(fs).read_only(true).open().unwrap()
@@ -77,6 +78,50 @@ fn keyspaces_that_the_writer_changes() {
     reader.refresh().unwrap();
     let visits = reader.keyspace("counts").unwrap().get("visits").unwrap();
     assert_eq!(visits.as_deref(), Some(&6u64.to_le_bytes()[..]));
+}
+
+/// Goal: a reader shows no write without what the writer had done before it, whether the log says so or only the manifest. Method:
+/// between a reader's looks at the manifest and at the log the writer takes a table in, makes a keyspace, or drops one, and
+/// then writes to the log.
+#[test]
+fn writers_between_manifest_and_log() {
+    type Work = fn(&Arc<dyn Fs>, &Db);
+    let works: [Work; 3] = [
+        |fs, writer| {
+            let mut table = TableBuilder::create_in(fs, "/outside", &small()).unwrap();
+            table.put(key(1), value(1, 1)).unwrap();
+            table.finish().unwrap();
+            writer.ingest(&["/outside"], &IngestOptions::default()).unwrap();
+        },
+        |_, writer| {
+            let made = writer.create_keyspace("made", small()).unwrap();
+            let mut batch = WriteBatch::new();
+            for keyspace in [writer.id(), made.id()] {
+                batch.add(keyspace, crate::Operation::Put { key: b"both", value: b"" }).unwrap();
+            }
+            writer.write(&batch).unwrap();
+        },
+        |_, writer| writer.drop_keyspace("users").unwrap(),
+    ];
+    let shown = |db: &Db| -> Vec<Pairs> { db.keyspaces().iter().map(pairs).collect() };
+    for work in works {
+        let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
+        let disk = Arc::new(Hooked::new(&fs));
+        let writer = open(&fs);
+        writer.create_keyspace("users", small()).unwrap().put("ada", "1815").unwrap();
+        // What is not flushed keeps the log's beginning where it is.
+        writer.put("first", "").unwrap();
+        let before = shown(&writer);
+        let at_work = (Arc::clone(&fs), writer.clone());
+        disk.before_open(".wal", move || {
+            work(&at_work.0, &at_work.1);
+            at_work.1.put("later", "").unwrap();
+        });
+        let reader = open_reader(&(disk.clone() as Arc<dyn Fs>));
+        assert_eq!(disk.left(), 0);
+        let (found, after) = (shown(&reader), shown(&writer));
+        assert!(found == before || found == after, "{found:?}, before {before:?}, after {after:?}");
+    }
 }
 
 /// Goal: nothing is written, removed or locked. Method: count those operations over an open, reads, a refresh and the close.

@@ -70,12 +70,21 @@ fn edit() -> impl Strategy<Value = VersionEdit> {
     let options = (any::<u32>().prop_map(KeyspaceId), vec(any::<u8>(), 0..9));
     let keyspaces = proptest::collection::btree_map(any::<u32>().prop_map(KeyspaceId), change(), 0..3);
     let dropped = vec(any::<u32>().prop_map(KeyspaceId), 0..3);
-    let counters = any::<(Option<u64>, Option<u64>, Option<u32>)>();
+    let counters = any::<(Option<u64>, Option<u64>, Option<u64>, Option<u32>)>();
     (vec(created, 0..3), vec(options, 0..3), dropped, keyspaces, counters).prop_map(
-        |(created, options, dropped, mut keyspaces, (last_seqno, next_file, next_keyspace))| {
+        |(created, options, dropped, mut keyspaces, (last_seqno, last_ingest, next_file, next_keyspace))| {
             // A keyspace without changes leaves no bytes.
             keyspaces.retain(|_, change| *change != KeyspaceEdit::default());
-            VersionEdit { created, options, dropped, keyspaces, last_seqno, next_file, next_keyspace }
+            VersionEdit {
+                created,
+                options,
+                dropped,
+                keyspaces,
+                last_seqno,
+                last_ingest,
+                next_file,
+                next_keyspace,
+            }
         },
     )
 }
@@ -142,6 +151,21 @@ fn later_fields() {
     ] {
         assert_eq!(decode(&field(9 << 1, &[value, &later].concat())), expected);
     }
+}
+
+/// Goal: what was added to the format can be skipped by those who do not know it, and is left out where it says nothing.
+/// Method: edits with such fields are those without and the fields, byte by byte.
+#[test]
+fn fields_that_were_added() {
+    let edit = VersionEdit { last_seqno: Some(5), ..VersionEdit::default() };
+    let with_ingest = VersionEdit { last_ingest: Some(3), ..edit.clone() };
+    assert_eq!(encode(&with_ingest), [encode(&edit), field(13 << 1 | 1, &[3])].concat());
+
+    let old = add(vec![(1, 0, table(3, "a", "b"))]);
+    let new = add(vec![(1, 0, TableMeta { newest_secs: 9, ..table(3, "a", "b") })]);
+    let (old, new) = (encode(&old), encode(&new));
+    let (old, new) = (old.split_at(2).1, new.split_at(2).1); // tag and length take a byte each
+    assert_eq!(new, [old, &field(2 << 1 | 1, &[9])].concat());
 }
 
 /// Goal: an edit that was cut is never taken for a whole one. Method: every cut of one field.
