@@ -17,7 +17,7 @@ mod restore;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use cairn_vfs::sync::Arc;
+use cairn_vfs::sync::{Arc, RwLock, read, write};
 use cairn_vfs::{AtomicFile, ErrorKind, File, Fs, OpenOptions, StdFs};
 
 use self::files::{backup_number, backup_path, shared_path};
@@ -29,7 +29,10 @@ use crate::db::open::LOCK_NAME;
 use crate::kind::Seqno;
 use crate::{Error, Result};
 
-/// A directory of backups, opened by one process at a time.
+/// A directory of backups, opened by one process at a time, once: its file `LOCK` says so to others, who get [`Error::Busy`].
+///
+/// Threads share the handle. Backups have files in common, so whoever makes or removes some waits for all others to be done, and they for
+/// it; [`Backups::list`], [`Backups::verify`] and [`Backups::restore`] go on side by side.
 ///
 /// ```
 /// # fn main() -> cairn_kv::Result<()> {
@@ -53,6 +56,8 @@ use crate::{Error, Result};
 pub struct Backups {
     fs: Arc<dyn Fs>,
     dir: PathBuf,
+    /// Taken for writing by who changes the directory, for reading by who needs it to stay as it is.
+    turns: RwLock<()>,
     /// Held while this lives.
     _lock: Box<dyn File>,
 }
@@ -124,7 +129,7 @@ impl Backups {
             }
             _ => error.into(),
         })?;
-        Ok(Backups { fs: Arc::clone(fs), dir, _lock: lock })
+        Ok(Backups { fs: Arc::clone(fs), dir, turns: RwLock::new(()), _lock: lock })
     }
 
     /// Backs up what is in the store now, as [`Db::checkpoint`] would. Durable when it returns; the store may be written to
@@ -134,6 +139,7 @@ impl Backups {
     /// Errors: [`Error::Corruption`] of a damaged file of the store; those of the file system. Earlier backups stay as they are.
     pub fn create(&self, db: &Db) -> Result<BackupInfo> {
         let inner = &db.core.inner;
+        let _turn = write(&self.turns);
         self.remove_unfinished()?;
         let capture = inner.capture();
         let edit = inner.materialize(&capture, &self.dir)?;
@@ -165,6 +171,7 @@ impl Backups {
 
     /// The backups, oldest first. Those whose record is damaged are left out; [`Backups::verify`] names them.
     pub fn list(&self) -> Result<Vec<BackupInfo>> {
+        let _turn = read(&self.turns);
         let mut all = Vec::new();
         for (id, _) in self.numbers()? {
             match self.record(id) {
@@ -178,6 +185,7 @@ impl Backups {
 
     /// Reads all files of all backups and says which are damaged or missing. Errors: only when the directory cannot be read.
     pub fn verify(&self) -> Result<Vec<Damage>> {
+        let _turn = read(&self.turns);
         let mut damage = Vec::new();
         let mut wanted = std::collections::BTreeMap::new();
         for (id, path) in self.numbers()? {
@@ -202,11 +210,13 @@ impl Backups {
     /// Errors: [`Error::NotFound`] without such a backup; [`Error::Corruption`] when the record of another one is damaged: what it
     /// needs is not known, so the backup is gone and its files are kept.
     pub fn delete(&self, id: u64) -> Result<()> {
+        let _turn = write(&self.turns);
         self.delete_all(&[id])
     }
 
     /// Removes all backups but the newest `keep`, and returns the numbers of those that are gone. Errors: as [`Backups::delete`].
     pub fn purge(&self, keep: usize) -> Result<Vec<u64>> {
+        let _turn = write(&self.turns);
         let numbers = self.numbers()?;
         let old = numbers.len().saturating_sub(keep);
         let old: Vec<u64> = numbers.iter().take(old).map(|(id, _)| *id).collect();

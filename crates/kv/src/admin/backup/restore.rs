@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use cairn_vfs::sync::read;
+
 use super::Backups;
 use super::files::shared_path;
 use crate::admin::capture::files_of;
@@ -19,6 +21,7 @@ impl Backups {
     /// Errors: [`Error::NotFound`] without such a backup, [`Error::Invalid`] when `dir` is there and not empty,
     /// [`Error::Corruption`] of a damaged file.
     pub fn restore(&self, id: Option<u64>, dir: impl AsRef<Path>) -> Result<u64> {
+        let _turn = read(&self.turns);
         let id = match id {
             Some(id) => id,
             None => self.numbers()?.last().map(|(id, _)| *id).ok_or_else(|| Error::NotFound {

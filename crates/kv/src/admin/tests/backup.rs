@@ -1,7 +1,9 @@
 use std::path::Path;
+use std::time::Duration;
 
 use cairn_vfs::fault::{Fault, FaultOptions, crash_sweep, fault_sweep};
-use cairn_vfs::sync::Arc;
+use cairn_vfs::sync::atomic::{AtomicBool, Ordering};
+use cairn_vfs::sync::{Arc, Mutex, lock};
 use cairn_vfs::{CrashImage, ErrorKind, FaultFs, Fs, MemFs, OpenOptions, Operation};
 
 use super::*;
@@ -243,57 +245,68 @@ fn failures() {
     }
 }
 
-/// A file system on which nothing in [`BACKUPS`] can be written to.
-#[derive(Debug)]
-struct ReadOnlyBackups(Arc<dyn Fs>);
+/// A file system that asks before it changes something.
+struct Asking<F> {
+    fs: Arc<dyn Fs>,
+    check: F,
+}
 
-impl ReadOnlyBackups {
-    fn check(&self, operation: Operation, path: &Path) -> cairn_vfs::Result<()> {
-        if !path.starts_with(BACKUPS) {
-            return Ok(());
-        }
-        Err(cairn_vfs::Error::new(operation, path, std::io::ErrorKind::ReadOnlyFilesystem.into()))
+impl<F> std::fmt::Debug for Asking<F> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.fs.fmt(f)
     }
 }
 
-impl Fs for ReadOnlyBackups {
+impl<F> Asking<F>
+where
+    F: Fn(Operation, &Path) -> cairn_vfs::Result<()> + Send + Sync + 'static,
+{
+    fn over(fs: &Arc<dyn Fs>, check: F) -> Arc<dyn Fs> {
+        Arc::new(Asking { fs: Arc::clone(fs), check })
+    }
+}
+
+impl<F> Fs for Asking<F>
+where
+    F: Fn(Operation, &Path) -> cairn_vfs::Result<()> + Send + Sync + 'static,
+{
     fn open(&self, path: &Path, options: OpenOptions) -> cairn_vfs::Result<Box<dyn cairn_vfs::File>> {
         if options != OpenOptions::read() {
-            self.check(Operation::Open, path)?;
+            (self.check)(Operation::Open, path)?;
         }
-        self.0.open(path, options)
+        self.fs.open(path, options)
     }
 
     fn metadata(&self, path: &Path) -> cairn_vfs::Result<cairn_vfs::Metadata> {
-        self.0.metadata(path)
+        self.fs.metadata(path)
     }
 
     fn rename(&self, from: &Path, to: &Path) -> cairn_vfs::Result<()> {
-        self.check(Operation::Rename, from)?;
-        self.0.rename(from, to)
+        (self.check)(Operation::Rename, from)?;
+        self.fs.rename(from, to)
     }
 
     fn hard_link(&self, from: &Path, to: &Path) -> cairn_vfs::Result<()> {
-        self.check(Operation::Link, to)?;
-        self.0.hard_link(from, to)
+        (self.check)(Operation::Link, to)?;
+        self.fs.hard_link(from, to)
     }
 
     fn remove(&self, path: &Path) -> cairn_vfs::Result<()> {
-        self.check(Operation::Remove, path)?;
-        self.0.remove(path)
+        (self.check)(Operation::Remove, path)?;
+        self.fs.remove(path)
     }
 
     fn create_dir_all(&self, path: &Path) -> cairn_vfs::Result<()> {
-        self.check(Operation::CreateDir, path)?;
-        self.0.create_dir_all(path)
+        (self.check)(Operation::CreateDir, path)?;
+        self.fs.create_dir_all(path)
     }
 
     fn read_dir(&self, path: &Path) -> cairn_vfs::Result<Vec<PathBuf>> {
-        self.0.read_dir(path)
+        self.fs.read_dir(path)
     }
 
     fn sync_dir(&self, path: &Path) -> cairn_vfs::Result<()> {
-        self.0.sync_dir(path)
+        self.fs.sync_dir(path)
     }
 }
 
@@ -306,7 +319,10 @@ fn medium_that_cannot_be_written_to() {
     fill(&db, 0..100, 1);
     open_backups(&memory).create(&db).unwrap();
     drop(db);
-    let fs: Arc<dyn Fs> = Arc::new(ReadOnlyBackups(Arc::clone(&memory)));
+    let fs = Asking::over(&memory, |operation, path| match path.starts_with(BACKUPS) {
+        true => Err(cairn_vfs::Error::new(operation, path, std::io::ErrorKind::ReadOnlyFilesystem.into())),
+        false => Ok(()),
+    });
     let backups = open_backups(&fs);
     assert_eq!(Backups::open_in(&fs, BACKUPS).unwrap_err().kind(), ErrorKind::Busy);
     assert_eq!(backups.list().unwrap().len(), 1);
@@ -314,4 +330,44 @@ fn medium_that_cannot_be_written_to() {
     assert!(restored(&fs, &backups, None) == expected(0..100, 1));
     assert_eq!(backups.create(&open(&fs)).unwrap_err().kind(), ErrorKind::Io);
     assert!(restored(&fs, &backups, Some(1)) == expected(0..100, 1));
+}
+
+/// Goal: threads that share a handle take turns: a backup is whole whatever others remove, and none takes another's number. Method: when
+/// a second backup is about to write its record, another thread removes the first, whose files it shares, or makes a third; it has time
+/// to be done before the record is written, were it let.
+#[test]
+fn threads_take_turns() {
+    use std::sync::mpsc::channel;
+    type Other = fn(&Backups, &Db);
+    let others: [(Other, &[u64]); 2] = [
+        (|backups, _| backups.delete(1).unwrap(), &[2]),
+        (|backups, db| assert_eq!(backups.create(db).unwrap().id, 3), &[1, 2, 3]),
+    ];
+    for (other, left) in others {
+        let memory: Arc<dyn Fs> = Arc::new(MemFs::new());
+        let db = open(&memory);
+        fill(&db, 0..100, 1);
+        db.flush().unwrap();
+        let ((begin, begun), (end, ended)) = (channel(), channel());
+        let (ended, is_first) = (Mutex::new(ended), AtomicBool::new(true));
+        let fs = Asking::over(&memory, move |_, path| {
+            if path.ends_with("000002.backup.tmp") && is_first.swap(false, Ordering::SeqCst) {
+                begin.send(()).unwrap();
+                let _ = lock(&ended).recv_timeout(Duration::from_millis(300));
+            }
+            Ok(())
+        });
+        let backups = open_backups(&fs);
+        backups.create(&db).unwrap();
+        cairn_vfs::thread::scope(|scope| {
+            scope.spawn(|| backups.create(&db).unwrap());
+            begun.recv_timeout(Duration::from_secs(60)).unwrap();
+            other(&backups, &db);
+            let _ = end.send(());
+        });
+        assert!(backups.verify().unwrap().is_empty());
+        let ids: Vec<u64> = backups.list().unwrap().iter().map(|backup| backup.id).collect();
+        assert_eq!(ids, left);
+        assert!(restored(&memory, &backups, None) == expected(0..100, 1));
+    }
 }
