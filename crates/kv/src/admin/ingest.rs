@@ -25,7 +25,7 @@ use crate::file::{Ingested, TableMeta};
 use crate::kind::SEQNO_MAX;
 use crate::memtable::Memtable;
 use crate::table::{self, Table};
-use crate::version::{FileName, NewTable, VersionEdit};
+use crate::version::{FileName, NewTable, VersionEdit, VersionSet};
 use crate::{Error, Result};
 
 /// How often the memtables are flushed before writers have won the race for them.
@@ -61,7 +61,7 @@ impl Keyspace {
     /// range of a table are flushed first. Writers wait for one sync of the manifest.
     ///
     /// Errors: [`Error::Corruption`] of a file that is no sound table; [`Error::Invalid`] when a table was not made by a
-    /// builder, or when two of them overlap; [`Error::NotFound`] for a keyspace that was dropped; [`Error::Busy`] when
+    /// builder, when it is a file of a store, or when two of them overlap; [`Error::NotFound`] for a keyspace that was dropped; [`Error::Busy`] when
     /// writers keep filling memtables with keys of the tables faster than they can be flushed. Nothing has happened then.
     pub fn ingest<P: AsRef<Path>>(&self, paths: &[P], options: &IngestOptions) -> Result<()> {
         let paths: Vec<&Path> = paths.iter().map(AsRef::as_ref).collect();
@@ -105,16 +105,19 @@ impl Inner {
 
     /// Reads all of a table and says what is in it.
     fn examine(&self, path: &Path) -> Result<Outside> {
+        self.check_outside(path)?;
         let foreign = table::OpenOptions { foreign: true, ..table::OpenOptions::default() };
         let table = Table::open(&self.fs, path, 0, &Arc::new(Cache::new(0)), foreign)?;
         let properties = table.properties();
+        // Compactions to the last level forget sequence numbers, but what a store writes names its keyspace.
         let is_plain = properties.seqnos == (0, 0)
             && properties.range_tombstones == 0
             && properties.blobs.is_empty()
+            && properties.keyspace.is_none()
             && properties.entries > 0;
         if !is_plain {
             return Err(Error::invalid(format!(
-                "{} was not made by a table builder: its entries have sequence numbers, or refer to other files",
+                "{} was not made by a table builder: its entries have sequence numbers, belong to a keyspace, or refer to other files",
                 path.display()
             )));
         }
@@ -138,6 +141,16 @@ impl Inner {
         };
         let content = Content { bytes: meta.bytes, checksum };
         Ok(Outside { path: path.to_owned(), content, meta, written_number: table.written_number() })
+    }
+
+    /// Errors: [`Error::Invalid`] for a file of a store, this one or another, which has a table's name and lies beside `CURRENT`. One that
+    /// was ingested is as its builder made it, and must not be moved away from under its store.
+    fn check_outside(&self, path: &Path) -> Result<()> {
+        let dir = path.parent().unwrap_or(Path::new(""));
+        if FileName::parse(path).is_none() || !VersionSet::exists(&self.fs, dir)? {
+            return Ok(());
+        }
+        Err(Error::invalid(format!("{} belongs to the store in {}", path.display(), dir.display())))
     }
 
     /// Gives a table a name in the store, durable content, and no place yet.

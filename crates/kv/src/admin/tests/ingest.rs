@@ -3,7 +3,7 @@ use std::path::Path;
 
 use cairn_vfs::fault::{Fault, FaultOptions, crash_sweep, fault_sweep};
 use cairn_vfs::sync::Arc;
-use cairn_vfs::{ErrorKind, Fs, MemFs, OpenOptions, Rng, SeededRng, StdFs};
+use cairn_vfs::{ErrorKind, Fs, MemFs, Rng, SeededRng, StdFs};
 
 use super::hooked::Hooked;
 use super::*;
@@ -116,19 +116,10 @@ fn refused() {
     let own = files(&fs, STORE, ".table");
     build(&fs, "/a", 0..100, 2, false);
     build(&fs, "/b", 99..120, 2, false);
-    let read = |path: &str| {
-        let file = fs.open(Path::new(path), OpenOptions::read()).unwrap();
-        let mut bytes = vec![0; file.len().unwrap() as usize];
-        file.read_exact_at(&mut bytes, 0).unwrap();
-        bytes
-    };
-    let write = |path: &str, bytes: &[u8]| {
-        fs.open(Path::new(path), OpenOptions::create()).unwrap().write_all_at(bytes, 0).unwrap();
-    };
-    let mut bytes = read("/a");
-    write("/cut", &bytes[..bytes.len() - 1]);
+    let mut bytes = contents(&fs, Path::new("/a"));
+    write_file(&fs, Path::new("/cut"), &bytes[..bytes.len() - 1]);
     bytes[100] ^= 4;
-    write("/flipped", &bytes);
+    write_file(&fs, Path::new("/flipped"), &bytes);
     let own_path = own[0].to_string_lossy().into_owned();
     let kinds = [
         (vec![own_path.as_str()], ErrorKind::Invalid),
@@ -153,6 +144,34 @@ fn refused() {
     assert!(!fs.exists(Path::new("/order")).unwrap(), "unfinished files go");
     assert_eq!(db.table_builder("/none").unwrap().finish().unwrap_err().kind(), ErrorKind::Invalid);
     assert_eq!(db.table_builder("/a").unwrap_err().kind(), ErrorKind::Conflict);
+}
+
+/// Goal: a store's own tables are not taken in once more: old values would become the newest, and a move would take the file away from the
+/// store. Method: tables of the last level, whose entries have no numbers any more, and one that was ingested, by their names and by
+/// copies; the store is as before, also when it is opened again.
+#[test]
+fn own_tables() {
+    let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
+    let db = open(&fs);
+    fill(&db, 0..100, 1);
+    db.compact_range(..).unwrap();
+    let own = files(&fs, STORE, ".table");
+    build(&fs, "/t", 200..210, 1, false);
+    db.ingest(&["/t"], &MOVE).unwrap();
+    let ingested = files(&fs, STORE, ".table").pop().unwrap();
+    assert!(!own.contains(&ingested));
+    fill(&db, 0..100, 2);
+    let all = pairs(&db);
+    write_file(&fs, Path::new("/copy"), &contents(&fs, &own[0]));
+    for path in [own[0].as_path(), &ingested, Path::new("/copy")] {
+        for options in [MOVE, COPY] {
+            let refused = db.ingest(&[path], &options).unwrap_err();
+            assert_eq!(refused.kind(), ErrorKind::Invalid, "{}: {refused}", path.display());
+        }
+    }
+    assert!(pairs(&db) == all);
+    drop(db);
+    assert!(pairs(&open(&fs)) == all);
 }
 
 /// Goal: ingests fit between writes, deletions of ranges, flushes and compactions as if they were batches, and snapshots stay

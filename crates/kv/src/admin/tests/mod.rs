@@ -13,8 +13,8 @@ mod verify;
 
 use std::path::{Path, PathBuf};
 
-use cairn_vfs::Fs;
 use cairn_vfs::sync::Arc;
+use cairn_vfs::{Fs, OpenOptions};
 
 use crate::db::{Builder, Keyspace};
 use crate::strategy::{LeveledOptions, StrategyOptions};
@@ -84,4 +84,20 @@ fn expected(numbers: std::ops::Range<u32>, round: u32) -> Pairs {
 fn files(fs: &Arc<dyn Fs>, dir: &str, ending: &str) -> Vec<PathBuf> {
     let all = fs.read_dir(Path::new(dir)).unwrap();
     all.into_iter().filter(|path| path.to_string_lossy().ends_with(ending)).collect()
+}
+
+/// All of a file.
+fn contents(fs: &Arc<dyn Fs>, path: &Path) -> Vec<u8> {
+    let file = fs.open(path, OpenOptions::read()).unwrap();
+    let mut bytes = vec![0; file.len().unwrap() as usize];
+    file.read_exact_at(&mut bytes, 0).unwrap();
+    bytes
+}
+
+/// Makes a file, or replaces all of one, durably but for its name.
+fn write_file(fs: &Arc<dyn Fs>, path: &Path, bytes: &[u8]) {
+    let file = fs.open(path, OpenOptions::create()).unwrap();
+    file.set_len(bytes.len() as u64).unwrap();
+    file.write_all_at(bytes, 0).unwrap();
+    file.sync_data().unwrap();
 }
