@@ -32,7 +32,7 @@ impl Repair<'_> {
         let mut log = match Recovery::open(&self.fs, self.dir, Lsn::from(from), &options) {
             Ok(log) => log,
             Err(error) => {
-                self.found(self.dir.to_owned(), error.into());
+                self.found(self.dir.to_owned(), error.into())?;
                 return Ok(Lsn::from(from));
             }
         };
@@ -43,14 +43,14 @@ impl Repair<'_> {
                 Ok(Some(record)) => record,
                 Ok(None) => break,
                 Err(error) => {
-                    self.found(self.dir.to_owned(), error.into());
+                    self.found(self.dir.to_owned(), error.into())?;
                     break;
                 }
             };
             end = end.max(record.lsn);
             match self.take_record(plan, &mut memtables, record.lsn, record.payload) {
                 Ok(is_new) => self.report.log_records += u64::from(is_new),
-                Err(error) => self.found(self.dir.to_owned(), error),
+                Err(error) => self.found(self.dir.to_owned(), error)?,
             }
             self.write_full(plan, &mut memtables, MEMTABLE_BYTES)?;
         }

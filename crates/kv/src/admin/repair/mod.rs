@@ -109,8 +109,10 @@ struct Repair<'a> {
 ///
 /// Take a copy of the directory before. Costs reading everything, and writing all of it when the manifest is lost.
 ///
-/// Errors: [`Error::Busy`] when a process has the store open, [`Error::NotFound`] when there is nothing of a store, those of
-/// the file system.
+/// Errors: [`Error::Busy`] when a process has the store open, [`Error::NotFound`] when there is nothing of a store,
+/// [`Error::Unsupported`] for a file of a later version, those of the file system. What cannot be read because the disk fails is
+/// not taken for damage: copy the files that can be read to another disk, and repair it there. After an error all that the
+/// repair needs is there still: repair again.
 ///
 /// ```no_run
 /// let report = cairn_kv::repair("/var/lib/broken", &cairn_kv::RepairOptions::default())?;
@@ -140,11 +142,8 @@ impl Repair<'_> {
         let old = VersionSet::open_read_only(&self.fs, self.dir);
         let (store_id, mut plan) = match old {
             Ok(set) => (set.store_id(), self.plan_by_manifest(&set)?),
-            // A later version's store is not damaged, and a failing disk is not repaired by writing to it.
-            Err(error @ Error::Unsupported { .. }) => return Err(error),
-            Err(error @ Error::Vfs(_)) if error.kind() != ErrorKind::NotFound => return Err(error),
             Err(error) => {
-                self.found(FileName::Current.path(self.dir), error);
+                self.found(FileName::Current.path(self.dir), error)?;
                 self.report.is_rebuilt = true;
                 self.set_manifests_aside()?;
                 let mut rng = SystemRng::new()
@@ -175,9 +174,17 @@ impl Repair<'_> {
         number
     }
 
-    /// Something is damaged.
-    fn found(&mut self, file: PathBuf, error: Error) {
-        self.report.damage.push(Damage { file, error });
+    /// Something is damaged, or gone. Errors: what is no damage. A later version's file is sound, and a failing disk is not repaired
+    /// by writing to it.
+    fn found(&mut self, file: PathBuf, error: Error) -> Result<()> {
+        match error {
+            Error::Unsupported { .. } => Err(error),
+            Error::Vfs(_) if error.kind() != ErrorKind::NotFound => Err(error),
+            _ => {
+                self.report.damage.push(Damage { file, error });
+                Ok(())
+            }
+        }
     }
 
     /// What cannot be read as a manifest any more is kept, for whoever can.
@@ -217,7 +224,10 @@ impl Repair<'_> {
         let paths = self.fs.read_dir(self.dir)?;
         let files: Vec<PathBuf> = paths.into_iter().filter(|path| cairn_wal::is_log_file(path)).collect();
         if !files.is_empty() {
-            let is_damaged = |path: &PathBuf| self.report.damage.iter().any(|damage| damage.file == *path);
+            // What is wrong with the log as a whole may be wrong in any of its files.
+            let is_damaged = |path: &PathBuf| {
+                self.report.damage.iter().any(|damage| damage.file == *path || damage.file == self.dir)
+            };
             let (damaged, sound): (Vec<_>, Vec<_>) = files.into_iter().partition(is_damaged);
             for path in sound {
                 self.fs.remove(&path)?;

@@ -17,7 +17,7 @@ use crate::kind::Seqno;
 use crate::options::KeyspaceOptions;
 use crate::table::{OpenOptions, Table};
 use crate::version::{BlobMeta, FileName, KeyspaceId, NewKeyspace, NewTable, VersionEdit, VersionSet};
-use crate::{Error, Result};
+use crate::Result;
 
 /// A keyspace of the store to come.
 #[derive(Debug)]
@@ -120,12 +120,11 @@ impl Repair<'_> {
                             Ok(()) => {
                                 tables.push(NewTable { level, run: run.id(), meta: table.meta.clone() });
                             }
-                            Err(error @ Error::Unsupported { .. }) => return Err(error),
                             Err(error) => {
                                 if self.fs.exists(&path)? {
                                     self.lost.push(path.clone());
                                 }
-                                self.found(path, error);
+                                self.found(path, error)?;
                             }
                         }
                     }
@@ -143,7 +142,7 @@ impl Repair<'_> {
                     blobs.push((meta.clone(), meta.value_bytes.saturating_sub(*bytes)));
                 }
                 if let Err(error) = check_blob(&*self.fs, self.dir, &blob.file.meta) {
-                    self.found(path, error);
+                    self.found(path, error)?;
                 }
             }
             let options = self.options.keyspace(&state.name);
@@ -195,10 +194,9 @@ impl Repair<'_> {
             let table = Table::open(&self.fs, &path, number, &Arc::new(Cache::new(0)), foreign);
             match table.and_then(|table| Ok((table.verify(None)?.checksum, table))) {
                 Ok((checksum, table)) => found.push(found_table(number, checksum, &table, self.now_secs)),
-                Err(error @ Error::Unsupported { .. }) => return Err(error),
                 Err(error) => {
                     self.lost.push(path.clone());
-                    self.found(path, error);
+                    self.found(path, error)?;
                 }
             }
         }
@@ -234,7 +232,7 @@ impl Repair<'_> {
             match BlobReader::describe(&*self.fs, self.dir, number) {
                 Ok(meta) => {
                     if let Err(error) = check_blob(&*self.fs, self.dir, &meta) {
-                        self.found(path, error);
+                        self.found(path, error)?;
                     }
                     let garbage = meta.value_bytes.saturating_sub(value_bytes);
                     blobs.push((meta, garbage));
@@ -243,7 +241,7 @@ impl Repair<'_> {
                     if self.fs.exists(&path)? {
                         self.lost.push(path.clone());
                     }
-                    self.found(path, error);
+                    self.found(path, error)?;
                 }
             }
         }

@@ -1,7 +1,8 @@
 use std::path::Path;
 use std::time::Duration;
 
-use cairn_vfs::fault::{FaultOptions, crash_sweep};
+use cairn_codec::checksum::xxh3_64;
+use cairn_vfs::fault::{Fault, FaultOptions, crash_sweep, fault_sweep};
 use cairn_vfs::sync::Arc;
 use cairn_vfs::{
     Clock, ErrorKind, FaultFs, Fs, ManualClock, MemFs, OpenOptions, Rng, SeededRng, SystemClock,
@@ -21,6 +22,15 @@ fn flip(fs: &Arc<dyn Fs>, path: &Path, at: u64) {
     let mut byte = [0];
     file.read_exact_at(&mut byte, at).unwrap();
     file.write_all_at(&[byte[0] ^ 0x10], at).unwrap();
+}
+
+/// Options with which all values of [`fill`] go to blob files.
+fn apart() -> KeyspaceOptions {
+    KeyspaceOptions { blob_bytes_min: Some(10), ..small() }
+}
+
+fn open_apart(fs: &Arc<dyn Fs>) -> Db {
+    builder(fs).default_keyspace(apart()).open().unwrap()
 }
 
 fn remove_manifests(fs: &Arc<dyn Fs>, current_too: bool) {
@@ -409,8 +419,7 @@ fn expiry() {
 #[test]
 fn garbage_of_lost_tables() {
     let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
-    let options = || KeyspaceOptions { blob_bytes_min: Some(10), ..small() };
-    let open = || builder(&fs).default_keyspace(options()).open().unwrap();
+    let open = || open_apart(&fs);
     let db = open();
     fill(&db, 0..400, 1);
     db.compact_range(..).unwrap();
@@ -430,4 +439,53 @@ fn garbage_of_lost_tables() {
     drop(db);
     drop(open());
     assert_eq!(files(&fs, STORE, ".blob").len(), 0);
+}
+
+/// Goal: what a failing disk does not give is not taken for damage: nothing is lost over it. Method: a store with tables, blob files and
+/// a log; each operation of a repair fails once, and where the repair did, it is repeated.
+#[test]
+fn failing_disk() {
+    let mut refused = 0;
+    fault_sweep(&FaultOptions::seeded(16), Fault::Io, false, |machine, index| {
+        let fs: Arc<dyn Fs> = Arc::new(machine.clone());
+        let write = || -> crate::Result<()> {
+            let db = builder(&fs).default_keyspace(apart()).open()?;
+            (0..12).try_for_each(|number| db.put(key(number), value(number, 1)))?;
+            db.flush()?;
+            (12..24).try_for_each(|number| db.put(key(number), value(number, 1)))
+        };
+        if write().is_err() || machine.injected_count() > 0 {
+            return;
+        }
+        let options = RepairOptions { fs: Arc::clone(&fs), keyspaces: Vec::new() };
+        let first = repair(STORE, &options);
+        machine.clear_rules();
+        let is_refused = first.is_err();
+        refused += u32::from(is_refused);
+        let report = first.unwrap_or_else(|_| fix(&fs));
+        assert!(is_refused || report.damage.is_empty(), "operation {index}: {report}");
+        assert!(pairs(&open_apart(&fs)) == expected(0..24, 1), "operation {index}: {report}");
+    });
+    assert!(refused > 30, "{refused}");
+}
+
+/// Goal: a log of a later version is refused and not touched. Method: the version in both copies of a segment's header, then as it was.
+#[test]
+fn log_of_a_later_version() {
+    let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
+    fill(&open(&fs), 0..100, 1);
+    let log = files(&fs, STORE, ".wal").into_iter().find(|path| fs.metadata(path).unwrap().len > 0).unwrap();
+    let sound = contents(&fs, &log);
+    let mut later = sound.clone();
+    for header in [0, 2048] {
+        later[header + 8] = 99;
+        let checksum = xxh3_64(&later[header..header + 56]);
+        later[header + 56..header + 64].copy_from_slice(&checksum.to_le_bytes());
+    }
+    write_file(&fs, &log, &later);
+    let options = RepairOptions { fs: Arc::clone(&fs), keyspaces: Vec::new() };
+    assert_eq!(repair(STORE, &options).unwrap_err().kind(), ErrorKind::Unsupported);
+    assert!(contents(&fs, &log) == later);
+    write_file(&fs, &log, &sound);
+    assert!(pairs(&open(&fs)) == expected(0..100, 1));
 }
