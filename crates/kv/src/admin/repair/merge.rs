@@ -2,7 +2,10 @@
 //!
 //! Lookups ask the runs from the newest to the oldest and stop at the first hit. Of two tables one is the newer when all its
 //! numbers are higher. Where ranges of numbers overlap, as they do in tables of different levels, one may be newer in one key and
-//! older in another, and then all are merged, by key and number, into one run.
+//! older in another, and then all are merged, by key and number, into one run. Compactions forget numbers, so that versions of a key may
+//! have the same one, 0: the newer of them is in the table that was written later.
+
+use std::cmp::Reverse;
 
 use cairn_vfs::OpenOptions;
 use cairn_vfs::sync::Arc;
@@ -47,6 +50,8 @@ impl Repair<'_> {
             let secs = TableMeta::secs_of(&metas).unwrap_or((self.now_secs, self.now_secs));
             let options = table_options(options, 0, 0, secs);
             let options = TableOptions { keyspace: Some(tag), flushed_seqno, ..options };
+            // Among equal numbers the table that was written last comes first.
+            metas.sort_by_key(|meta| Reverse(meta.number));
             let merged = self.merge(&metas, &options, ttl_secs)?;
             return Ok(merged.into_iter().map(|meta| NewTable { level: 0, run: 1, meta }).collect());
         }

@@ -489,3 +489,23 @@ fn log_of_a_later_version() {
     write_file(&fs, &log, &sound);
     assert!(pairs(&open(&fs)) == expected(0..100, 1));
 }
+
+/// Goal: of two tables whose entries have no numbers any more, the one written later has the newer value. Method: a table of the last
+/// level is put back beside the one that a compaction made of it and of a newer value.
+#[test]
+fn versions_without_numbers() {
+    let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
+    let db = open(&fs);
+    db.put("key", "old").unwrap();
+    db.compact_range(..).unwrap();
+    let old = files(&fs, STORE, ".table").pop().unwrap();
+    let bytes = contents(&fs, &old);
+    db.put("key", "new").unwrap();
+    db.compact_range(..).unwrap();
+    drop(db);
+    assert!(!fs.exists(&old).unwrap());
+    write_file(&fs, &old, &bytes);
+    remove_manifests(&fs, true);
+    let report = fix(&fs);
+    assert_eq!(open(&fs).get("key").unwrap().as_deref(), Some(&b"new"[..]), "{report}");
+}
