@@ -48,6 +48,14 @@ impl BlobReader {
         Ok(BlobReader { file, meta: meta.clone() })
     }
 
+    /// A reader of what is left of blob file `number` in `dir`, which is damaged: each value says by itself whether it is sound.
+    pub(crate) fn salvage(fs: &dyn Fs, dir: &std::path::Path, number: u64) -> Result<Self> {
+        let file = fs.open(&FileName::Blob(number).path(dir), OpenOptions::read())?;
+        // There may be no footer any more, so that values may reach to the end.
+        let bytes = file.len()?.saturating_add(FOOTER_BYTES as u64);
+        Ok(BlobReader { file, meta: BlobMeta { number, bytes, values: 0, value_bytes: 0, checksum: 0 } })
+    }
+
     /// What is to be known of blob file `number` in `dir`, by its own word: for a store whose manifest is lost. Reads all of
     /// it.
     ///

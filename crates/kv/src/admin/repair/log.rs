@@ -10,7 +10,6 @@ use super::plan::Plan;
 use crate::admin::capture::MemtableWriter;
 use crate::batch::{Malformed, Record};
 use crate::db::log_options;
-use crate::db::output::table_options;
 use crate::db::write::insert;
 use crate::kind::SEQNO_MAX;
 use crate::memtable::Memtable;
@@ -122,7 +121,6 @@ impl Repair<'_> {
                 continue;
             };
             let number = self.number();
-            let tag = (id.0, keyspace.name.clone());
             let flushed_seqno = memtable.seqnos().map_or(0, |(_, newest)| newest);
             let ttl_secs = keyspace.ttl_secs(self.dir);
             let writer = MemtableWriter {
@@ -130,9 +128,8 @@ impl Repair<'_> {
                 dir: self.dir,
                 number,
                 options: TableOptions {
-                    keyspace: Some(tag),
                     flushed_seqno,
-                    ..table_options(&keyspace.options, 0, 0, (self.now_secs, self.now_secs))
+                    ..keyspace.table_options(id, 0, 0, (self.now_secs, self.now_secs))
                 },
                 memtables: vec![memtable],
                 last: SEQNO_MAX,

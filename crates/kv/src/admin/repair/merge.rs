@@ -11,48 +11,49 @@ use cairn_vfs::OpenOptions;
 use cairn_vfs::sync::Arc;
 
 use super::Repair;
+use super::blobs::{Fate, Salvage};
+use super::plan::PlannedKeyspace;
 use crate::Result;
 use crate::blob::BlobRef;
 use crate::cache::Cache;
 use crate::cursor::Cursor;
-use crate::db::output::{add_range_tombstones, note_expiry, table_options};
+use crate::db::output::{add_range_tombstones, note_expiry};
 use crate::file::TableMeta;
 use crate::iter::merge::MergeCursor;
 use crate::kind::{Kind, Seqno};
-use crate::options::KeyspaceOptions;
 use crate::range_del::RangeTombstones;
 use crate::table::{self, CursorOptions, Table, TableOptions, TableWriter};
-use crate::version::{FileName, NewTable};
+use crate::version::{FileName, KeyspaceId, NewTable};
 
 /// Size of the tables that are written.
 const TABLE_BYTES: u64 = 64 << 20;
 
-/// True when one may be newer in one key and older in another.
+/// True when one may be newer in one key and older in another; and when one may be the output of a compaction and the other an input
+/// that was not deleted yet, by the blob files that both point into. A value that both have would count twice.
 fn is_ambiguous(a: &TableMeta, b: &TableMeta) -> bool {
     let share_keys = a.smallest <= b.largest && b.smallest <= a.largest;
-    share_keys && a.seqnos.0 <= b.seqnos.1 && b.seqnos.0 <= a.seqnos.1
+    let share_numbers = a.seqnos.0 <= b.seqnos.1 && b.seqnos.0 <= a.seqnos.1;
+    let share_blobs = || a.blobs.iter().any(|(a, _)| b.blobs.iter().any(|(b, _)| a == b));
+    share_keys && (share_numbers || share_blobs())
 }
 
 impl Repair<'_> {
     /// Gives the tables of a keyspace, which say nothing of levels, places in level 0.
     pub(super) fn arrange(
         &mut self,
+        id: KeyspaceId,
+        keyspace: &PlannedKeyspace,
         mut metas: Vec<TableMeta>,
-        options: &KeyspaceOptions,
-        tag: (u32, String),
-        flushed_seqno: Seqno,
-        ttl_secs: u64,
     ) -> Result<Vec<NewTable>> {
         metas.sort_by_key(|meta| (meta.seqnos, meta.number));
         let pairs =
             metas.iter().enumerate().flat_map(|(at, a)| metas.iter().skip(at + 1).map(move |b| (a, b)));
         if pairs.into_iter().any(|(a, b)| is_ambiguous(a, b)) {
             let secs = TableMeta::secs_of(&metas).unwrap_or((self.now_secs, self.now_secs));
-            let options = table_options(options, 0, 0, secs);
-            let options = TableOptions { keyspace: Some(tag), flushed_seqno, ..options };
+            let options = keyspace.table_options(id, 0, 0, secs);
             // Among equal numbers the table that was written last comes first.
             metas.sort_by_key(|meta| Reverse(meta.number));
-            let merged = self.merge(&metas, &options, ttl_secs)?;
+            let merged = self.merge(&metas, &options, keyspace.ttl_secs(self.dir), None)?;
             return Ok(merged.into_iter().map(|meta| NewTable { level: 0, run: 1, meta }).collect());
         }
         // Ascending by number, and higher runs are newer.
@@ -60,14 +61,17 @@ impl Repair<'_> {
         Ok((1..).zip(metas).map(place).collect())
     }
 
-    /// All entries of the tables, by key and number, in new tables.
-    fn merge(
+    /// All entries of the tables, by key and number, in new tables. Among entries of one key with one number, that of the table given
+    /// first.
+    pub(super) fn merge(
         &mut self,
         metas: &[TableMeta],
         options: &TableOptions,
         ttl_secs: u64,
+        salvage: Option<&mut Salvage>,
     ) -> Result<Vec<TableMeta>> {
         let cache = Arc::new(Cache::new(0));
+        let mut options = options.clone();
         let mut cursors = Vec::new();
         let mut sets = Vec::new();
         for meta in metas {
@@ -76,14 +80,17 @@ impl Repair<'_> {
             let open = table::OpenOptions { seqno, ..table::OpenOptions::default() };
             let table =
                 Table::open(&self.fs, &FileName::Table(meta.number).path(self.dir), number, &cache, open)?;
+            options.flushed_seqno = options.flushed_seqno.max(table.properties().flushed_seqno);
             sets.push(Arc::clone(table.range_tombstones()));
             cursors.push(table.cursor(&CursorOptions { fill_cache: false, ..CursorOptions::default() }));
         }
         let tombstones = RangeTombstones::merge(sets.iter().map(|set| &**set));
         let mut cursor = MergeCursor::new(cursors);
         cursor.seek_first()?;
-        let (last, start, done) = (None, None, Vec::new());
-        let mut out = Merged { options, ttl_secs, tombstones, writer: None, last, start, done };
+        let (last, values, start, done) = (None, Vec::new(), None, Vec::new());
+        let options = &options;
+        let mut out =
+            Merged { options, ttl_secs, salvage, tombstones, writer: None, last, values, start, done };
         while cursor.valid() {
             out.add(self, cursor.key(), cursor.seqno(), cursor.kind(), cursor.value())?;
             cursor.next()?;
@@ -98,9 +105,13 @@ struct Merged<'o> {
     options: &'o TableOptions,
     /// How long entries live; 0 for ever.
     ttl_secs: u64,
+    /// What becomes of values in damaged blob files.
+    salvage: Option<&'o mut Salvage>,
     tombstones: RangeTombstones,
     writer: Option<TableWriter>,
     last: Option<(Vec<u8>, Seqno)>,
+    /// Where the values of the last key are that are in blob files.
+    values: Vec<BlobRef>,
     /// Where the range tombstones of the next table begin.
     start: Option<Vec<u8>>,
     done: Vec<TableMeta>,
@@ -120,18 +131,55 @@ impl Merged<'_> {
         if is_same_key && self.last.as_ref().is_some_and(|(_, last)| *last == seqno) {
             return Ok(());
         }
-        if !is_same_key && self.writer.as_ref().is_some_and(|writer| writer.estimated_bytes() >= TABLE_BYTES)
-        {
-            self.finish_table(repair, Some(key))?;
+        if !is_same_key {
+            self.values.clear();
+            if self.writer.as_ref().is_some_and(|writer| writer.estimated_bytes() >= TABLE_BYTES) {
+                self.finish_table(repair, Some(key))?;
+            }
         }
+        let reference = BlobRef::decode(value).filter(|_| kind == Kind::Blob);
+        if let Some(reference) = reference {
+            // One write, whose number one of the tables has forgotten.
+            if self.values.contains(&reference) {
+                return Ok(());
+            }
+            self.values.push(reference);
+        }
+        self.last = Some((key.to_vec(), seqno));
+        let fate = match (reference, &mut self.salvage) {
+            (Some(reference), Some(salvage)) => salvage.place(repair, reference)?,
+            _ => Fate::Stays,
+        };
+        match fate {
+            Fate::Stays => self.write(repair, key, seqno, kind, value, reference),
+            Fate::Moved(moved) => {
+                let mut encoded = Vec::new();
+                moved.encode(&mut encoded);
+                self.write(repair, key, seqno, Kind::Blob, &encoded, Some(moved))
+            }
+            // A table that was about to be removed may point into a file that was, and another table have the value. Where the order is
+            // known, it is the newest: what it hid must not come back.
+            Fate::Lost if repair.report.is_rebuilt => Ok(()),
+            Fate::Lost => self.write(repair, key, seqno, Kind::Delete, &[], None),
+        }
+    }
+
+    fn write(
+        &mut self,
+        repair: &mut Repair<'_>,
+        key: &[u8],
+        seqno: Seqno,
+        kind: Kind,
+        value: &[u8],
+        reference: Option<BlobRef>,
+    ) -> Result<()> {
         let ttl_secs = self.ttl_secs;
         let writer = self.writer(repair)?;
         writer.add(key, seqno, kind, value)?;
         note_expiry(writer, ttl_secs, key, kind, value);
-        if let Some(reference) = BlobRef::decode(value).filter(|_| kind == Kind::Blob) {
+        if let Some(reference) = reference {
             writer.note_blob(reference.number, reference.bytes);
         }
-        self.last = Some((key.to_vec(), seqno));
         Ok(())
     }
 
@@ -155,6 +203,9 @@ impl Merged<'_> {
         }
         self.start = end.map(<[u8]>::to_vec);
         if let Some(writer) = self.writer.take() {
+            if let Some(salvage) = &mut self.salvage {
+                salvage.finish_file(repair)?;
+            }
             self.done.push(writer.finish()?);
         }
         Ok(())

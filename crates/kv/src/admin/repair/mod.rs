@@ -9,6 +9,7 @@
 //! Nothing is changed before the new tables are durable, and the manifest is replaced in one step; a repair that a crash
 //! interrupts is done again.
 
+mod blobs;
 mod log;
 mod merge;
 mod plan;
@@ -65,7 +66,9 @@ pub struct RepairReport {
     pub entries: u64,
     /// Records of the log that were in no table and now are.
     pub log_records: u64,
-    /// All that was damaged or missing: what it held is lost, but for what the log still had.
+    /// Entries that went with their values, which were in blob files.
+    pub lost_values: u64,
+    /// All that was damaged or missing: what it held is lost, but for what the log still had and what could be read of blob files.
     pub damage: Vec<Damage>,
     /// Files that were set aside, where they are now.
     pub set_aside: Vec<PathBuf>,
@@ -80,9 +83,29 @@ impl std::fmt::Display for RepairReport {
         let entries = counted(self.entries, "entry", "entries");
         let records = counted(self.log_records, "record", "records");
         write!(f, "{from}: {tables} with {entries}, {records} of the log")?;
+        if self.lost_values > 0 {
+            write!(f, "\nlost: {}", counted(self.lost_values, "value", "values"))?;
+        }
         self.damage.iter().try_for_each(|damage| write!(f, "\ndamaged: {damage}"))?;
         self.set_aside.iter().try_for_each(|path| write!(f, "\nset aside: {}", path.display()))?;
         self.assumptions.iter().try_for_each(|what| write!(f, "\nassumed: {what}"))
+    }
+}
+
+/// Who needs a file that is to be set aside.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Needed {
+    ByNobody,
+    /// Until the new state is durable, for a repair that begins again: its manifest, and values that were moved.
+    ByOldState,
+}
+
+impl Needed {
+    fn of(path: &Path) -> Needed {
+        match FileName::parse(path) {
+            Some(FileName::Manifest(_) | FileName::Blob(_)) => Needed::ByOldState,
+            _ => Needed::ByNobody,
+        }
     }
 }
 
@@ -105,7 +128,10 @@ struct Repair<'a> {
 /// Tables are read whole; damaged ones are set aside in `lost/` beneath the directory. The log is salvaged: records behind a
 /// damaged place are kept, so what comes out may have holes. When the manifest is lost, too, the state is put together from the
 /// tables, whose entries say in which order they were written. Then keys that were deleted long ago can come back, from tables
-/// that were about to be removed. Of blob files, those that are missing are reported; damaged ones stay, for their other values.
+/// that were about to be removed.
+///
+/// What can be read of a damaged blob file moves to a new one. Keys whose values cannot be read, or were in a blob file that is missing,
+/// are not there afterwards; [`RepairReport::lost_values`] says how many.
 ///
 /// Take a copy of the directory before. Costs reading everything, and writing all of it when the manifest is lost.
 ///
@@ -154,7 +180,7 @@ impl Repair<'_> {
         let log_end = self.salvage_log(&mut plan)?;
         // ORDER: new tables and their names before the manifest.
         self.fs.sync_dir(self.dir)?;
-        self.set_aside(false)?;
+        self.set_aside(Needed::ByNobody)?;
         let mut edit = plan.edit(self.next_file);
         let added = || edit.keyspaces.values().flat_map(|change| &change.added);
         self.report.tables = added().count();
@@ -163,7 +189,7 @@ impl Repair<'_> {
             change.log_start = Some(log_end.get());
         }
         VersionSet::found(&self.fs, self.dir, store_id, &edit)?;
-        self.set_aside(true)?;
+        self.set_aside(Needed::ByOldState)?;
         self.remove_log(store_id, &mut edit)
     }
 
@@ -197,11 +223,10 @@ impl Repair<'_> {
         Ok(())
     }
 
-    /// Moves lost files to their place; `manifests` says which: those of the old state go when the new one is durable.
-    fn set_aside(&mut self, manifests: bool) -> Result<()> {
-        let is_manifest = |path: &PathBuf| matches!(FileName::parse(path), Some(FileName::Manifest(_)));
+    /// Moves lost files to their place; `needed` says which.
+    fn set_aside(&mut self, needed: Needed) -> Result<()> {
         let (now, later) =
-            std::mem::take(&mut self.lost).into_iter().partition(|path| is_manifest(path) == manifests);
+            std::mem::take(&mut self.lost).into_iter().partition(|path| Needed::of(path) == needed);
         self.lost = later;
         let now: Vec<PathBuf> = now;
         if now.is_empty() {
@@ -233,7 +258,7 @@ impl Repair<'_> {
                 self.fs.remove(&path)?;
             }
             self.lost.extend(damaged);
-            self.set_aside(false)?;
+            self.set_aside(Needed::ByNobody)?;
             self.fs.sync_dir(self.dir)?;
         }
         for change in edit.keyspaces.values_mut() {

@@ -6,18 +6,22 @@ use std::path::Path;
 use cairn_vfs::sync::Arc;
 
 use super::Repair;
-use crate::admin::verify::{check_blob, check_table};
+use super::blobs::wanted_blobs;
+use crate::admin::verify::check_table;
 use crate::batch::DEFAULT;
 use crate::blob::BlobReader;
 use crate::cache::Cache;
 use crate::db::open::DEFAULT_NAME;
+use crate::db::output::table_options;
 use crate::db::stored_options::StoredOptions;
 use crate::file::{FileNumber, Ingested, TableMeta};
 use crate::kind::Seqno;
 use crate::options::KeyspaceOptions;
-use crate::table::{OpenOptions, Table};
-use crate::version::{BlobMeta, FileName, KeyspaceId, NewKeyspace, NewTable, VersionEdit, VersionSet};
-use crate::Result;
+use crate::table::{OpenOptions, Table, TableOptions};
+use crate::version::{
+    BlobMeta, FileName, KeyspaceId, NewKeyspace, NewTable, Version, VersionEdit, VersionSet,
+};
+use crate::{Error, Result};
 
 /// A keyspace of the store to come.
 #[derive(Debug)]
@@ -37,6 +41,18 @@ impl PlannedKeyspace {
     /// How long its entries live; 0 for ever. What cannot be read is told by who opens the store.
     pub(super) fn ttl_secs(&self, store: &Path) -> u64 {
         StoredOptions::decode(&self.stored, store).map_or(0, |kept| kept.ttl_secs)
+    }
+
+    /// How tables of it are written; see [`table_options`].
+    pub(super) fn table_options(
+        &self,
+        id: KeyspaceId,
+        level: usize,
+        last_level: usize,
+        secs: (u64, u64),
+    ) -> TableOptions {
+        let options = table_options(&self.options, level, last_level, secs);
+        TableOptions { keyspace: Some((id.0, self.name.clone())), ..options }
     }
 }
 
@@ -110,48 +126,60 @@ impl Repair<'_> {
     /// What the manifest says, without what is damaged.
     pub(super) fn plan_by_manifest(&mut self, set: &VersionSet) -> Result<Plan> {
         let mut plan = Plan { last_seqno: set.last_seqno(), ..Plan::default() };
+        self.next_file = self.next_file.max(set.new_file_number());
         for (id, state) in set.keyspaces() {
-            let mut tables = Vec::new();
-            for (level, runs) in state.version.levels().iter().enumerate() {
-                for run in runs.runs() {
-                    for table in run.tables() {
-                        let path = FileName::Table(table.number()).path(self.dir);
-                        match check_table(&self.fs, self.dir, &table.meta) {
-                            Ok(()) => {
-                                tables.push(NewTable { level, run: run.id(), meta: table.meta.clone() });
+            let tables = self.sound_tables(&state.version)?;
+            self.check_unneeded(&state.version, &tables)?;
+            let options = self.options.keyspace(&state.name);
+            let (name, stored, log_start) = (state.name, state.options, state.log_start);
+            let (blobs, flushed) = (Vec::new(), 0);
+            let mut planned = PlannedKeyspace { name, stored, options, tables, blobs, log_start, flushed };
+            let dir = self.dir;
+            let describe = |number| match state.version.blob(number) {
+                Some(blob) => Ok(blob.file.meta.clone()),
+                None => {
+                    let path = FileName::Blob(number).path(dir);
+                    Err(Error::corruption(&path, 0, "a table refers to it, the manifest does not"))
+                }
+            };
+            self.mend_blobs(id, &mut planned, describe)?;
+            plan.keyspaces.insert(id, planned);
+        }
+        Ok(plan)
+    }
+
+    /// The version's tables that are as the manifest says; the others are set aside.
+    fn sound_tables(&mut self, version: &Version) -> Result<Vec<NewTable>> {
+        let mut tables = Vec::new();
+        for (level, runs) in version.levels().iter().enumerate() {
+            for run in runs.runs() {
+                for table in run.tables() {
+                    let path = FileName::Table(table.number()).path(self.dir);
+                    match check_table(&self.fs, self.dir, &table.meta) {
+                        Ok(()) => tables.push(NewTable { level, run: run.id(), meta: table.meta.clone() }),
+                        Err(error) => {
+                            if self.fs.exists(&path)? {
+                                self.lost.push(path.clone());
                             }
-                            Err(error) => {
-                                if self.fs.exists(&path)? {
-                                    self.lost.push(path.clone());
-                                }
-                                self.found(path, error)?;
-                            }
+                            self.found(path, error)?;
                         }
                     }
                 }
             }
-            let wanted = wanted_blobs(&tables);
-            let mut blobs = Vec::new();
-            for blob in state.version.blobs() {
-                let meta = &blob.file.meta;
-                let path = FileName::Blob(meta.number).path(self.dir);
-                // What only lost tables point at is garbage; a file of nothing else is removed at the next open.
-                if let Some(bytes) = wanted.get(&meta.number)
-                    && self.fs.exists(&path)?
-                {
-                    blobs.push((meta.clone(), meta.value_bytes.saturating_sub(*bytes)));
-                }
-                if let Err(error) = check_blob(&*self.fs, self.dir, &blob.file.meta) {
-                    self.found(path, error)?;
-                }
-            }
-            let options = self.options.keyspace(&state.name);
-            let (name, stored, log_start) = (state.name, state.options, state.log_start);
-            let planned = PlannedKeyspace { name, stored, options, tables, blobs, log_start, flushed: 0 };
-            plan.keyspaces.insert(id, planned);
         }
-        self.next_file = self.next_file.max(set.new_file_number());
-        Ok(plan)
+        Ok(tables)
+    }
+
+    /// Looks at the blob files that none of the tables points into. They are garbage, and removed at the next open.
+    fn check_unneeded(&mut self, version: &Version, tables: &[NewTable]) -> Result<()> {
+        let wanted = wanted_blobs(tables);
+        let unneeded = |meta: &&BlobMeta| !wanted.contains_key(&meta.number);
+        for meta in version.blobs().iter().map(|blob| &blob.file.meta).filter(unneeded) {
+            if let Err(error) = self.check_whole(meta) {
+                self.found(FileName::Blob(meta.number).path(self.dir), error)?;
+            }
+        }
+        Ok(())
     }
 
     /// What the tables say.
@@ -173,14 +201,10 @@ impl Repair<'_> {
             by_keyspace.entry(id).or_default().push(meta);
         }
         for (id, metas) in by_keyspace {
-            let Some(planned) = plan.keyspaces.get(&id) else { continue };
-            let (options, tag) = (planned.options.clone(), (id.0, planned.name.clone()));
-            let (flushed, ttl_secs) = (planned.flushed, planned.ttl_secs(self.dir));
-            let tables = self.arrange(metas, &options, tag, flushed, ttl_secs)?;
-            let blobs = self.blobs_of(&tables)?;
-            if let Some(planned) = plan.keyspaces.get_mut(&id) {
-                (planned.tables, planned.blobs) = (tables, blobs);
-            }
+            let Some(planned) = plan.keyspaces.get_mut(&id) else { continue };
+            planned.tables = self.arrange(id, planned, metas)?;
+            let (fs, dir) = (Arc::clone(&self.fs), self.dir);
+            self.mend_blobs(id, planned, |number| BlobReader::describe(&*fs, dir, number))?;
         }
         Ok(plan)
     }
@@ -223,39 +247,6 @@ impl Repair<'_> {
             newest = newest.max(meta.seqnos.1).max(*flushed_seqno);
         }
     }
-
-    /// The blob files that the tables point into, as far as they are there; what nobody points at is garbage.
-    fn blobs_of(&mut self, tables: &[NewTable]) -> Result<Vec<(BlobMeta, u64)>> {
-        let mut blobs = Vec::new();
-        for (number, value_bytes) in wanted_blobs(tables) {
-            let path = FileName::Blob(number).path(self.dir);
-            match BlobReader::describe(&*self.fs, self.dir, number) {
-                Ok(meta) => {
-                    if let Err(error) = check_blob(&*self.fs, self.dir, &meta) {
-                        self.found(path, error)?;
-                    }
-                    let garbage = meta.value_bytes.saturating_sub(value_bytes);
-                    blobs.push((meta, garbage));
-                }
-                Err(error) => {
-                    if self.fs.exists(&path)? {
-                        self.lost.push(path.clone());
-                    }
-                    self.found(path, error)?;
-                }
-            }
-        }
-        Ok(blobs)
-    }
-}
-
-/// The blob files that the tables point into, and at how many bytes of values.
-fn wanted_blobs(tables: &[NewTable]) -> BTreeMap<FileNumber, u64> {
-    let mut wanted = BTreeMap::new();
-    for &(number, bytes) in tables.iter().flat_map(|new| &new.meta.blobs) {
-        *wanted.entry(number).or_default() += bytes;
-    }
-    wanted
 }
 
 fn found_table(number: FileNumber, checksum: u64, table: &Table, now_secs: u64) -> FoundTable {

@@ -1,0 +1,176 @@
+//! Blob files that are damaged or gone, and the tables that point into them.
+//!
+//! An entry whose value cannot be read fails whoever meets it, and a compaction that does stops the store. So such tables are
+//! written anew: what can be read of a damaged file moves to a new one, and what cannot is gone from the tables, too.
+
+use std::collections::BTreeMap;
+
+use cairn_vfs::OpenOptions;
+use cairn_vfs::sync::Arc;
+
+use super::Repair;
+use super::plan::PlannedKeyspace;
+use crate::admin::transfer::Content;
+use crate::admin::verify::check_blob;
+use crate::blob::{BlobReader, BlobRef, BlobWriter};
+use crate::file::FileNumber;
+use crate::version::{BlobMeta, FileName, KeyspaceId, NewTable};
+use crate::{Error, Result};
+
+/// Damaged blob files of a keyspace, and where their values go.
+#[derive(Debug, Default)]
+pub(super) struct Salvage {
+    /// What is left of the files; `None` of one that is gone.
+    damaged: BTreeMap<FileNumber, Option<BlobReader>>,
+    writer: Option<BlobWriter>,
+    done: Vec<BlobMeta>,
+    value: Vec<u8>,
+}
+
+/// What becomes of a value in a blob file.
+#[derive(Debug)]
+pub(super) enum Fate {
+    Stays,
+    Moved(BlobRef),
+    Lost,
+}
+
+impl Repair<'_> {
+    /// Finds the blob files that the keyspace's tables point into, by what `describe` says of each, and writes the tables anew that
+    /// point into damaged ones. What nobody points at is garbage.
+    pub(super) fn mend_blobs(
+        &mut self,
+        id: KeyspaceId,
+        keyspace: &mut PlannedKeyspace,
+        describe: impl Fn(FileNumber) -> Result<BlobMeta>,
+    ) -> Result<()> {
+        let (mut sound, mut salvage) = (Vec::new(), Salvage::default());
+        for number in wanted_blobs(&keyspace.tables).into_keys() {
+            match describe(number).and_then(|meta| self.check_whole(&meta).map(|()| meta)) {
+                Ok(meta) => sound.push(meta),
+                Err(error) => {
+                    self.found(FileName::Blob(number).path(self.dir), error)?;
+                    self.salvage(number, &mut salvage)?;
+                }
+            }
+        }
+        if !salvage.damaged.is_empty() {
+            keyspace.tables = self.move_values(id, keyspace, &mut salvage)?;
+            sound.append(&mut salvage.done);
+        }
+        let wanted = wanted_blobs(&keyspace.tables);
+        let garbage = |meta: BlobMeta| {
+            let garbage = meta.value_bytes.saturating_sub(*wanted.get(&meta.number)?);
+            Some((meta, garbage))
+        };
+        keyspace.blobs = sound.into_iter().filter_map(garbage).collect();
+        Ok(())
+    }
+
+    /// Reads a blob file. Errors: as [`check_blob`].
+    pub(super) fn check_whole(&self, meta: &BlobMeta) -> Result<()> {
+        let path = FileName::Blob(meta.number).path(self.dir);
+        match check_blob(&*self.fs, self.dir, meta) {
+            // The version is under no checksum but the whole file's: a flipped bit is no later version.
+            Err(Error::Unsupported { what, .. })
+                if Content::of(&*self.fs, &path)?.checksum != meta.checksum =>
+            {
+                Err(Error::corruption(&path, 4, what))
+            }
+            checked => checked,
+        }
+    }
+
+    /// Takes a damaged file out of the store, and keeps what is left of it at hand.
+    fn salvage(&mut self, number: FileNumber, salvage: &mut Salvage) -> Result<()> {
+        let path = FileName::Blob(number).path(self.dir);
+        let mut left = None;
+        if self.fs.exists(&path)? {
+            left = Some(BlobReader::salvage(&*self.fs, self.dir, number)?);
+            self.lost.push(path);
+        }
+        salvage.damaged.insert(number, left);
+        Ok(())
+    }
+
+    /// The keyspace's tables without references to damaged files.
+    fn move_values(
+        &mut self,
+        id: KeyspaceId,
+        keyspace: &PlannedKeyspace,
+        salvage: &mut Salvage,
+    ) -> Result<Vec<NewTable>> {
+        let last_level = keyspace.tables.iter().map(|new| new.level).max().unwrap_or(0);
+        let mut tables = Vec::with_capacity(keyspace.tables.len());
+        for new in &keyspace.tables {
+            if !new.meta.blobs.iter().any(|(number, _)| salvage.damaged.contains_key(number)) {
+                tables.push(new.clone());
+                continue;
+            }
+            let secs = (new.meta.oldest_secs, new.meta.newest_secs);
+            let options = keyspace.table_options(id, new.level, last_level, secs);
+            let ttl_secs = keyspace.ttl_secs(self.dir);
+            let written =
+                self.merge(std::slice::from_ref(&new.meta), &options, ttl_secs, Some(&mut *salvage))?;
+            tables.extend(written.into_iter().map(|meta| NewTable { meta, level: new.level, run: new.run }));
+        }
+        Ok(tables)
+    }
+}
+
+impl Salvage {
+    /// Moves a value of a damaged file, if it can be read.
+    pub(super) fn place(&mut self, repair: &mut Repair<'_>, reference: BlobRef) -> Result<Fate> {
+        let Some(left) = self.damaged.get(&reference.number) else { return Ok(Fate::Stays) };
+        if reference.bytes == 0 {
+            // Nobody reads the file for it.
+            return Ok(Fate::Stays);
+        }
+        match left.as_ref().map(|left| left.load(reference, &mut self.value)) {
+            Some(Ok(())) => {
+                let value = std::mem::take(&mut self.value);
+                let moved = self.writer(repair)?.add(&value)?;
+                self.value = value;
+                Ok(Fate::Moved(moved))
+            }
+            None | Some(Err(Error::Corruption { .. })) => {
+                repair.report.lost_values += 1;
+                Ok(Fate::Lost)
+            }
+            Some(Err(error)) => Err(error),
+        }
+    }
+
+    fn writer(&mut self, repair: &mut Repair<'_>) -> Result<&mut BlobWriter> {
+        match &mut self.writer {
+            Some(writer) => Ok(writer),
+            none @ None => {
+                let number = repair.number();
+                let path = FileName::Blob(number).path(repair.dir);
+                let file = repair.fs.open(&path, OpenOptions::create_new())?;
+                Ok(none.insert(BlobWriter::new(Arc::from(file), number)?))
+            }
+        }
+    }
+
+    /// Makes the moved values durable.
+    ///
+    /// ORDER: before the table that points at them is whole, names included. Without a manifest, a repair that takes up one that a crash
+    /// cut off believes that table, the newest that there is.
+    pub(super) fn finish_file(&mut self, repair: &Repair<'_>) -> Result<()> {
+        if let Some(writer) = self.writer.take() {
+            self.done.push(writer.finish()?);
+            repair.fs.sync_dir(repair.dir)?;
+        }
+        Ok(())
+    }
+}
+
+/// The blob files that the tables point into, and at how many bytes of values. Empty values need no file.
+pub(super) fn wanted_blobs(tables: &[NewTable]) -> BTreeMap<FileNumber, u64> {
+    let mut wanted = BTreeMap::new();
+    for &(number, bytes) in tables.iter().flat_map(|new| &new.meta.blobs).filter(|(_, bytes)| *bytes > 0) {
+        *wanted.entry(number).or_default() += bytes;
+    }
+    wanted
+}
