@@ -170,6 +170,7 @@ pub fn repair(fs: &Arc<dyn Fs>, args: &RepairArgs) -> Result<Outcome> {
             "tables": report.tables,
             "entries": report.entries,
             "log_records": report.log_records,
+            "lost_values": report.lost_values,
             "damage": damages(&report.damage),
             "set_aside": set_aside,
             "assumptions": report.assumptions,
