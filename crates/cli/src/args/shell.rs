@@ -48,8 +48,8 @@ pub enum SqlCommand {
       --tls-cert cert.pem --tls-key key.pem
 
 Without a password file everybody on this machine is let in, and nobody else unless
---open-to-everybody is given. Ctrl-C or SIGTERM ends it: clients are told, running statements get some seconds and are cancelled,
-everything is written to its place.")]
+--open-to-everybody is given. Ctrl-C or SIGTERM ends it: clients are told, running statements get
+some seconds and are cancelled, everything is written to its place.")]
     Serve(Box<ServeArgs>),
     /// Give a user a password, or take it away
     #[command(after_help = "Examples:
