@@ -166,7 +166,7 @@ fn no_number_unless(is_finite: bool) -> f64 {
     if is_finite { 0.0 } else { f64::NAN }
 }
 
-/// Of all of some: None of fewer than `least`.
+/// A total shared out to all rows but `less`; `None` where none are left.
 fn shared(total: f64, count: f64, less: f64) -> Option<f64> {
     (count > less).then(|| total / (count - less))
 }

@@ -80,11 +80,10 @@ fn beyond() -> DataFusionError {
 
 /// The numbers of some columns.
 fn columns(values: &[ArrayRef]) -> Result<Vec<&Float64Array>> {
-    let column = |values: &'_ ArrayRef| values.as_primitive_opt::<Float64Type>().is_some();
-    if !values.iter().all(column) {
-        return Err(DataFusionError::Internal("a spread of what are no floating-point numbers".to_owned()));
-    }
-    Ok(values.iter().map(|values| values.as_primitive::<Float64Type>()).collect())
+    let columns = values.iter().map(|values| values.as_primitive_opt::<Float64Type>());
+    columns
+        .collect::<Option<_>>()
+        .ok_or_else(|| DataFusionError::Internal("a spread of what are no floating-point numbers".to_owned()))
 }
 
 #[inline]

@@ -6,6 +6,7 @@ use cairn_vfs::sync::atomic::{AtomicBool, Ordering};
 use cairn_vfs::sync::{Arc, Mutex, lock};
 use cairn_vfs::{CrashImage, ErrorKind, FaultFs, Fs, MemFs, OpenOptions, Operation};
 
+use super::asking::Asking;
 use super::*;
 use crate::Backups;
 
@@ -245,71 +246,6 @@ fn failures() {
     }
 }
 
-/// A file system that asks before it changes something.
-struct Asking<F> {
-    fs: Arc<dyn Fs>,
-    check: F,
-}
-
-impl<F> std::fmt::Debug for Asking<F> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        self.fs.fmt(f)
-    }
-}
-
-impl<F> Asking<F>
-where
-    F: Fn(Operation, &Path) -> cairn_vfs::Result<()> + Send + Sync + 'static,
-{
-    fn over(fs: &Arc<dyn Fs>, check: F) -> Arc<dyn Fs> {
-        Arc::new(Asking { fs: Arc::clone(fs), check })
-    }
-}
-
-impl<F> Fs for Asking<F>
-where
-    F: Fn(Operation, &Path) -> cairn_vfs::Result<()> + Send + Sync + 'static,
-{
-    fn open(&self, path: &Path, options: OpenOptions) -> cairn_vfs::Result<Box<dyn cairn_vfs::File>> {
-        if options != OpenOptions::read() {
-            (self.check)(Operation::Open, path)?;
-        }
-        self.fs.open(path, options)
-    }
-
-    fn metadata(&self, path: &Path) -> cairn_vfs::Result<cairn_vfs::Metadata> {
-        self.fs.metadata(path)
-    }
-
-    fn rename(&self, from: &Path, to: &Path) -> cairn_vfs::Result<()> {
-        (self.check)(Operation::Rename, from)?;
-        self.fs.rename(from, to)
-    }
-
-    fn hard_link(&self, from: &Path, to: &Path) -> cairn_vfs::Result<()> {
-        (self.check)(Operation::Link, to)?;
-        self.fs.hard_link(from, to)
-    }
-
-    fn remove(&self, path: &Path) -> cairn_vfs::Result<()> {
-        (self.check)(Operation::Remove, path)?;
-        self.fs.remove(path)
-    }
-
-    fn create_dir_all(&self, path: &Path) -> cairn_vfs::Result<()> {
-        (self.check)(Operation::CreateDir, path)?;
-        self.fs.create_dir_all(path)
-    }
-
-    fn read_dir(&self, path: &Path) -> cairn_vfs::Result<Vec<PathBuf>> {
-        self.fs.read_dir(path)
-    }
-
-    fn sync_dir(&self, path: &Path) -> cairn_vfs::Result<()> {
-        self.fs.sync_dir(path)
-    }
-}
-
 /// Goal: backups on a medium that cannot be written to are listed, verified and restored; a new one fails and harms nothing.
 /// Method: a file system that refuses to change anything in their directory.
 #[test]
@@ -319,9 +255,13 @@ fn medium_that_cannot_be_written_to() {
     fill(&db, 0..100, 1);
     open_backups(&memory).create(&db).unwrap();
     drop(db);
-    let fs = Asking::over(&memory, |operation, path| match path.starts_with(BACKUPS) {
-        true => Err(cairn_vfs::Error::new(operation, path, std::io::ErrorKind::ReadOnlyFilesystem.into())),
-        false => Ok(()),
+    let fs = Asking::over(&memory, |operation, path| {
+        match operation != Operation::Read && path.starts_with(BACKUPS) {
+            true => {
+                Err(cairn_vfs::Error::new(operation, path, std::io::ErrorKind::ReadOnlyFilesystem.into()))
+            }
+            false => Ok(()),
+        }
     });
     let backups = open_backups(&fs);
     assert_eq!(Backups::open_in(&fs, BACKUPS).unwrap_err().kind(), ErrorKind::Busy);

@@ -5,7 +5,7 @@ use cairn_vfs::fault::{Fault, FaultOptions, crash_sweep, fault_sweep};
 use cairn_vfs::sync::Arc;
 use cairn_vfs::{ErrorKind, Fs, MemFs, Rng, SeededRng, StdFs};
 
-use super::hooked::Hooked;
+use super::asking::Hooks;
 use super::*;
 use crate::batch::DEFAULT;
 use crate::strategy::UniversalOptions;
@@ -314,8 +314,8 @@ fn crashes() {
 #[test]
 fn beside_a_compaction_that_ends() {
     let memory: Arc<dyn Fs> = Arc::new(MemFs::new());
-    let disk = Arc::new(Hooked::new(&memory));
-    let fs: Arc<dyn Fs> = disk.clone();
+    let hooks = Hooks::default();
+    let fs = hooks.over(&memory);
     let universal =
         UniversalOptions { runs: 2, size_ratio_percent: 1000, levels: 4, ..UniversalOptions::default() };
     let options = KeyspaceOptions { compaction: StrategyOptions::Universal(universal), ..small() };
@@ -330,17 +330,17 @@ fn beside_a_compaction_that_ends() {
     build(&fs, "/one", 40..41, 3, false);
     build(&fs, "/two", 50..51, 3, false);
     // The tables are copied, the memtable is flushed, then what was written during that.
-    disk.before_open(".table", || {});
-    disk.before_open(".table", || {});
+    hooks.before_open(".table", || {});
+    hooks.before_open(".table", || {});
     let writer = db.clone();
-    disk.before_open(".table", move || writer.put(key(40), value(40, 2)).unwrap());
+    hooks.before_open(".table", move || writer.put(key(40), value(40, 2)).unwrap());
     let (inner, keyspace) = (Arc::clone(&inner), Arc::clone(&keyspace));
-    disk.before_open(".table", move || {
+    hooks.before_open(".table", move || {
         let claimed = inner.claim_compaction(&keyspace).unwrap();
         inner.compact(&keyspace, claimed).unwrap();
     });
     db.ingest(&["/one", "/two"], &COPY).unwrap();
-    assert_eq!(disk.left(), 0);
+    assert_eq!(hooks.left(), 0);
     drop(pause);
     db.put(key(90), value(90, 4)).unwrap();
     db.wait_idle().unwrap();

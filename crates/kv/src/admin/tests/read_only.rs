@@ -4,7 +4,7 @@ use cairn_vfs::fault::FaultOptions;
 use cairn_vfs::sync::Arc;
 use cairn_vfs::{ErrorKind, FaultFs, Fs, MemFs, Operation, StdFs};
 
-use super::hooked::Hooked;
+use super::asking::Hooks;
 use super::*;
 use crate::{AddU64, IngestOptions, TableBuilder, WriteBatch};
 
@@ -106,19 +106,19 @@ fn writers_between_manifest_and_log() {
     let shown = |db: &Db| -> Vec<Pairs> { db.keyspaces().iter().map(pairs).collect() };
     for work in works {
         let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
-        let disk = Arc::new(Hooked::new(&fs));
+        let hooks = Hooks::default();
         let writer = open(&fs);
         writer.create_keyspace("users", small()).unwrap().put("ada", "1815").unwrap();
         // What is not flushed keeps the log's beginning where it is.
         writer.put("first", "").unwrap();
         let before = shown(&writer);
         let at_work = (Arc::clone(&fs), writer.clone());
-        disk.before_open(".wal", move || {
+        hooks.before_open(".wal", move || {
             work(&at_work.0, &at_work.1);
             at_work.1.put("later", "").unwrap();
         });
-        let reader = open_reader(&(disk.clone() as Arc<dyn Fs>));
-        assert_eq!(disk.left(), 0);
+        let reader = open_reader(&hooks.over(&fs));
+        assert_eq!(hooks.left(), 0);
         let (found, after) = (shown(&reader), shown(&writer));
         assert!(found == before || found == after, "{found:?}, before {before:?}, after {after:?}");
     }
