@@ -151,6 +151,7 @@ fn synthetic_run(seed: u64, speed: f64, matrix: bool) -> Run {
         redb.verified = false;
     }
     Run {
+        settings: BTreeMap::new(),
         stopped: false,
         schema: SCHEMA_VERSION,
         suite: "hash".to_owned(),

@@ -1,9 +1,12 @@
 //! Two stored runs side by side: what got better, what got worse, and what is noise.
 
+use std::collections::BTreeSet;
+
 use serde::Serialize;
 
 use crate::results::{Case, Measurement, Run};
 use crate::stats::{self, Estimate};
+use crate::suite_pool::trace;
 use crate::text;
 
 /// One metric of one contender in one case, in both runs.
@@ -23,7 +26,7 @@ pub struct Row {
     pub a: Figure,
     /// The second run's.
     pub b: Figure,
-    /// How much better the second run is: over 1 is better, whichever way the metric goes. `None` where a figure is 0.
+    /// How much better the second run is: over 1 is better, whichever way the metric goes. `None` where a sample is 0.
     pub gain: Option<Figure>,
     /// False where the interval of the gain contains 1, or there are too few repetitions to tell.
     pub significant: bool,
@@ -69,13 +72,18 @@ pub struct Comparison {
 }
 
 /// True for figures that are counted and come out the same each time, by their suite. Memory, amplification and the files of trees are not of them: they
-/// depend on what the background does when.
-pub fn is_count(suite: &str, metric: &str, unit: &str) -> bool {
+/// depend on what the background does when. Hit rates of pools and pages of indexes do so where one thread asks for the same pages each time, and
+/// not where threads or workers take turns: they count where all of at least two rounds agree, and where a trace was replayed.
+pub fn is_count(suite: &str, measurement: &Measurement) -> bool {
+    let samples = &measurement.samples;
+    let agrees = || samples.len() > 1 && samples.iter().all(|sample| samples.first() == Some(sample));
     match suite {
-        "counts" => unit == INSTRUCTIONS,
-        "hash" => metric == "bytes per entry" || metric == "index bytes per entry",
-        "index" => unit == "pages",
-        "pool" => metric == "hit rate",
+        "counts" => measurement.unit == INSTRUCTIONS,
+        "hash" => matches!(measurement.metric.as_str(), "bytes per entry" | "index bytes per entry"),
+        "index" => measurement.unit == "pages" && agrees(),
+        "pool" => {
+            measurement.metric == "hit rate" && (measurement.case.dataset == trace::DATASET || agrees())
+        }
         _ => false,
     }
 }
@@ -141,10 +149,15 @@ fn row(a: &Measurement, b: &Measurement, suite: &str, seed: u64) -> Row {
         b: figure(b),
         gain: gain.map(|Estimate { value, low, high }| Figure { value, low, high, outliers: 0 }),
         significant: gain.is_some_and(|gain| gain.excludes_one()),
-        counted: is_count(suite, &b.metric, &b.unit),
-        samples: a.samples.len().min(b.samples.len()),
+        counted: is_count(suite, a) && is_count(suite, b),
+        samples: repetitions(a).min(repetitions(b)),
     };
     Row { significant: row.significant && !row.is_too_short(), ..row }
+}
+
+/// Samples that tell what another run would do. Those of one turn only tell how it varied within itself, however many they are.
+fn repetitions(measurement: &Measurement) -> usize {
+    if measurement.one_turn { 1 } else { measurement.samples.len() }
 }
 
 fn figure(measurement: &Measurement) -> Figure {
@@ -153,7 +166,7 @@ fn figure(measurement: &Measurement) -> Figure {
 }
 
 /// How the runs themselves differ: in mode, seed, data, or in that one was ended early; then machine fields that are in
-/// both and differ. The load at the time is no property of the machine, and the command says only what the rest says.
+/// both and differ, and settings. The load at the time is no property of the machine, and the command says only what the rest says.
 fn differences(a: &Run, b: &Run) -> Vec<(String, String, String)> {
     let of_run = |run: &Run| {
         let ended = if run.stopped { "early" } else { "complete" };
@@ -165,6 +178,14 @@ fn differences(a: &Run, b: &Run) -> Vec<(String, String, String)> {
         .filter(|(_, (before, after))| before != after)
         .map(|(name, (before, after))| (name.to_owned(), before, after))
         .collect();
+    let of = |run: &Run, name: &String| run.settings.get(name).cloned().unwrap_or_default();
+    let names: BTreeSet<&String> = a.settings.keys().chain(b.settings.keys()).collect();
+    found.extend(
+        names
+            .into_iter()
+            .filter(|name| of(a, name) != of(b, name))
+            .map(|name| (name.clone(), of(a, name), of(b, name))),
+    );
     let told = |name: &str| !matches!(name, "load before the run" | "command");
     for (name, after) in b.machine.iter().filter(|(name, _)| told(name)) {
         if let Some((_, before)) = a.machine.iter().find(|(known, _)| known == name)
@@ -180,7 +201,8 @@ impl Comparison {
     /// What all figures come to, in a line, where there are any.
     pub fn mean_text(&self) -> Option<String> {
         let mean = text::ratio(self.geometric_mean?);
-        Some(format!("geometric mean of {} ratios: {mean}", self.rows.len()))
+        let ratios = self.rows.iter().filter(|row| row.gain.is_some()).count();
+        Some(format!("geometric mean of {ratios} ratios: {mean}"))
     }
 }
 

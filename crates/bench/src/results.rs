@@ -12,6 +12,9 @@ pub const SCHEMA_VERSION: u32 = 1;
 /// The metric of a build's memory.
 pub const PEAK_MEMORY: &str = "peak memory";
 
+/// The metric of one line over time: samples are seconds of one turn.
+pub const OVER_TIME: &str = "throughput over time";
+
 /// The setting of contenders that may keep blocks in memory.
 pub const BLOCK_CACHE: &str = "block cache";
 
@@ -40,11 +43,20 @@ pub struct Run {
     pub contenders: Vec<Contender>,
     /// The data set, in one sentence with its source and licence.
     pub data: String,
+    /// Whatever else was chosen and decides the figures, by its name: what stands neither in the data set's sentence nor in the cases nor among the
+    /// contenders, such as operations of a turn. Runs of before it was kept have none.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub settings: BTreeMap<String, String>,
     /// All measurements, in the order taken.
     pub measurements: Vec<Measurement>,
     /// True when the run was ended before all was measured: by the user, or because its time was up.
     #[serde(default)]
     pub stopped: bool,
+}
+
+/// Settings by their names.
+pub(crate) fn named<V: ToString, const N: usize>(settings: [(&str, V); N]) -> BTreeMap<String, String> {
+    settings.into_iter().map(|(name, value)| (name.to_owned(), value.to_string())).collect()
 }
 
 /// One probe of the machine.

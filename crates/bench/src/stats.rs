@@ -78,12 +78,12 @@ pub fn estimate(samples: &[f64], seed: u64) -> Estimate {
 
 /// The ratio of the medians of `a` and `b`, sample `i` of both from round `i`.
 ///
-/// `None` when the numbers of rounds differ, there are none, or `b`'s median is 0.
+/// `None` when the numbers of rounds differ, there are none, or a sample is not above 0.
 pub fn paired_ratio(a: &[f64], b: &[f64], seed: u64) -> Option<Estimate> {
-    let center = median(b);
-    if a.len() != b.len() || a.is_empty() || center == 0.0 {
+    if a.len() != b.len() || !have_ratios(a, b) {
         return None;
     }
+    let center = median(b);
     let mut of_b = Vec::with_capacity(b.len());
     Some(bootstrap(median(a) / center, seed, |rng, of_a| {
         of_a.clear();
@@ -99,18 +99,27 @@ pub fn paired_ratio(a: &[f64], b: &[f64], seed: u64) -> Option<Estimate> {
 
 /// The ratio of the medians of `a` and `b` that were taken apart, as in two stored runs.
 ///
-/// `None` when one of them is empty or `b`'s median is 0.
+/// `None` when one of them is empty or a sample is not above 0.
 pub fn unpaired_ratio(a: &[f64], b: &[f64], seed: u64) -> Option<Estimate> {
-    let center = median(b);
-    if a.is_empty() || b.is_empty() || center == 0.0 {
+    if !have_ratios(a, b) {
         return None;
     }
+    let center = median(b);
     let mut of_b = Vec::with_capacity(b.len());
     Some(bootstrap(median(a) / center, seed, |rng, of_a| {
         resample(a, rng, of_a);
         resample(b, rng, &mut of_b);
         median_of(of_a) / median_of(&mut of_b)
     }))
+}
+
+/// True where all samples are above 0. A 0 among them makes ratios of 0, of infinity and of nothing at all, and an interval of those that are left says
+/// more than is known.
+fn have_ratios(a: &[f64], b: &[f64]) -> bool {
+    let usable = |samples: &[f64]| {
+        !samples.is_empty() && samples.iter().all(|&sample| sample.is_finite() && sample > 0.0)
+    };
+    usable(a) && usable(b)
 }
 
 /// The geometric mean: the only mean of ratios that does not depend on which side is the base. `None` of none, and
@@ -228,6 +237,9 @@ mod tests {
         assert_eq!(paired_ratio(&[1.0], &[1.0, 2.0], 1), None);
         assert_eq!(paired_ratio(&[], &[], 1), None);
         assert_eq!(unpaired_ratio(&[1.0], &[0.0], 1), None);
+        assert_eq!(unpaired_ratio(&[0.0; 5], &[0.0, 0.0, 1.0, 1.0, 1.0], 1), None);
+        assert_eq!(paired_ratio(&[1.0, 0.0, 2.0], &[1.0; 3], 1), None);
+        assert_eq!(unpaired_ratio(&[1.0, f64::NAN], &[1.0; 3], 1), None);
         assert!(unpaired_ratio(&[2.0; 3], &[1.0; 9], 1).unwrap().excludes_one());
     }
 

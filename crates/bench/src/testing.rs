@@ -90,6 +90,7 @@ pub(crate) fn sample_run() -> Run {
             contender("sqlite", "sqlite", false, Some("not here")),
         ],
         data: "Synthetic.".to_owned(),
+        settings: BTreeMap::new(),
         stopped: false,
         measurements: vec![
             measurement("cairn mmap", &get, THROUGHPUT, &around(12e6)),

@@ -50,5 +50,5 @@ function figure(title: string, lines: Lines): HTMLElement {
   chart.draw(starts.map((started) => Date.parse(started) / 1000), lines.map((line) => starts.map((started) => line.points.find((point) => point.started === started)?.value ?? null)));
   const rows = lines.flatMap((line) => line.points.map((point) => [line.contender, when(point.started), short(point.value), `${short(point.low)} to ${short(point.high)}`, point.commit.slice(0, 12), point.machine]));
   return h("figure", { class: "card" }, chart.element, chart.legend(), h("p", { class: "dim" }, first?.higher_is_better ? "Higher is better." : "Lower is better."),
-    h("details", {}, h("summary", {}, "Figures"), table(title, [["Contender", ""], ["Run (UTC)", ""], ["Median", "n"], ["95 % interval", "n"], ["Commit", ""], ["Machine", "long"]], rows)));
+    h("details", {}, h("summary", {}, "Figures"), table(title, [["Contender", ""], ["Run (UTC)", ""], ["Median", "n"], ["Interval", "n"], ["Commit", ""], ["Machine", "long"]], rows)));
 }

@@ -368,10 +368,12 @@ pub fn told_apart(series: &[Series]) -> Vec<String> {
     told
 }
 
-/// Stands for what a run measured and with which settings, by its mode and its own description: figures of others have the same names and are not the
-/// same figures.
+/// Stands for what a run measured and with which settings, by its mode, its own description and [`Run::settings`]: figures of others have the same names and
+/// are not the same figures.
 pub fn settings_of(run: &Run) -> String {
-    format!("{:016x}", xxh3_64(format!("{}\0{}", run.mode, run.data).as_bytes()))
+    let settings = run.settings.iter().map(|(name, value)| format!("\0{name}\0{value}"));
+    let all: String = [run.mode.clone(), format!("\0{}", run.data)].into_iter().chain(settings).collect();
+    format!("{:016x}", xxh3_64(all.as_bytes()))
 }
 
 #[cfg(test)]

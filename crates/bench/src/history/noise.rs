@@ -6,6 +6,8 @@
 //! what the series does by itself, and the first two decide. Of fewer than three rounds nobody knows anything: such a time is neither better nor worse nor the
 //! same, and is counted as not judged.
 
+use std::cmp::Ordering;
+
 use serde::Serialize;
 
 use super::SeriesPoint;
@@ -92,8 +94,8 @@ pub fn judge(
 }
 
 fn verdict(row: &Row, limits: Limits, noise: Option<f64>) -> Verdict {
-    let Some(gain) = row.gain else { return Verdict::Same };
     let count = row.counted;
+    let Some(gain) = row.gain else { return if count { from_or_to_nothing(row) } else { Verdict::Same } };
     let limit = if count { limits.counts } else { limits.times };
     let noise = DEVIATIONS * noise.unwrap_or(0.0);
     // A count that was taken once is as good as one that was taken often.
@@ -107,6 +109,15 @@ fn verdict(row: &Row, limits: Limits, noise: Option<f64>) -> Verdict {
         }
         value if value >= 1.0 + limit.max(noise) + 1e-12 => Verdict::Better,
         _ => Verdict::Same,
+    }
+}
+
+/// A count that was 0 or is 0 now has no ratio, and yet is another.
+fn from_or_to_nothing(row: &Row) -> Verdict {
+    match row.b.value.total_cmp(&row.a.value) {
+        Ordering::Equal => Verdict::Same,
+        change if row.higher_is_better == change.is_gt() => Verdict::Better,
+        _ => Verdict::Worse,
     }
 }
 
@@ -125,13 +136,13 @@ pub fn regressions(judged: &[Judged]) -> Vec<String> {
     let worse = judged.iter().filter(|judged| judged.verdict == Verdict::Worse);
     worse
         .map(|Judged { row, .. }| {
-            let share = row.gain.map_or(f64::NAN, |gain| worse_by(row, gain.value));
+            let share = row.gain.map(|gain| format!(" by {:.1} %", worse_by(row, gain.value) * 100.0));
             format!(
-                "{}, {}, {}: worse by {:.1} %, from {} to {}",
+                "{}, {}, {}: worse{}, from {} to {}",
                 text::case(&row.case),
                 row.contender,
                 row.metric,
-                share * 100.0,
+                share.unwrap_or_default(),
                 text::value(row.a.value, &row.unit),
                 text::value(row.b.value, &row.unit)
             )

@@ -1,3 +1,5 @@
+use std::collections::BTreeMap;
+
 use cairn_vfs::MemFs;
 
 use super::*;
@@ -128,6 +130,9 @@ fn trends_do_not_mix() {
         Run { machine, data: data.to_owned(), ..run_at(&day(number), "throughput", f64::from(number)) }
     };
     let series = || history.series(&["throughput".to_owned(), "lmdb".to_owned()], 50).unwrap();
+    let plain = run(1, "b", "x");
+    let settings = BTreeMap::from([("operations".to_owned(), "7".to_owned())]);
+    assert_ne!(settings_of(&Run { settings, ..plain.clone() }), settings_of(&plain));
     let all = [run(1, "b", "x"), run(2, "b", "y"), run(3, "a", "x"), run(4, "b", "x")];
     history.record(&all[0]).unwrap();
     assert_eq!(told_apart(&series()), [""]);
@@ -155,6 +160,44 @@ fn too_few_rounds_are_not_judged() {
     let sizes = before.measurements.iter().filter(|m| m.metric == "bytes per entry").count();
     assert_eq!(unjudged(&judged), judged.len() - sizes);
     assert!(regressions(&judged).is_empty() && judged_text(&judged, true).contains('?'));
+    // Many samples of one turn are one repetition.
+    let mut after = run_at(&day(1), "throughput", 0.5);
+    after.measurements.iter_mut().for_each(|m| m.one_turn = true);
+    let judged = judge(&compare::compare(&before, &after), Limits::default(), &after, &mut |_| Vec::new());
+    assert!(unjudged(&judged) == judged.len() - sizes && regressions(&judged).is_empty());
+}
+
+/// Goal: what was nothing, or is nothing now, has no ratio: of what varies that is no verdict, and of what is counted it is one. Method: seconds of
+/// stalls that come and go, and a hit rate.
+#[test]
+fn nothing_has_no_ratio() {
+    let run = |suite: &str, metric: &str, higher_is_better: bool, samples: &[f64]| {
+        let mut run = Run { suite: suite.to_owned(), ..sample_run() };
+        run.measurements.truncate(1);
+        for measurement in &mut run.measurements {
+            measurement.metric = metric.to_owned();
+            measurement.higher_is_better = higher_is_better;
+            measurement.samples = samples.to_vec();
+            measurement.median = crate::stats::median(samples);
+        }
+        run
+    };
+    let stalled = |samples: &[f64]| run("kv", "stalled", false, samples);
+    let hits = |share: f64| run("pool", "hit rate", true, &[share; 3]);
+    let sometimes = stalled(&[0.0, 0.0, 1.0, 1.0, 1.0]);
+    for (before, after, verdict) in [
+        (stalled(&[0.0; 5]), sometimes, Verdict::Same),
+        (hits(0.0), hits(0.0), Verdict::Same),
+        (hits(3.0), hits(0.0), Verdict::Worse),
+        (hits(0.0), hits(3.0), Verdict::Better),
+    ] {
+        let judged =
+            judge(&compare::compare(&before, &after), Limits::default(), &after, &mut |_| Vec::new());
+        assert_eq!(judged[0].verdict, verdict, "{judged:?}");
+        let told = regressions(&judged);
+        assert_eq!(told.len(), usize::from(verdict == Verdict::Worse));
+        assert!(told.iter().all(|line| line.contains("hit rate: worse, from 3")), "{told:?}");
+    }
 }
 
 fn verdicts(a: &Run, b: &Run, history: &[SeriesPoint]) -> Vec<(String, Verdict)> {
@@ -228,21 +271,33 @@ fn noise_is_learned() {
     assert!(told(&points(0.2, machine)[..4]).iter().all(|verdict| *verdict == Verdict::Worse));
 }
 
-/// Goal: what comes out the same each time is told apart from what does not. Method: metrics of all suites.
+/// Goal: what comes out the same each time is told apart from what does not. Method: metrics of all suites; a hit rate and pages that did not come out the
+/// same, and such as were taken once.
 #[test]
 fn counts_are_known() {
     use compare::is_count;
-    for (suite, metric, unit, counted) in [
-        ("counts", "instructions", "instructions", true),
-        ("hash", "bytes per entry", "B", true),
-        ("hash", "throughput", "ops/s", false),
-        ("index", "pages hit", "pages", true),
-        ("index", "latency", "ns", false),
-        ("kv", "bytes per entry", "B", false),
-        ("pool", "hit rate", "%", true),
-        ("sql", "bytes per entry", "B", false),
+    let same = [70.0; 3];
+    for (suite, metric, unit, samples, counted) in [
+        ("counts", "instructions", "instructions", &same[..1], true),
+        ("hash", "bytes per entry", "B", &same[..1], true),
+        ("hash", "throughput", "ops/s", &same, false),
+        ("index", "pages hit", "pages", &same, true),
+        ("index", "pages hit", "pages", &[70.0, 71.0, 70.0], false),
+        ("index", "pages hit", "pages", &same[..1], false),
+        ("index", "latency", "ns", &same, false),
+        ("kv", "bytes per entry", "B", &same, false),
+        ("pool", "hit rate", "%", &same, true),
+        ("pool", "hit rate", "%", &[1.0, 0.0, 1.0], false),
+        ("pool", "hit rate", "%", &same[..1], false),
+        ("sql", "bytes per entry", "B", &same, false),
     ] {
-        assert_eq!(is_count(suite, metric, unit), counted, "{suite} {metric}");
+        let measurement = Measurement {
+            metric: metric.to_owned(),
+            unit: unit.to_owned(),
+            samples: samples.to_vec(),
+            ..sample_run().measurements[0].clone()
+        };
+        assert_eq!(is_count(suite, &measurement), counted, "{suite} {metric} {samples:?}");
     }
 }
 

@@ -1,5 +1,6 @@
 //! SQLite in WAL mode, as both suites that write to it set it up: a connection for each client thread, writers one at a time.
 
+use std::ops::{Deref, DerefMut};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -51,6 +52,17 @@ pub(super) struct WalFile {
     pub path: PathBuf,
     pragmas: String,
     writing: Mutex<()>,
+    /// Connections that nobody has just now, with the pages and statements that they keep. The others' stores keep theirs from one pass to the next, and a
+    /// program keeps its connections.
+    idle: Mutex<Vec<Connection>>,
+}
+
+/// A connection for as long as a session has it.
+#[derive(Debug)]
+pub(super) struct Lent<'f> {
+    file: &'f WalFile,
+    /// Absent only while it is given back.
+    connection: Option<Connection>,
 }
 
 /// What every connection says first.
@@ -69,7 +81,26 @@ pub(super) fn pragmas(cache_bytes: u64, durability: Durability) -> String {
 impl WalFile {
     pub fn new(dir: &Path, cache_bytes: u64, durability: Durability) -> WalFile {
         let pragmas = pragmas(cache_bytes, durability);
-        WalFile { path: dir.join(FILE), pragmas, writing: Mutex::new(()) }
+        WalFile { path: dir.join(FILE), pragmas, writing: Mutex::new(()), idle: Mutex::default() }
+    }
+
+    /// A connection that was used before, the last one first, or another one.
+    pub fn lend(&self) -> rusqlite::Result<Lent<'_>> {
+        let known = self.idle().pop();
+        let connection = match known {
+            Some(connection) => connection,
+            None => self.connect()?,
+        };
+        Ok(Lent { file: self, connection: Some(connection) })
+    }
+
+    /// Closes the connections that nobody has: what they know of the file is out of date.
+    pub fn forget(&self) {
+        self.idle().clear();
+    }
+
+    fn idle(&self) -> MutexGuard<'_, Vec<Connection>> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Another connection with all settings made.
@@ -84,5 +115,58 @@ impl WalFile {
     pub fn turn(&self) -> MutexGuard<'_, ()> {
         // It guards nothing that a panic could leave half done.
         self.writing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Deref for Lent<'_> {
+    type Target = Connection;
+
+    #[expect(clippy::expect_used, reason = "it is there until it is dropped")]
+    fn deref(&self) -> &Connection {
+        self.connection.as_ref().expect("a connection")
+    }
+}
+
+impl DerefMut for Lent<'_> {
+    #[expect(clippy::expect_used, reason = "it is there until it is dropped")]
+    fn deref_mut(&mut self) -> &mut Connection {
+        self.connection.as_mut().expect("a connection")
+    }
+}
+
+impl Drop for Lent<'_> {
+    fn drop(&mut self) {
+        // One that was left within a transaction is not given to the next.
+        let kept = self.connection.take().filter(Connection::is_autocommit);
+        self.file.idle().extend(kept);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scratch::Scratch;
+
+    /// Goal: a session finds the connection of the one before it, with what it keeps in memory, and never one that was left within a transaction. Method:
+    /// temporary tables, which only their connection sees.
+    #[test]
+    fn connections_are_kept() {
+        let scratch = Scratch::temporary("sqlite-wal").unwrap();
+        let file = WalFile::new(scratch.path(), 1 << 20, Durability::Memory);
+        let mark = |connection: &Connection, name: &str| {
+            connection.execute_batch(&format!("CREATE TEMP TABLE {name} (x)")).unwrap();
+        };
+        let marks = |connection: &Connection| -> u32 {
+            connection.query_row("SELECT count(*) FROM temp.sqlite_schema", [], |row| row.get(0)).unwrap()
+        };
+        mark(&file.lend().unwrap(), "one");
+        {
+            let (first, second) = (file.lend().unwrap(), file.lend().unwrap());
+            assert_eq!((marks(&first), marks(&second)), (1, 0));
+            second.execute_batch("BEGIN").unwrap();
+        }
+        assert_eq!(file.idle().len(), 1);
+        file.forget();
+        assert_eq!(marks(&file.lend().unwrap()), 0);
     }
 }

@@ -60,6 +60,7 @@ pub(crate) fn contender(name: &str, family: &str, ours: bool) -> Contender {
 /// A run of these.
 pub(crate) fn run(contenders: Vec<Contender>, measurements: Vec<Measurement>) -> Run {
     Run {
+        settings: BTreeMap::new(),
         stopped: false,
         schema: SCHEMA_VERSION,
         suite: "hash".to_owned(),

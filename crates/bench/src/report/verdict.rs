@@ -11,7 +11,8 @@ use super::matrix::Cell;
 use super::model::{self, Dim, Family, Model, Value, is_batched};
 use super::ratio::{self, Pair, Ratio};
 use crate::peers::sparkey_java;
-use crate::results::{Case, Measurement, PEAK_MEMORY};
+use crate::results::{Case, Measurement, OVER_TIME, PEAK_MEMORY};
+use crate::suite_kv;
 use crate::suite_pool::raw;
 
 /// One operation and metric, as a column of the verdict.
@@ -162,10 +163,13 @@ impl<'a> Verdict<'a> {
     }
 }
 
-/// What belongs to the spread of another figure, or to somebody who does not compete: reads without a pool, and who knows the future.
+/// Leaves out what belongs to the spread or the course of another figure, and who does not compete: reads without a pool, who knows the future, and the bare
+/// device, which is no store.
 fn takes_part(m: &Measurement) -> bool {
-    model::area(m) != model::Area::Pool
-        || (matches!(m.metric.as_str(), "latency" | "throughput") && !m.contender.starts_with(raw::FAMILY))
+    let competes = m.contender != suite_kv::DEVICE && !m.contender.starts_with(raw::FAMILY);
+    let is_of_its_own = m.metric != OVER_TIME
+        && (model::area(m) != model::Area::Pool || matches!(m.metric.as_str(), "latency" | "throughput"));
+    competes && is_of_its_own
 }
 
 /// The operation that a case counts under: those of a buffer pool are summed up by phase.

@@ -42,9 +42,11 @@ fn tiles(model: &Model<'_>, verdict: &Verdict<'_>, choice: &[(Dim, Value)]) -> S
     let tile = |topic: &Topic| {
         let pairs = verdict.pairs_at(model, topic, choice);
         let peer = model::best(pairs.iter().map(|(_, pair)| pair.against))?;
-        let family = pairs.iter().find(|(_, pair)| pair.against.contender == peer.contender)?.0.name;
-        let subject = pairs.first()?.1.subject;
-        let ratio = ratio::within(Pair { subject, against: peer })?;
+        // With its own counterpart: not every peer meets the same of ours.
+        let (Family { name: family, .. }, pair) =
+            pairs.iter().find(|(_, pair)| pair.against.contender == peer.contender)?;
+        let subject = pair.subject;
+        let ratio = ratio::within(*pair)?;
         let (tone, sign) = (forest::tone(ratio.outcome()), forest::sign(ratio));
         let words = match ratio.outcome() {
             Outcome::Better => "ahead of",
@@ -265,6 +267,13 @@ fn trust(model: &Model<'_>, verdict: &Verdict<'_>) -> String {
             "The verdict rests on {comparisons} comparisons at {}: where nothing differs, one in {:.0} looks clear by chance.",
             stats::level(fewest),
             1.0 / (1.0 - stats::coverage(fewest))
+        ));
+    }
+    let ours = run.contenders.iter().filter(|c| c.ours && c.skipped.is_none()).count();
+    if ours > 1 {
+        notes.push(format!(
+            "Of {ours} contenders of Cairn’s the fastest in a case stands for it, and of a peer’s likewise. The choice is made by the figures that \
+             the interval is then of, which flatters who has more of them to choose from where they are about as fast as each other."
         ));
     }
     let unverified = run.measurements.iter().filter(|m| !m.verified).count();

@@ -162,6 +162,31 @@ mod tests {
         m
     }
 
+    /// Goal: neither the device, which is no store, nor the seconds of one turn make claims. Method: ours is ten times ahead in both, and in nothing else.
+    #[test]
+    fn only_stores_compete() {
+        let around = |center: f64| [0.99, 1.0, 1.01, 1.0, 0.995].map(|noise| center * noise);
+        let measured =
+            |name: &str, metric: &str, center: f64| measurement(name, "put", metric, &around(center));
+        let device = crate::suite_kv::DEVICE;
+        let run = run(
+            vec![
+                contender("cairn", "cairn", true),
+                contender("lmdb", "lmdb", false),
+                contender(device, device, false),
+            ],
+            vec![
+                measured("cairn", "throughput", 1e6),
+                measured("lmdb", "throughput", 1e6),
+                measured(device, "throughput", 1e5),
+                measured("cairn", crate::results::OVER_TIME, 1e6),
+                measured("lmdb", crate::results::OVER_TIME, 1e5),
+            ],
+        );
+        let claims = claims(&run);
+        assert!(claims.all.is_empty() && claims.open == 1, "{claims:?}");
+    }
+
     /// Goal: wins and losses are told alike, largest first, in the words of their metric, with intervals; what points both ways is told with both
     /// ends and not averaged away; what is even is counted. Method: ours is twice as fast as one peer, needs three times the bytes of it, and is
     /// ahead of another one in small stores and behind in large ones.

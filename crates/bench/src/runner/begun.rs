@@ -1,5 +1,6 @@
 //! What every suite's run begins with and ends in.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use cairn_vfs::{Clock, Fs, StdFs, SystemClock};
@@ -27,6 +28,7 @@ pub(crate) struct Ended {
     pub mode: String,
     pub seed: u64,
     pub data: String,
+    pub settings: BTreeMap<String, String>,
     pub contenders: Vec<Contender>,
     pub stopped: bool,
 }
@@ -50,7 +52,7 @@ impl Begun {
 
     /// The run, as it is stored.
     pub fn into_run(self, ended: Ended, recorder: Recorder) -> Run {
-        let Ended { mode, seed, data, contenders, stopped } = ended;
+        let Ended { mode, seed, data, settings, contenders, stopped } = ended;
         Run {
             schema: SCHEMA_VERSION,
             suite: self.suite.to_owned(),
@@ -61,6 +63,7 @@ impl Begun {
             probes: self.probes,
             contenders,
             data,
+            settings,
             measurements: recorder.finish(),
             stopped,
         }

@@ -22,7 +22,7 @@ const PARTS: &str = "parts";
 const LOCK: &str = "lock";
 
 /// What must not differ between the sittings of a run: its figures are compared with each other.
-const SAME: [&str; 6] = ["cpu", "cores", "memory", "file system", "commit", "profile"];
+const SAME: [&str; 8] = ["cpu", "cores", "memory", "kernel", "governor", "file system", "commit", "profile"];
 
 /// What a run is, apart from its results.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -105,8 +105,8 @@ pub struct Journal {
     head: Head,
     results: Vec<PartResult>,
     notes: Vec<String>,
-    /// Held for its lock.
-    _lock: Box<dyn File>,
+    /// Held for its lock, unless it is only read.
+    _lock: Option<Box<dyn File>>,
 }
 
 impl Journal {
@@ -122,25 +122,47 @@ impl Journal {
         fs.create_dir_all(&dir.join(PARTS))?;
         let lock = lock(&**fs, &dir)?;
         let head = Head::of(options, sitting);
-        let journal =
-            Journal { fs: Arc::clone(fs), dir, head, results: Vec::new(), notes: Vec::new(), _lock: lock };
+        let journal = Journal {
+            fs: Arc::clone(fs),
+            dir,
+            head,
+            results: Vec::new(),
+            notes: Vec::new(),
+            _lock: Some(lock),
+        };
         journal.write(HEAD, &journal.head)?;
         Ok(journal)
     }
 
     /// Opens the directory of a run as it was left. Errors: it is none, or another process has it.
     pub fn open(fs: &Arc<dyn Fs>, dir: &Path) -> Result<Journal> {
+        // What another process keeps meanwhile is read after the lock.
+        let head = Journal::head_of(&**fs, dir)?;
+        let lock = lock(&**fs, dir)?;
+        Journal::left(fs, dir, head, Some(lock))
+    }
+
+    /// Reads the directory of a run as it is, also while another process is at work on it: parts come whole or not at all. Not for going on with it.
+    /// Errors: it is none.
+    pub fn read(fs: &Arc<dyn Fs>, dir: &Path) -> Result<Journal> {
+        Journal::left(fs, dir, Journal::head_of(&**fs, dir)?, None)
+    }
+
+    fn head_of(fs: &dyn Fs, dir: &Path) -> Result<Head> {
         let path = dir.join(HEAD);
         if !fs.exists(&path)? {
             let what = format!("it has no {HEAD}, as one of `cairn bench all` has");
             return Err(Error::NoRun { file: dir.to_owned(), what });
         }
-        let head: Head = read(&**fs, &path)?;
+        let head: Head = read(fs, &path)?;
         if head.schema != SCHEMA_VERSION {
             let what = format!("schema {}, expected {SCHEMA_VERSION}", head.schema);
             return Err(Error::Input { file: path, line: None, what });
         }
-        let lock = lock(&**fs, dir)?;
+        Ok(head)
+    }
+
+    fn left(fs: &Arc<dyn Fs>, dir: &Path, head: Head, lock: Option<Box<dyn File>>) -> Result<Journal> {
         let (mut results, mut notes) = (Vec::new(), Vec::new());
         let mut files = fs.read_dir(&dir.join(PARTS))?;
         files.sort();

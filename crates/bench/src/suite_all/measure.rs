@@ -121,8 +121,10 @@ pub fn measure(plans: &[SuitePlan], journal: &mut Journal, watch: &dyn Watch, st
 /// Keeps what a part left, but not in place of more: a part that is measured again and comes to no end costs nothing of what an earlier sitting has of it.
 /// That stays as it is then, to be measured again another time. True where it was kept.
 fn keep(journal: &mut Journal, result: PartResult) -> Result<bool> {
-    let known = journal.result(result.suite, &result.name).map_or(0, PartResult::figures);
-    let is_kept = result.state == PartState::Done || known <= result.figures();
+    let (figures, samples) = result.figures();
+    let known = journal.result(result.suite, &result.name).map_or((0, 0), PartResult::figures);
+    // After one round of five every figure is there.
+    let is_kept = result.state == PartState::Done || (known.0 <= figures && known.1 <= samples);
     if is_kept {
         journal.keep(result)?;
     }

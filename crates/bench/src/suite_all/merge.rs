@@ -1,5 +1,7 @@
 //! The parts of a suite put together into one run, as if they had been measured in one.
 
+use std::collections::BTreeMap;
+
 use super::journal::Head;
 use super::options::SuiteName;
 use crate::results::{Contender, NOT_MEASURED, Probe, Run, SCHEMA_VERSION};
@@ -18,6 +20,7 @@ pub(super) fn runs(head: &Head, suite: SuiteName, parts: &[&Run]) -> Option<Run>
         probes: sitting.map(|sitting| sitting.probes.clone()).unwrap_or_default(),
         contenders: Vec::new(),
         data: String::new(),
+        settings: BTreeMap::new(),
         measurements: Vec::new(),
         stopped: false,
     };
@@ -29,10 +32,25 @@ pub(super) fn runs(head: &Head, suite: SuiteName, parts: &[&Run]) -> Option<Run>
             run.data =
                 if run.data.is_empty() { part.data.clone() } else { format!("{} {}", run.data, part.data) };
         }
+        part.settings.iter().for_each(|setting| add_setting(&mut run.settings, setting));
         run.measurements.extend(part.measurements.iter().cloned());
         run.stopped |= part.stopped;
     }
     Some(run)
+}
+
+/// Parts may be measured with other settings, as long ones have fewer rounds: all of them are told.
+fn add_setting(all: &mut BTreeMap<String, String>, (name, value): (&String, &String)) {
+    add(all.entry(name.clone()).or_default(), value);
+}
+
+/// Another value beside those that are known, unless it is one of them.
+fn add(known: &mut String, value: &str) {
+    if known.is_empty() {
+        value.clone_into(known);
+    } else if !value.is_empty() && !known.split("; ").any(|one| one == value) {
+        *known = format!("{known}; {value}");
+    }
 }
 
 fn add_probes(all: &mut Vec<Probe>, more: &[Probe]) {
@@ -61,9 +79,8 @@ fn add_contender(all: &mut Vec<Contender>, more: &Contender) {
         (Some(reason), None) | (None, Some(reason)) if !problems.contains(&reason) => absent = Some(reason),
         _ => {}
     }
-    if known.version.is_empty() {
-        known.version.clone_from(&more.version);
-    }
+    // A library that became another one between two sittings says so.
+    add(&mut known.version, &more.version);
     known.ours |= more.ours;
     known.settings.extend(more.settings.clone());
     Contender::set_failures(&mut known.settings, problems);
@@ -94,7 +111,11 @@ mod tests {
         one.contenders[0].settings.extend([problem("no space"), ("cache".to_owned(), "1".to_owned())]);
         two.contenders[0].settings.extend([problem("no time")]);
         two.contenders[4].skipped = Some("wrong answers".to_owned());
+        two.contenders[4].version = "2.0".to_owned();
+        let versions = format!("{}; 2.0", one.contenders[4].version);
         two.stopped = true;
+        let of = |operations: &str| BTreeMap::from([("operations".to_owned(), operations.to_owned())]);
+        (one.settings, two.settings) = (of("7"), of("9"));
         let run = runs(&head(), SuiteName::Hash, &[&one, &two]).unwrap();
         assert_eq!(run.measurements.len(), one.measurements.len() + two.measurements.len());
         assert_eq!(run.contenders.len(), one.contenders.len());
@@ -109,6 +130,7 @@ mod tests {
             ["random read", "load"]
         );
         assert!(run.stopped && run.mode == "quick" && run.data == one.data && run.machine[0].1 == "x");
+        assert_eq!((run.settings["operations"].as_str(), &of("lmdb").version), ("7; 9", &versions));
         assert_eq!(runs(&head(), SuiteName::Hash, &[]), None);
     }
 }

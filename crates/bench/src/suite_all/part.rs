@@ -69,11 +69,14 @@ pub enum Content {
 }
 
 impl Content {
-    /// How much it is: measurements, or cases that were predicted and measured.
-    fn figures(&self) -> usize {
+    /// How much it is: measurements and the samples behind them, or cases that were predicted and measured.
+    fn figures(&self) -> (usize, usize) {
         match self {
-            Content::Run(run) => run.measurements.len(),
-            Content::Sim(report) => report.comparisons.len(),
+            Content::Run(run) => {
+                let samples = run.measurements.iter().map(|measurement| measurement.samples.len()).sum();
+                (run.measurements.len(), samples)
+            }
+            Content::Sim(report) => (report.comparisons.len(), 0),
         }
     }
 }
@@ -108,9 +111,9 @@ pub struct PartResult {
 }
 
 impl PartResult {
-    /// How many figures it has.
-    pub fn figures(&self) -> usize {
-        self.content.as_ref().map_or(0, Content::figures)
+    /// How many figures it has, and how many samples they rest on.
+    pub fn figures(&self) -> (usize, usize) {
+        self.content.as_ref().map_or((0, 0), Content::figures)
     }
 
     /// True when a resumed run leaves it as it is: it has ended, and everybody who was asked has figures. What failed of one contender may have been a full disk.

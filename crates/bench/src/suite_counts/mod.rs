@@ -5,6 +5,7 @@
 
 mod cases;
 
+use std::collections::BTreeMap;
 use std::process::Command;
 
 use cairn_vfs::{Fs, OpenOptions, StdFs};
@@ -87,7 +88,14 @@ pub fn run(options: &Options, progress: &dyn Progress, stop: &Stop) -> Result<Ru
         options.operations,
         2 * options.operations
     );
-    let ended = Ended { mode: "custom".to_owned(), seed: 1, data, contenders: vec![contender], stopped };
+    let ended = Ended {
+        mode: "custom".to_owned(),
+        seed: 1,
+        data,
+        settings: BTreeMap::new(),
+        contenders: vec![contender],
+        stopped,
+    };
     Ok(begun.into_run(ended, recorder))
 }
 

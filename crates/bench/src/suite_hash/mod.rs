@@ -134,6 +134,7 @@ pub fn run_with(
         mode: options.mode.to_string(),
         seed: options.seed,
         data: options.data_sentence(),
+        settings: options.settings(),
         contenders: contenders.finish(&recorder),
         stopped,
     };

@@ -1,5 +1,6 @@
 //! What the user may choose.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 
@@ -10,6 +11,7 @@ use crate::engine::Compression;
 use crate::error::{Error, Result};
 use crate::peers::sparkey_java::{Api, Choice};
 use crate::probe::ProbeEffort;
+use crate::results;
 use crate::runner::job::Effort;
 use crate::runner::worker::Worker;
 use crate::workload::{DEFAULT_SEED, Distribution, Lookup, Separator, check_column};
@@ -242,6 +244,18 @@ impl Options {
     pub fn check_data(&self) -> Result<()> {
         let check = |data: &DataFile| check_column(&StdFs::new(), &data.path, data.separator, &data.column);
         self.data.as_ref().map_or(Ok(()), check)
+    }
+
+    /// What decides figures and stands neither in [`Options::data_sentence`] nor in the cases.
+    pub(super) fn settings(&self) -> BTreeMap<String, String> {
+        let JavaEffort { warm_up, iterations, seconds, .. } = self.java;
+        results::named([
+            ("keys of an order", self.effort.order_keys.to_string()),
+            ("seconds of warm-up", self.effort.warm_up_seconds.to_string()),
+            ("seconds of a repetition", self.effort.seconds.to_string()),
+            ("Java", format!("{warm_up} + {iterations} iterations of {seconds} s")),
+            ("a process for each repetition of lookups", self.fresh_reads.to_string()),
+        ])
     }
 
     /// The filter, unless the run is for a dashboard.

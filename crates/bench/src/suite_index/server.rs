@@ -90,6 +90,7 @@ pub(super) fn measure(options: &Options, progress: &dyn Progress, stop: &Stop) -
         mode: format!("{} rounds, {} times the guide's rows", options.rounds, options.scale),
         seed: options.seed,
         data: format!("Made by SQL from the seed: {}", rows.join("; ")),
+        settings: options.settings(),
         contenders,
         stopped,
     };
@@ -228,7 +229,8 @@ impl Bench<'_> {
             let mut out = Vec::new();
             for access in &taking_part {
                 self.stop.check()?;
-                let taken = self.turn(query, access, round == 0, &mut expected);
+                // Pages are counted twice, since what is not the same each time is no count.
+                let taken = self.turn(query, access, round < 2, &mut expected);
                 match taken {
                     Ok(Some((nanos, buffers))) => {
                         self.recorder.add(access.name, &of, LATENCY, nanos);
@@ -259,13 +261,13 @@ impl Bench<'_> {
         }
     }
 
-    /// A contender's turn: nanoseconds of a query, and its buffers the first time. `None` where the planner has no use for its index.
+    /// A contender's turn: nanoseconds of a query, and its buffers where they are wanted. `None` where the planner has no use for its index.
     #[allow(clippy::type_complexity, reason = "a pair of a figure and a pair of figures")]
     fn turn(
         &self,
         query: &Query,
         access: &Access,
-        first: bool,
+        counts: bool,
         expected: &mut Option<Answer>,
     ) -> Result<Option<(f64, Option<(f64, f64)>)>> {
         let mut taken = None;
@@ -277,8 +279,11 @@ impl Bench<'_> {
             let found = session::answer(session, &query.sql)?;
             Error::expect_answer(&query.sql, *expected.get_or_insert(found), found)?;
             let nanos = stats::median(&session::times(session, &query.sql, self.options.seconds)?);
-            let buffers =
-                if first { Some(session::buffers(&session::plan(session, &query.sql, true)?)) } else { None };
+            let buffers = if counts {
+                Some(session::buffers(&session::plan(session, &query.sql, true)?))
+            } else {
+                None
+            };
             taken = Some((nanos, buffers));
             Ok(())
         })?;
@@ -296,44 +301,49 @@ impl Bench<'_> {
             let mut out = Vec::new();
             for access in &taking_part {
                 self.stop.check()?;
-                // A server that is told to end writes what it has; the index has to be chosen before.
-                self.with_access(access, query.workers, &mut |session| {
-                    session.execute("CHECKPOINT").map(drop)
-                })?;
-                let mut database = PathBuf::new();
-                self.server.with_session(&mut |session| {
-                    let path = session::text(session, "SELECT pg_relation_filepath('d')::text")?;
-                    database = PathBuf::from(path.trim_end_matches(['|', '\n']));
-                    Ok(())
-                })?;
-                let folder = database.parent().map(PathBuf::from).unwrap_or_default();
-                self.server.restart(&mut |data| make_cold(&data.join(&folder)))?;
-                let mut nanos = None;
-                let asked = self.with_access(access, query.workers, &mut |session| {
-                    if session::plan(session, &query.sql, false)?.contains(access.plan) {
-                        let taken = session::time(session, &query.sql)?;
-                        // Once more, since counting rows up would be part of the time.
-                        let found = session::answer(session, &query.sql)?;
-                        Error::expect_answer(&query.sql, *expected.get_or_insert(found), found)?;
-                        nanos = Some(taken);
-                    }
-                    Ok(())
-                });
-                match asked {
-                    Ok(()) => {}
-                    Err(error) if error.is_wrong_result() => {
+                match self.cold_turn(query, access, &mut expected) {
+                    Ok(Some(nanos)) => self.recorder.add(access.name, &of, LATENCY, nanos),
+                    Ok(None) => {}
+                    Err(error) => {
                         self.refuse(access, &query.name, &of, &error);
                         out.push(access.name);
                     }
-                    Err(error) => return Err(error),
-                }
-                if let Some(nanos) = nanos {
-                    self.recorder.add(access.name, &of, LATENCY, nanos);
                 }
             }
             taking_part.retain(|access| !out.contains(&access.name));
         }
         Ok(())
+    }
+
+    /// A contender's turn on a server that has just been started: nanoseconds. `None` where the planner has no use for its index.
+    fn cold_turn(
+        &mut self,
+        query: &Query,
+        access: &Access,
+        expected: &mut Option<Answer>,
+    ) -> Result<Option<f64>> {
+        // A server that is told to end writes what it has; the index has to be chosen before.
+        self.with_access(access, query.workers, &mut |session| session.execute("CHECKPOINT").map(drop))?;
+        let mut database = PathBuf::new();
+        self.server.with_session(&mut |session| {
+            let path = session::text(session, "SELECT pg_relation_filepath('d')::text")?;
+            database = PathBuf::from(path.trim_end_matches(['|', '\n']));
+            Ok(())
+        })?;
+        let folder = database.parent().map(PathBuf::from).unwrap_or_default();
+        self.server.restart(&mut |data| make_cold(&data.join(&folder)))?;
+        let mut nanos = None;
+        self.with_access(access, query.workers, &mut |session| {
+            if session::plan(session, &query.sql, false)?.contains(access.plan) {
+                let taken = session::time(session, &query.sql)?;
+                // Once more, since counting rows up would be part of the time.
+                let found = session::answer(session, &query.sql)?;
+                Error::expect_answer(&query.sql, *expected.get_or_insert(found), found)?;
+                nanos = Some(taken);
+            }
+            Ok(())
+        })?;
+        Ok(nanos)
     }
 
     /// Rows for a table with an index: the insert, a scan with them among the others, VACUUM, and the scan again.
@@ -345,11 +355,15 @@ impl Bench<'_> {
             set.rows,
             set.rows / 10
         );
+        let mut taking_part: Vec<&Access> =
+            all.iter().filter(|access| matches!(access.name, "cairn scan" | "btree")).collect();
         for round in 0..self.options.rounds.min(3) {
             // Everybody gets the same rows, so that everybody has to find the same.
             let seed = f64::from((self.options.seed % 1000) as u32 + round) / 2000.0;
             let mut expected: Option<Answer> = None;
-            for access in all.iter().filter(|access| matches!(access.name, "cairn scan" | "btree")) {
+            shuffle(&mut taking_part, &mut self.rng);
+            let mut out = Vec::new();
+            for access in &taking_part {
                 self.stop.check()?;
                 let mut figures = Vec::new();
                 let measured = self.server.with_session(&mut |session| {
@@ -379,19 +393,17 @@ impl Bench<'_> {
                     Error::expect_answer(&scan, *expected.get_or_insert(found), found)?;
                     session.execute("DROP TABLE w").map(drop)
                 });
-                match measured {
-                    Ok(()) => {}
-                    Err(error) if error.is_wrong_result() => {
-                        let of = case(set, "scan after VACUUM", "warm", 0);
-                        self.refuse(access, "scan after VACUUM", &of, &error);
-                        continue;
-                    }
-                    Err(error) => return Err(error),
+                if let Err(error) = measured {
+                    let of = case(set, "scan after VACUUM", "warm", 0);
+                    self.refuse(access, "scan after VACUUM", &of, &error);
+                    out.push(access.name);
+                    continue;
                 }
                 for (name, nanos) in figures {
                     self.recorder.add(access.name, &case(set, name, "warm", 0), LATENCY, nanos);
                 }
             }
+            taking_part.retain(|access| !out.contains(&access.name));
         }
         Ok(())
     }

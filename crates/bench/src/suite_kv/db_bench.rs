@@ -4,6 +4,7 @@
 //! thread; reading ones have as many as the run says. After each that has written, buffers are written out and the
 //! background comes to rest, outside of every clock.
 
+use std::collections::HashMap;
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -18,7 +19,7 @@ use super::values::Values;
 use crate::error::{Error, Result};
 
 /// One benchmark.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Benchmark {
     /// Puts in the order of keys, into an empty store.
@@ -108,6 +109,7 @@ pub(super) fn run(turn: &Turn<'_>, bench: &DbBench) -> Result<KvOutcome> {
     let mut outcome = KvOutcome::default();
     let mut rest = bench.benchmarks.as_slice();
     let mut part = 0;
+    let mut turns = HashMap::new();
     // Each fill begins a part with a directory of its own; what comes before the first has an empty store.
     while !rest.is_empty() {
         let end = rest.iter().skip(1).position(|next| next.is_fill()).map_or(rest.len(), |place| place + 1);
@@ -116,7 +118,7 @@ pub(super) fn run(turn: &Turn<'_>, bench: &DbBench) -> Result<KvOutcome> {
         cairn_vfs::Fs::create_dir_all(&cairn_vfs::StdFs::new(), &dir)?;
         let job = KvJob { dir, ..turn.job.clone() };
         let turn = Turn::new(turn.store, &job);
-        run_part(&turn, bench, now, keys, &mut outcome)?;
+        run_part(&turn, bench, now, keys, (&mut turns, &mut outcome))?;
         crate::scratch::remove_tree(&job.dir)?;
         (rest, part) = (later, part + 1);
     }
@@ -128,12 +130,13 @@ fn run_part(
     bench: &DbBench,
     benchmarks: &[Benchmark],
     keys: KeyMaker,
-    outcome: &mut KvOutcome,
+    (turns, outcome): (&mut HashMap<Benchmark, u32>, &mut KvOutcome),
 ) -> Result<()> {
     let open = turn.open()?;
-    let mut part =
-        Part { turn, bench, open: &open, keys, model: Model::new(bench.operations), version: 0, draws: 0 };
+    let model = Model::new(bench.operations);
+    let mut part = Part { turn, bench, open: &open, keys, model, version: 0, draws: 0, turns };
     for &benchmark in benchmarks {
+        *part.turns.entry(benchmark).or_default() += 1;
         part.one(benchmark, outcome)?;
     }
     let done = part.done(*benchmarks.last().unwrap_or(&Benchmark::ReadSeq));
@@ -151,6 +154,8 @@ struct Part<'a> {
     version: u32,
     /// How many tapes were drawn, so that each is another.
     draws: u64,
+    /// How often each benchmark has begun.
+    turns: &'a mut HashMap<Benchmark, u32>,
 }
 
 impl Part<'_> {
@@ -158,8 +163,14 @@ impl Part<'_> {
         let sequential = matches!(benchmark, Benchmark::FillSeq | Benchmark::ReadSeq);
         let alone = benchmark.is_fill()
             || matches!(benchmark, Benchmark::Overwrite | Benchmark::DeleteRandom | Benchmark::ReadSeq);
+        // One that is asked for again finds another store: its figures are its own.
+        let name = benchmark.name();
+        let operation = match self.turns.get(&benchmark) {
+            None | Some(1) => name.to_owned(),
+            Some(turn) => format!("{name} {turn}"),
+        };
         Done {
-            operation: benchmark.name().to_owned(),
+            operation,
             dataset: NAME.to_owned(),
             keys: if benchmark.is_fill() { "new" } else { "mixed" }.to_owned(),
             distribution: if sequential { "sequential" } else { "uniform" }.to_owned(),

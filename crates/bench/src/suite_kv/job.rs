@@ -16,6 +16,7 @@ use super::ycsb::YcsbRun;
 use super::{catalog, crud, db_bench, large, overwrite, replay, threads, writers, ycsb};
 use crate::error::Result;
 use crate::histogram::Latencies;
+use crate::results::OVER_TIME;
 use crate::suite_hash::recorder::Metric;
 
 /// Lengths of all keys and of all values.
@@ -121,7 +122,7 @@ impl KvMetric {
             KvMetric::SpaceAmplification => metric("space amplification", "", false),
             KvMetric::Longest => metric("longest operation", "ns", false),
             KvMetric::StalledSeconds => metric("stalled", "s", false),
-            KvMetric::ThroughputOverTime => metric("throughput over time", "ops/s", true),
+            KvMetric::ThroughputOverTime => metric(OVER_TIME, "ops/s", true),
         }
     }
 }

@@ -34,6 +34,8 @@ mod values;
 mod writers;
 mod ycsb;
 
+use std::collections::BTreeMap;
+
 use cairn_vfs::SeededRng;
 
 pub use catalog::KvCatalog;
@@ -74,7 +76,12 @@ pub fn run(options: &Options, progress: &dyn Progress, stop: &Stop) -> Result<Ru
 /// As [`run`], with stores of the caller's choice.
 pub fn run_with(options: &Options, catalog: KvCatalog, progress: &dyn Progress, stop: &Stop) -> Result<Run> {
     options.check()?;
-    let planned = Planned { suite: NAME, groups: plan(options), data: options.data_sentence() };
+    let planned = Planned {
+        suite: NAME,
+        groups: plan(options),
+        data: options.data_sentence(),
+        settings: options.settings(),
+    };
     run_planned(options, &planned, catalog, progress, stop)
 }
 
@@ -83,6 +90,7 @@ struct Planned {
     suite: &'static str,
     groups: Vec<KvGroup>,
     data: String,
+    settings: BTreeMap<String, String>,
 }
 
 fn run_planned(
@@ -118,6 +126,7 @@ fn run_planned(
         mode: "custom".to_owned(),
         seed: options.seed,
         data: planned.data.clone(),
+        settings: planned.settings.clone(),
         contenders: suite.contenders(groups),
         stopped,
     };

@@ -1,5 +1,6 @@
 //! What the user may choose. Defaults are those of DKV's driver where it has the option.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use super::catalog;
@@ -10,6 +11,7 @@ use super::values::Values;
 use super::ycsb::Spec;
 use crate::error::{Error, Result};
 use crate::probe::ProbeEffort;
+use crate::results;
 use crate::runner::worker::Worker;
 use crate::workload::DEFAULT_SEED;
 
@@ -231,6 +233,25 @@ impl Options {
             self.batch,
             self.stores_sentence()
         )
+    }
+
+    /// What decides figures and stands neither in [`Options::data_sentence`] nor in the cases.
+    pub(super) fn settings(&self) -> BTreeMap<String, String> {
+        let mut settings = results::named([
+            ("operations", self.n),
+            ("operations of a thread in mt", self.ops_per_thread),
+            ("operations of the sync modes", self.sync_n),
+            ("bytes of the long overwrite at first", self.data_bytes),
+            ("bytes that it overwrites", self.overwrite_bytes),
+            ("bytes of a size in value-sizes", self.sweep_bytes),
+        ]);
+        if self.modes.contains(&Mode::DbBench) {
+            let names: Vec<&str> = self.benchmarks.iter().map(|benchmark| benchmark.name()).collect();
+            settings.insert("benchmarks".to_owned(), names.join(", "));
+        }
+        let whole = |spec: &Spec| serde_json::to_string(spec).unwrap_or_default();
+        settings.extend(self.ycsb.iter().map(|spec| (format!("workload {}", spec.name), whole(spec))));
+        settings
     }
 
     /// What every store is opened with, without a full stop.

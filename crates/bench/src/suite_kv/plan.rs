@@ -219,8 +219,6 @@ fn ycsb(options: &Options) -> Vec<KvGroup> {
                 YcsbRun { records, operations: options.n, threads, specs: specs.clone(), settled: false };
             let mut group =
                 group(options, format!("{name}, {threads} threads"), value_bytes, KvWorkload::Ycsb(run));
-            group.shape.value_bytes = value_bytes;
-            group.settings.map_bytes = map_bytes(&group.workload, group.shape);
             // Each workload takes its latencies itself.
             group.timed = false;
             groups.push(group);

@@ -87,6 +87,55 @@ fn every_mode_measures() {
     assert!(html.contains("ycsb-f") && html.contains("readwhilewriting"));
 }
 
+/// Goal: a benchmark that is asked for again has figures of its own, also behind another fill, and a chosen value size counts for YCSB's workloads too. Method:
+/// db_bench's usual order with reads before and after an overwrite.
+#[test]
+fn benchmarks_are_asked_for_again() {
+    let mut options = tiny(&[Mode::DbBench, Mode::Ycsb('c')]);
+    options.benchmarks = ["fillrandom", "readrandom", "overwrite", "readrandom", "fillseq", "readrandom"]
+        .map(|name| name.parse().unwrap())
+        .to_vec();
+    let run = measure(&options, planted(Fault::None));
+    let throughput =
+        || run.measurements.iter().filter(|m| m.contender == "right" && m.metric == "throughput");
+    assert!(throughput().all(|m| m.samples.len() == 2), "{:?}", run.measurements);
+    let named = |name: &str| throughput().filter(|m| m.case.operation.starts_with(name)).count();
+    assert_eq!((named("readrandom"), named("overwrite")), (3, 1));
+    assert!(throughput().any(|m| m.case.dataset == "ycsb-c" && m.case.value_bytes == 200));
+    assert!(throughput().all(|m| m.case.value_bytes == 200));
+}
+
+/// Goal: runs whose options decide other figures are not held against each other, and those that only choose who runs and how often are. Method: an option at
+/// a time.
+#[test]
+fn settings_tell_options_apart() {
+    let of = |change: &dyn Fn(&mut Options)| {
+        let mut options = tiny(&[Mode::DbBench]);
+        change(&mut options);
+        options.settings()
+    };
+    let same = of(&|_| {});
+    let own = |text: &str| YcsbSpec::from_properties("mine", text, &[]).unwrap().0;
+    let reads = own("readproportion=1");
+    let base = of(&|options| options.ycsb = vec![reads.clone()]);
+    let changes: [&dyn Fn(&mut Options); 6] = [
+        &|options| options.n = 501,
+        &|options| options.overwrite_bytes = 1,
+        &|options| options.benchmarks.reverse(),
+        &|options| options.ycsb = vec![reads.clone()],
+        &|options| options.ycsb = vec![own("updateproportion=1")],
+        &|options| options.ycsb = vec![own("readproportion=1\noperationcount=7")],
+    ];
+    let others: BTreeSet<String> = changes.iter().map(|change| format!("{:?}", of(*change))).collect();
+    assert!(
+        others.len() == changes.len()
+            && !others.contains(&format!("{same:?}"))
+            && others.contains(&format!("{base:?}"))
+    );
+    assert_eq!(of(&|options| options.rounds = 9), same);
+    assert_eq!(of(&|options| options.dbs.truncate(1)), same);
+}
+
 /// Goal: every planted fault is found where it can show, costs the store its figures there, and costs the other nothing.
 /// Method: a fault at a time in the modes that must see it.
 #[test]

@@ -89,6 +89,7 @@ pub fn run_with(
         mode: format!("{} iterations, {} buffers", options.iterations, options.buffers),
         seed: options.seed,
         data: options.data_sentence(),
+        settings: options.settings(),
         contenders: suite.contenders(),
         stopped,
     };

@@ -1,5 +1,6 @@
 //! What the user may choose. The defaults are the guide's.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use cairn_pool::{MAX_PAGE_SIZE, MIN_PAGE_SIZE, PolicyKind};
@@ -8,6 +9,7 @@ use super::catalog;
 use super::plan::THREADS;
 use crate::error::{Error, Result};
 use crate::probe::ProbeEffort;
+use crate::results;
 use crate::workload::DEFAULT_SEED;
 
 /// Everything that decides what a run measures.
@@ -122,6 +124,14 @@ impl Options {
             return Err(Error::invalid("no policies and no peers: expected at least one"));
         }
         Ok(())
+    }
+
+    /// What decides figures and stands neither in [`Options::data_sentence`] nor in the cases.
+    pub(super) fn settings(&self) -> BTreeMap<String, String> {
+        results::named([
+            ("rounds", self.rounds.to_string()),
+            ("seconds of a sample", self.sample_seconds.to_string()),
+        ])
     }
 
     /// The settings in a sentence, for the report.

@@ -2,6 +2,7 @@
 //!
 //! Nothing is timed and nothing is read: hit ratios are counted exactly, so there is one sample of each and no interval.
 
+use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::Path;
 
@@ -317,6 +318,7 @@ pub fn to_run(all: &[Replayed], policies: &[PolicyKind]) -> Run {
         contenders,
         data,
         measurements,
+        settings: BTreeMap::new(),
         stopped: false,
     }
 }
@@ -350,7 +352,7 @@ fn measurement(contender: String, case: &Case, value: f64) -> Measurement {
         median: value,
         low: value,
         high: value,
-        percentiles: std::collections::BTreeMap::new(),
+        percentiles: BTreeMap::new(),
         verified: true,
     }
 }

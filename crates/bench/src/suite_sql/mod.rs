@@ -84,6 +84,7 @@ pub fn run_with(options: &Options, catalog: SqlCatalog, progress: &dyn Progress,
         mode: format!("{} iterations, {} rounds", options.iterations, options.rounds),
         seed: options.seed,
         data: options.data_sentence(),
+        settings: options.settings(),
         contenders: suite.contenders(),
         stopped,
     };

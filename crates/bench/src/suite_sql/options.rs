@@ -1,11 +1,13 @@
 //! What the user may choose.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use super::catalog;
 use super::plan::Group;
 use crate::error::{Error, Result};
 use crate::probe::ProbeEffort;
+use crate::results;
 use crate::workload::{DEFAULT_SEED, Durability};
 
 /// Everything that decides what a run measures.
@@ -126,6 +128,17 @@ impl Options {
             return Err(Error::invalid("no engines: expected at least one"));
         }
         Ok(())
+    }
+
+    /// What decides figures and does not always stand in [`Options::data_sentence`] or in the cases.
+    pub(super) fn settings(&self) -> BTreeMap<String, String> {
+        results::named([
+            ("cache bytes", self.cache_bytes.to_string()),
+            ("commits", self.durability.to_string()),
+            ("clients", self.clients.to_string()),
+            ("rows of the bulk load", self.load_rows.to_string()),
+            ("seconds of a turn", self.seconds.to_string()),
+        ])
     }
 
     /// The settings in a sentence, for the report.

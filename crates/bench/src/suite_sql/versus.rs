@@ -59,12 +59,15 @@ struct Score {
     even: usize,
     behind: Vec<String>,
     ratios: Vec<Ratio>,
+    /// How many of these have no interval.
+    unsure: usize,
 }
 
 impl Score {
     fn add(&mut self, case: &Case, ratio: Ratio) {
         self.ratios.push(ratio);
         // With few rounds there is no interval; the medians have to do.
+        self.unsure += usize::from(ratio.interval.is_none());
         let is_even = ratio.interval.is_some() && ratio.outcome() == Outcome::Unclear;
         if is_even {
             self.even += 1;
@@ -77,10 +80,15 @@ impl Score {
 
     fn sentence(&self, ours: &str, other: &str) -> String {
         let Some(mean) = ratio::mean(&self.ratios) else { return String::new() };
-        let Score { ahead, even, behind, .. } = self;
+        let Score { ahead, even, behind, unsure, .. } = self;
+        let unsure = if *unsure > 0 {
+            format!("; {unsure} by their medians alone, of too few rounds")
+        } else {
+            String::new()
+        };
         let losses = if behind.is_empty() { String::new() } else { format!(": {}", behind.join(", ")) };
         format!(
-            "{ours} and {other}: ahead {ahead} times, even {even}, behind {}{losses}; geometric mean {}\n",
+            "{ours} and {other}: ahead {ahead} times, even {even}, behind {}{losses}; geometric mean {}{unsure}\n",
             behind.len(),
             text::ratio(mean.point)
         )
@@ -128,7 +136,8 @@ mod tests {
         ];
         let shown = to_text(&run);
         assert!(shown.contains("3.00x") && shown.contains("0.25x") && !shown.contains("latency"), "{shown}");
-        let sentence = "cairn and sqlite: ahead 1 times, even 0, behind 1: Q1 (0.25x); geometric mean 0.87x";
+        let sentence = "cairn and sqlite: ahead 1 times, even 0, behind 1: Q1 (0.25x); geometric mean 0.87x; 2 by their \
+                        medians alone";
         assert!(shown.contains(sentence), "{shown}");
         run.contenders.pop();
         assert_eq!(to_text(&run), "");

@@ -92,9 +92,11 @@ fn options(args: &BenchAllArgs) -> Result<Options> {
             suites.push(suite);
         }
     }
+    // From the root: a run may be resumed in another directory.
+    let whole = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let data = args.data.as_ref().zip(args.key.as_ref()).map(|(path, column)| DataFile {
         source: args.source.clone().unwrap_or_default(),
-        ..DataFile::new(path, column)
+        ..DataFile::new(&whole(path), column)
     });
     let options = Options {
         suites: if suites.is_empty() { usual.suites.clone() } else { suites },
@@ -102,7 +104,7 @@ fn options(args: &BenchAllArgs) -> Result<Options> {
         rounds: args.rounds,
         data,
         seed: args.seed.unwrap_or(usual.seed),
-        work_dir: args.run.work_dir.clone().unwrap_or_else(|| usual.work_dir.clone()),
+        work_dir: args.run.work_dir.as_deref().map_or_else(|| usual.work_dir.clone(), whole),
         probes: !args.run.no_probes,
         ..usual
     };
@@ -176,7 +178,7 @@ fn to_json(whole: &Whole) -> Result<String> {
 
 /// Writes the report of a run's directory anew, as `cairn bench report DIR` does. Returns where it went.
 pub fn report(fs: &Arc<dyn Fs>, dir: &Path, out: Option<&Path>) -> Result<PathBuf> {
-    let journal = Journal::open(fs, dir)?;
+    let journal = Journal::read(fs, dir)?;
     let worker = Worker::this_program()?;
     let whole = Whole::of(&suite_all::plan(&journal.head().options, Some(&worker)), &journal);
     let target = out.map_or_else(|| dir.join(REPORT), Path::to_owned);

@@ -6,7 +6,7 @@ use rusqlite::Connection;
 
 use crate::engine::{Settings, settings};
 use crate::error::{Error, Result};
-use crate::peers::sqlite_wal::{self, WalFile};
+use crate::peers::sqlite_wal::{self, Lent, WalFile};
 use crate::suite_kv::{Guarantee, KvBatch, KvDb, KvSession, KvSettings, KvStore};
 use crate::workload::Durability;
 
@@ -62,27 +62,21 @@ impl KvStore for SqliteKv {
 
     fn open(&self, dir: &Path, settings: &KvSettings) -> Result<Box<dyn KvDb>> {
         let open = Open(WalFile::new(dir, settings.cache_bytes, settings.durability));
-        open.connect()?.execute_batch(CREATE).map_err(fail)?;
+        open.0.lend().map_err(fail)?.execute_batch(CREATE).map_err(fail)?;
         Ok(Box::new(open))
     }
 }
 
 struct Open(WalFile);
 
-impl Open {
-    fn connect(&self) -> Result<Connection> {
-        self.0.connect().map_err(fail)
-    }
-}
-
 impl KvDb for Open {
     fn session(&self) -> Result<Box<dyn KvSession + '_>> {
-        Ok(Box::new(Session { open: self, connection: self.connect()? }))
+        Ok(Box::new(Session { open: self, connection: self.0.lend().map_err(fail)? }))
     }
 
     fn flush(&self) -> Result<()> {
         let _turn = self.0.turn();
-        self.connect()?.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)").map_err(fail)
+        self.0.lend().map_err(fail)?.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)").map_err(fail)
     }
 
     fn close(self: Box<Self>) -> Result<()> {
@@ -92,7 +86,7 @@ impl KvDb for Open {
 
 struct Session<'a> {
     open: &'a Open,
-    connection: Connection,
+    connection: Lent<'a>,
 }
 
 impl KvSession for Session<'_> {

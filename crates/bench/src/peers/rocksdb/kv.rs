@@ -96,7 +96,7 @@ impl KvStore for RocksDbKv {
             Durability::Memory => "WriteOptions::disableWAL = true",
         };
         format!(
-            "# OPTIONS of the store\n[DBOptions]\n  max_background_jobs=2\n  max_open_files=-1\n[CFOptions \"default\"]\n  write_buffer_size={write_buffer_bytes}\n  \
+            "# OPTIONS of the store\n[DBOptions]\n  create_if_missing=true\n  max_background_jobs=2\n  max_open_files=-1\n[CFOptions \"default\"]\n  write_buffer_size={write_buffer_bytes}\n  \
              max_write_buffer_number=2\n  max_bytes_for_level_base={LEVEL_BASE_BYTES}\n  target_file_size_base={FILE_BYTES}\n  \
              compression=kNoCompression\n[TableOptions/BlockBasedTable \"default\"]\n  block_size={block_bytes}\n  \
              filter_policy=bloomfilter:{filter_bits}:false\n  data_block_index_type=kDataBlockBinaryAndHash\n  \

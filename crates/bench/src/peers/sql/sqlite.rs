@@ -9,7 +9,7 @@ use rusqlite::{Connection, ErrorCode, Statement, ToSql};
 
 use crate::engine::{Settings, settings};
 use crate::error::{Error, Result};
-use crate::peers::sqlite_wal::{self, WalFile};
+use crate::peers::sqlite_wal::{self, Lent, WalFile};
 use crate::suite_kv::Guarantee;
 use crate::suite_sql::{
     Cell, Cells, Dialect, Prepared, Rows, SqlDb, SqlSession, SqlSettings, SqlStore, Visit,
@@ -61,7 +61,7 @@ impl SqlStore for Sqlite {
 
     fn open(&self, dir: &Path, given: &SqlSettings) -> Result<Box<dyn SqlDb>> {
         let open = Open(WalFile::new(dir, given.cache_bytes, given.durability));
-        open.connect()?;
+        open.lend()?;
         Ok(Box::new(open))
     }
 }
@@ -69,20 +69,20 @@ impl SqlStore for Sqlite {
 struct Open(WalFile);
 
 impl Open {
-    fn connect(&self) -> Result<Connection> {
-        self.0.connect().map_err(fail)
+    fn lend(&self) -> Result<Lent<'_>> {
+        self.0.lend().map_err(fail)
     }
 }
 
 impl SqlDb for Open {
     fn with_session(&self, work: &mut dyn FnMut(&mut dyn SqlSession) -> Result<()>) -> Result<()> {
-        let connection = self.connect()?;
+        let connection = self.lend()?;
         work(&mut Session { db: self, connection: &connection, statements: Vec::new(), writing: None })
     }
 
     fn load(&self, table: &str, columns: usize, rows: &mut dyn Rows) -> Result<u64> {
         let _turn = self.0.turn();
-        let connection = self.connect()?;
+        let connection = self.lend()?;
         connection.execute_batch("BEGIN IMMEDIATE").map_err(fail)?;
         let marks = vec!["?"; columns].join(", ");
         let mut insert =
@@ -98,12 +98,15 @@ impl SqlDb for Open {
     }
 
     fn analyze(&self) -> Result<()> {
-        self.connect()?.execute_batch("ANALYZE").map_err(fail)
+        self.lend()?.execute_batch("ANALYZE").map_err(fail)?;
+        // A connection reads statistics when it reads the schema.
+        self.0.forget();
+        Ok(())
     }
 
     fn settle(&self) -> Result<()> {
         // It answers with a row, which nobody asked for.
-        let connection = self.connect()?;
+        let connection = self.lend()?;
         connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).map_err(fail)
     }
 
@@ -112,7 +115,8 @@ impl SqlDb for Open {
     }
 
     fn close(self: Box<Self>) -> Result<()> {
-        self.connect()?.close().map_err(|(_, error)| fail(error))
+        self.0.forget();
+        self.0.connect().map_err(fail)?.close().map_err(|(_, error)| fail(error))
     }
 }
 

@@ -18,6 +18,7 @@ mod scans;
 mod tests;
 mod values;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use cairn_trace::{Kind, Trace};
@@ -153,7 +154,9 @@ pub fn run_with(
     notes.iter().for_each(|note| data += &format!(" {note}."));
     data += &format!(" For every store: {}.", options.stores_sentence());
     drop(loaded);
-    super::run_planned(options, &Planned { suite: NAME, groups: vec![group], data }, catalog, progress, stop)
+    // The sentence says it all.
+    let planned = Planned { suite: NAME, groups: vec![group], data, settings: BTreeMap::new() };
+    super::run_planned(options, &planned, catalog, progress, stop)
 }
 
 impl Loaded {

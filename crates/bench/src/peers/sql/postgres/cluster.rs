@@ -126,12 +126,12 @@ impl Cluster {
         self.dir.join("data")
     }
 
-    /// Ends the server, does something with its files, and starts it again. To be waited for.
+    /// Ends the server, does something with its files, and starts it again, also where that failed. To be waited for.
     pub(super) fn restart(&mut self, between: &mut dyn FnMut(&Path) -> Result<()>) -> Result<()> {
         self.stop()?;
-        between(&self.data_dir())?;
+        let done = between(&self.data_dir());
         self.server = Cluster::launch(&self.programs, &self.dir, &self.settings)?;
-        Ok(())
+        done
     }
 
     /// How a client reaches it.

@@ -85,10 +85,11 @@ impl Server {
         work(&mut Connection::open(&self.api, &self.cluster.address())?)
     }
 
-    /// Ends the server, does something with the folder of its files, and starts it again.
+    /// Ends the server, does something with the folder of its files, and starts it again, also where that failed.
     pub fn restart(&mut self, between: &mut dyn FnMut(&Path) -> Result<()>) -> Result<()> {
-        self.cluster.restart(between)?;
-        self.cluster.wait_for(&|address| Connection::open(&self.api, address).map(drop))
+        let done = self.cluster.restart(between);
+        self.cluster.wait_for(&|address| Connection::open(&self.api, address).map(drop))?;
+        done
     }
 
     /// Ends the server. Errors: it did not end well.
