@@ -348,7 +348,7 @@ pub struct BenchKvArgs {
     /// Bytes of a key: `key` and a number padded with zeros
     #[arg(long, value_parser = size_between(4, KEY_BYTES_MAX), value_name = "SIZE", default_value = "16")]
     pub key_size: usize,
-    /// Bytes of a value [default: 8; 100 in db_bench and sync-writers, 1000 in YCSB, 1KiB in the long modes]
+    /// Bytes of a value, in YCSB of all fields together [default: 8; 100 in db_bench and sync-writers, 1000 in YCSB, 1KiB in the long modes]
     #[arg(long, value_parser = bytes_between(VALUE_BYTES_MIN as u64, VALUE_BYTES_MAX as u64), value_name = "SIZE")]
     pub value_size: Option<u64>,
     #[command(flatten)]
