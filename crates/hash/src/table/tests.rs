@@ -11,6 +11,7 @@ use super::*;
 use crate::Error;
 
 mod compression;
+mod crowded;
 mod fill;
 mod forged;
 mod page_edges;
