@@ -13,22 +13,34 @@ use crate::Result;
 pub struct LiveScan<'a> {
     reader: &'a SparkeyReader,
     log: LogScan<'a>,
+    failed: bool,
 }
 
 impl<'a> LiveScan<'a> {
     pub(super) fn new(reader: &'a SparkeyReader) -> Self {
-        LiveScan { reader, log: LogScan::new(&reader.log) }
+        LiveScan { reader, log: LogScan::new(&reader.log), failed: false }
     }
 
     /// The next live entry, or `None` after the last one and after an error.
     pub fn next_entry(&mut self) -> Result<Option<LogEntry<'_, 'a>>> {
-        loop {
-            let Some(entry) = self.log.next_entry()? else { return Ok(None) };
+        // The scan of the log ends at its own errors, and knows nothing of those of the index.
+        if self.failed {
+            return Ok(None);
+        }
+        self.failed = true;
+        let found = self.find_next()?;
+        self.failed = false;
+        Ok(if found { self.log.current() } else { None })
+    }
+
+    /// Goes on to the next live entry; false after the last one.
+    fn find_next(&mut self) -> Result<bool> {
+        while let Some(entry) = self.log.next_entry()? {
             if is_live(self.reader, &entry)? {
-                break;
+                return Ok(true);
             }
         }
-        Ok(self.log.current())
+        Ok(false)
     }
 }
 

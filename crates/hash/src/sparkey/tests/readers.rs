@@ -1,6 +1,7 @@
 //! Readers: modes, batches, loads, threads.
 
-use cairn_vfs::{Load, StdFs};
+use cairn_vfs::fault::{Fault, Rule};
+use cairn_vfs::{FaultFs, FaultOptions, Load, Operation, StdFs};
 
 use super::*;
 
@@ -191,4 +192,23 @@ fn heap_copies_only_records() {
         _ => None,
     });
     assert_eq!(read_to.max(), Some(data_end));
+}
+
+/// Goal: a scan of the live entries is over at its first error. Method: the index is read positionally, and its first read
+/// fails; the reads after that would work.
+#[test]
+fn live_scans_end_at_their_first_error() {
+    let disk = FaultFs::new(FaultOptions::seeded(1));
+    let fs: Arc<dyn Fs> = Arc::new(disk.clone());
+    let mut writer = LogWriter::create_in(&fs, LOG, &LogOptions::default()).unwrap();
+    apply(&mut writer, &[put("a", "1"), put("b", "2")]);
+    writer.close().unwrap();
+    build_index_in(&fs, LOG, &IndexOptions::default()).unwrap();
+    let options = ReaderOptions::default().index_mode(Mode::Pread).log_mode(Mode::Heap);
+    let reader = SparkeyReader::open_in(&fs, LOG, &options).unwrap();
+    disk.inject(Rule::nth(Operation::Read, disk.operation_count_of(Operation::Read), Fault::Io));
+    let mut scan = reader.scan();
+    scan.next_entry().map(|_| ()).unwrap_err();
+    assert!(scan.next_entry().unwrap().is_none());
+    assert_eq!((disk.injected_count(), scanned(&reader).len()), (1, 2));
 }
