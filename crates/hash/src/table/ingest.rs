@@ -18,7 +18,7 @@ use super::format::{PARTITION_BITS_MAX, word32, word64};
 use super::place::partition_of;
 use super::record::Tag;
 use super::sum::{RunningSum, sum_of};
-use crate::{Error, Result};
+use crate::{Error, Result, names};
 
 const HEAD_BYTES: usize = 17;
 const PARTITIONS: usize = 1 << PARTITION_BITS_MAX;
@@ -160,11 +160,12 @@ impl Ingest {
 
 /// Opens a file that nobody else can name and that is gone when it is closed.
 pub(crate) fn temporary_file(fs: &Arc<dyn Fs>, path: &Path) -> Result<AppendWriter> {
-    let file = fs.open(path, OpenOptions::create())?;
-    // ORDER: the name goes first, so that no later failure leaves it behind. Power loss still can, and the
-    // next build of the same path removes it.
+    // Not the file that has the name, nor one that a link there leads to: they would be written over.
+    names::remove(&**fs, path)?;
+    let file = fs.open(path, OpenOptions::create_new())?;
+    // ORDER: the name goes before the first byte, so that no later failure leaves it behind. Power loss still can, and
+    // the next build of the same path removes it.
     fs.remove(path)?;
-    file.set_len(0)?;
     Ok(AppendWriter::new(Arc::from(file), 0, SPILL_BUFFER_BYTES))
 }
 

@@ -2,9 +2,9 @@
 
 use std::sync::Mutex;
 
-use cairn_vfs::{FaultFs, FaultOptions};
+use cairn_vfs::{FaultFs, FaultOptions, StdFs};
 
-use super::super::ingest::{Ingest, WaitingRecord};
+use super::super::ingest::{Ingest, WaitingRecord, temporary_file};
 use super::super::source::Scratch;
 use super::*;
 
@@ -83,4 +83,26 @@ fn progress_gets_to_the_end() {
     let mut expected: Vec<_> = (1..=4).map(|done| (Stage::Sort, done, 4)).collect();
     expected.extend([(Stage::Publish, 0, 1), (Stage::Publish, 1, 1)]);
     assert_eq!(*steps.lock().unwrap(), expected);
+}
+
+/// Goal: a temporary file is nobody else's. Method: a symbolic link to another file in its place, and a file of that
+/// name; what they hold stays what it was, and the name is free afterwards.
+#[test]
+fn temporary_files_are_new_ones() {
+    let directory = tempfile::tempdir().unwrap();
+    let at = |name: &str| directory.path().join(name);
+    let fs: Arc<dyn Fs> = Arc::new(StdFs::new());
+    for is_link in [true, false] {
+        std::fs::write(at("other"), "precious").unwrap();
+        if is_link {
+            std::os::unix::fs::symlink("other", at("spill")).unwrap();
+        } else {
+            std::fs::hard_link(at("other"), at("spill")).unwrap();
+        }
+        let mut file = temporary_file(&fs, &at("spill")).unwrap();
+        file.write_all(b"records").unwrap();
+        file.flush().unwrap();
+        assert_eq!(std::fs::read(at("other")).unwrap(), b"precious", "{is_link}");
+        assert!(!fs.exists(&at("spill")).unwrap());
+    }
 }
