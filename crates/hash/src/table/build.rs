@@ -6,7 +6,7 @@
 //! 4. The file is synced, renamed to its name, and the directory synced: readers see the old table or the new one.
 
 use std::fmt::Debug;
-use std::io::Read;
+use std::io::{self, Read};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -205,12 +205,8 @@ impl Builder {
     pub fn put_stream(&mut self, key: &[u8], bytes: u64, value: &mut dyn Read) -> Result<()> {
         if bytes < BLOB_MIN_BYTES {
             let mut whole = Vec::new();
-            let read = value.take(bytes).read_to_end(&mut whole).map(|count| count as u64);
-            return if matches!(read, Ok(read) if read == bytes) {
-                self.put(key, &whole)
-            } else {
-                Err(cut_off(bytes))
-            };
+            let read = value.take(bytes).read_to_end(&mut whole).map_err(unreadable)?;
+            return if read as u64 == bytes { self.put(key, &whole) } else { Err(cut_off(bytes)) };
         }
         self.usable()?;
         self.failed = true;
@@ -225,13 +221,8 @@ impl Builder {
                     self.writer.write_all(&piece[..count])?;
                     left -= count as u64;
                 }
-                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
-                // From another table it may say that this one is damaged.
-                Err(error) => {
-                    return Err(error.downcast::<Error>().unwrap_or_else(|error| {
-                        Error::invalid(format!("the value cannot be read: {error}"))
-                    }));
-                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(unreadable(error)),
             }
         }
         self.failed = false;
@@ -357,6 +348,13 @@ pub(crate) fn remove_leftovers(fs: &Arc<dyn Fs>, path: &Path) -> Result<()> {
         Err(error) if error.kind() == ErrorKind::Busy => Ok(()),
         Err(error) => Err(error.into()),
     }
+}
+
+/// The error of a value that is streamed. From another table it may say that this one is damaged.
+fn unreadable(error: io::Error) -> Error {
+    error
+        .downcast::<Error>()
+        .unwrap_or_else(|error| Error::invalid(format!("the value cannot be read: {error}")))
 }
 
 fn cut_off(bytes: u64) -> Error {

@@ -432,3 +432,37 @@ proptest! {
         check_all_modes(options().compression(compression).fill(fill), &records);
     }
 }
+
+/// A value whose source fails after some bytes.
+struct Failing<F>(usize, F);
+
+impl<F: Fn() -> std::io::Error> std::io::Read for Failing<F> {
+    fn read(&mut self, buf: &mut [u8]) -> std::io::Result<usize> {
+        let count = buf.len().min(self.0);
+        self.0 -= count;
+        if count == 0 { Err((self.1)()) } else { Ok(count) }
+    }
+}
+
+/// Goal: a streamed value that cannot be read is told by what is wrong with its source, however long it is. Method: a
+/// device that fails, another table that is damaged, and an end that comes too early; short and long values.
+#[test]
+fn streams_that_fail_say_why() {
+    let (fs, path) = (fs(), Path::new("t.cairn"));
+    for bytes in [100, 100_000] {
+        let put = |source: &mut dyn std::io::Read| {
+            let mut builder = Builder::create_in(&fs, path, options(), &mut SeededRng::new(1)).unwrap();
+            builder.put_stream(b"k", bytes, source).unwrap_err()
+        };
+        let device = put(&mut Failing(50, || std::io::Error::other("the device is gone")));
+        assert!(
+            matches!(&device, Error::Invalid { what } if what.contains("the device is gone")),
+            "{device}"
+        );
+        let damaged = || std::io::Error::other(Error::corruption(Path::new("other"), 7, "garbled"));
+        let damage = put(&mut Failing(50, damaged));
+        assert!(matches!(&damage, Error::Corruption { offset: 7, .. }), "{damage}");
+        let early = put(&mut &[0; 50][..]);
+        assert!(early.to_string().contains("ends early"), "{early}");
+    }
+}
