@@ -173,3 +173,22 @@ fn lengths_beyond_the_header_do_not_allocate() {
         assert!(held < 600 << 10, "{compression:?}: {held} bytes were held at once");
     }
 }
+
+/// Goal: an index build that gathers records does not gather long keys. Method: as many keys of 1 MiB as records are
+/// gathered; look at the most memory held.
+#[test]
+fn long_keys_are_not_gathered() {
+    let _counting = COUNTING.lock().unwrap_or_else(PoisonError::into_inner);
+    let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
+    let mut writer = LogWriter::create_in(&fs, LOG, &LogOptions::default()).unwrap();
+    for n in 0..64 {
+        writer.put(&vec![n; 1 << 20], b"").unwrap();
+    }
+    writer.close().unwrap();
+    let options = IndexOptions::default().construction(Construction::InMemory);
+    let before = HELD.load(Ordering::Relaxed);
+    PEAK.store(before, Ordering::Relaxed);
+    build_index_in(&fs, LOG, &options).unwrap();
+    let held = PEAK.load(Ordering::Relaxed) - before;
+    assert!(held < 8 << 20, "{held} bytes were held at once");
+}

@@ -33,6 +33,8 @@ const NARROW_ADDRESS_BITS: u32 = 30;
 const BLOCK_CACHE_BYTES: u64 = 64 << 20;
 /// Records that are hashed ahead of their insertion, so that their slots arrive from memory meanwhile.
 const BATCH: usize = 64;
+/// From this many bytes of keys on a batch is full too: there are keys of up to 2 GiB, and each is copied.
+const BATCH_KEY_BYTES: usize = 64 << 10;
 
 /// What a build did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -239,7 +241,7 @@ impl Build<'_> {
             };
             table.store.prefetch(table.ring.home(slot.hash));
             batch.push(slot, entry.kind(), entry.key());
-            if batch.items.len() == BATCH {
+            if batch.is_full() {
                 self.apply(&mut batch, table, &mut lookups)?;
             }
         }
@@ -346,6 +348,10 @@ struct Batch {
 }
 
 impl Batch {
+    fn is_full(&self) -> bool {
+        self.items.len() >= BATCH || self.keys.len() >= BATCH_KEY_BYTES
+    }
+
     fn push(&mut self, slot: Slot, kind: RecordKind, key: &[u8]) {
         self.keys.extend_from_slice(key);
         self.items.push((slot, kind, self.keys.len()));
