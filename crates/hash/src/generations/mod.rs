@@ -53,8 +53,8 @@ const OPEN_ATTEMPTS: usize = 100;
 impl Generations {
     /// Opens the base at `path` and all deltas over it, on the real file system.
     ///
-    /// Errors: those of [`Reader::open`] for any of the files; [`Error::Mismatch`] for a delta that does not belong
-    /// here, or one that is missing between two others.
+    /// Cost: lists the directory, to find the deltas, and opens each file. Errors: those of [`Reader::open`] for any of
+    /// the files; [`Error::Mismatch`] for a delta that does not belong here, or one that is missing between two others.
     pub fn open(path: impl AsRef<Path>, options: ReaderOptions) -> Result<Generations> {
         Generations::open_in(&(Arc::new(StdFs::new()) as Arc<dyn Fs>), path.as_ref(), options)
     }
@@ -201,11 +201,17 @@ impl Generations {
     }
 
     /// False when the files behind the path are others by now, so that opening again would show something new.
+    ///
+    /// Cost: two names are looked up, whatever else is in their directory; cheap enough to be asked often.
     pub fn is_current(&self) -> Result<bool> {
-        let newest = self.newest();
-        let numbers = names::deltas(&*self.fs, &self.target)?;
-        Ok(self.fs.metadata(&self.path)?.id == self.base.id()
-            && numbers.last().is_none_or(|last| *last <= newest))
+        if self.fs.metadata(&self.path)?.id != self.base.id() {
+            return Ok(false);
+        }
+        // Deltas are numbered without gaps. After the last number there is, there is none.
+        match self.newest().checked_add(1) {
+            Some(next) => Ok(!self.fs.exists(&names::delta(&self.target, next))?),
+            None => Ok(true),
+        }
     }
 
     /// The hash of `key`, which is one for all generations: they have one seed.

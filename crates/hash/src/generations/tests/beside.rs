@@ -2,7 +2,7 @@
 
 use std::ffi::OsStr;
 
-use cairn_vfs::OpenOptions;
+use cairn_vfs::{FaultFs, FaultOptions, OpenOptions, Operation};
 
 use super::*;
 use crate::table::{Builder, Compression, Mode};
@@ -272,4 +272,28 @@ fn links_lead_to_one_store() {
     symlink("other.cairn", &link).unwrap();
     assert!(!before.is_current().unwrap());
     assert_eq!(value(&fs, &link, 0), "other");
+}
+
+/// Goal: whoever asks again and again whether a store is current does not have its directory listed each time. Method:
+/// the operations of the disk counted, with and without something new.
+#[test]
+fn asking_what_is_current_lists_no_directory() {
+    let disk = FaultFs::new(FaultOptions::seeded(1));
+    let (fs, path): (Arc<dyn Fs>, _) = (Arc::new(disk.clone()), Path::new("words.cairn"));
+    create(&fs, path, "base");
+    for round in 0..3 {
+        let store = Generations::open_in(&fs, path, ReaderOptions::default()).unwrap();
+        let lists = |expected| {
+            let before = disk.operation_count_of(Operation::ReadDir);
+            assert_eq!(store.is_current().unwrap(), expected, "round {round}");
+            disk.operation_count_of(Operation::ReadDir) - before
+        };
+        assert_eq!(lists(true), 0);
+        match round {
+            0 => append(&fs, path, "delta"),
+            1 => _ = compact_in(&fs, path, options(), &mut SeededRng::new(1)).unwrap(),
+            _ => create(&fs, path, "another"),
+        }
+        assert_eq!(lists(false), 0);
+    }
 }
