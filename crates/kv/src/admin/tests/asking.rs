@@ -1,68 +1,15 @@
 //! Disks on which something happens in between.
 
 use std::collections::VecDeque;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use cairn_vfs::sync::{Arc, Mutex, lock};
-use cairn_vfs::{File, Fs, Metadata, OpenOptions, Operation, Result};
+use cairn_vfs::{Fs, Operation};
 
-/// A file system that asks before it opens something, to be read or otherwise, and before it changes something.
-pub(super) struct Asking<F> {
-    fs: Arc<dyn Fs>,
-    check: F,
-}
+#[path = "../../../../../testing/asking.rs"]
+mod asking_fs;
 
-impl<F> std::fmt::Debug for Asking<F> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        self.fs.fmt(f)
-    }
-}
-
-impl<F: Fn(Operation, &Path) -> Result<()> + Send + Sync + 'static> Asking<F> {
-    pub(super) fn over(fs: &Arc<dyn Fs>, check: F) -> Arc<dyn Fs> {
-        Arc::new(Asking { fs: Arc::clone(fs), check })
-    }
-}
-
-impl<F: Fn(Operation, &Path) -> Result<()> + Send + Sync + 'static> Fs for Asking<F> {
-    fn open(&self, path: &Path, options: OpenOptions) -> Result<Box<dyn File>> {
-        let is_read = options == OpenOptions::read();
-        (self.check)(if is_read { Operation::Read } else { Operation::Open }, path)?;
-        self.fs.open(path, options)
-    }
-
-    fn metadata(&self, path: &Path) -> Result<Metadata> {
-        self.fs.metadata(path)
-    }
-
-    fn rename(&self, from: &Path, to: &Path) -> Result<()> {
-        (self.check)(Operation::Rename, from)?;
-        self.fs.rename(from, to)
-    }
-
-    fn hard_link(&self, from: &Path, to: &Path) -> Result<()> {
-        (self.check)(Operation::Link, to)?;
-        self.fs.hard_link(from, to)
-    }
-
-    fn remove(&self, path: &Path) -> Result<()> {
-        (self.check)(Operation::Remove, path)?;
-        self.fs.remove(path)
-    }
-
-    fn create_dir_all(&self, path: &Path) -> Result<()> {
-        (self.check)(Operation::CreateDir, path)?;
-        self.fs.create_dir_all(path)
-    }
-
-    fn read_dir(&self, path: &Path) -> Result<Vec<PathBuf>> {
-        self.fs.read_dir(path)
-    }
-
-    fn sync_dir(&self, path: &Path) -> Result<()> {
-        self.fs.sync_dir(path)
-    }
-}
+pub(super) use asking_fs::Asking;
 
 /// What happens before a file is opened whose name ends so.
 type Hook = (&'static str, Box<dyn FnOnce() + Send>);
