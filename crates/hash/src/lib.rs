@@ -4,6 +4,9 @@
 //! Cairn's own single file, with checksums on every page and an index of a few bytes an entry.
 #![deny(unsafe_code)]
 
+#[cfg(test)]
+#[path = "../../../testing/asking.rs"]
+mod asking;
 pub mod error;
 pub mod generations;
 mod names;

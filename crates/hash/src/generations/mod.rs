@@ -274,8 +274,17 @@ fn lock(fs: &Arc<dyn Fs>, path: &Path, target: &Path) -> Result<Box<dyn File>> {
         // A directory or a pipe: its open says so, and it gets no lock beside it.
         drop(fs.open(path, OpenOptions::read())?);
     }
+    let name = names::lock(target);
     let options = OpenOptions { create: Create::IfMissing, ..OpenOptions::write() };
-    let file = fs.open(&names::lock(target), options)?;
+    let file = match fs.open(&name, options) {
+        // That of somebody else, who need not let others write it. It can be locked all the same.
+        Err(error) if error.source.kind() == io::ErrorKind::PermissionDenied => {
+            fs.open(&name, OpenOptions::read()).map_err(|_| error)?
+        }
+        opened => opened?,
+    };
+    // Who may use the store may use its lock.
+    file.take_mode(target);
     match file.try_lock() {
         Ok(()) => Ok(file),
         // By the store's name: nobody who is told knows the lock's.

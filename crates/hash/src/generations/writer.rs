@@ -90,6 +90,8 @@ impl StoreBuilder {
         // Before the build, so that what they take up is free for it. The lock says that they are nobody's.
         remove_strays(fs, target)?;
         let builder = Builder::start(fs, file, options, rng)?;
+        // A delta replaces nothing, and who may not read the base may not read it either.
+        builder.take_mode(target);
         Ok(StoreBuilder { builder, fs: fs.clone(), target: target.to_owned(), lock })
     }
 

@@ -176,6 +176,11 @@ impl Builder {
         })
     }
 
+    /// Lets others do with the table what they may do with the file at `path`. Before the first record.
+    pub(crate) fn take_mode(&self, path: &Path) {
+        self.file.file().take_mode(path);
+    }
+
     /// Tells `progress` how `finish` gets on.
     pub fn set_progress(&mut self, progress: Box<dyn Progress>) {
         self.progress = Some(progress);

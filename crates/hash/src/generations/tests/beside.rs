@@ -5,6 +5,7 @@ use std::ffi::OsStr;
 use cairn_vfs::{FaultFs, FaultOptions, OpenOptions, Operation};
 
 use super::*;
+use crate::asking::Asking;
 use crate::table::{Builder, Compression, Mode};
 
 fn write(fs: &Arc<dyn Fs>, path: &Path, bytes: &[u8]) {
@@ -296,4 +297,57 @@ fn asking_what_is_current_lists_no_directory() {
         }
         assert_eq!(lists(false), 0);
     }
+}
+
+/// Who may do what with a file.
+fn mode(path: &Path) -> u32 {
+    std::os::unix::fs::PermissionsExt::mode(&std::fs::metadata(path).unwrap().permissions()) & 0o777
+}
+
+/// Goal: who may not read a store may not read what is written to it either. Method: a base that is its owner's alone,
+/// and one that a group may write; the rights of every file beside it while a delta is built, and afterwards.
+#[test]
+fn deltas_have_the_rights_of_their_base() {
+    use std::os::unix::fs::PermissionsExt;
+    for rights in [0o600, 0o660] {
+        let directory = tempfile::tempdir().unwrap();
+        let (fs, path): (Arc<dyn Fs>, _) = (Arc::new(StdFs::new()), directory.path().join("words.cairn"));
+        // Made anew by whoever writes to the store first.
+        create(&fs, &path, "base");
+        std::fs::remove_file(names::lock(&path)).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(rights)).unwrap();
+        let all = || {
+            let files: Vec<_> =
+                std::fs::read_dir(&directory).unwrap().map(|file| file.unwrap().path()).collect();
+            assert_eq!(files.len(), 3, "{files:?}");
+            files.iter().for_each(|file| assert_eq!(mode(file), rights, "{}", file.display()));
+        };
+        let mut delta = StoreBuilder::append_in(&fs, &path, options(), &mut SeededRng::new(1)).unwrap();
+        delta.put(b"k", b"secret").unwrap();
+        all();
+        delta.finish().unwrap();
+        all();
+    }
+}
+
+/// Goal: a store whose lock belongs to somebody else is written by those who may write the store. Method: a disk that
+/// opens the lock, once it is there, for reading only.
+#[test]
+fn locks_need_no_right_to_write() {
+    let fs = fs();
+    let inner = Arc::clone(&fs);
+    let asked = Asking::over(&fs, move |operation, file| {
+        if operation == Operation::Open && file == names::lock(Path::new(PATH)) && inner.exists(file)? {
+            let source = io::ErrorKind::PermissionDenied.into();
+            return Err(cairn_vfs::Error::new(operation, file, source));
+        }
+        Ok(())
+    });
+    create(&asked, Path::new(PATH), "base");
+    append(&asked, Path::new(PATH), "delta");
+    assert_eq!(value(&fs, Path::new(PATH), 0), "delta");
+    let held = StoreBuilder::append_in(&asked, Path::new(PATH), options(), &mut SeededRng::new(1)).unwrap();
+    let second = StoreBuilder::append_in(&asked, Path::new(PATH), options(), &mut SeededRng::new(1));
+    assert_eq!(second.unwrap_err().kind(), ErrorKind::Busy);
+    drop(held);
 }
