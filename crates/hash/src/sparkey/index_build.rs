@@ -15,6 +15,7 @@ use super::index::hash_key;
 use super::index_header::{ENTRY_BITS_MAX, IndexHeader};
 use super::index_sort::{self, SortEntry, Sorter};
 use super::log::{Log, open_file};
+use super::log_lock::check_name;
 use super::log_scan::LogScan;
 use super::log_writer::random_u32;
 use super::options::{Construction, HashWidth, IndexOptions, Mode};
@@ -52,8 +53,8 @@ pub struct IndexSummary {
 ///
 /// Cost: one pass over the log, with [`Construction::Sorting`] one more over its keys' hashes, and a read of an
 /// older record for each key that occurs again. Errors: [`Error::Corruption`] of the log; `Busy` when somebody else
-/// is building the same index; [`Error::Invalid`] for options out of range or memory that is not there. The old
-/// index is then still in place.
+/// is building the same index, or has put another log in the place of this one; [`Error::Invalid`] for options out of
+/// range or memory that is not there. The old index is then still in place.
 pub fn build_index(path: impl AsRef<Path>, options: &IndexOptions) -> Result<IndexSummary> {
     build_index_in(&(Arc::new(StdFs::new()) as Arc<dyn Fs>), path, options)
 }
@@ -77,6 +78,8 @@ pub fn build_index_in(
     // it, and an index whose records a power loss takes would be worse than none.
     log_file.sync_data()?;
     fs.sync_parent(&log_path)?;
+    // Who puts another log in its place holds the lock of the index meanwhile, so after this nobody does.
+    check_name(fs, &*log_file, "the log was replaced while its index was built")?;
     index.commit()?;
     Ok(summary)
 }

@@ -40,9 +40,15 @@ pub(super) fn open_locked(fs: &Arc<dyn Fs>, path: &Path) -> Result<Arc<dyn File>
 pub(super) fn lock(fs: &Arc<dyn Fs>, file: Arc<dyn File>) -> Result<Arc<dyn File>> {
     file.try_lock()?;
     // Between the open and the lock the log may have been replaced; the lock would then be on a file without a name.
-    if fs.metadata(file.path())?.id != file.id() {
-        let source = io::Error::new(io::ErrorKind::WouldBlock, "the log was replaced while it was opened");
-        return Err(cairn_vfs::Error::new(Operation::Lock, file.path(), source).into());
-    }
+    check_name(fs, &*file, "the log was replaced while it was opened")?;
     Ok(file)
+}
+
+/// Errors: `Busy`, saying what was `replaced`, when the name of `file` means another one by now.
+pub(super) fn check_name(fs: &Arc<dyn Fs>, file: &dyn File, replaced: &str) -> Result<()> {
+    if fs.metadata(file.path())?.id == file.id() {
+        return Ok(());
+    }
+    let source = io::Error::new(io::ErrorKind::WouldBlock, replaced);
+    Err(cairn_vfs::Error::new(Operation::Lock, file.path(), source).into())
 }

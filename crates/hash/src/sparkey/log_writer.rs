@@ -15,7 +15,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use cairn_codec::compress::{Compression, Format};
-use cairn_vfs::{AppendWriter, ErrorKind, File, Fs, OpenOptions, Operation, Rng, StdFs, SystemRng};
+use cairn_vfs::{
+    AppendWriter, AtomicFile, ErrorKind, File, Fs, OpenOptions, Operation, Rng, StdFs, SystemRng,
+};
 
 use super::block_writer::BlockWriter;
 use super::log_header::{KEY_BYTES_MAX, LOG_HEADER_BYTES, LogHeader};
@@ -55,7 +57,8 @@ impl LogWriter {
     /// With [`LogOptions::replace`] the old log and index are gone from the start, whatever happens then.
     ///
     /// Errors: `Conflict` when there is one already and [`LogOptions::replace`] is off, `Busy` when somebody is
-    /// writing it, [`Error::Invalid`] for options out of range. A log that could not be created is removed.
+    /// writing it or building the index that would be replaced, [`Error::Invalid`] for options out of range. A log that
+    /// could not be created is removed.
     pub fn create(path: impl AsRef<Path>, options: &LogOptions) -> Result<LogWriter> {
         LogWriter::create_in(&(Arc::new(StdFs::new()) as Arc<dyn Fs>), path, options)
     }
@@ -68,7 +71,7 @@ impl LogWriter {
             remove_old(fs, &path)?;
         }
         let file = new_file(fs, &path)?;
-        let created = LogWriter::on_new_file(file, options).and_then(|writer| {
+        let created = LogWriter::on_new_file(Arc::clone(&file), options).and_then(|writer| {
             if options.sync {
                 // ORDER: an empty log is a log, so its name becomes durable only together with its header.
                 writer.file.sync_data()?;
@@ -77,9 +80,11 @@ impl LogWriter {
             Ok(writer)
         });
         if created.is_err() {
-            // Best effort: what stays has no header, and the next `create` takes it over.
+            // Best effort: what stays has no header, and the next `create` takes it over. ORDER: before the lock is
+            // given up, or the name could mean a log that somebody else has begun.
             let _ = fs.remove(&path);
         }
+        drop(file);
         created
     }
 
@@ -345,6 +350,8 @@ fn new_file(fs: &Arc<dyn Fs>, path: &Path) -> Result<Arc<dyn File>> {
 /// Removes a log that is to be replaced, and its index first: an index without its log is useless, and never wrong.
 fn remove_old(fs: &Arc<dyn Fs>, path: &Path) -> Result<()> {
     let _lock = LogLock::take(fs, path)?;
+    // Who builds an index of the old log would give it the name that the new one's will have.
+    let _index_lock = AtomicFile::create(fs, &index_path(path))?;
     for old in [index_path(path), path.to_owned()] {
         match fs.remove(&old) {
             Err(error) if error.kind() != ErrorKind::NotFound => return Err(error.into()),

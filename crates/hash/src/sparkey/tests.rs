@@ -12,6 +12,7 @@ use super::*;
 use crate::test_config::cases;
 
 mod append;
+mod between;
 mod blocks;
 mod build;
 mod crash;
