@@ -181,7 +181,15 @@ pub fn delete(fs: &Arc<dyn Fs>, args: &DeleteArgs) -> Result<Outcome> {
     }
     let mut seen = HashSet::new();
     keys.retain(|key| seen.insert(key.clone()));
-    let store = Store::open(fs, &args.store)?;
+    let write = WriteArgs::unchanged();
+    let start = || Change::start(fs, &args.store, &write, Codec::None);
+    // ORDER: the lock of a log, then a look at the store: what others appended in between would be taken for absent.
+    let locked = match kind_of(&**fs, &args.store)? {
+        Kind::Sparkey => Some(start()?),
+        // A delta that holds nothing is not worth beginning.
+        Kind::Cairn => None,
+    };
+    let store = Store::open_all_of(fs, &args.store)?;
     let (mut there, mut absent) = (Vec::new(), Vec::new());
     let recording = Recording::begin();
     for key in keys {
@@ -190,8 +198,10 @@ pub fn delete(fs: &Arc<dyn Fs>, args: &DeleteArgs) -> Result<Outcome> {
     }
     drop(store);
     if !there.is_empty() {
-        let write = WriteArgs::unchanged();
-        let mut change = Change::start(fs, &args.store, &write, Codec::None)?;
+        let mut change = match locked {
+            Some(change) => change,
+            None => start()?,
+        };
         there.iter().try_for_each(|key| change.delete(key))?;
         change.finish(fs, &args.store)?;
         there.iter().for_each(|key| recording.delete(key));
@@ -216,7 +226,7 @@ pub fn rewrite(fs: &Arc<dyn Fs>, args: &RewriteArgs) -> Result<Outcome> {
             out.display()
         )));
     }
-    let written = match (Store::open(fs, &args.store)?, kind) {
+    let written = match (Store::open_all_of(fs, &args.store)?, kind) {
         (Store::Sparkey(store), _) => {
             store.rewrite_in(fs, out, &log_options(&write, codec)?, &index_options(&write)?)?;
             summarize_pair(fs, out)?
@@ -242,7 +252,7 @@ pub fn rewrite(fs: &Arc<dyn Fs>, args: &RewriteArgs) -> Result<Outcome> {
 /// Writes a store in the format that the new name asks for.
 pub fn convert(fs: &Arc<dyn Fs>, args: &ConvertArgs) -> Result<Outcome> {
     let kind = kind_by_extension(&args.to)?;
-    let store = Store::open(fs, &args.from)?;
+    let store = Store::open_all_of(fs, &args.from)?;
     if kind == kind_of(&**fs, &args.from)? {
         return Err(Error::usage(format!(
             "{} has that format already: use `cairn hash rewrite`",

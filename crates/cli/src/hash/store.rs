@@ -56,6 +56,15 @@ impl Store {
         })
     }
 
+    /// [`Store::open`] for whoever would lose what it does not show. Errors: a log that goes on beyond its index, too.
+    pub fn open_all_of(fs: &Arc<dyn Fs>, path: &Path) -> Result<Store> {
+        let store = Store::open(fs, path)?;
+        if let Store::Sparkey(pair) = &store {
+            pair.check_indexed()?;
+        }
+        Ok(store)
+    }
+
     /// The value of `key`.
     pub fn get(&self, key: &[u8]) -> Result<Option<Cow<'_, [u8]>>> {
         Ok(match self {

@@ -276,3 +276,29 @@ fn an_ended_build_leaves_no_trace_for_long() {
         scratch.run(&format!("hash verify {store}")).ended(0);
     }
 }
+
+/// Goal: whatever changes or copies a store loses nothing of a log that goes on beyond its index. Method: an old index
+/// over a longer log: each command refuses and leaves everything as it is; after `index` each of them does its work.
+#[test]
+fn logs_beyond_their_index_lose_nothing() {
+    let scratch = Scratch::new();
+    scratch.write("a.csv", "k,v\na,1\nb,2\n");
+    scratch.write("more.csv", "k,v\nc,3\n");
+    scratch.run("hash build a.csv -o s.spi").ended(0);
+    let old_index = scratch.read("s.spi");
+    scratch.run("hash append s.spi more.csv").ended(0);
+    scratch.write("s.spi", old_index);
+    let (log, names) = (scratch.read("s.spl"), scratch.names());
+    for change in ["delete s.spi c a", "rewrite s.spi", "rewrite s.spi -o t.spi", "convert s.spi t.cairn"] {
+        scratch.run(&format!("hash {change}")).failed(&["s.spl goes on", "build the index first"]);
+        assert!(scratch.names() == names && scratch.read("s.spl") == log, "{change}");
+    }
+    scratch.run("hash index s.spi").ended(0);
+    scratch.run("hash rewrite s.spi -o t.spi").ended(0);
+    scratch.run("hash convert s.spi t.cairn").ended(0);
+    for copy in ["t.spi", "t.cairn"] {
+        assert_eq!(content(&scratch, copy).len(), 3, "{copy}");
+    }
+    scratch.run("hash delete s.spi c a").ended(0);
+    assert_eq!(content(&scratch, "s.spi").into_keys().collect::<Vec<_>>(), ["b"]);
+}

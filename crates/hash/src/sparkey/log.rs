@@ -119,6 +119,17 @@ pub(super) fn not_in_memory(bytes: u64, load: Load) -> LoadReport {
     LoadReport { requested_bytes: bytes as usize, problem, ..LoadReport::default() }
 }
 
+/// Errors: the log at `path` goes on to `end`, and its index only to `indexed`.
+pub(super) fn check_indexed(path: &Path, end: u64, indexed: u64) -> Result<()> {
+    if end <= indexed {
+        return Ok(());
+    }
+    let path = path.display();
+    Err(Error::invalid(format!(
+        "{path} goes on to {end}, its index to {indexed}: build the index first (`cairn hash index`)"
+    )))
+}
+
 /// Opens a file for reading.
 pub(super) fn open_file(fs: &Arc<dyn cairn_vfs::Fs>, path: &Path) -> Result<Arc<dyn File>> {
     Ok(Arc::from(fs.open(path, cairn_vfs::OpenOptions::read())?))

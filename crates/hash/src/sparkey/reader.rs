@@ -16,7 +16,7 @@ use super::hit::{Hit, Located, match_anywhere, match_cached};
 use super::index::Index;
 use super::index_header::IndexHeader;
 use super::live::LiveScan;
-use super::log::{Log, open_file};
+use super::log::{Log, check_indexed, open_file};
 use super::log_header::LogHeader;
 use super::log_scan::LogScan;
 use super::options::ReaderOptions;
@@ -228,6 +228,12 @@ impl SparkeyReader {
     /// True when no key has a value.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    /// Errors: [`Error::Invalid`](crate::Error::Invalid) when the log has more records than its index covers, which this
+    /// reader does not show. For whoever would lose them.
+    pub fn check_indexed(&self) -> Result<()> {
+        check_indexed(&self.log.path, self.log.header.data_end, self.index.header.data_end)
     }
 
     /// What the headers say, and what the reader holds.

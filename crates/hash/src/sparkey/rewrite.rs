@@ -7,6 +7,7 @@ use std::sync::Arc;
 use cairn_vfs::{AtomicFile, Fs, Operation, StdFs};
 
 use super::index_build::{IndexSummary, fill_index};
+use super::log::check_indexed;
 use super::log_header::LogHeader;
 use super::log_lock::LogLock;
 use super::log_writer::{LogWriter, random_u32};
@@ -96,13 +97,8 @@ impl SparkeyReader {
             Err(_) => None,
         };
         if let Some(old) = old {
-            let end = self.index.header.data_end;
-            if old.identifier == own && old.data_end > end {
-                return Err(Error::invalid(format!(
-                    "{} goes on to {}, its index to {end}: build the index first (`cairn hash index`)",
-                    path.display(),
-                    old.data_end
-                )));
+            if old.identifier == own {
+                check_indexed(path, old.data_end, self.index.header.data_end)?;
             }
             if old.identifier != own && path == self.log.path {
                 let path = path.display();
