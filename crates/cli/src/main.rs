@@ -21,6 +21,9 @@
 
 mod advise;
 mod args;
+#[cfg(test)]
+#[path = "../../../testing/asking.rs"]
+mod asking;
 mod bench;
 mod damage;
 mod deleted;

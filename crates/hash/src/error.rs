@@ -61,6 +61,15 @@ pub enum Error {
         /// The file being written.
         file: PathBuf,
     },
+    /// A part of the operation is done, and stays; the rest failed.
+    #[error("{error}; {left}")]
+    Unfinished {
+        /// Why the rest failed.
+        #[source]
+        error: Box<Error>,
+        /// What is there already, and what is left to do.
+        left: String,
+    },
 }
 
 impl Error {
@@ -82,6 +91,7 @@ impl Error {
             Error::Unsupported { .. } | Error::Foreign { .. } => ErrorKind::Unsupported,
             Error::Invalid { .. } => ErrorKind::Invalid,
             Error::Poisoned { .. } => ErrorKind::Poisoned,
+            Error::Unfinished { error, .. } => error.kind(),
         }
     }
 }

@@ -1,13 +1,13 @@
 //! A store of either format that is being written. Either way it appears whole or not at all.
 
-use std::io::{self, Read};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use cairn_hash::generations::StoreBuilder;
-use cairn_hash::sparkey::{self, Construction, IndexOptions, LogLock, LogOptions, LogWriter};
+use cairn_hash::sparkey::{self, Construction, IndexOptions, LogOptions, PairBuilder};
 use cairn_hash::table::{self, BuildOptions};
-use cairn_vfs::{Fs, OpenOptions, Operation, SystemRng};
+use cairn_vfs::{Fs, Operation, SystemRng};
 use serde_json::{Value, json};
 
 use crate::args::hash::{Codec, Kind, WriteArgs};
@@ -27,7 +27,14 @@ pub enum Writer {
         path: PathBuf,
     },
     /// Sparkey's.
-    Sparkey(Box<PairWriter>),
+    Sparkey {
+        /// What builds it.
+        pair: Box<PairBuilder>,
+        /// Where.
+        fs: Arc<dyn Fs>,
+        /// What the store was called.
+        path: PathBuf,
+    },
 }
 
 impl Writer {
@@ -46,7 +53,11 @@ impl Writer {
                 builder.set_progress(Box::new(BuildBar::new()));
                 Ok(Writer::Table { builder: Box::new(builder), path: path.to_owned() })
             }
-            Kind::Sparkey => Ok(Writer::Sparkey(Box::new(PairWriter::create(fs, path, args, codec)?))),
+            Kind::Sparkey => {
+                let (log, index) = (log_options(args, codec)?, index_options(args)?);
+                let pair = Box::new(PairBuilder::create_in(fs, path, &log, &index)?);
+                Ok(Writer::Sparkey { pair, fs: Arc::clone(fs), path: path.to_owned() })
+            }
         }
     }
 
@@ -64,7 +75,10 @@ impl Writer {
                     "index_bytes": done.index_bytes,
                 }))
             }
-            Writer::Sparkey(pair) => pair.finish(),
+            Writer::Sparkey { pair, fs, path } => {
+                pair.finish()?;
+                summarize_pair(&fs, &path)
+            }
         }
     }
 }
@@ -73,7 +87,7 @@ impl Sink for Writer {
     fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
         match self {
             Writer::Table { builder, .. } => builder.put(key, value)?,
-            Writer::Sparkey(pair) => pair.log.put(key, value)?,
+            Writer::Sparkey { pair, .. } => pair.put(key, value)?,
         }
         Ok(())
     }
@@ -81,119 +95,10 @@ impl Sink for Writer {
     fn put_stream(&mut self, key: &[u8], bytes: u64, value: &mut dyn Read) -> Result<()> {
         match self {
             Writer::Table { builder, .. } => builder.put_stream(key, bytes, value)?,
-            Writer::Sparkey(pair) => pair.log.put_stream(key, bytes, value)?,
+            Writer::Sparkey { pair, .. } => pair.put_stream(key, bytes, value)?,
         }
         Ok(())
     }
-}
-
-/// Writes a log and its index beside their places and moves both there at the end. Dropped before that, it removes
-/// what it wrote.
-#[derive(Debug)]
-pub struct PairWriter {
-    log: LogWriter,
-    /// Keeps writers off the log that is going to be replaced.
-    old_log: Option<LogLock>,
-    fs: Arc<dyn Fs>,
-    index_options: IndexOptions,
-    /// What the two files share of their names while they are built.
-    building: Building,
-    /// What the store was called.
-    path: PathBuf,
-    /// The places of the log and the index: where the names of the two lead.
-    targets: [PathBuf; 2],
-}
-
-/// Removes the unfinished files when it is dropped before one has moved to its place.
-#[derive(Debug)]
-struct Building {
-    fs: Arc<dyn Fs>,
-    path: PathBuf,
-    moved: bool,
-}
-
-impl Drop for Building {
-    fn drop(&mut self) {
-        // Once both have moved, files of these names belong to another build; while one has, the other is needed.
-        if self.moved {
-            return;
-        }
-        for file in [sparkey::index_path(&self.path), sparkey::log_path(&self.path)] {
-            // Best effort: a later build replaces them.
-            let _ = self.fs.remove(&file);
-        }
-    }
-}
-
-impl PairWriter {
-    fn create(fs: &Arc<dyn Fs>, path: &Path, args: &WriteArgs, codec: Codec) -> Result<PairWriter> {
-        let (log_options, index_options) = (log_options(args, codec)?.replace(true), index_options(args)?);
-        let index = sparkey::index_path(path);
-        if fs.metadata(&index).is_ok_and(|found| !found.is_file) {
-            // A directory or a pipe: its open says so. The log's is tried by its lock.
-            drop(fs.open(&index, OpenOptions::read())?);
-        }
-        let old_log = LogLock::take(fs, path)?;
-        // A link stays, and what it leads to is replaced. Built beside that, since files are only moved within a
-        // file system.
-        let log_target = followed(&**fs, &sparkey::log_path(path))?;
-        let targets = [log_target.clone(), followed(&**fs, &index)?];
-        let mut building = log_target.with_extension("").into_os_string();
-        building.push(".building");
-        let building = PathBuf::from(building);
-        let log = LogWriter::create_in(fs, &building, &log_options)?;
-        // Only now are the files ours to remove: another build of the same store has ended in `Busy` above.
-        let building = Building { fs: fs.clone(), path: building, moved: false };
-        Ok(PairWriter {
-            log,
-            old_log,
-            fs: fs.clone(),
-            index_options,
-            building,
-            path: path.to_owned(),
-            targets,
-        })
-    }
-
-    fn finish(mut self) -> Result<Value> {
-        self.log.flush()?;
-        sparkey::build_index_in(&self.fs, &self.building.path, &self.index_options)?;
-        if self.old_log.is_none() {
-            // There was no log when we began; one that was made meanwhile may have a writer.
-            self.old_log = LogLock::take(&self.fs, &self.path)?;
-        }
-        let [log, index] = &self.targets;
-        let built_index = sparkey::index_path(&self.building.path);
-        // ORDER: both are on stable storage; the log's name first. The old index refuses the new log, so between
-        // the two renames an open fails and never gives a wrong answer.
-        self.fs.rename(&sparkey::log_path(&self.building.path), log)?;
-        // The new log without its index would be no store.
-        self.building.moved = true;
-        // ORDER: the log's name is durable before the index has its own, or a power loss could leave the new index
-        // beside the old log.
-        self.fs
-            .sync_parent(log)
-            .and_then(|()| self.fs.rename(&built_index, index))
-            .map_err(|error| index_is_left(error, &built_index, index, log))?;
-        self.fs.sync_parent(index)?;
-        summarize_pair(&self.fs, &self.path)
-    }
-}
-
-/// Where the file called `path` really is.
-fn followed(fs: &dyn Fs, path: &Path) -> Result<PathBuf> {
-    Ok(fs.follow(path)?.unwrap_or_else(|| path.to_owned()))
-}
-
-/// What has failed when the new log was in its place already: where its index is, and what to do.
-fn index_is_left(error: cairn_vfs::Error, built: &Path, index: &Path, log: &Path) -> cairn_vfs::Error {
-    let [built, index, log] = [built, index, log].map(Path::display);
-    let what = format!(
-        "{}; {log} is the new log already, its index is {built}: \
-         rename that to {index}, or run `cairn hash index {log}`",
-        error.source
-    );
-    cairn_vfs::Error { source: io::Error::new(error.source.kind(), what), ..error }
 }
 
 /// What stands in the headers of a pair that was just written.
@@ -304,10 +209,28 @@ pub fn kind_by_extension(path: &Path) -> Result<Kind> {
 
 #[cfg(test)]
 mod tests {
+    use std::io;
+    use std::os::unix::fs::{PermissionsExt, symlink};
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use cairn_hash::sparkey::LogWriter;
     use cairn_vfs::fault::{Fault, Rule};
-    use cairn_vfs::{FaultFs, FaultOptions, MemFs};
+    use cairn_vfs::{ErrorKind, FaultFs, FaultOptions, MemFs, OpenOptions, StdFs};
 
     use super::*;
+    use crate::asking::Asking;
+
+    /// A pair with one entry that is being written at `path`.
+    fn begun(fs: &Arc<dyn Fs>, path: &Path, value: &[u8]) -> Result<Writer> {
+        let mut writer = Writer::create(fs, path, Kind::Sparkey, &WriteArgs::unchanged(), Codec::None)?;
+        writer.put(b"a", value)?;
+        Ok(writer)
+    }
+
+    fn value_in(fs: &Arc<dyn Fs>, path: &Path) -> Vec<u8> {
+        let store = sparkey::SparkeyReader::open_in(fs, path, &sparkey::ReaderOptions::default()).unwrap();
+        store.get(b"a").unwrap().unwrap().into_owned()
+    }
 
     /// Goal: a log that somebody appends to is not replaced: neither one that was there from the start nor one that
     /// was made meanwhile. Method: both, with a writer open.
@@ -328,40 +251,122 @@ mod tests {
         create().unwrap().finish().unwrap();
     }
 
-    /// Goal: what fails once the new log has its name leaves the index that was built, and says where it is; before
-    /// that, nothing is left. Method: over an old pair the rename of the log fails, the sync after it, and the rename
-    /// of the index; then the index is moved by hand, and another pair built.
+    /// Goal: what fails once the new log has its name is told so, with what mends it; before that the old pair stays. No
+    /// other file does. Method: over an old pair the rename of the log fails, the sync after it, and the rename of the
+    /// index; then the log is indexed where it is the new one.
     #[test]
-    fn a_built_index_is_not_lost() {
-        let (pair, built) = (Path::new("x.spi"), Path::new("x.building.spi"));
+    fn a_log_without_its_index_is_told() {
+        let pair = Path::new("x.spi");
         for (operation, from_end, is_log_new) in
             [(Operation::Rename, 2, false), (Operation::SyncDir, 2, true), (Operation::Rename, 1, true)]
         {
             let disk = FaultFs::new(FaultOptions::seeded(1));
             let fs: Arc<dyn Fs> = Arc::new(disk.clone());
-            let build = |value: &[u8]| {
-                let args = WriteArgs::unchanged();
-                let mut writer = Writer::create(&fs, pair, Kind::Sparkey, &args, Codec::None)?;
-                writer.put(b"a", value)?;
-                writer.finish()
-            };
-            build(b"old").unwrap();
+            begun(&fs, pair, b"old").unwrap().finish().unwrap();
             // The next build does as many.
             let count = 2 * disk.operation_count_of(operation);
             disk.inject(Rule::nth(operation, count - from_end, Fault::Io));
-            let error = build(b"new").unwrap_err().to_string();
+            let error = begun(&fs, pair, b"new").unwrap().finish().unwrap_err();
             disk.clear_rules();
-            let tells = error.contains("x.building.spi") && error.contains("`cairn hash index x.spl`");
-            assert_eq!((tells, fs.exists(built).unwrap()), (is_log_new, is_log_new), "{error}");
+            let tells = error.to_string().contains("`cairn hash index x.spl`");
+            assert_eq!(tells, is_log_new, "{error}");
             if is_log_new {
-                fs.rename(built, pair).unwrap();
+                sparkey::build_index_in(&fs, pair, &IndexOptions::default()).unwrap();
             }
-            let options = sparkey::ReaderOptions::default();
-            let store = sparkey::SparkeyReader::open_in(&fs, pair, &options).unwrap();
-            let expected = if is_log_new { b"new" } else { b"old" };
-            assert_eq!(store.get(b"a").unwrap().as_deref(), Some(&expected[..]));
-            build(b"again").unwrap();
+            assert_eq!(value_in(&fs, pair), if is_log_new { b"new" } else { b"old" });
+            begun(&fs, pair, b"again").unwrap().finish().unwrap();
             assert_eq!(disk.files(), ["x.spi", "x.spl"].map(PathBuf::from));
         }
+    }
+
+    /// Goal: who may not read a pair may not read the one that takes its place either. Method: a pair that is its owner's
+    /// alone; the rights of every file there while another is built, and afterwards.
+    #[test]
+    fn a_pair_has_the_rights_of_the_one_before() {
+        let directory = tempfile::tempdir().unwrap();
+        let (fs, path): (Arc<dyn Fs>, _) = (Arc::new(StdFs::new()), directory.path().join("x.spi"));
+        let files = || std::fs::read_dir(&directory).unwrap().map(|file| file.unwrap().path());
+        begun(&fs, &path, b"old").unwrap().finish().unwrap();
+        for file in files() {
+            std::fs::set_permissions(file, std::fs::Permissions::from_mode(0o600)).unwrap();
+        }
+        let are_private = || {
+            files().for_each(|file| {
+                let mode = std::fs::metadata(&file).unwrap().permissions().mode() & 0o777;
+                assert_eq!(mode, 0o600, "{}", file.display());
+            });
+        };
+        let building = begun(&fs, &path, b"new").unwrap();
+        are_private();
+        building.finish().unwrap();
+        are_private();
+        assert_eq!((value_in(&fs, &path), files().count()), (b"new".to_vec(), 2));
+    }
+
+    /// Goal: the two files of a pair may stand on two file systems. Method: links into two directories, of which the
+    /// log's lets no index go to another.
+    #[test]
+    fn an_index_is_built_beside_its_own_place() {
+        let directory = tempfile::tempdir().unwrap();
+        let at = |name: &str| directory.path().join(name);
+        for (dir, link) in [("logs", "x.spl"), ("indexes", "x.spi")] {
+            std::fs::create_dir(at(dir)).unwrap();
+            symlink(at(dir).join(link), at(link)).unwrap();
+        }
+        let (real, logs): (Arc<dyn Fs>, _) = (Arc::new(StdFs::new()), at("logs"));
+        let fs = Asking::over(&real, move |operation, from| {
+            let is_index = from.extension().is_some_and(|extension| extension == "spi");
+            if operation == Operation::Rename && is_index && from.parent() == Some(&logs) {
+                let source = io::ErrorKind::CrossesDevices.into();
+                return Err(cairn_vfs::Error::new(operation, from, source));
+            }
+            Ok(())
+        });
+        for value in [b"old", b"new"] {
+            begun(&fs, &at("x.spi"), value).unwrap().finish().unwrap();
+            assert_eq!(value_in(&fs, &at("x.spl")), value);
+            assert!(["x.spi", "x.spl"].iter().all(|link| at(link).is_symlink()));
+        }
+    }
+
+    /// Goal: between the moves of a log and its index nobody else moves an index there. Method: an index is asked for
+    /// before each of the two.
+    #[test]
+    fn nobody_indexes_between_the_moves() {
+        let (inner, path): (Arc<dyn Fs>, _) = (Arc::new(MemFs::new()), Path::new("x.spi"));
+        begun(&inner, path, b"old").unwrap().finish().unwrap();
+        let moves = Arc::new(AtomicUsize::new(0));
+        let (asked, under) = (Arc::clone(&moves), Arc::clone(&inner));
+        let fs = Asking::over(&inner, move |operation, _| {
+            if operation == Operation::Rename {
+                asked.fetch_add(1, Ordering::Relaxed);
+                let error = sparkey::build_index_in(&under, "x", &IndexOptions::default()).unwrap_err();
+                assert_eq!(error.kind(), ErrorKind::Busy, "{error}");
+            }
+            Ok(())
+        });
+        begun(&fs, path, b"new").unwrap().finish().unwrap();
+        assert_eq!((moves.load(Ordering::Relaxed), value_in(&inner, path)), (2, b"new".to_vec()));
+    }
+
+    /// Goal: a build that ends early takes no file from one that begins meanwhile. Method: the lock of the log is tried
+    /// before each file is removed.
+    #[test]
+    fn what_is_left_over_is_removed_under_its_lock() {
+        let (inner, path): (Arc<dyn Fs>, _) = (Arc::new(MemFs::new()), Path::new("x.spi"));
+        let removals = Arc::new(AtomicUsize::new(0));
+        let (tried, under) = (Arc::clone(&removals), Arc::clone(&inner));
+        let fs = Asking::over(&inner, move |operation, file| {
+            if operation == Operation::Remove
+                && let Ok(file) = under.open(file, OpenOptions::write())
+            {
+                tried.fetch_add(1, Ordering::Relaxed);
+                assert_eq!(file.try_lock().unwrap_err().kind(), ErrorKind::Busy, "{file:?}");
+            }
+            Ok(())
+        });
+        drop(begun(&fs, path, b"new").unwrap());
+        assert!(removals.load(Ordering::Relaxed) > 0);
+        assert!(inner.read_dir(Path::new(".")).unwrap().is_empty());
     }
 }

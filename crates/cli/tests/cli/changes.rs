@@ -254,7 +254,7 @@ fn conversion_goes_both_ways() {
 /// nothing, so the build cannot get any further.
 #[test]
 fn an_ended_build_leaves_no_trace_for_long() {
-    for (store, unfinished) in [("s.cairn", "s.cairn.tmp"), ("s.spi", "s.building.spl")] {
+    for (store, unfinished) in [("s.cairn", "s.cairn.tmp"), ("s.spi", "s.spl.tmp")] {
         let scratch = Scratch::new();
         scratch.write("a.csv", "k,v\na,1\n");
         let build = format!("cairn hash build a.csv -o {store} --key k --value v");

@@ -4,15 +4,16 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use cairn_vfs::{AtomicFile, Fs, Operation, StdFs};
+use cairn_vfs::{Fs, Operation, StdFs};
 
-use super::index_build::{IndexSummary, fill_index};
+use super::index_build::IndexSummary;
 use super::log::check_indexed;
 use super::log_header::LogHeader;
 use super::log_lock::LogLock;
-use super::log_writer::{LogWriter, random_u32};
+use super::log_writer::random_u32;
 use super::options::{IndexOptions, LogOptions};
-use super::paths::{index_path, log_path};
+use super::pair::PairBuilder;
+use super::paths::log_path;
 use super::reader::SparkeyReader;
 use crate::{Error, Result};
 
@@ -31,7 +32,7 @@ impl SparkeyReader {
     /// Errors: of reading this store; `Busy` when somebody else is writing the log or building either file;
     /// [`Error::Invalid`] when this store's log has grown since it was indexed, or was replaced since it was opened,
     /// so that a rewrite would lose records, and when the identifier asked for is that of the old log or this one. The
-    /// old files then stay, unless only the last move failed: then the new log is there without its index.
+    /// old files then stay, unless only the last move failed: [`Error::Unfinished`] says so.
     pub fn rewrite(
         &self,
         path: impl AsRef<Path>,
@@ -49,12 +50,11 @@ impl SparkeyReader {
         log: &LogOptions,
         index: &IndexOptions,
     ) -> Result<IndexSummary> {
-        let (log_path, index_path) = (log_path(&path), index_path(&path));
+        let log_path = log_path(&path);
         let old_log = LogLock::take(fs, &log_path)?;
+        let is_first = old_log.is_none();
         let log = self.rewrite_options(old_log.as_ref(), &log_path, log)?;
-        let new_log = AtomicFile::create(fs, &log_path)?;
-        let new_index = AtomicFile::create(fs, &index_path)?;
-        let mut writer = LogWriter::on_new_file(Arc::clone(new_log.file()), &log)?;
+        let mut pair = PairBuilder::over(fs, old_log, &log_path, &log, index)?;
         let mut scan = self.scan();
         let mut value = Vec::new();
         while let Some(mut entry) = scan.next_entry()? {
@@ -62,24 +62,17 @@ impl SparkeyReader {
             if value_bytes <= WHOLE_VALUE_BYTES {
                 value.clear();
                 entry.read_value(&mut value)?;
-                writer.put(entry.key(), &value)?;
+                pair.put(entry.key(), &value)?;
             } else {
                 let key = entry.key().to_vec();
-                writer.put_stream(&key, value_bytes, &mut entry)?;
+                pair.put_stream(&key, value_bytes, &mut entry)?;
             }
         }
-        writer.close()?;
-        let summary = fill_index(fs, Arc::clone(new_log.file()), &new_index, index)?;
-        if old_log.is_none() && fs.exists(&log_path)? {
+        if is_first && fs.exists(&log_path)? {
             let source = io::Error::new(io::ErrorKind::AlreadyExists, "somebody else made a log meanwhile");
             return Err(cairn_vfs::Error::new(Operation::Rename, &log_path, source).into());
         }
-        // ORDER: the log, then the index. The old index refuses the new log; a new index would refuse the old one
-        // too, but could not be rebuilt if the new log was lost. The old log's lock is kept past both.
-        new_log.commit()?;
-        new_index.commit()?;
-        drop(old_log);
-        Ok(summary)
+        pair.finish()
     }
 
     /// The options with an identifier that no old index knows. Fails when replacing `old_log` would lose records.
