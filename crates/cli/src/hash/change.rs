@@ -71,7 +71,11 @@ impl Change {
             Change::Sparkey(mut log, index) => {
                 // The log stays locked until its index is there.
                 log.flush()?;
-                sparkey::build_index_in(fs, path, &index)?;
+                sparkey::build_index_in(fs, path, &index).map_err(|error| {
+                    let log = log.path().display();
+                    let left = format!("the changes are in {log} already: run `cairn hash index {log}`");
+                    cairn_hash::Error::Unfinished { error: Box::new(error), left }
+                })?;
                 summarize_pair(fs, path)
             }
         }
@@ -278,4 +282,41 @@ fn copy(
     let mut writer = Writer::create(fs, to, kind, args, codec)?;
     store.copy_to(&mut writer)?;
     writer.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use cairn_vfs::fault::{Fault, Rule};
+    use cairn_vfs::{AtomicFile, ErrorKind, FaultFs, FaultOptions, Operation};
+
+    use super::*;
+
+    /// Goal: whoever appends to a log whose index cannot be built afterwards learns that the records are there, and what
+    /// is left to do. Method: somebody else is building the index; the disk fails when it gets its name.
+    #[test]
+    fn records_without_an_index_are_told() {
+        let disk = FaultFs::new(FaultOptions::seeded(1));
+        let (fs, path): (Arc<dyn Fs>, _) = (Arc::new(disk.clone()), Path::new("x.spi"));
+        LogWriter::create_in(&fs, path, &sparkey::LogOptions::default()).unwrap().close().unwrap();
+        sparkey::build_index_in(&fs, path, &IndexOptions::default()).unwrap();
+        for (count, kind) in [(1, ErrorKind::Busy), (2, ErrorKind::Io)] {
+            let mut change = Change::start(&fs, path, &WriteArgs::unchanged(), Codec::None).unwrap();
+            change.put(b"k", b"v").unwrap();
+            let other = (kind == ErrorKind::Busy).then(|| AtomicFile::create(&fs, path).unwrap());
+            if other.is_none() {
+                disk.inject(Rule::nth(
+                    Operation::Rename,
+                    disk.operation_count_of(Operation::Rename),
+                    Fault::Io,
+                ));
+            }
+            let error = change.finish(&fs, path).unwrap_err();
+            disk.clear_rules();
+            assert!(matches!(&error, Error::Hash(error) if error.kind() == kind), "{error}");
+            let told = error.to_string();
+            assert!(told.contains("are in x.spl") && told.contains("`cairn hash index x.spl`"), "{told}");
+            drop(other);
+            assert_eq!(LogReader::open_in(&fs, path, Mode::Pread).unwrap().header().puts, count);
+        }
+    }
 }
