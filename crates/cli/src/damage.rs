@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use cairn_vfs::ErrorKind;
+use cairn_vfs::{ErrorKind, Operation};
 use serde_json::{Map, Value, json};
 
 use crate::error::{Error, Result};
@@ -22,10 +22,7 @@ impl Finding {
     /// Errors: the same, where it is about something else than damage.
     pub fn of(store: &Path, error: Error) -> Result<Finding> {
         let file = match &error {
-            Error::Hash(error) if error.kind() == ErrorKind::Corruption => match error {
-                cairn_hash::Error::Corruption { file, .. } | cairn_hash::Error::Mismatch { file, .. } => file,
-                _ => store,
-            },
+            Error::Hash(error) if is_damage(error) => file_of(error).unwrap_or(store),
             #[cfg(feature = "sql")]
             Error::Sql(error) if error.kind() == ErrorKind::Corruption => {
                 crate::sql::damaged_file(error).unwrap_or(store)
@@ -35,9 +32,32 @@ impl Finding {
         Ok(Finding { file: file.to_owned(), error: error.to_string() })
     }
 
+    /// What an error says of a file of `store`, whatever it is: for files among others, which are checked all the same.
+    pub fn about(store: &Path, error: &cairn_hash::Error) -> Finding {
+        Finding { file: file_of(error).unwrap_or(store).to_owned(), error: error.to_string() }
+    }
+
     /// For scripts.
     pub fn json(&self) -> Value {
         json!({ "file": self.file.display().to_string(), "error": self.error })
+    }
+}
+
+/// Whether bytes are not what was written, or the disk does not give them.
+fn is_damage(error: &cairn_hash::Error) -> bool {
+    let is_read = |error: &cairn_vfs::Error| error.operation == Operation::Read;
+    error.kind() == ErrorKind::Corruption || matches!(error, cairn_hash::Error::Vfs(error) if is_read(error))
+}
+
+/// The file that an error is about, where it is about one.
+pub fn file_of(error: &cairn_hash::Error) -> Option<&Path> {
+    match error {
+        cairn_hash::Error::Vfs(error) => Some(&error.path),
+        cairn_hash::Error::Corruption { file, .. }
+        | cairn_hash::Error::Foreign { file, .. }
+        | cairn_hash::Error::Unsupported { file, .. }
+        | cairn_hash::Error::Mismatch { file, .. } => Some(file),
+        _ => None,
     }
 }
 

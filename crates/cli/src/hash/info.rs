@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use cairn_hash::generations;
 use cairn_hash::sparkey::{SparkeyInfo, SparkeyReader};
-use cairn_hash::table::{Reader, ReaderOptions, TableInfo, VerifyReport};
+use cairn_hash::table::{Mode, Reader, ReaderOptions, TableInfo, VerifyReport};
 use cairn_vfs::Fs;
 use serde_json::{Map, Value, json};
 
@@ -132,11 +132,13 @@ fn describe_pair(info: &SparkeyInfo, out: &mut Output) -> Result<()> {
 }
 
 /// Reads everything and checks it. Every file is read, whatever is wrong with those before it.
+///
+/// Files are read, not mapped: of a sector that the disk cannot give, a mapping would tell by a signal.
 pub fn verify(fs: &Arc<dyn Fs>, args: &StoreArgs) -> Result<Outcome> {
-    let checked = match Store::open(fs, &args.store) {
+    let checked = match Store::open_unmapped(fs, &args.store) {
         Ok(Store::Table(store)) => {
             let tables = store.tables().iter().rev();
-            check_tables(&args.store, tables.map(|table| (table.path().to_owned(), table.verify())))?
+            check_tables(&args.store, tables.map(|table| (table.path().to_owned(), table.verify())))
         }
         Ok(Store::Sparkey(store)) => check_pair(&args.store, &store)?,
         Err(error) => check_unopened(fs, &args.store, error)?,
@@ -167,19 +169,25 @@ struct Checked {
 ///
 /// Errors: what is wrong is no damage.
 fn check_unopened(fs: &Arc<dyn Fs>, path: &Path, error: Error) -> Result<Checked> {
-    let error = match error {
-        Error::Hash(error) if kind_of(&**fs, path)? == Kind::Cairn => as_damage(path, error),
-        error => return Ok(Checked { damage: vec![Finding::of(path, error)?], ..Checked::default() }),
+    let (error, is_table) = match error {
+        Error::Hash(error) if kind_of(&**fs, path)? == Kind::Cairn => (as_damage(path, error), true),
+        Error::Hash(error) => (error, false),
+        error => return Err(error),
     };
     // Of two files that do not belong together each may be sound.
     let is_between = matches!(error, cairn_hash::Error::Mismatch { .. });
-    let found = Finding::of(path, error.into())?;
+    let is_of_delta = is_table && damage::file_of(&error).is_some_and(|file| file != path);
+    // Without its base there is no store; a delta that cannot be had is as bad as a damaged one.
+    let found = if is_of_delta { Finding::about(path, &error) } else { Finding::of(path, error.into())? };
+    if !is_table {
+        return Ok(Checked { damage: vec![found], ..Checked::default() });
+    }
     let verified = generations::files_in(fs, path)?.into_iter().map(|file| {
-        let table = Reader::open_in(fs, &file, ReaderOptions::default());
+        let table = Reader::open_in(fs, &file, ReaderOptions::default().mode(Mode::Pread));
         let report = table.and_then(|table| table.verify()).map_err(|error| as_damage(path, error));
         (file, report)
     });
-    let mut checked = check_tables(path, verified)?;
+    let mut checked = check_tables(path, verified);
     if is_between || checked.damage.is_empty() {
         checked.damage.push(found);
     }
@@ -197,11 +205,12 @@ fn as_damage(path: &Path, error: cairn_hash::Error) -> cairn_hash::Error {
     }
 }
 
-/// What was found in each file of the store at `path`.
+/// What was found in each file of the store at `path`. One that cannot be checked is a finding, and the others are
+/// checked all the same.
 fn check_tables(
     path: &Path,
     tables: impl Iterator<Item = (PathBuf, cairn_hash::Result<VerifyReport>)>,
-) -> Result<Checked> {
+) -> Checked {
     let mut checked = Checked::default();
     let (mut generations, mut sum) = (Vec::new(), VerifyReport::default());
     for (file, verified) in tables {
@@ -219,14 +228,14 @@ fn check_tables(
                 }
                 generations.push(generation);
             }
-            Err(error) => checked.damage.push(Finding::of(path, error.into())?),
+            Err(error) => checked.damage.push(Finding::about(path, &error)),
         }
     }
     checked.of_kind = of_table_report(&sum);
     if let Value::Object(of_kind) = &mut checked.of_kind {
         of_kind.insert("generations".to_owned(), generations.into());
     }
-    Ok(checked)
+    checked
 }
 
 fn of_table_report(report: &VerifyReport) -> Value {
@@ -264,4 +273,91 @@ fn check_pair(path: &Path, store: &SparkeyReader) -> Result<Checked> {
         Err(error) => checked.damage.push(Finding::of(path, error.into())?),
     }
     Ok(checked)
+}
+
+#[cfg(test)]
+mod tests {
+    use cairn_hash::generations::StoreBuilder;
+    use cairn_hash::sparkey::{self, IndexOptions, LogOptions, LogWriter};
+    use cairn_hash::table::BuildOptions;
+    use cairn_vfs::fault::{Fault, Rule};
+    use cairn_vfs::{FaultFs, FaultOptions, Operation, SeededRng};
+
+    use super::*;
+    use crate::asking::Asking;
+
+    const STORES: [&str; 2] = ["s.cairn", "s.spi"];
+
+    /// A disk with a table of three generations and a pair.
+    fn disk() -> (FaultFs, Arc<dyn Fs>) {
+        let disk = FaultFs::new(FaultOptions::seeded(1));
+        let fs: Arc<dyn Fs> = Arc::new(disk.clone());
+        let (path, rng) = (Path::new(STORES[0]), &mut SeededRng::new(1));
+        for generation in 0..3 {
+            let options = BuildOptions::default().threads(1).memory_bytes(16 << 20);
+            let mut store = match generation {
+                0 => StoreBuilder::create_in(&fs, path, options, rng).unwrap(),
+                _ => StoreBuilder::append_in(&fs, path, options, rng).unwrap(),
+            };
+            store.put(b"k", &[generation; 10]).unwrap();
+            store.finish().unwrap();
+        }
+        let mut log = LogWriter::create_in(&fs, STORES[1], &LogOptions::default()).unwrap();
+        log.put(b"k", b"v").unwrap();
+        log.close().unwrap();
+        sparkey::build_index_in(&fs, STORES[1], &IndexOptions::default()).unwrap();
+        (disk, fs)
+    }
+
+    fn verify_store(fs: &Arc<dyn Fs>, store: &str) -> Result<Outcome> {
+        verify(fs, &StoreArgs { store: store.into(), json: false })
+    }
+
+    /// Goal: a sector that cannot be read is something that `verify` finds, not its end. Method: nothing is mapped, where
+    /// such a sector would be a signal; each read in turn fails, in a store of either format.
+    #[test]
+    fn sectors_that_cannot_be_read_are_found() {
+        let (disk, fs) = disk();
+        for store in STORES {
+            let reads = || disk.operation_count_of(Operation::Read);
+            let (maps, before) = (disk.operation_count_of(Operation::Map), reads());
+            verify_store(&fs, store).unwrap();
+            assert_eq!(disk.operation_count_of(Operation::Map), maps, "{store}");
+            let count = reads() - before;
+            assert!(count > 3, "{store}: {count}");
+            for nth in 0..count {
+                disk.inject(Rule::nth(Operation::Read, reads() + nth, Fault::Io));
+                let error = verify_store(&fs, store).unwrap_err();
+                assert!(matches!(error, Error::Damaged(_)), "{store}, read {nth}: {error}");
+                disk.clear_rules();
+            }
+        }
+    }
+
+    /// Goal: a delta that may not be read, or that a later version has written, leaves the others to be checked. Method: a
+    /// disk that does not open one; one with a version that there is not yet. A base that may not be read is no finding.
+    #[test]
+    fn files_that_cannot_be_checked_hide_no_others() {
+        let (disk, fs) = disk();
+        let delta = "s.cairn.delta.000001";
+        let refusing = |name: &'static str| {
+            Asking::over(&fs, move |_, file| {
+                if file != Path::new(name) {
+                    return Ok(());
+                }
+                Err(cairn_vfs::Error::new(Operation::Open, file, std::io::ErrorKind::PermissionDenied.into()))
+            })
+        };
+        let expect_one = |fs: &Arc<dyn Fs>| {
+            let error = verify_store(fs, STORES[0]).unwrap_err();
+            assert!(matches!(&error, Error::Damaged(told) if told.contains("1 finding")), "{error}");
+        };
+        expect_one(&refusing(delta));
+        let error = verify_store(&refusing(STORES[0]), STORES[0]).unwrap_err();
+        assert!(matches!(&error, Error::Hash(cairn_hash::Error::Vfs(_))), "{error}");
+        let later = fs.open(Path::new(delta), cairn_vfs::OpenOptions::write()).unwrap();
+        later.write_all_at(&[99], 8).unwrap();
+        expect_one(&fs);
+        drop(disk);
+    }
 }
