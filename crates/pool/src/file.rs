@@ -85,7 +85,7 @@ pub struct PoolFile {
 
 /// What the pool knows of a file.
 pub struct FileState {
-    /// Its number in the pool.
+    /// Its number in the pool. No other file has it before nobody has this one any more, closed or not.
     pub(crate) number: u32,
     pub(crate) pool: Arc<Inner>,
     pub(crate) translation: Translation,
@@ -246,25 +246,21 @@ impl FileState {
         number: u32,
         pool: Arc<Inner>,
         file: Box<dyn File>,
+        journal: Option<Journal>,
         options: FileOptions,
-    ) -> Result<Self> {
-        let page_size = pool.arena.page_size();
-        let journal = match options.double_write {
-            Some(journal) => Some(Mutex::new(Journal::open(journal, &*file, page_size, options.format)?)),
-            None => None,
-        };
-        Ok(FileState {
+    ) -> Self {
+        FileState {
             number,
             pool,
             translation: Translation::new(),
             format: options.format,
             file,
             write_ahead: options.write_ahead,
-            journal,
+            journal: journal.map(Mutex::new),
             syncing: Mutex::new(()),
             poison: Mutex::new(None),
             is_poisoned: AtomicBool::new(false),
-        })
+        }
     }
 
     pub(crate) fn id(&self, page: u32) -> PageId {
@@ -303,6 +299,12 @@ impl Drop for PoolFile {
         // Who wants to know calls `close`.
         let _ = self.state.flush();
         self.state.forget();
+    }
+}
+
+impl Drop for FileState {
+    fn drop(&mut self) {
+        self.pool.give_back_number(self.number);
     }
 }
 

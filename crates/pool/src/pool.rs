@@ -13,6 +13,7 @@ use crate::background::Background;
 use crate::error::{Error, Result};
 use crate::file::{FileOptions, FileState, PoolFile};
 use crate::hits::Stripes;
+use crate::journal::Journal;
 use crate::latch::Left;
 use crate::options::{BackgroundWriter, Options, check_frames};
 use crate::page::{Frame, PageId};
@@ -58,13 +59,20 @@ pub(crate) struct Inner {
     pub(crate) frames: AtomicUsize,
     max_frames: usize,
     background_share: Option<f64>,
-    /// Open files by number.
-    files: RwLock<Vec<Option<Arc<FileState>>>>,
+    files: RwLock<Files>,
     /// One resize at a time.
     resizing: Mutex<()>,
     /// Buffers for pages on their way to the disk, for the next one who writes.
     pub(crate) staging: Mutex<Vec<Staging>>,
     pub(crate) signal: crate::background::Signal,
+}
+
+/// The files by number.
+#[derive(Default)]
+struct Files {
+    open: Vec<Option<Arc<FileState>>>,
+    /// Numbers of closed files that nobody has any more: a page is told to be of a file by the number alone.
+    unused: Vec<u32>,
 }
 
 impl Builder {
@@ -156,7 +164,7 @@ impl Pool {
             frames: AtomicUsize::new(0),
             max_frames,
             background_share,
-            files: RwLock::new(Vec::new()),
+            files: RwLock::default(),
             resizing: Mutex::new(()),
             staging: Mutex::new(Vec::new()),
             signal: crate::background::Signal::default(),
@@ -170,18 +178,17 @@ impl Pool {
     ///
     /// The file is the pool's alone: pages that others change in it are not seen. Errors: [`Error::Vfs`]; [`Error::Invalid`] for a double write
     /// of other pages.
-    pub fn open(&self, file: Box<dyn File>, options: FileOptions) -> Result<PoolFile> {
-        let mut files = write(&self.inner.files);
-        let number = files.iter().position(Option::is_none).unwrap_or(files.len());
-        let slot =
-            u32::try_from(number).map_err(|_| Error::invalid("there are too many files in the pool"))?;
-        let state = Arc::new(FileState::new(slot, Arc::clone(&self.inner), file, options)?);
-        if number == files.len() {
-            files.push(None);
-        }
-        if let Some(place) = files.get_mut(number) {
-            *place = Some(Arc::clone(&state));
-        }
+    pub fn open(&self, file: Box<dyn File>, mut options: FileOptions) -> Result<PoolFile> {
+        let (page_size, format) = (self.page_size(), options.format);
+        // Before the lock: copies are read, written to their pages and synced.
+        let journal = options
+            .double_write
+            .take()
+            .map(|journal| Journal::open(journal, &*file, page_size, format))
+            .transpose()?;
+        let state = write(&self.inner.files).add(|number| {
+            Arc::new(FileState::new(number, Arc::clone(&self.inner), file, journal, options))
+        })?;
         Ok(PoolFile { state, _background: self.background.clone() })
     }
 
@@ -233,6 +240,26 @@ impl Pool {
     }
 }
 
+impl Files {
+    /// Makes an open file that nobody else has the number of. Errors: [`Error::Invalid`] when there are no more numbers.
+    fn add(&mut self, make: impl FnOnce(u32) -> Arc<FileState>) -> Result<Arc<FileState>> {
+        let number = match self.unused.pop() {
+            Some(number) => number,
+            None => {
+                let number = u32::try_from(self.open.len())
+                    .map_err(|_| Error::invalid("there are too many files in the pool"))?;
+                self.open.push(None);
+                number
+            }
+        };
+        let file = make(number);
+        if let Some(place) = self.open.get_mut(number as usize) {
+            *place = Some(Arc::clone(&file));
+        }
+        Ok(file)
+    }
+}
+
 impl Inner {
     /// Says that a page was found resident.
     #[inline]
@@ -279,17 +306,23 @@ impl Inner {
 
     /// An open file.
     pub(crate) fn file(&self, number: u32) -> Option<Arc<FileState>> {
-        read(&self.files).get(number as usize).cloned().flatten()
+        read(&self.files).open.get(number as usize).cloned().flatten()
     }
 
     pub(crate) fn open_files(&self) -> Vec<Arc<FileState>> {
-        read(&self.files).iter().flatten().cloned().collect()
+        read(&self.files).open.iter().flatten().cloned().collect()
     }
 
+    /// Nobody finds the file any more. Who has it still, a flush of all files say, goes on with it.
     pub(crate) fn forget_file(&self, number: u32) {
-        if let Some(place) = write(&self.files).get_mut(number as usize) {
-            *place = None;
-        }
+        let forgotten = write(&self.files).open.get_mut(number as usize).and_then(Option::take);
+        // Not under the lock, which the last who has the file takes.
+        drop(forgotten);
+    }
+
+    /// Nobody has the file any more.
+    pub(crate) fn give_back_number(&self, number: u32) {
+        write(&self.files).unused.push(number);
     }
 
     /// A frame for `incoming`, its latch held, without a page. Waits when all are pinned.

@@ -4,9 +4,11 @@
 #![cfg(not(cairn_shuttle))]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test program")]
 
+mod between;
 mod crash;
 mod errors;
 mod full;
+mod hooked;
 mod rot;
 mod run;
 mod threads;

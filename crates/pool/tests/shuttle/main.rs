@@ -340,3 +340,34 @@ fn flush_beside_a_holder_who_wants_more() {
         assert_eq!(total(&file, 3), 2);
     });
 }
+
+/// Goal: a flush of all files and a resize never take pages of a file for those of one that was closed meanwhile. Method: both beside a thread that closes a file and
+/// opens another one; what was closed is on the disk then.
+#[test]
+fn flush_of_all_and_shrinking_beside_close_and_open() {
+    explore(1_500, || {
+        let disk = disk();
+        let (pool, file) = pool(&disk, 3, 1, PolicyKind::Clock, BackgroundWriter::Above(0.01));
+        let open = |path: &str| {
+            let file = disk.open(path.as_ref(), OpenOptions::create()).unwrap();
+            pool.open(file, FileOptions::new()).unwrap()
+        };
+        raise(&file, 0);
+        let first = open("/first");
+        first.create(0).unwrap().payload_mut(Lsn::NONE)[0] = 2;
+        thread::scope(|scope| {
+            scope.spawn(|| pool.flush().unwrap());
+            scope.spawn(|| [2, 3].into_iter().for_each(|frames| pool.resize(frames).unwrap()));
+            scope.spawn(|| {
+                first.close().unwrap();
+                let second = open("/second");
+                second.create(0).unwrap().payload_mut(Lsn::NONE)[0] = 3;
+                second.close().unwrap();
+            });
+        });
+        for (path, value) in [("/first", 2), ("/second", 3)] {
+            // Behind the pool's own sixteen bytes.
+            assert_eq!(disk.bytes_of(path.as_ref()).unwrap()[16], value, "{path}");
+        }
+    });
+}

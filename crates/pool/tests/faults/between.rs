@@ -1,0 +1,85 @@
+//! What happens to a file in the middle of somebody else's call.
+
+use std::sync::{Arc, Mutex};
+
+use cairn_pool::{BackgroundWriter, Builder, FileOptions, Lsn, Pool, PoolFile};
+use cairn_vfs::{FaultFs, FaultOptions, Fs, OpenOptions, Operation};
+
+use super::hooked;
+
+fn builder() -> Builder {
+    Pool::builder().frames(4).background_writer(BackgroundWriter::Off)
+}
+
+fn put(file: &PoolFile, page: u32, value: u8) {
+    file.create(page).unwrap().payload_mut(Lsn::NONE)[0] = value;
+}
+
+/// The first byte of a page on the disk, behind the pool's own sixteen.
+fn on_disk(fs: &FaultFs, path: &str, page: usize) -> Option<u8> {
+    fs.bytes_of(path.as_ref()).unwrap().get(page * 4096 + 16).copied()
+}
+
+/// Goal: who has a file still when it is closed never takes pages of a file that came later for its pages: neither are they written to the closed file, nor counted
+/// written. Method: while a flush of all files writes the first one, the second is closed and a third opened and changed.
+#[test]
+fn a_flush_of_all_beside_a_close_and_an_open() {
+    let fs = FaultFs::new(FaultOptions::seeded(1));
+    let pool = builder().build().unwrap();
+    let (first, hook) = hooked::open(&fs, "/first");
+    let first = pool.open(first, FileOptions::new()).unwrap();
+    let open = |fs: &FaultFs, pool: &Pool, path: &str| {
+        let file = fs.open(path.as_ref(), OpenOptions::create()).unwrap();
+        pool.open(file, FileOptions::new()).unwrap()
+    };
+    let second = open(&fs, &pool, "/second");
+    put(&first, 0, 1);
+    put(&second, 0, 2);
+    let third = Arc::new(Mutex::new(None));
+    hook.set(Operation::Write, {
+        let (fs, pool, third) = (fs.clone(), pool.clone(), Arc::clone(&third));
+        move || {
+            second.close().unwrap();
+            let file = open(&fs, &pool, "/third");
+            put(&file, 0, 3);
+            *third.lock().unwrap() = Some(file);
+        }
+    });
+    pool.flush().unwrap();
+    assert!(hook.has_happened());
+    let third = third.lock().unwrap().take().unwrap();
+    third.close().unwrap();
+    assert_eq!(on_disk(&fs, "/first", 0), Some(1));
+    assert_eq!(on_disk(&fs, "/second", 0), Some(2), "pages of another file were written over it");
+    assert_eq!(on_disk(&fs, "/third", 0), Some(3), "a page was counted written that is not");
+    first.close().unwrap();
+    // Numbers are handed out again when nobody has the file: there are no more than files were open at once.
+    let numbers: Vec<u32> = (0..8).map(|_| open(&fs, &pool, "/second").number()).collect();
+    assert!(numbers.iter().all(|&number| number < 3), "{numbers:?}");
+}
+
+/// Goal: nobody waits for a file whose double write is being read, mended and synced at its opening. Method: in the middle of that, a flush of all files, another file that is opened, and one
+/// that is closed.
+#[test]
+fn an_opening_beside_others() {
+    let fs = FaultFs::new(FaultOptions::seeded(1));
+    let pool = builder().build().unwrap();
+    let pages = || fs.open("/pages".as_ref(), OpenOptions::create()).unwrap();
+    let first = pool.open(pages(), FileOptions::new().double_write(hooked::open(&fs, "/double").0)).unwrap();
+    put(&first, 0, 1);
+    first.close().unwrap();
+    let (double, hook) = hooked::open(&fs, "/double");
+    hook.set(Operation::Read, {
+        let (fs, pool) = (fs.clone(), pool.clone());
+        move || {
+            let other = fs.open("/other".as_ref(), OpenOptions::create()).unwrap();
+            let other = pool.open(other, FileOptions::new()).unwrap();
+            put(&other, 0, 2);
+            pool.flush().unwrap();
+            other.close().unwrap();
+        }
+    });
+    let first = pool.open(pages(), FileOptions::new().double_write(double)).unwrap();
+    assert!(hook.has_happened());
+    assert_eq!((first.read(0).unwrap()[0], on_disk(&fs, "/other", 0)), (1, Some(2)));
+}
