@@ -234,7 +234,8 @@ impl FileState {
             }
         };
         let lsn = match origin {
-            Origin::Disk => self.read_in(page, frame),
+            // Once more: a sync that has failed meanwhile may have lost what was to be read.
+            Origin::Disk => self.read_in(page, frame).and_then(|lsn| self.check_poison().map(|()| lsn)),
             Origin::Nothing => Ok(Lsn::NONE),
         };
         match lsn {

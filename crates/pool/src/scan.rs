@@ -136,7 +136,11 @@ impl FileState {
             })
             .collect();
         self.file.read_batch(&mut requests);
-        let read: Vec<usize> = requests.into_iter().map(|request| request.result.unwrap_or(0)).collect();
+        let mut read: Vec<usize> = requests.into_iter().map(|request| request.result.unwrap_or(0)).collect();
+        if self.check_poison().is_err() {
+            // A sync that has failed meanwhile may have lost what was to be read.
+            read.fill(0);
+        }
         runs().zip(read).map(|(run, bytes)| self.end_run(run, bytes / self.pool.arena.page_size())).sum()
     }
 

@@ -3,7 +3,8 @@
 use std::sync::{Arc, Mutex};
 
 use cairn_pool::{BackgroundWriter, Builder, FileOptions, Lsn, Pool, PoolFile};
-use cairn_vfs::{FaultFs, FaultOptions, Fs, OpenOptions, Operation};
+use cairn_vfs::fault::{Fault, Rule, SyncFailure};
+use cairn_vfs::{ErrorKind, FaultFs, FaultOptions, Fs, OpenOptions, Operation};
 
 use super::hooked;
 
@@ -56,6 +57,36 @@ fn a_flush_of_all_beside_a_close_and_an_open() {
     // Numbers are handed out again when nobody has the file: there are no more than files were open at once.
     let numbers: Vec<u32> = (0..8).map(|_| open(&fs, &pool, "/second").number()).collect();
     assert!(numbers.iter().all(|&number| number < 3), "{numbers:?}");
+}
+
+/// Goal: a read that a sync fails beside gives nothing that was lost by it. Method: a sync that fails, and loses what was written, between the look at the file's state and the read of a page; both for
+/// who asks for the page and for who reads it ahead.
+#[test]
+fn a_read_beside_a_sync_that_fails() {
+    for is_ahead in [false, true] {
+        let options = FaultOptions { sync_failure: SyncFailure::Lost, ..FaultOptions::seeded(1) };
+        let fs = FaultFs::new(options);
+        let pool = builder().build().unwrap();
+        let (pages, hook) = hooked::open(&fs, "/pages");
+        let file = Arc::new(pool.open(pages, FileOptions::new()).unwrap());
+        (0..6).for_each(|page| put(&file, page, 1));
+        file.flush().unwrap();
+        file.sync().unwrap();
+        put(&file, 0, 2);
+        file.flush().unwrap();
+        // Puts the page out.
+        (1..6).cycle().take(60).for_each(|page| drop(file.read(page).unwrap()));
+        assert!(!file.is_resident(0));
+        fs.inject(Rule::nth(Operation::SyncData, fs.operation_count_of(Operation::SyncData), Fault::Io));
+        let own = Arc::clone(&file);
+        hook.set(Operation::Read, move || assert!(own.sync().is_err()));
+        if is_ahead {
+            assert_eq!(file.prefetch(0..1), 0);
+        }
+        let error = file.read(0).map(|page| page[0]).unwrap_err();
+        assert!(hook.has_happened());
+        assert_eq!(error.kind(), ErrorKind::Poisoned, "{error}");
+    }
 }
 
 /// Goal: nobody waits for a file whose double write is being read, mended and synced at its opening. Method: in the middle of that, a flush of all files, another file that is opened, and one
