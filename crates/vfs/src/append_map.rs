@@ -99,6 +99,8 @@ struct Inner {
     region: Option<Region>,
     /// The first failure. Set before the slot that failed counts as committed.
     failure: OnceLock<Arc<Error>>,
+    /// Who is told of each failure.
+    listener: OnceLock<Listener>,
     ready: Line<AtomicU64>,
     /// Serialises [`AppendProgress::prepare`]: zeros must never be written where a slot was handed out. The offset up
     /// to which the process has let go of the memory.
@@ -114,6 +116,9 @@ struct Reserved {
     offset: AtomicU64,
     slots: AtomicU64,
 }
+
+/// See [`AppendMap::on_failure`].
+type Listener = Box<dyn Fn(&Arc<Error>) + Send + Sync>;
 
 /// How far the ring has been walked: slots below `index` are committed, they end at `offset`.
 #[derive(Clone, Copy)]
@@ -149,6 +154,7 @@ impl AppendMap {
             range,
             region,
             failure: OnceLock::new(),
+            listener: OnceLock::new(),
             ready: Line(AtomicU64::new(start)),
             preparing: Mutex::new(start),
             reserved: Line(Reserved { offset: AtomicU64::new(start), slots: AtomicU64::new(0) }),
@@ -157,6 +163,12 @@ impl AppendMap {
         });
         let shared = Arc::new(Held(NonNull::from(Box::leak(inner))));
         Ok(AppendMap { shared, next: start, index: 0, done: 0, ready: start })
+    }
+
+    /// Has `tell` called with the error of each slot that fails, in the thread that it fails in and before the slot counts as committed: for who must not wait until he
+    /// asks [`AppendProgress::failure`]. To be set before there are slots, and once: later ones are not taken.
+    pub fn on_failure(&mut self, tell: impl Fn(&Arc<Error>) + Send + Sync + 'static) {
+        _ = self.shared.inner().listener.set(Box::new(tell));
     }
 
     /// The next `len` bytes, for their holder alone; `None` when fewer are ready, or `len` is 0. Costs some ten
@@ -390,6 +402,9 @@ impl Inner {
     fn fail(&self, error: Error) -> Arc<Error> {
         let error = Arc::new(error);
         _ = self.failure.set(Arc::clone(&error));
+        if let Some(tell) = self.listener.get() {
+            tell(&error);
+        }
         error
     }
 

@@ -214,7 +214,7 @@ fn too_long(payload_bytes: usize) -> Error {
 
 /// Writes the header of a prepared segment, which makes it one.
 fn activate(
-    shared: &Shared,
+    shared: &Arc<Shared>,
     mut prepared: Prepared,
     previous: Option<Previous>,
     oldest: Option<u32>,
@@ -225,6 +225,13 @@ fn activate(
     let oldest = oldest.unwrap_or(number);
     let header = Header { number, log_id: shared.log_id, salt, previous, oldest };
     let segment = Arc::new(Segment::new(&prepared, header));
+    // A record that was not written is a hole, and no recovery reaches what is behind it: nothing more is to be acknowledged, whoever commits.
+    let log = Arc::downgrade(shared);
+    prepared.map.on_failure(move |error| {
+        if let Some(log) = log.upgrade() {
+            _ = log.poison(Arc::clone(error).into());
+        }
+    });
     let written = match prepared.map.reserve(HEADER_BYTES as usize) {
         Some(mut slot) => {
             header.encode(slot.bytes_mut());
@@ -252,9 +259,11 @@ impl Reservation {
         bytes.get_mut(HEAD_BYTES..HEAD_BYTES + len).unwrap_or_default()
     }
 
-    /// Makes it a record, and returns its position. It belongs to the kernel then, and outlives the process.
+    /// Makes it a record, and returns its position. It belongs to the kernel then. It outlives the process once all that were reserved before it are committed or
+    /// given up as well: recoveries read from record to record. Whoever acknowledges records that several threads commit waits for those, and then asks
+    /// [`Log::check`](crate::Log::check) whether any of them could not be written.
     ///
-    /// Costs the checksum of the payload. Fails only where the file system has no mappings; the next sync fails then.
+    /// Costs the checksum of the payload. Fails only where the file system has no mappings, as on a full disk that does not keep what it has allocated; the log is poisoned then.
     #[inline]
     pub fn commit(self) -> Result<Lsn> {
         self.commit_as(Kind::Data)
@@ -283,7 +292,7 @@ impl Reservation {
 impl Drop for Reservation {
     fn drop(&mut self) {
         if let Some(slot) = self.slot.take() {
-            // A failed write shows at the next sync.
+            // A failed write has poisoned the log, which tells everybody who comes.
             let _ = self.write(slot, Kind::Void);
         }
     }

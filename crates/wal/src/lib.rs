@@ -1,8 +1,8 @@
 //! Write-ahead log: checksummed records in recycled segments, parallel appends, group commit, bounded replay.
 //!
 //! One [`Appender`] hands out room for records, in order; whoever holds a [`Reservation`] fills and commits it, in
-//! parallel with others. A committed record belongs to the kernel and outlives the process. [`Log::sync_to`] puts it
-//! on stable storage, together with the records of everybody who waits at the time.
+//! parallel with others. A committed record belongs to the kernel, and outlives the process once all before it are
+//! committed. [`Log::sync_to`] puts it on stable storage, together with the records of everybody who waits at the time.
 //!
 //! ```
 //! use std::path::Path;

@@ -16,7 +16,7 @@ use crate::{Appender, Error, Lsn, Options, Result};
 
 /// A log that is open for writing, to those who do not append: any number of threads, through `&self`.
 ///
-/// After a failed sync, write or creation of a segment the log is poisoned: everything fails but reservations that
+/// After a failed sync, write or creation of a segment the log is poisoned, in the moment in which it fails: everything fails but reservations that
 /// are out, whose commits prove nothing. Dropping it syncs nothing.
 #[derive(Debug)]
 pub struct Log {

@@ -3,6 +3,8 @@
 //! Only the middle of it is under a lock: a number, a slot in the log and the memtables to write to. Copying into the log and
 //! inserting into the memtables happen in parallel, and [`Order`](crate::db::order::Order) makes the results visible in order.
 
+use std::ops::RangeInclusive;
+
 use cairn_vfs::sync::atomic::Ordering::*;
 use cairn_vfs::sync::{Arc, lock};
 use cairn_wal::{Log, Lsn, Reservation};
@@ -84,10 +86,7 @@ impl Inner {
             logged = slot.commit();
         }
         let inserted = if logged.is_ok() { insert(memtable, seqno, operation, place) } else { Ok(()) };
-        // Also after a failure: later writes wait for this number.
-        self.order.publish(seqno, seqno);
-        let end = logged.map_err(|error| self.poison(error.into()))?;
-        inserted.map_err(|error| self.poison(error))?;
+        let end = self.publish(log, seqno..=seqno, logged, inserted, durability)?;
         let full = is_full(memtable, keyspace).then(|| Arc::clone(memtable));
         // What a flush or a compaction makes superfluous can only be deleted when no view has it.
         drop(view);
@@ -166,9 +165,7 @@ impl Inner {
                 inserted
             });
         }
-        self.order.publish(first, last);
-        let end = logged.map_err(|error| self.poison(error.into()))?;
-        inserted.map_err(|error| self.poison(error))?;
+        let end = self.publish(log, first..=last, logged, inserted, durability)?;
         for keyspace in &touched {
             let full = memtables.get(keyspace.id).filter(|memtable| is_full(memtable, keyspace));
             self.seal_full(keyspace, full.cloned())?;
@@ -180,6 +177,29 @@ impl Inner {
             self.sync_log(log, end)?;
         }
         Ok(())
+    }
+
+    /// Makes writes visible that are logged and inserted, or were to be. Where their record ends.
+    ///
+    /// Errors: that of either, which poisons; and that of a record before this one, without which no recovery reaches it.
+    #[inline]
+    fn publish(
+        &self,
+        log: &Log,
+        seqnos: RangeInclusive<Seqno>,
+        logged: cairn_wal::Result<Lsn>,
+        inserted: Result<()>,
+        durability: Durability,
+    ) -> Result<Lsn> {
+        // Also after a failure: later writes wait for these numbers.
+        self.order.publish(*seqnos.start(), *seqnos.end());
+        let end = logged.map_err(|error| self.poison(error.into()))?;
+        inserted.map_err(|error| self.poison(error))?;
+        if durability != Durability::Memory {
+            // ORDER: behind all writes before this one. A record of theirs that could not be written has poisoned the log before it was their turn.
+            log.check().map_err(|error| self.poison(error.into()))?;
+        }
+        Ok(end)
     }
 
     /// The batch as it is stored, where a keyspace's entries expire.

@@ -1,7 +1,8 @@
 //! What was acknowledged as durable, at the moment when it is.
 
 use cairn_kv::{Operation, WriteBatch};
-use cairn_vfs::{CrashImage, FaultFs, FaultOptions};
+use cairn_vfs::fault::{Fault, Rule};
+use cairn_vfs::{CrashImage, FaultFs, FaultOptions, Operation as DiskOperation};
 
 use super::*;
 
@@ -86,4 +87,37 @@ fn flushes_and_batches() {
             }
         });
     });
+}
+
+/// Goal: a killed process keeps every `Buffered` write that was acknowledged, also beside a record that could not be written. Method: three writers; one of their records fails;
+/// the store is opened on what the kernel has then.
+#[test]
+fn what_a_kill_keeps_when_a_record_fails() {
+    for nth in 0..3 {
+        explore(150, move || {
+            let disk = FaultFs::new(FaultOptions::seeded(1));
+            let fs: Arc<dyn Fs> = Arc::new(disk.clone());
+            let db =
+                builder(&fs, 0, &KeyspaceOptions { memtable_bytes: 1 << 20, ..keyspace() }).open().unwrap();
+            db.put_with("first", 1u64.to_be_bytes(), Durability::Sync).unwrap();
+            let before = disk.operation_count_of(DiskOperation::Write);
+            disk.inject(Rule::nth(DiskOperation::Write, before + nth, Fault::Io));
+            let acknowledged: Vec<u8> = thread::scope(|scope| {
+                let writers: Vec<_> = (0..3u8)
+                    .map(|writer| {
+                        let db = &db;
+                        scope.spawn(move || db.put_with([writer], 1u64.to_be_bytes(), Durability::Buffered))
+                    })
+                    .collect();
+                let results = writers.into_iter().map(|writer| writer.join().unwrap());
+                (0..).zip(results).filter_map(|(writer, result)| result.is_ok().then_some(writer)).collect()
+            });
+            assert!(acknowledged.len() < 3);
+            let image: Arc<dyn Fs> = Arc::new(disk.crash_point().image(CrashImage::All));
+            let left = builder(&image, 0, &keyspace()).open().unwrap();
+            for writer in acknowledged {
+                assert_eq!(number(left.get([writer]).unwrap().as_deref()), 1, "of writer {writer}");
+            }
+        });
+    }
 }

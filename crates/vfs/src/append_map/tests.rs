@@ -188,13 +188,19 @@ fn a_dropped_slot_fails_the_map() {
     }
 }
 
-/// Goal: a write that fails is told to the one who commits and to everybody else. Method: a disk without mappings
-/// fails the second of three commits.
+/// Goal: a write that fails is told to the one who commits and to everybody else, to who listens before anybody could take the slot for committed. Method: a disk
+/// without mappings fails the second of three commits; a fourth slot is dropped.
 #[test]
 fn failed_writes() {
     let fs = FaultFs::new(FaultOptions::seeded(2));
     let mut map = AppendMap::new(create(&fs, Path::new("log")), 0..8192).unwrap();
     let progress = map.progress();
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let (to, own) = (Arc::clone(&told), Arc::downgrade(&progress.shared));
+    map.on_failure(move |error| {
+        let committed = own.upgrade().unwrap().inner().walk().offset;
+        lock(&to).push((error.offset, committed));
+    });
     progress.prepare(8192, Zeros::Keep).unwrap();
     assert!(!map.is_mapped());
     fs.inject(Rule::nth(Operation::Write, 1, Fault::Io));
@@ -204,6 +210,8 @@ fn failed_writes() {
     put(&mut map, b"third");
     assert_eq!(progress.failure().unwrap().to_string(), error.to_string());
     assert_eq!((error.operation, error.offset, progress.committed()), (Operation::Write, Some(5), 16));
+    drop(map.reserve(7).unwrap());
+    assert_eq!(*lock(&told), [(Some(5), 5), (Some(16), 16)]);
 }
 
 /// Goal: a slot may outlive the map and whoever watches it. Method: drop these first, then write; sanitizers see
