@@ -320,21 +320,21 @@ impl Shared {
     pub(crate) fn release_before(&self, lsn: Lsn) -> Result<()> {
         self.check()?;
         let mut files = lock(&self.files);
-        let (mut released, mut result) = (None, Ok(()));
+        let (mut released, mut result) = (Vec::new(), Ok(()));
         // Only this takes segments out of the list, under the lock of the files.
         while let Some((path, end, bytes)) = self.releasable(lsn) {
             result = self.let_go(&mut files, &path, end, bytes);
             if result.is_err() {
                 break;
             }
-            released = Some(end);
-            self.forget_unsynced(end.segment());
+            released.push(end);
             lock(&self.sealed).pop_front();
         }
-        if let Some(end) = released {
+        if let Some(&end) = released.last() {
             // ORDER: a released segment has lost its old name for certain before it gets a new one; and before a record says that all of it was synced, which
-            // would be taken for damage if it came back with an end that was not.
+            // would be taken for damage if it came back with an end that was not. So until then syncs of what is behind it sync it as well.
             self.fs.sync_dir(&self.dir).map_err(|error| self.poison(error.into()))?;
+            released.iter().for_each(|end| self.forget_unsynced(end.segment()));
             self.raise_synced(end);
         }
         result

@@ -146,7 +146,7 @@ fn between_two_segments() {
 }
 
 /// Goal: a segment that is being released, and that a power loss brings back with an end that was never synced, is not taken for damaged. Method: somebody appends and
-/// syncs while the directory is not synced yet.
+/// syncs, twice, while the directory is not synced yet.
 #[test]
 fn between_a_release_and_its_sync() {
     let meeting = Meeting::new();
@@ -159,9 +159,12 @@ fn between_a_release_and_its_sync() {
     let (appender, to) = (Arc::new(Mutex::new(appender)), Arc::clone(&points));
     let other = Arc::clone(&appender);
     meeting.before(Operation::SyncDir, DIR, move || {
-        let lsn = append(&mut other.lock().unwrap(), 10..12).unwrap()[1];
-        own.sync_to(lsn).unwrap();
-        to.lock().unwrap().push(disk.crash_point());
+        // The second record says what the first sync has reached.
+        for number in [10, 11] {
+            let lsn = append(&mut other.lock().unwrap(), number..number + 1).unwrap()[0];
+            own.sync_to(lsn).unwrap();
+            to.lock().unwrap().push(disk.crash_point());
+        }
     });
     log.release_before(begun).unwrap();
     assert!(meeting.is_over() && log.synced() >= begun);
@@ -170,7 +173,7 @@ fn between_a_release_and_its_sync() {
         for (image, disk) in point.images(30) {
             let found = recover(&shared(&disk), Lsn::ZERO, Mode::TolerateTornTail);
             let numbers = found.unwrap_or_else(|error| panic!("{image}: {error}")).numbers();
-            back += usize::from(!numbers.ends_with(&[10, 11]) || numbers.len() > 2);
+            back += usize::from(numbers.iter().any(|&number| number < 10));
         }
     }
     assert!(back > 0, "no image brought the segment back");
