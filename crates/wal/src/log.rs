@@ -57,7 +57,8 @@ impl Log {
     ) -> Result<(Log, Appender)> {
         options.check()?;
         let dir = &tail.dir;
-        if !fs.exists(dir)? {
+        if tail.highest == 0 {
+            // Also one that is there: who made it may have been killed before its name was durable.
             fs.create_dir_all_durably(dir)?;
         }
         let log_id = tail.log_id.unwrap_or_else(|| rng.next_u64());

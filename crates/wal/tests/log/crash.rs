@@ -240,3 +240,15 @@ fn crash_after_crash() {
     println!("crash after crash: {crashes} sessions cut off, {in_recovery} of them early");
     assert!(crashes > 300 && in_recovery > 100, "{crashes} {in_recovery}");
 }
+
+/// Goal: a log is durable in a directory that somebody made whose name was never synced: a process that was killed in between.
+#[test]
+fn a_directory_that_is_there_already() {
+    let fs = FaultFs::new(FaultOptions::seeded(seed(26)));
+    fs.create_dir_all(Path::new(DIR)).unwrap();
+    let (log, mut appender, _) = open(&shared(&fs), &small(), 1).unwrap();
+    append(&mut appender, 0..10).unwrap();
+    log.sync().unwrap();
+    let image = shared(&fs.crash(CrashImage::None));
+    assert_eq!(recover(&image, Lsn::ZERO, Mode::TolerateTornTail).unwrap().numbers().len(), 10);
+}
