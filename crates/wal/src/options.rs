@@ -129,7 +129,8 @@ impl RecoveryOptions {
     /// more, is the memory that a recovery takes.
     #[must_use]
     pub fn read_bytes(mut self, bytes: usize) -> Self {
-        self.read_bytes = bytes.max(4096);
+        // BOUND: no segment is longer.
+        self.read_bytes = bytes.clamp(4096, MAX_SEGMENT_BYTES as usize);
         self
     }
 

@@ -394,11 +394,13 @@ impl Recovery {
         };
         let (seed, offset, len) = (link.header.seed(), self.offset, reader.len());
         let until = sealed_at.map_or(len, |end| end.min(len));
+        // What stands behind the mark of a closed log is of no record, zeros or what an earlier life of the file has left.
+        let looks_torn = matches!(item, Item::Damaged) && self.close_mark.is_none();
         match self.options.mode {
             Mode::Salvage => {
                 let found = reader.search(seed, offset..until)?;
                 let next = found.as_ref().map_or(until, |found| found.start);
-                if found.is_some() || sealed_at.is_some() || matches!(item, Item::Damaged) {
+                if found.is_some() || sealed_at.is_some() || looks_torn {
                     let what = "no record; what was here is lost";
                     self.damage.push(Damage::new(&reader.path, offset as usize, next as usize, what));
                 }
@@ -409,7 +411,7 @@ impl Recovery {
                 Ok(true)
             }
             Mode::Strict => {
-                let clean = sealed_at.is_none() && matches!(item, Item::Nothing);
+                let clean = sealed_at.is_none() && !looks_torn;
                 if clean && reader.search(seed, offset..len)?.is_none() {
                     return Ok(false);
                 }
@@ -428,7 +430,7 @@ impl Recovery {
                         format!("there is no sound record here, and more than this had been synced: {proof}");
                     return Err(Error::corruption(&link.path, u64::from(offset), what));
                 }
-                if sealed_at.is_some() || matches!(item, Item::Damaged) {
+                if sealed_at.is_some() || looks_torn {
                     let what = "the log ends here, torn by a crash before it was synced";
                     self.damage.push(Damage::new(&link.path, offset as usize, until as usize, what));
                 }

@@ -160,6 +160,35 @@ fn closed_logs_are_strict() {
     }
 }
 
+/// Goal: the same in a segment that was another one before: what is left of that one right behind the mark is no damage. Method: records that end, with the mark, where no zeros have been
+/// written behind.
+#[test]
+fn closed_logs_are_strict_in_recycled_segments() {
+    let fs = memory();
+    let options = small().segment_bytes(32 << 10).first_segment_bytes(32 << 10);
+    let (log, mut appender, _) = open(&fs, &options, 1).unwrap();
+    while appender.position() < Lsn::from(2 << 32) {
+        appender.append(&[&[7; 1000]]).unwrap();
+    }
+    log.release_before(appender.position()).unwrap();
+    appender.rotate().unwrap();
+    assert_eq!(log.stats().recycled, 1);
+    // With heads of 16 bytes these and the mark fill two windows of 4096.
+    appender.append(&[&[8; 4064]]).unwrap();
+    appender.append(&[&[9; 4080]]).unwrap();
+    let end = appender.position().offset() as usize + 16;
+    appender.close().unwrap();
+    let newest = files(&*fs).pop().unwrap().1;
+    assert_eq!(end, 12_288);
+    assert!(newest[end..end + 16].iter().any(|&byte| byte != 0), "nothing is left of the segment before");
+    for mode in [Mode::Strict, Mode::TolerateTornTail, Mode::Salvage] {
+        let found = recover(&fs, Lsn::ZERO, mode).unwrap_or_else(|error| panic!("{mode:?}: {error}"));
+        assert!(found.damage.is_empty(), "{mode:?}: {:?}", found.damage);
+        let payloads: Vec<usize> = found.records.iter().map(|(_, payload)| payload.len()).collect();
+        assert!(payloads.ends_with(&[4064, 4080]), "{payloads:?}");
+    }
+}
+
 /// Goal: a log may be read while it is written, and each reader sees a prefix. Method: read after every append, on
 /// segments that rotate and are released meanwhile.
 #[test]
