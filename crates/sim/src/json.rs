@@ -1,6 +1,6 @@
 //! JSON whose errors name line and setting, in the words of who wrote it and not of the program's types.
 
-use serde::de::DeserializeOwned;
+use serde::de::{Deserialize, DeserializeOwned, Deserializer};
 
 use crate::error::{Error, Result};
 
@@ -73,10 +73,20 @@ pub fn in_words(message: &str) -> String {
             format!("found {}, expected {}", found_words(found), expected_words(expected))
         }
         None => match message.strip_prefix("unknown field ") {
-            Some(field) => format!("unknown setting {}", few(field)),
+            Some(field) => {
+                format!("unknown setting {}", few(field).replace("there are no fields", "this kind has none"))
+            }
             None => message.replace("unknown variant ", "unknown name "),
         },
     }
+}
+
+/// Reads a kind that has no settings: serde would pass over those that are there, whatever `deny_unknown_fields` says.
+pub(crate) fn no_settings<'de, D: Deserializer<'de>>(deserializer: D) -> std::result::Result<(), D::Error> {
+    #[derive(serde::Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct NoSettings {}
+    NoSettings::deserialize(deserializer).map(|NoSettings {}| ())
 }
 
 /// Settings that are all named where another one was expected.
@@ -314,6 +324,11 @@ mod tests {
             ("{\n \"duration_secs\": \"long\"\n}", 2, "duration_secs: found the text \"long\""),
             ("{\n \"workload\": {\"keys\": 1e400}\n}", 2, "workload.keys: "),
             ("{\n \"workload\": {\"traffic\": {}\n}\n}", 2, "workload.traffic: `kind` is missing"),
+            (
+                "{\n \"workload\": {\"distribution\":\n {\"kind\": \"uniform\", \"theta\": 1.2}}}",
+                3,
+                "workload: unknown setting `theta`, this kind has none",
+            ),
             ("{\n \"seed\": 1\n", 3, "the text ends within an object"),
             ("5", 1, "found 5, expected an object with settings"),
             ("{\"seed\": 1,\n\"seed\": 2}", 2, "`seed` is there twice"),

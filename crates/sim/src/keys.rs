@@ -8,6 +8,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Result, expect};
+use crate::json::no_settings;
 use crate::rng::{Permutation, Rng};
 use crate::zipf::Zipf;
 
@@ -17,8 +18,10 @@ use crate::zipf::Zipf;
 pub enum Distribution {
     /// Every key with the same probability.
     #[default]
+    #[serde(deserialize_with = "no_settings")]
     Uniform,
     /// In key order, again from the start after the last.
+    #[serde(deserialize_with = "no_settings")]
     Sequential,
     /// By rank with weight `rank^-theta`; ranks are scattered over the keys.
     Zipfian {
@@ -434,6 +437,20 @@ mod tests {
         assert_eq!(reader.at, before);
         let shares = reader.popularity();
         assert_eq!(shares.iter().copied().fold(0.0, f64::max), shares[newest as usize]);
+    }
+
+    /// Goal: a setting of another kind is refused, not swallowed. Method: one beside each kind that has none, and beside one that has others; the kinds alone.
+    #[test]
+    fn settings_of_other_kinds_are_refused() {
+        for kind in [Distribution::Uniform, Distribution::Sequential] {
+            let text = serde_json::to_string(&kind).unwrap();
+            assert_eq!(serde_json::from_str::<Distribution>(&text).unwrap(), kind);
+            let error =
+                serde_json::from_str::<Distribution>(&text.replace('}', ",\"theta\":1.2}")).unwrap_err();
+            assert!(error.to_string().contains("unknown field `theta`"), "{error}");
+        }
+        let other = r#"{"kind":"zipfian","theta":1.2,"inserts":0.5}"#;
+        assert!(serde_json::from_str::<Distribution>(other).is_err());
     }
 
     /// Goal: popularity is what the stream does. Method: counts of 300,000 draws against the shares of the hottest ids.

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Result, expect};
+use crate::json::no_settings;
 use crate::rng::Rng;
 
 /// The rate of writes over time, in MB (10^6 bytes of keys and values) a second.
@@ -10,6 +11,7 @@ use crate::rng::Rng;
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Traffic {
     /// As fast as the store takes it: closed loop.
+    #[serde(deserialize_with = "no_settings")]
     Unlimited,
     /// The same all the time.
     Constant {
@@ -187,6 +189,15 @@ impl TrafficClock {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Goal: a rate beside a closed loop is refused, which has none. Method: with one, and without.
+    #[test]
+    fn a_closed_loop_has_no_rate() {
+        let read = serde_json::from_str::<Traffic>;
+        assert_eq!(read(r#"{"kind":"unlimited"}"#).unwrap(), Traffic::Unlimited);
+        let error = read(r#"{"kind":"unlimited","mb_per_sec":50}"#).unwrap_err().to_string();
+        assert!(error.contains("unknown field `mb_per_sec`"), "{error}");
+    }
 
     /// Goal: long-run means are those of the parameters. Method: time-weighted means of each model over many changes.
     #[test]

@@ -23,6 +23,11 @@ export function withCodec(config: Config, codec: Json): Config {
   return set(set(set(config, "options.compression", codec), "options.compression_per_level", []), "options.bottommost_compression", null);
 }
 
+/** With so many MB written a second, all the time. */
+export function withRate(config: Config, rate: Json): Config {
+  return set(config, "workload.traffic", { kind: "constant", mb_per_sec: rate });
+}
+
 type Kind = "bytes" | "number" | "truth" | string[];
 interface Field { path: string; label: string; kind: Kind; help: string }
 
@@ -171,7 +176,7 @@ export function build(form: HTMLFormElement, start: Start, { choose, change, ope
       fill.push(() => write(one, element, get(config, one.path)));
       element.onchange = () => {
         let next = set(config, one.path, read(one, element));
-        if (one.path === "workload.traffic.mb_per_sec") next = set(config, "workload.traffic", { kind: "constant", mb_per_sec: read(one, element) });
+        if (one.path === "workload.traffic.mb_per_sec") next = withRate(config, read(one, element));
         if (one.path === "options.compression") next = withCodec(config, element.value);
         // Engines have defaults of their own.
         if (one.path === "options.engine") next = set(config, "options", element.value === "cairn_kv" ? start.kv : start.rocksdb);

@@ -1,7 +1,7 @@
 /** Heat map and Pareto chart over two settings. */
 import { ask } from "../../shared/ask";
 import { by } from "../../shared/dom";
-import { get, withCodec } from "./config";
+import { get, withCodec, withRate } from "./config";
 import type { Config, Json } from "./types";
 
 const AXES: Record<string, string> = {
@@ -41,7 +41,9 @@ export function prepare(config: () => Config, failed: (what: string) => void): v
     event.preventDefault();
     const axes = x.value === y.value ? [x.value] : [x.value, y.value];
     by("heat").textContent = "running…";
-    const base = axes.includes("options.compression") ? withCodec(config(), get(config(), "options.compression")) : config();
+    let base = axes.includes("options.compression") ? withCodec(config(), get(config(), "options.compression")) : config();
+    // Other traffic has no rate to go by.
+    if (axes.includes("workload.traffic.mb_per_sec")) base = withRate(base, 0);
     const body = { config: base, vary: axes.map((axis) => `${axis}=${AXES[axis]}`) };
     ask<Answer>("api/sweep", body).then((got) => {
       last = got;

@@ -125,6 +125,13 @@ pub fn with(option: &str, config: &Config, path: &str, value: &Value) -> Result<
     let light = if is_of_trace { config.clone() } else { config.without_trace() };
     let mut whole = serde_json::to_value(light).map_err(|error| Error::usage(error.to_string()))?;
     let pointer = format!("/{}", path.replace('.', "/"));
+    // Another kind has other settings: none of the former one are meant for it.
+    if let Some(outer) = pointer.strip_suffix("/kind")
+        && let Some(fields) = whole.pointer_mut(outer).and_then(Value::as_object_mut)
+        && fields.get("kind").is_some_and(|kind| kind != value)
+    {
+        fields.retain(|name, _| name == "kind");
+    }
     match whole.pointer_mut(&pointer) {
         Some(slot) => *slot = value.clone(),
         // Optional settings, and those of another kind of distribution or traffic, are not there yet.
@@ -166,6 +173,21 @@ mod tests {
         let changed = with("--set", &config, "workload.distribution.keys", &value_of("[5,4]")).unwrap();
         let cairn_sim::Distribution::Trace { keys, .. } = changed.workload.distribution else { panic!() };
         assert_eq!(*keys, [5, 4]);
+    }
+
+    /// Goal: a setting that the kind does not have is refused, and a kind without settings can be chosen by its name alone. Method: both for keys and for traffic.
+    #[test]
+    fn kinds_have_their_own_settings() {
+        let config = Config::default();
+        let error = with("--set", &config, "workload.distribution.theta", &value_of("1.2")).unwrap_err();
+        let said = "--set workload.distribution.theta=1.2: unknown setting `theta`, this kind has none";
+        assert!(error.to_string().starts_with(said), "{error}");
+        let closed = with("--set", &config, "workload.traffic.kind", &value_of("unlimited")).unwrap();
+        assert_eq!(closed.workload.traffic, Traffic::Unlimited);
+        let error = with("--set", &closed, "workload.traffic.mb_per_sec", &value_of("50")).unwrap_err();
+        assert!(error.to_string().contains("unknown setting `mb_per_sec`"), "{error}");
+        let same = with("--set", &config, "workload.traffic.kind", &value_of("constant")).unwrap();
+        assert_eq!(same, config);
     }
 
     /// Goal: settings are reached by their paths, values are read as people write them, mistakes are named.
