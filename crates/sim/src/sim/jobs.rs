@@ -288,8 +288,10 @@ impl Simulation {
 
     /// Puts the outputs of finished jobs into the tree.
     pub(super) fn end_jobs(&mut self) {
+        let mut has_changed = false;
         while let Some(at) = self.active.iter().position(|job| job.left <= 0.0) {
             let job = self.active.remove(at);
+            has_changed |= !matches!(job.what, What::Removal);
             match job.what {
                 What::Flush { user_bytes, memtables } => {
                     let secs = (self.now - job.started_secs).max(1e-9);
@@ -311,7 +313,12 @@ impl Simulation {
                 What::Removal => {}
             }
         }
-        self.look_at_pressure();
+        // RocksDB sets the delayed rate by each new tree, and takes a debt that stays for one that does not fall: who has only removed files
+        // is free for other work, and no more.
+        if has_changed {
+            self.look_at_pressure();
+        }
+        self.is_dirty = true;
     }
 
     /// A flush is done: the oldest memtables go, their file comes into level 0.

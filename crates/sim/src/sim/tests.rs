@@ -460,3 +460,35 @@ fn inputs_are_removed_when_outputs_are_there() {
     let secs = simulation.now - began;
     assert!((secs - inputs as f64).abs() < 1e-6, "{secs} for {inputs} files");
 }
+
+/// Goal: the delayed rate follows what changes the tree, and files that are removed later do not. Method: a closed loop on a slow disk; the rate before and after each event
+/// that only ends removals.
+#[test]
+fn removals_leave_the_delayed_rate() {
+    let mut config = Config { mode: Mode::Timed, writes: 0, duration_secs: 60.0, ..small() };
+    config.workload.traffic = Traffic::Unlimited;
+    config.options.level0_slowdown_writes_trigger = 4;
+    config.options.delayed_write_rate = MIB;
+    config.hardware.disk.write_mb_per_sec = 4.0;
+    config.hardware.disk.remove_latency_us = 20_000.0;
+    let removals =
+        |it: &Simulation| it.active.iter().filter(|job| matches!(job.what, jobs::What::Removal)).count();
+    let changes = |it: &Simulation| {
+        let counters = &it.counters;
+        (counters.flushes, counters.compactions, counters.moves, it.sealed_count())
+    };
+    let mut simulation = Simulation::new(&config).unwrap();
+    let mut ended = 0;
+    loop {
+        let before = (removals(&simulation), changes(&simulation), simulation.controller.delayed_rate);
+        let is_delayed = matches!(simulation.stall(), Stall::Delayed(_));
+        if !simulation.step() {
+            break;
+        }
+        if is_delayed && removals(&simulation) < before.0 && changes(&simulation) == before.1 {
+            ended += 1;
+            assert_eq!(simulation.controller.delayed_rate, before.2, "at {}", simulation.now);
+        }
+    }
+    assert!(ended > 10, "{ended}");
+}
