@@ -96,6 +96,8 @@ pub struct Simulation {
     stopped_since: Option<f64>,
     series: Vec<Point>,
     since: SincePoint,
+    /// The sums of the last point.
+    of_last_point: SincePoint,
     next_point: f64,
     flow: flows::Scratch,
 }
@@ -112,6 +114,23 @@ struct SincePoint {
     used: [f64; RESOURCES],
     bottlenecks: BTreeMap<Bottleneck, f64>,
     put: Histogram,
+}
+
+impl SincePoint {
+    /// Adds what came after.
+    fn add(&mut self, later: &SincePoint) {
+        self.secs += later.secs;
+        self.user_bytes += later.user_bytes;
+        self.flush_bytes += later.flush_bytes;
+        self.write_bytes += later.write_bytes;
+        self.read_bytes += later.read_bytes;
+        self.stalled += later.stalled;
+        self.used.iter_mut().zip(later.used).for_each(|(sum, used)| *sum += used);
+        for (what, secs) in &later.bottlenecks {
+            *self.bottlenecks.entry(*what).or_default() += secs;
+        }
+        self.put.merge(&later.put);
+    }
 }
 
 impl Simulation {
@@ -167,6 +186,7 @@ impl Simulation {
             stopped_since: None,
             series: Vec::new(),
             since: SincePoint::default(),
+            of_last_point: SincePoint::default(),
             next_point: 0.0,
             flow: flows::Scratch::default(),
             config: config.clone(),
@@ -289,7 +309,7 @@ impl Simulation {
 
     fn end_timed(&mut self, outcome: Outcome) {
         self.end_stop(self.now);
-        self.add_point();
+        self.add_last_point();
         self.end(outcome);
     }
 

@@ -6,15 +6,36 @@ impl Simulation {
     /// Notes how things are, and begins new sums.
     pub(super) fn add_point(&mut self) {
         let since = std::mem::take(&mut self.since);
-        let secs = since.secs.max(1e-9);
-        let is_timed = self.config.mode == Mode::Timed;
-        if is_timed {
-            self.next_point = self.now + self.config.duration_secs / self.config.points as f64;
-        }
         let points = self.config.points.div_ceil(READ_LOOKS).max(1);
-        if is_timed && self.series.len().is_multiple_of(points) {
+        if self.config.mode == Mode::Timed && self.series.len().is_multiple_of(points) {
             self.look_at_reads();
         }
+        self.push_point(since);
+        if self.config.mode == Mode::Timed {
+            // From the start, and not from the last one: roundings of steps would add up, and leave a point of no time at the end.
+            let at = self.series.len();
+            let is_last = at >= self.config.points;
+            let due = self.config.duration_secs * at as f64 / self.config.points as f64;
+            self.next_point = if is_last { f64::INFINITY } else { due };
+        }
+    }
+
+    /// Notes how things are when time is over. Rates of a short rest say nothing: it goes into the point before.
+    pub(super) fn add_last_point(&mut self) {
+        let step = self.config.duration_secs / self.config.points as f64;
+        // The first point is of no time.
+        if self.since.secs >= step / 2.0 || self.series.len() < 2 {
+            return self.add_point();
+        }
+        let mut whole = std::mem::take(&mut self.of_last_point);
+        whole.add(&std::mem::take(&mut self.since));
+        self.series.pop();
+        self.push_point(whole);
+    }
+
+    fn push_point(&mut self, since: SincePoint) {
+        let secs = since.secs.max(1e-9);
+        let is_timed = self.config.mode == Mode::Timed;
         let mb = |bytes: f64| if is_timed { bytes / secs / 1e6 } else { bytes / 1e6 };
         let mean = |at: Resource| since.used[at as usize] / secs;
         let longest = since.bottlenecks.iter().max_by(|a, b| a.1.total_cmp(b.1));
@@ -44,6 +65,7 @@ impl Simulation {
             put_us: (put.p50_us, put.p99_us),
             get_us: (get.p50_us, get.p99_us),
         });
+        self.of_last_point = since;
     }
 
     /// Bytes of files over bytes of live keys and values.

@@ -492,3 +492,34 @@ fn removals_leave_the_delayed_rate() {
     }
     assert!(ended > 10, "{ended}");
 }
+
+/// Goal: each point of a series is of a whole step of time, the last one too. Method: steps that binary fractions do not have, in runs that end with their time, and by a number of
+/// writes right after a point.
+#[test]
+fn points_are_of_whole_steps() {
+    let mut config = Config { mode: Mode::Timed, writes: 0, duration_secs: 60.0, points: 360, ..small() };
+    config.workload.traffic = Traffic::Constant { mb_per_sec: 1.16 };
+    let check = |config: &Config, outcome: Outcome| {
+        let results = Simulation::run(config).unwrap();
+        assert_eq!(results.outcome, outcome);
+        let step = config.duration_secs / config.points as f64;
+        let mut user = 0.0;
+        for pair in results.series.windows(2) {
+            let secs = pair[1].secs - pair[0].secs;
+            assert!((0.5..1.5).contains(&(secs / step)), "{} to {}", pair[0].secs, pair[1].secs);
+            user += pair[1].user_mb * secs;
+        }
+        assert!((user / results.counters.user_bytes * 1e6 - 1.0).abs() < 1e-6, "{user}");
+        assert_eq!(results.series.last().unwrap().secs, results.secs);
+        results
+    };
+    for points in [7, 360, 1000] {
+        let results = check(&Config { points, ..config.clone() }, Outcome::Done);
+        assert_eq!(results.series.len(), points + 1);
+    }
+    // Ten thousand a second: a thousandth of a second after the point at ten.
+    config.points = 60;
+    let results = check(&Config { writes: 100_010, ..config.clone() }, Outcome::Done);
+    assert_eq!(results.series.len(), 11);
+    assert!((results.series.last().unwrap().user_mb - 1.16).abs() < 1e-6);
+}
