@@ -102,6 +102,8 @@ pub struct Signals {
     pub last_level_bytes: u64,
     /// How fast flushes are, bytes a second; infinite before the first.
     pub flush_speed: f64,
+    /// No compaction runs, and none is due.
+    pub is_settled: bool,
 }
 
 const SLOWER: f64 = 0.8;
@@ -109,6 +111,9 @@ const FASTER: f64 = 1.25;
 const NEAR_STOP: f64 = 0.6;
 const RECOVERED: f64 = 1.4;
 const RATE_MIN: f64 = 16.0 * 1024.0;
+
+/// Cairn's slowest admitted speed, bytes a second.
+const CAIRN_SLOW: f64 = 4.0 * 1024.0 * 1024.0;
 
 /// The state between two looks.
 #[derive(Debug, Clone)]
@@ -196,8 +201,10 @@ impl Controller {
         };
         look(memtables, Cause::Memtables);
         if merges {
-            look(zero, Cause::LevelZero);
-            look(if limits.0 == 0 { f64::INFINITY } else { pending }, Cause::PendingCompaction);
+            // A stop that no compaction would ever end is none: limits may be below what compactions begin at.
+            let least = if signals.is_settled { CAIRN_SLOW } else { 0.0 };
+            look(zero.max(least), Cause::LevelZero);
+            look(if limits.0 == 0 { f64::INFINITY } else { pending.max(least) }, Cause::PendingCompaction);
         }
         self.delayed_rate = worst.0;
         self.stall = match worst {
@@ -262,23 +269,21 @@ fn needs_speed_up(options: &Options, signals: &Signals) -> bool {
 /// Cairn: no limit below `soft`, none through at `hard`, in between the speed falls geometrically.
 fn cairn_speed(value: f64, soft: f64, hard: f64) -> f64 {
     const FAST: f64 = 512.0 * 1024.0 * 1024.0;
-    const SLOW: f64 = 4.0 * 1024.0 * 1024.0;
     if value < soft {
         f64::INFINITY
     } else if value >= hard {
         0.0
     } else {
-        FAST * (SLOW / FAST).powf((value - soft) / (hard - soft))
+        FAST * (CAIRN_SLOW / FAST).powf((value - soft) / (hard - soft))
     }
 }
 
 /// Cairn: with two places left a little faster than flushes, with one left slower.
 fn cairn_memtable_speed(sealed: usize, allowed: usize, flush_speed: f64) -> f64 {
-    const SLOW: f64 = 4.0 * 1024.0 * 1024.0;
     match allowed.saturating_sub(sealed) {
         0 => 0.0,
-        1 if sealed >= 2 => (0.7 * flush_speed).max(SLOW),
-        2 if sealed >= 2 => (1.3 * flush_speed).max(SLOW),
+        1 if sealed >= 2 => (0.7 * flush_speed).max(CAIRN_SLOW),
+        2 if sealed >= 2 => (1.3 * flush_speed).max(CAIRN_SLOW),
         _ => f64::INFINITY,
     }
 }
@@ -288,7 +293,7 @@ mod tests {
     use super::*;
 
     fn signals(sealed: usize, level_zero: usize, debt_bytes: u64) -> Signals {
-        Signals { sealed, level_zero, debt_bytes, last_level_bytes: 0, flush_speed: 1e8 }
+        Signals { sealed, level_zero, debt_bytes, last_level_bytes: 0, flush_speed: 1e8, is_settled: false }
     }
 
     /// Goal: RocksDB's order of causes, and its rates. Method: signals one after another, the rate followed by hand.

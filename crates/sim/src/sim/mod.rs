@@ -444,11 +444,18 @@ impl Simulation {
             debt_bytes: compact::debt_bytes(&self.tree, &self.config.options),
             last_level_bytes: if last > 0 { self.tree.level(last).bytes() } else { 0 },
             flush_speed: self.flush_speed,
+            is_settled: false,
         };
         // FIFO's files are all in level 0 and hold nobody up.
         let is_fifo = self.config.options.compaction_style == CompactionStyle::Fifo;
         let signals = if is_fifo { Signals { level_zero: 0, ..signals } } else { signals };
-        self.controller.update(&self.config.options, signals);
+        let options = &self.config.options;
+        self.controller.update(options, signals);
+        // To look for work takes as long as all the rest: Cairn asks for that only where writers stop, and RocksDB never.
+        let asks = options.engine == Engine::CairnKv && self.controller.stall.is_stopped();
+        if asks && self.tree.running.is_empty() && compact::pick(&self.tree, options, self.now).is_none() {
+            self.controller.update(options, Signals { is_settled: true, ..signals });
+        }
         self.is_dirty = true;
     }
 

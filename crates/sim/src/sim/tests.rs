@@ -304,15 +304,41 @@ fn overload_ends_or_slows_down() {
     assert!(!results.is_cpu_bound);
 }
 
-/// Goal: writers that can never go on are told, and do not hang. Method: level 0 may not be compacted, and stops at its limit.
+/// Goal: writers that can never go on are told, and do not hang. Method: RocksDB's universal compaction, which may only merge more runs than writers may make.
 #[test]
 fn a_store_that_is_stuck_says_so() {
     let mut config = Config { mode: Mode::Timed, writes: 0, duration_secs: 1e6, ..small() };
-    config.options.engine = Engine::CairnKv;
-    config.options.disable_auto_compactions = true;
+    config.preload = Preload::None;
+    config.options.compaction_style = CompactionStyle::Universal;
+    let universal = &mut config.options.compaction_options_universal;
+    (universal.min_merge_width, universal.max_size_amplification_percent) = (100, 1_000_000);
     let results = Simulation::run(&config).unwrap();
     assert_eq!(results.outcome, Outcome::Stuck);
     assert!(results.stall_at_end.is_stopped());
+}
+
+/// Goal: Cairn's writers are never stopped by what no compaction would end. Method: limits of level 0 below the runs that its compactions begin at, in a store whose
+/// level 0 is not worth a merge before; compactions that never run.
+#[test]
+fn writers_of_cairn_go_on_where_nothing_is_due() {
+    let mut config = Config { mode: Mode::Timed, writes: 0, duration_secs: 20.0, ..small() };
+    config.preload = Preload::Settled;
+    config.workload.keys = 1_000_000;
+    config.workload.traffic = Traffic::Unlimited;
+    config.options = Options {
+        write_buffer_size: MIB / 2,
+        level0_slowdown_writes_trigger: 8,
+        level0_stop_writes_trigger: 12,
+        ..Options::cairn_kv()
+    };
+    let results = Simulation::run(&config).unwrap();
+    assert_eq!(results.outcome, Outcome::Done);
+    assert!(results.counters.compactions > 0 && results.stopped < 0.9, "{}", results.stopped);
+    config.options.disable_auto_compactions = true;
+    let results = Simulation::run(&config).unwrap();
+    assert_eq!((results.outcome, results.stopped), (Outcome::Done, 0.0));
+    // At the slowest speed that Cairn admits, once level 0 has so many runs.
+    assert!((3.0..6.0).contains(&results.user_mb_per_sec), "{}", results.user_mb_per_sec);
 }
 
 /// Goal: codec and cores decide what binds. Method: the same run on one slow core with an expensive codec, and on a slow disk.
