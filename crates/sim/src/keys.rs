@@ -210,10 +210,13 @@ impl KeyStream {
             }
             Distribution::Latest { inserts, .. } => {
                 if self.rng.unit() < *inserts {
+                    // Who adds a key writes it.
                     self.at = (self.at + 1) % self.ids;
+                    self.scatter.of(self.at)
+                } else {
+                    let age = self.rank() / self.sample;
+                    self.scatter.of((self.at + self.ids - age.min(self.ids - 1)) % self.ids)
                 }
-                let age = self.rank() / self.sample;
-                self.scatter.of((self.at + self.ids - age.min(self.ids - 1)) % self.ids)
             }
             Distribution::HotSet { keys, writes } => {
                 let hot = ((self.ids as f64 * keys) as u64).clamp(1, self.ids);
@@ -451,6 +454,18 @@ mod tests {
         }
         let other = r#"{"kind":"zipfian","theta":1.2,"inserts":0.5}"#;
         assert!(serde_json::from_str::<Distribution>(other).is_err());
+    }
+
+    /// Goal: a key that is added is written, and once. Method: a stream that only adds, and one of half updates whose new keys are all there.
+    #[test]
+    fn keys_that_are_added_are_written() {
+        for inserts in [1.0, 0.5] {
+            let mut stream = KeyStream::new(&Distribution::Latest { theta: 0.99, inserts }, 1000, 1, 5);
+            let written: Vec<u32> = (0..900).map(|_| stream.next_id()).collect();
+            let added: Vec<u32> = (1..=stream.at).map(|at| stream.scatter.of(at) as u32).collect();
+            assert!(added.iter().all(|id| written.contains(id)), "{inserts}");
+            assert!(inserts < 1.0 || written == added);
+        }
     }
 
     /// Goal: popularity is what the stream does. Method: counts of 300,000 draws against the shares of the hottest ids.
