@@ -79,6 +79,18 @@ pub struct Workload {
     pub reads: Reads,
 }
 
+impl Workload {
+    /// The share of writes that delete: that of the trace, where it says which.
+    pub fn delete_share(&self) -> f64 {
+        match &self.distribution {
+            Distribution::Trace { keys, deletes } if !deletes.is_empty() => {
+                deletes.len() as f64 / keys.len().max(1) as f64
+            }
+            _ => self.deletes,
+        }
+    }
+}
+
 impl Default for Workload {
     fn default() -> Self {
         Workload {
@@ -259,9 +271,15 @@ impl Config {
         expect(writes <= room, name, value, &most)
     }
 
-    /// Bytes of key and value of a write.
+    /// Bytes of key and value of an entry that is no tombstone.
     pub fn entry_bytes(&self) -> u64 {
         self.workload.key_bytes + self.workload.value_bytes
+    }
+
+    /// Bytes of key and value of a write in the mean: deletes have no value.
+    pub fn write_bytes(&self) -> f64 {
+        let workload = &self.workload;
+        workload.key_bytes as f64 + (1.0 - workload.delete_share()) * workload.value_bytes as f64
     }
 
     /// Real keys that one followed key stands for.

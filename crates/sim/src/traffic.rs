@@ -6,7 +6,7 @@ use crate::error::{Result, expect};
 use crate::json::no_settings;
 use crate::rng::Rng;
 
-/// The rate of writes over time, in MB (10^6 bytes of keys and values) a second.
+/// The rate of writes over time, in MB (10^6 bytes of keys and values) a second. A delete has no value.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Traffic {

@@ -108,7 +108,7 @@ impl AWrite {
         let share = 1.0 / PILOT_SEEDS as f64;
         for _ in 0..PILOT_SEEDS {
             let predicted = super::predict(&config)?;
-            let secs = config.entry_bytes() as f64 / (predicted.user_mb_per_sec * 1e6);
+            let secs = config.write_bytes() / (predicted.user_mb_per_sec * 1e6);
             mean.free_secs += (1.0 - predicted.stopped - predicted.delayed) * secs * share;
             mean.background_secs +=
                 (predicted.cpu * config.hardware.cores * secs - config.hardware.cpu.put_us * 1e-6) * share;
@@ -257,7 +257,7 @@ pub(super) fn run(
     let cores = thread::available_parallelism() as f64;
     config.hardware.cores *= (1.0 - ran.stolen_secs / ran.secs / cores).max(0.1);
     let predicted = super::predict(&config)?;
-    let speed = ran.writes as f64 * config.entry_bytes() as f64 / ran.secs / 1e6;
+    let speed = ran.writes as f64 * config.write_bytes() / ran.secs / 1e6;
     let stalled = (ran.stall_secs / ran.secs).min(1.0);
     let flushed = ran.flush_bytes;
     let amplification = (flushed + ran.compact_write_bytes) / flushed.max(1.0);
@@ -303,7 +303,7 @@ fn write_for_its_time(
         }
         writes += 64;
         secs = (clock.now() - start).as_secs_f64();
-        let due = writes as f64 * config.entry_bytes() as f64 / limit;
+        let due = writes as f64 * config.write_bytes() / limit;
         if due > secs + 1e-3 {
             clock.sleep(Duration::from_secs_f64(due - secs));
         }

@@ -18,9 +18,9 @@ const ROCKSDB_SLEEP_SECS: f64 = 1e-3;
 /// What a delayed writer of Cairn's owes before it sleeps.
 const CAIRN_SLEEP_SECS: f64 = 200e-6;
 
-/// Bytes of the log for an entry; 0 without a log.
+/// Bytes of the log for a write; 0 without a log.
 pub(super) fn wal_bytes(config: &Config) -> f64 {
-    if config.options.wal { config.entry_bytes() as f64 + WAL_RECORD_BYTES } else { 0.0 }
+    if config.options.wal { config.write_bytes() + WAL_RECORD_BYTES } else { 0.0 }
 }
 
 /// What a write waits for the log to be on stable storage; 0 without a log.
@@ -132,9 +132,8 @@ impl Simulation {
     /// How fast writers may and can write, what holds them back, and how fast they are when nobody does.
     fn writer_rate(&self, wanted: f64) -> (f64, Limit, f64) {
         let hardware = &self.config.hardware;
-        let entry = self.config.entry_bytes() as f64;
         let secs = (hardware.cpu.put_us + log_sync_us(&self.config)) * 1e-6;
-        let able = hardware.cpu.writers * entry / secs;
+        let able = hardware.cpu.writers * self.config.write_bytes() / secs;
         let (mut rate, mut limit) = (wanted.min(able), Limit::Writers);
         match self.controller.stall {
             Stall::None => {}
@@ -156,7 +155,7 @@ impl Simulation {
     /// not counted for the next one. RocksDB's count the time that has passed.
     fn cairn_delayed_rate(&self, able: f64) -> f64 {
         let rate = self.controller.delayed_rate;
-        let owed_secs = CAIRN_SLEEP_SECS.max(self.config.entry_bytes() as f64 / rate);
+        let owed_secs = CAIRN_SLEEP_SECS.max(self.config.write_bytes() / rate);
         let too_long = 1.0 + self.config.hardware.cpu.sleep_extra_us * 1e-6 / owed_secs;
         1.0 / (too_long / rate + 1.0 / able)
     }
@@ -172,10 +171,10 @@ impl Simulation {
     /// One second of writing at a rate.
     fn writer_flow(&self, rate: f64) -> Flow {
         let hardware = &self.config.hardware;
-        let entries = rate / self.config.entry_bytes() as f64;
+        let writes = rate / self.config.write_bytes();
         let work = Work {
-            write_bytes: entries * wal_bytes(&self.config),
-            cpu_secs: entries * hardware.cpu.put_us * 1e-6,
+            write_bytes: writes * wal_bytes(&self.config),
+            cpu_secs: writes * hardware.cpu.put_us * 1e-6,
             threads: hardware.cpu.writers,
             ..Work::default()
         };

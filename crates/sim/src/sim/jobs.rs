@@ -158,7 +158,7 @@ impl Simulation {
             }
         };
         let cpu = &self.config.hardware.cpu;
-        let user_bytes = writes * self.config.entry_bytes() as f64;
+        let user_bytes = writes * self.config.write_bytes();
         let mut cpu_secs = writes * cpu.flush_entry_us * 1e-6 + user_bytes * cpu.flush_byte_ns * 1e-9;
         let (outputs, compressed) = self.flush_files(entries);
         let write_bytes: f64 = outputs.iter().map(|file| file.bytes as f64).sum();

@@ -26,16 +26,15 @@ const ARENA_BLOCKS: u64 = 8;
 /// The share of the last block that is left when RocksDB calls a memtable full.
 const ARENA_LEFT: f64 = 0.25;
 
-/// User bytes that fit into a memtable, of a whole entry for each write. A tombstone takes no room for a value.
+/// User bytes that fit into a memtable.
 pub(super) fn capacity(config: &Config) -> f64 {
-    let entry = config.entry_bytes() as f64;
-    let mean = entry - config.workload.deletes * config.workload.value_bytes as f64;
+    let write = config.write_bytes();
     let bytes = config.options.write_buffer_size;
     let left = match config.options.engine {
         Engine::Rocksdb => ARENA_LEFT * ARENA_BLOCK_BYTES.min(bytes / ARENA_BLOCKS) as f64,
         Engine::CairnKv => 0.0,
     };
-    (bytes as f64 - left) * entry / (mean + NODE_BYTES)
+    (bytes as f64 - left) * write / (write + NODE_BYTES)
 }
 
 /// Whether merges leave out entries that have outlived their time: those of Cairn's do.
@@ -46,7 +45,7 @@ pub(super) fn expires(config: &Config) -> bool {
 impl Simulation {
     /// Seals the active memtable.
     pub(super) fn seal(&mut self) {
-        let writes = self.filled / self.config.entry_bytes() as f64;
+        let writes = self.filled / self.config.write_bytes();
         self.filled = 0.0;
         // Whole followed writes; the rest is carried over.
         self.drawn += writes / self.sample as f64;
@@ -133,7 +132,7 @@ mod tests {
         config.options.engine = Engine::CairnKv;
         let mut writes = |deletes: f64| {
             config.workload.deletes = deletes;
-            capacity(&config) / config.entry_bytes() as f64
+            capacity(&config) / config.write_bytes()
         };
         for (deletes, bytes) in [(0.0, 1016.0), (1.0, 16.0), (0.5, 516.0)] {
             let expected = f64::from(64 << 20) / (bytes + NODE_BYTES);

@@ -328,7 +328,7 @@ impl Simulation {
             look((self.memtable_bytes - self.filled) / user_rate, Event::MemtableFull);
             if self.config.writes > 0 {
                 let left = self.config.writes as f64 - self.counters.writes;
-                look(left * self.config.entry_bytes() as f64 / user_rate, Event::End);
+                look(left * self.config.write_bytes() / user_rate, Event::End);
             }
         }
         look(self.traffic.until - self.now, Event::Traffic);
@@ -354,14 +354,14 @@ impl Simulation {
         let bytes = user_rate * secs;
         self.filled += bytes;
         self.counters.user_bytes += bytes;
-        let entry = self.config.entry_bytes() as f64;
-        self.counters.writes += bytes / entry;
-        self.counters.wal_bytes += bytes * flows::wal_bytes(&self.config) / entry;
+        let writes = bytes / self.config.write_bytes();
+        self.counters.writes += writes;
+        self.counters.wal_bytes += writes * flows::wal_bytes(&self.config);
         let behind = self.traffic.bytes_per_sec - user_rate;
         if behind.is_finite() {
             self.backlog = (self.backlog + behind * secs).max(0.0);
         }
-        self.note_puts(secs, bytes / entry);
+        self.note_puts(secs, writes);
         self.note_time(secs, bytes);
         self.run_jobs(secs);
     }

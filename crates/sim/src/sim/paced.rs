@@ -36,7 +36,7 @@ pub fn writes_per_flush(config: &Config) -> u64 {
 
 /// Real writes until a memtable is full.
 fn memtable_writes(config: &Config) -> u64 {
-    ((memtable::capacity(config) / config.entry_bytes() as f64) as u64).max(1)
+    ((memtable::capacity(config) / config.write_bytes()) as u64).max(1)
 }
 
 /// The most real writes that a run draws at once.
@@ -58,7 +58,7 @@ impl Simulation {
         self.drawn -= count;
         let entries = self.draw(count as usize);
         self.counters.writes += writes as f64;
-        let bytes = writes as f64 * self.config.entry_bytes() as f64;
+        let bytes = writes as f64 * self.config.write_bytes();
         self.counters.user_bytes += bytes;
         self.counters.wal_bytes += writes as f64 * super::flows::wal_bytes(&self.config);
         self.flush_and_settle(entries);

@@ -549,3 +549,27 @@ fn points_are_of_whole_steps() {
     assert_eq!(results.series.len(), 11);
     assert!((results.series.last().unwrap().user_mb - 1.16).abs() < 1e-6);
 }
+
+/// Goal: a delete has no value, neither in the log nor among what users wrote. Method: writes that all delete, paced, in time, and as a trace that says so; what
+/// they and their records take by hand.
+#[test]
+fn deletes_have_no_value() {
+    let mut config = small();
+    config.writes = 50_000;
+    config.workload.deletes = 1.0;
+    let timed =
+        |config: &Config| Config { mode: Mode::Timed, writes: 0, duration_secs: 5.0, ..config.clone() };
+    let mut traced = timed(&config);
+    traced.workload.deletes = 0.0;
+    traced.workload.distribution =
+        Distribution::Trace { keys: Arc::new((0..1000).collect()), deletes: Arc::new((0..1000).collect()) };
+    for mut config in [config.clone(), timed(&config), traced] {
+        config.workload.traffic = Traffic::Constant { mb_per_sec: 0.16 };
+        let results = Simulation::run(&config).unwrap();
+        let counters = &results.counters;
+        let bytes = [counters.user_bytes, counters.wal_bytes].map(|bytes| bytes / counters.writes);
+        assert!((bytes[0] - 16.0).abs() < 1e-6 && (bytes[1] - 38.0).abs() < 1e-6, "{bytes:?}");
+        // In time ten thousand a second.
+        assert!((counters.writes - 50_000.0).abs() < 1.0, "{}", counters.writes);
+    }
+}
