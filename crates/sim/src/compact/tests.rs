@@ -143,6 +143,27 @@ fn space_is_compared_in_whole_percent_by_cairn() {
     assert_eq!(pick_of(990 * MIB, Engine::Rocksdb), None);
 }
 
+/// Goal: RocksDB begins another merge when as many runs are free as its trigger, Cairn when as many are there. Method: five runs, of which a job reads none and two.
+#[test]
+fn runs_that_are_merged_do_not_count_for_rocksdb() {
+    let sizes = [10, 10, 10, 100, 1000];
+    let runs = sizes.iter().enumerate().map(|(at, &size)| {
+        let level = if at == 4 { 6 } else { 0 };
+        (level, vec![file(at as u64 + 1, 0, 99, size * MIB)])
+    });
+    let mut tree = tree_of(&runs.collect::<Vec<_>>());
+    let pick_of = |tree: &Tree, engine: Engine| {
+        let options = Options { compaction_style: CompactionStyle::Universal, engine, ..Options::default() };
+        pick(tree, &options, 0.0).map(|job| job.inputs.len())
+    };
+    assert_eq!(pick_of(&tree, Engine::Rocksdb), Some(3));
+    let input =
+        |level: usize, run: u64, number: u64| Input { level, run, files: vec![number], range: (0, 99) };
+    tree.mark(&[input(0, 997, 4), input(6, 996, 5)], true);
+    assert_eq!(pick_of(&tree, Engine::Rocksdb), None);
+    assert_eq!(pick_of(&tree, Engine::CairnKv), Some(3));
+}
+
 /// Goal: FIFO drops the oldest files down to its size. Method: five files against room for three.
 #[test]
 fn fifo_drops_the_oldest() {

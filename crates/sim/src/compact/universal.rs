@@ -1,4 +1,4 @@
-//! Universal compaction: runs of similar size, by age. RocksDB's rules; Cairn's are the same but for the two marked places.
+//! Universal compaction: runs of similar size, by age. RocksDB's rules; Cairn's are the same but for the marked places.
 
 use super::{Draft, Job, Kind, Reason};
 use crate::options::{Engine, Options};
@@ -14,7 +14,10 @@ fn by_age(tree: &Tree) -> Vec<(usize, &Run)> {
 pub(super) fn pick(tree: &Tree, options: &Options) -> Option<Job> {
     let runs = by_age(tree);
     let trigger = options.level0_file_num_compaction_trigger;
-    if runs.len() < trigger.max(2) {
+    let free = runs.iter().filter(|(_, run)| !run.is_compacting()).count();
+    // Cairn counts all runs; RocksDB looks for work when enough of them are free.
+    let count = if options.engine == Engine::CairnKv { runs.len() } else { free };
+    if count < trigger.max(2) {
         return None;
     }
     if let Some(job) = by_space(tree, options, &runs) {
@@ -24,7 +27,6 @@ pub(super) fn pick(tree: &Tree, options: &Options) -> Option<Job> {
     if let Some((from, to)) = similar(&runs, options, Some(universal.size_ratio), usize::MAX) {
         return merge(tree, options, &runs, from, to, Reason::SizeRatio);
     }
-    let free = runs.iter().filter(|(_, run)| !run.is_compacting()).count();
     if free > trigger {
         let (from, to) = similar(&runs, options, None, free - trigger + 1)?;
         return merge(tree, options, &runs, from, to, Reason::Runs);
