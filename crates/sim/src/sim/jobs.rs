@@ -25,6 +25,15 @@ pub struct Active {
     dropped: f64,
 }
 
+/// A flush that has written its files.
+#[derive(Debug, Clone)]
+pub(super) struct Flushed {
+    /// Its job: those of older memtables have smaller numbers.
+    job: u64,
+    files: Vec<File>,
+    memtables: usize,
+}
+
 /// Syncs of a job that makes so many files one after another: theirs, the directory's and the manifest's.
 fn syncs(files: usize) -> f64 {
     files as f64 + 2.0
@@ -298,7 +307,8 @@ impl Simulation {
                     let speed = user_bytes / secs;
                     let before = self.flush_speed;
                     self.flush_speed = if before.is_finite() { (3.0 * before + speed) / 4.0 } else { speed };
-                    self.install_flush(job.outputs, memtables);
+                    self.flushed.push(Flushed { job: job.id, files: job.outputs, memtables });
+                    self.install_flushed();
                 }
                 What::Compaction(what) => {
                     let is_cpu_bound = job.flow.cpu_secs > job.flow.io_secs;
@@ -319,6 +329,16 @@ impl Simulation {
             self.look_at_pressure();
         }
         self.is_dirty = true;
+    }
+
+    /// Installs flushes in the order of their memtables, as far as no older one is under way: RocksDB's come into the tree so, whoever has ended first.
+    fn install_flushed(&mut self) {
+        self.flushed.sort_by_key(|flushed| flushed.job);
+        let under_way = self.active.iter().filter(|job| job.is_flush()).map(|job| job.id).min();
+        let ready = self.flushed.partition_point(|flushed| under_way.is_none_or(|job| flushed.job < job));
+        for flushed in self.flushed.drain(..ready).collect::<Vec<_>>() {
+            self.install_flush(flushed.files, flushed.memtables);
+        }
     }
 
     /// A flush is done: the oldest memtables go, their file comes into level 0.

@@ -30,8 +30,8 @@ use crate::stall::{Cause, Controller, Signals, Stall};
 use crate::traffic::TrafficClock;
 use crate::tree::Tree;
 
-use jobs::Active;
 pub use jobs::JobView;
+use jobs::{Active, Flushed};
 use live::Live;
 use memtable::Sealed;
 pub(crate) use paced::writes_at_once;
@@ -63,6 +63,8 @@ pub struct Simulation {
     drawn: f64,
     sealed: VecDeque<Sealed>,
     active: Vec<Active>,
+    /// Flushes that have written their files, and wait for those of older memtables.
+    flushed: Vec<Flushed>,
     next_job: u64,
     /// The number of the last write of a followed key.
     last_seq: u64,
@@ -160,6 +162,7 @@ impl Simulation {
             drawn: 0.0,
             sealed: VecDeque::new(),
             active: Vec::new(),
+            flushed: Vec::new(),
             next_job: 1,
             last_seq: 0,
             births: VecDeque::new(),

@@ -573,3 +573,41 @@ fn deletes_have_no_value() {
         assert!((counters.writes - 50_000.0).abs() < 1.0, "{}", counters.writes);
     }
 }
+
+/// Goal: memtables leave memory in their order, whichever flush ends first. Method: two flushes side by side, an older one of two memtables and one of a third, step by step.
+#[test]
+fn flushes_are_installed_in_order() {
+    let mut config = Config { mode: Mode::Timed, writes: 0, duration_secs: 60.0, ..small() };
+    config.preload = Preload::None;
+    config.workload.traffic = Traffic::Constant { mb_per_sec: 0.01 };
+    config.options.max_background_jobs = 8;
+    config.options.max_write_buffer_number = 6;
+    let mut simulation = Simulation::new(&config).unwrap();
+    let seal = |simulation: &mut Simulation| {
+        simulation.filled = simulation.memtable_bytes;
+        simulation.seal();
+    };
+    seal(&mut simulation);
+    seal(&mut simulation);
+    simulation.start_jobs();
+    seal(&mut simulation);
+    simulation.start_jobs();
+    let flushes = |it: &Simulation| it.active.iter().filter(|job| job.is_flush()).count();
+    assert_eq!((flushes(&simulation), simulation.sealed_count()), (2, 3));
+    while flushes(&simulation) == 2 {
+        assert!(simulation.step());
+    }
+    assert_eq!(flushes(&simulation), 1);
+    assert_eq!(
+        (simulation.sealed_count(), simulation.tree.file_count()),
+        (3, 0),
+        "the older one is not there yet"
+    );
+    while flushes(&simulation) == 1 {
+        assert!(simulation.step());
+    }
+    assert_eq!((simulation.sealed_count(), simulation.counters.flushes), (0, 2));
+    let newest: Vec<u64> = simulation.tree.level(0).files().map(|file| file.seqs.1).collect();
+    assert!(newest.len() == 2 && newest[0] > newest[1], "{newest:?}");
+    check(&simulation);
+}
