@@ -159,7 +159,12 @@ impl Controller {
                 Cause::LevelZero => signals.level_zero + 2 >= options.level0_stop_writes_trigger,
                 Cause::PendingCompaction => is_near_hard_limit(options, signals.debt_bytes),
             };
-            self.adjust_rate(before, signals.debt_bytes, near);
+            if options.disable_auto_compactions {
+                // No compaction would be faster for a lower rate.
+                self.delayed_rate = self.rate_max;
+            } else {
+                self.adjust_rate(before, signals.debt_bytes, near);
+            }
         } else if self.stall == Stall::None && matches!(before, Stall::Delayed(_)) {
             self.delayed_rate = (self.delayed_rate * RECOVERED).min(self.rate_max);
         }
@@ -257,13 +262,13 @@ fn needs_speed_up(options: &Options, signals: &Signals) -> bool {
     if signals.level_zero >= (2 * trigger).min(trigger + gap) {
         return true;
     }
-    let soft = options.soft_pending_compaction_bytes_limit;
-    if options.rocksdb_version >= 8 {
+    // Without a soft limit any debt is enough, none at all too.
+    let mut limit = options.soft_pending_compaction_bytes_limit / 4;
+    if options.rocksdb_version >= 8 && signals.last_level_bytes > 0 {
         let size = (signals.last_level_bytes / 8).max(2 * options.max_bytes_for_level_base);
-        let limit = if soft == 0 { size } else { size.min(soft / 4) };
-        return signals.debt_bytes >= limit;
+        limit = limit.min(size);
     }
-    signals.debt_bytes >= soft / 4
+    signals.debt_bytes >= limit
 }
 
 /// Cairn: no limit below `soft`, none through at `hard`, in between the speed falls geometrically.
@@ -318,6 +323,42 @@ mod tests {
         assert_eq!(controller.stall, Stall::Stopped(Cause::Memtables));
         controller.update(&options, signals(0, 0, 0));
         assert_eq!(controller.stall, Stall::None);
+    }
+
+    /// Goal: where RocksDB does not compact by itself, the delayed rate is the user's. Method: delays by memtables, one after another, beside compactions and without.
+    #[test]
+    fn without_compactions_the_rate_stays() {
+        for disable_auto_compactions in [true, false] {
+            let options =
+                Options { disable_auto_compactions, max_write_buffer_number: 5, ..Options::default() };
+            let mut controller = Controller::new(&options);
+            for _ in 0..3 {
+                controller.update(&options, signals(4, 0, 100));
+                assert_eq!(controller.stall, Stall::Delayed(Cause::Memtables));
+            }
+            assert_eq!(controller.delayed_rate == options.delayed_rate(), disable_auto_compactions);
+        }
+    }
+
+    /// Goal: compactions run side by side from RocksDB's limits of debt on. Method: limits by hand of both families of versions: a quarter of the soft limit, an eighth of the last level,
+    /// and none without a soft limit.
+    #[test]
+    fn debt_speeds_compactions_up() {
+        let least = |rocksdb_version: u32, soft: u64, last_level_bytes: u64| {
+            let options =
+                Options { rocksdb_version, soft_pending_compaction_bytes_limit: soft, ..Options::default() };
+            let is_enough =
+                |debt: u64| needs_speed_up(&options, &Signals { last_level_bytes, ..signals(0, 0, debt) });
+            [0, 512 << 20, 1 << 30, 16 << 30].into_iter().find(|&debt| is_enough(debt))
+        };
+        for version in [7, 8] {
+            assert_eq!(least(version, 64 << 30, 0), Some(16 << 30));
+            assert_eq!(least(version, 4 << 30, 1 << 40), Some(1 << 30));
+            assert_eq!(least(version, 0, 1 << 40), Some(0));
+        }
+        assert_eq!(least(7, 64 << 30, 8 << 30), Some(16 << 30));
+        assert_eq!(least(8, 64 << 30, 8 << 30), Some(1 << 30));
+        assert_eq!(least(8, 64 << 30, 1 << 30), Some(512 << 20));
     }
 
     /// Goal: Cairn's speed is continuous and monotone between its limits. Method: steps of level 0.
