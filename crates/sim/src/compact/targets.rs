@@ -13,6 +13,9 @@ pub struct Targets {
     pub base: usize,
     /// From level 0; `u64::MAX` for none.
     pub bytes: Vec<u64>,
+    /// The lowest level that the tree could do without, as small as the last one has become; 0 for none. This one and those above it are
+    /// drained.
+    pub unnecessary: usize,
 }
 
 impl Targets {
@@ -29,7 +32,7 @@ impl Targets {
                 *slot = target as u64;
                 target *= options.max_bytes_for_level_multiplier;
             }
-            Targets { base: 1.min(options.num_levels - 1), bytes }
+            Targets { base: 1.min(options.num_levels - 1), bytes, unnecessary: 0 }
         }
     }
 
@@ -39,13 +42,20 @@ impl Targets {
         let mut bytes = vec![u64::MAX; options.num_levels];
         let first_used = (1..=last).find(|&level| sizes.get(level).is_some_and(|&size| size > 0));
         let largest = sizes.iter().skip(1).copied().max().unwrap_or(0);
-        let Some(first_used) = first_used else { return Targets { base: last, bytes } };
+        let Some(first_used) = first_used else {
+            return Targets { base: last, bytes, unnecessary: 0 };
+        };
         let multiplier = options.max_bytes_for_level_multiplier;
         let base_max = options.max_bytes_for_level_base as f64;
         let base_min = base_max / multiplier;
         let mut size = largest as f64;
-        for _ in first_used..last {
+        let mut unnecessary = 0;
+        for level in (first_used..last).rev() {
             size /= multiplier;
+            // Since 8.2.
+            if unnecessary == 0 && size <= base_min && options.rocksdb_version >= 8 {
+                unnecessary = level;
+            }
         }
         let mut base = first_used;
         let base_size = if size <= base_min {
@@ -63,7 +73,7 @@ impl Targets {
             *slot = target.max(base_max) as u64;
             target *= multiplier;
         }
-        Targets { base, bytes }
+        Targets { base, bytes, unnecessary }
     }
 
     /// The target of a level.
@@ -84,7 +94,9 @@ impl Targets {
                 let (all, free) = (tree.level(level).bytes(), tree.level(level).free_bytes());
                 let target = self.of(level);
                 let score = self.score_of_level(options, level, free, incoming);
-                if all > target {
+                if level <= self.unnecessary {
+                    incoming = incoming.saturating_add(all);
+                } else if all > target {
                     incoming = incoming.saturating_add(all - target);
                 }
                 score
@@ -119,15 +131,17 @@ impl Targets {
         if !options.level_compaction_dynamic_level_bytes {
             return free as f64 / target as f64;
         }
-        if level < self.base {
-            // Levels above the base are drained, after all that is urgent.
-            return if free > 0 { 1.001 } else { 0.0 };
-        }
-        if free < target {
+        let score = if free < target {
             free as f64 / target as f64
         } else {
             free as f64 / target.saturating_add(incoming) as f64 * SCORE_SCALE
+        };
+        if free == 0 || level > self.unnecessary {
+            return score;
         }
+        // After level 0 when that is urgent; upper levels first.
+        let above = (self.unnecessary - level) as f64;
+        score.max(SCORE_SCALE * (1.001 + 0.001 * above))
     }
 }
 
@@ -183,6 +197,39 @@ mod tests {
         assert_eq!(targets.of(5) / MIB, 27);
         assert_eq!(targets.of(4), 10 * MIB);
         assert_eq!(Targets::new(&tree_of(&[]), &options).base, 6);
+    }
+
+    /// Goal: RocksDB drains levels that the tree can do without, since 8.2, the upper one first, and after a level 0 that is urgent. Method: a last level that would fit into the base level,
+    /// with two levels above it that are far below their targets; picks and scores.
+    #[test]
+    fn unnecessary_levels_are_drained() {
+        let options = |rocksdb_version: u32| Options {
+            rocksdb_version,
+            level_compaction_dynamic_level_bytes: true,
+            max_bytes_for_level_base: 100 * MIB,
+            ..Options::default()
+        };
+        let mut levels = vec![
+            (4, vec![file(3, 0, 9, MIB)]),
+            (5, vec![file(2, 0, 9, 2 * MIB)]),
+            (6, vec![file(1, 0, 9, 50 * MIB)]),
+        ];
+        let pick = |levels: &[(usize, Vec<crate::tree::File>)], version: u32| {
+            crate::compact::pick(&tree_of(levels), &options(version), 0.0).map(|job| job.output_level)
+        };
+        assert_eq!((pick(&levels, 7), pick(&levels, 8)), (None, Some(5)));
+        let first = |levels: &[(usize, Vec<crate::tree::File>)]| {
+            let tree = tree_of(levels);
+            Targets::new(&tree, &options(8)).scores(&tree, &options(8))[0]
+        };
+        let (level, score) = first(&levels);
+        assert!(level == 4 && (score - 10.02).abs() < 1e-9, "{level} {score}");
+        let zero = |count: u64| (0..count).map(|at| (0, vec![file(50 - at, 0, 9, MIB)])).collect::<Vec<_>>();
+        assert_eq!(first(&[zero(4), levels.clone()].concat()).0, 4);
+        assert_eq!(first(&[zero(5), levels.clone()].concat()).0, 0);
+        // A last level of more than the base level has needs both.
+        levels[2] = (6, vec![file(1, 0, 9, 2000 * MIB)]);
+        assert_eq!(pick(&levels, 8), None);
     }
 
     /// Goal: the estimate adds up by hand. Method: level 0 due with 40, level 1 of 300 against 256, level 2 of 3000 against 2560.
