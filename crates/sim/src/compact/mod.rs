@@ -167,6 +167,7 @@ pub fn debt_bytes(tree: &Tree, options: &Options) -> u64 {
         (Engine::Rocksdb, CompactionStyle::Leveled) => targets::debt_bytes(tree, options),
         (Engine::CairnKv, CompactionStyle::Leveled) => cairn::debt_bytes(tree, options),
         (Engine::CairnKv, CompactionStyle::LazyLeveled) => lazy::debt_bytes(tree, options),
+        (Engine::CairnKv, CompactionStyle::Universal) => universal::debt_bytes(tree, options),
         _ => 0,
     }
 }

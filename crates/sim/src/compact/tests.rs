@@ -164,6 +164,51 @@ fn runs_that_are_merged_do_not_count_for_rocksdb() {
     assert_eq!(pick_of(&tree, Engine::CairnKv), Some(3));
 }
 
+/// Goal: Cairn's universal debt is what the next merge would write, and that of RocksDB none. Method: trees that are wide, that have a row, too many runs, and nothing that is due;
+/// the sums by hand.
+#[test]
+fn universal_debt_is_that_of_cairn() {
+    let debt_of = |sizes: &[u64], engine: Engine| {
+        let last = sizes.len() - 1;
+        let runs = sizes.iter().enumerate().map(|(at, &size)| {
+            (if at == last { 6 } else { 0 }, vec![file(at as u64 + 1, 0, 99, size * MIB)])
+        });
+        let options = Options { compaction_style: CompactionStyle::Universal, engine, ..Options::default() };
+        debt_bytes(&tree_of(&runs.collect::<Vec<_>>()), &options) / MIB
+    };
+    for (sizes, expected) in [
+        (&[10, 10, 10][..], 0),
+        (&[10, 10, 10, 9], 39),
+        (&[10, 10, 30, 1000], 20),
+        (&[1, 10, 100, 300, 5000], 11),
+        (&[1, 10, 100, 5000], 0),
+    ] {
+        assert_eq!(debt_of(sizes, Engine::CairnKv), expected, "{sizes:?}");
+        assert_eq!(debt_of(sizes, Engine::Rocksdb), 0);
+    }
+}
+
+/// Goal: Cairn's universal compaction counts runs under way among those that are too many. Method: six runs, the older three of which a job reads.
+#[test]
+fn surplus_counts_runs_under_way() {
+    let sizes = [1, 10, 100, 1000, 10_000, 100_000];
+    let runs = sizes
+        .iter()
+        .enumerate()
+        .map(|(at, &size)| (if at == 5 { 6 } else { 0 }, vec![file(at as u64 + 1, 0, 99, size * MIB)]));
+    let mut tree = tree_of(&runs.collect::<Vec<_>>());
+    let input =
+        |level: usize, run: u64, number: u64| Input { level, run, files: vec![number], range: (0, 99) };
+    tree.mark(&[input(0, 997, 4), input(0, 996, 5), input(6, 995, 6)], true);
+    let options = Options {
+        compaction_style: CompactionStyle::Universal,
+        engine: Engine::CairnKv,
+        ..Options::default()
+    };
+    let job = pick(&tree, &options, 0.0).unwrap();
+    assert_eq!((job.reason, numbers(&job)), (Reason::Runs, vec![vec![1], vec![2], vec![3]]));
+}
+
 /// Goal: FIFO drops the oldest files down to its size. Method: five files against room for three.
 #[test]
 fn fifo_drops_the_oldest() {

@@ -27,11 +27,54 @@ pub(super) fn pick(tree: &Tree, options: &Options) -> Option<Job> {
     if let Some((from, to)) = similar(&runs, options, Some(universal.size_ratio), usize::MAX) {
         return merge(tree, options, &runs, from, to, Reason::SizeRatio);
     }
+    if options.engine == Engine::CairnKv {
+        let (from, to) = surplus(&runs, options).filter(|_| runs.len() > trigger)?;
+        return merge(tree, options, &runs, from, to, Reason::Runs);
+    }
     if free > trigger {
         let (from, to) = similar(&runs, options, None, free - trigger + 1)?;
         return merge(tree, options, &runs, from, to, Reason::Runs);
     }
     None
+}
+
+/// Cairn's estimate: the whole store where newer runs take too much space, else the row that is due.
+pub(super) fn debt_bytes(tree: &Tree, options: &Options) -> u64 {
+    let runs = by_age(tree);
+    let trigger = options.level0_file_num_compaction_trigger;
+    let bytes: u64 = runs.iter().map(|(_, run)| run.bytes()).sum();
+    let oldest = runs.last().map_or(0, |(_, run)| run.bytes());
+    let universal = &options.compaction_options_universal;
+    if runs.len() >= trigger && is_wide(bytes - oldest, oldest, options) {
+        return bytes;
+    }
+    if runs.len() < trigger.max(2) {
+        return 0;
+    }
+    let surplus = || surplus(&runs, options).filter(|_| runs.len() > trigger);
+    let due = similar(&runs, options, Some(universal.size_ratio), usize::MAX).or_else(surplus);
+    let row = due.and_then(|(from, to)| runs.get(from..to)).unwrap_or(&[]);
+    row.iter().map(|(_, run)| run.bytes()).sum()
+}
+
+/// Whether newer runs of so many bytes are too large beside the oldest one.
+fn is_wide(newer: u64, oldest: u64, options: &Options) -> bool {
+    let percent = u128::from(options.compaction_options_universal.max_size_amplification_percent);
+    let wide = u128::from(newer) * 100;
+    match options.engine {
+        // In whole percent.
+        Engine::CairnKv => wide / u128::from(oldest.max(1)) > percent,
+        Engine::Rocksdb => wide >= percent * u128::from(oldest),
+    }
+}
+
+/// Cairn's newest free neighbours, enough of them to get down to the allowed number of runs.
+fn surplus(runs: &[(usize, &Run)], options: &Options) -> Option<(usize, usize)> {
+    let wanted = (runs.len() + 1).saturating_sub(options.level0_file_num_compaction_trigger).max(2);
+    let from = runs.iter().position(|(_, run)| !run.is_compacting())?;
+    let free = runs.iter().skip(from).take_while(|(_, run)| !run.is_compacting()).count();
+    let count = wanted.min(free).min(options.compaction_options_universal.max_merge_width);
+    (count >= 2).then_some((from, from + count))
 }
 
 /// What a run counts for among those that are merged: Cairn does not weigh tombstones.
@@ -49,14 +92,7 @@ fn by_space(tree: &Tree, options: &Options, runs: &[(usize, &Run)]) -> Option<Jo
         return None;
     }
     let bytes: u64 = runs.iter().take(newer).skip(from).map(|(_, run)| weight(run, options)).sum();
-    let percent = options.compaction_options_universal.max_size_amplification_percent;
-    let wide = u128::from(bytes) * 100;
-    let limit = u128::from(percent) * u128::from(oldest.bytes());
-    let is_wide = match options.engine {
-        // In whole percent.
-        Engine::CairnKv => wide / u128::from(oldest.bytes().max(1)) > u128::from(percent),
-        Engine::Rocksdb => wide >= limit,
-    };
+    let is_wide = is_wide(bytes, oldest.bytes(), options);
     is_wide.then(|| merge(tree, options, runs, from, runs.len(), Reason::SpaceAmplification)).flatten()
 }
 
