@@ -388,18 +388,23 @@ impl Simulation {
             self.tree.add(job.output_level, job.output_run, files);
         } else {
             self.counters.drops += 1;
-            // What was dropped is dead, unless a newer file has it.
-            for file in files {
-                for entry in file.entries.iter() {
-                    let is_elsewhere = self.tree.levels.iter().flat_map(|level| level.files()).any(|file| {
-                        file.entries.binary_search_by_key(&entry.id(), |entry| entry.id()).is_ok()
-                    });
-                    if !is_elsewhere {
-                        self.live.set(entry.id(), false);
-                    }
+            // What was dropped is dead, unless it was written again.
+            for entry in files.iter().flat_map(|file| file.entries.iter()) {
+                if !self.has_entry_of(entry.id()) {
+                    self.live.set(entry.id(), false);
                 }
             }
         }
         self.flow.forget_levels();
+    }
+
+    /// Whether a file has an entry of this key, a memtable that waits for its flush, or a flush that is not in the tree yet.
+    fn has_entry_of(&self, id: u32) -> bool {
+        let has = |entries: &[Entry]| entries.binary_search_by_key(&id, |entry| entry.id()).is_ok();
+        let of_flushes = self.active.iter().filter(|job| job.is_flush()).flat_map(|job| &job.outputs);
+        let waiting = self.flushed.iter().flat_map(|flushed| &flushed.files);
+        self.sealed.iter().any(|sealed| has(&sealed.entries))
+            || self.tree.levels.iter().flat_map(|level| level.files()).any(|file| has(&file.entries))
+            || of_flushes.chain(waiting).any(|file| has(&file.entries))
     }
 }

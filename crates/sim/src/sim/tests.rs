@@ -10,7 +10,7 @@ use crate::hardware::Hardware;
 use crate::keys::Distribution;
 use crate::options::{CompactionPri, CompactionStyle, Compression, Engine, Options};
 use crate::traffic::Traffic;
-use crate::tree::{Entry, File, seq_range};
+use crate::tree::{Entry, File, Input, seq_range};
 
 const MIB: u64 = 1 << 20;
 
@@ -610,4 +610,47 @@ fn flushes_are_installed_in_order() {
     let newest: Vec<u64> = simulation.tree.level(0).files().map(|file| file.seqs.1).collect();
     assert!(newest.len() == 2 && newest[0] > newest[1], "{newest:?}");
     check(&simulation);
+}
+
+/// Goal: FIFO drops what nobody has written since, also where the later write has not come into the tree. Method: keys in one file, half of which are written again; they
+/// are dropped while those wait, are being flushed, and have been flushed.
+#[test]
+fn what_waits_for_its_flush_outlives_a_drop() {
+    let mut config = Config { mode: Mode::Timed, writes: 0, ..small() };
+    config.preload = Preload::None;
+    config.workload.keys = 100;
+    config.options.compaction_style = CompactionStyle::Fifo;
+    let all = (0..100).collect();
+    let keys: Vec<u32> = [all, (0..50).collect::<Vec<u32>>()].concat();
+    config.workload.distribution = Distribution::Trace { keys: Arc::new(keys), deletes: Arc::default() };
+    for waits in ["sealed", "flushing", "flushed"] {
+        let mut simulation = Simulation::new(&config).unwrap();
+        let entries = simulation.draw(100);
+        let (files, _) = simulation.flush_files(entries);
+        simulation.install_flush(files, 0);
+        simulation.filled = 50.0 * config.entry_bytes() as f64;
+        simulation.seal();
+        if waits != "sealed" {
+            simulation.start_jobs();
+            assert_eq!(simulation.active.len(), 1);
+        }
+        while waits == "flushed" && simulation.counters.flushes < 2 {
+            assert!(simulation.step());
+        }
+        let oldest = |file: &&File| file.seqs.1 == 100;
+        let file = simulation.tree.level(0).files().find(oldest).unwrap().number;
+        let drop = compact::Job {
+            kind: compact::Kind::Drop,
+            reason: compact::Reason::Size,
+            inputs: vec![Input { level: 0, run: 100, files: vec![file], range: (0, 99) }],
+            output_level: 0,
+            output_run: 0,
+            target_bytes: u64::MAX,
+            smallest: 0,
+            largest: 99,
+        };
+        simulation.apply_at_once(drop);
+        assert_eq!(simulation.live.count(), 50, "{waits}");
+        assert!(simulation.live.is_alive(49) && !simulation.live.is_alive(50), "{waits}");
+    }
 }
