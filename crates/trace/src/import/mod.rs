@@ -5,6 +5,7 @@
 mod block_cache;
 mod csv_rows;
 mod operations;
+mod outcomes;
 mod pages;
 
 use std::io::{self, BufRead, BufReader, Cursor, Read};
@@ -282,10 +283,14 @@ impl Sink {
         self.writer.as_mut().ok_or_else(|| Error::invalid("no writer"))
     }
 
+    /// The hash of a real key, as far as keys go; `None` for one that is not in the sample.
+    fn hash_in_sample(&self, key: &[u8]) -> Option<u64> {
+        Some(self.hash.of(cut(key))).filter(|hash| *hash <= self.threshold)
+    }
+
     /// Adds an event whose key is the real one; hashes and samples it as asked.
     fn add(&mut self, event: &Event<'_>) -> Result<()> {
-        let cut = |key: &[u8]| key.len().min(KEY_BYTES_MAX);
-        let key = event.key.get(..cut(event.key)).unwrap_or_default();
+        let key = cut(event.key);
         let hash = self.hash.of(key);
         let mut event = *event;
         if !sample::takes(hash, self.threshold, &mut event.joined, &mut self.goes_on) {
@@ -330,6 +335,11 @@ impl Sink {
             None => self.skipped.push((what.to_owned(), 1)),
         }
     }
+}
+
+/// A key as far as a trace keeps it.
+fn cut(key: &[u8]) -> &[u8] {
+    key.get(..key.len().min(KEY_BYTES_MAX)).unwrap_or_default()
 }
 
 /// An event of the one lane that an input has.

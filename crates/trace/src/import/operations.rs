@@ -10,9 +10,9 @@
 //!   batch    seqno 8 · count 4 · entries: tag 1, [family varint], key, [value]
 //! ```
 
-use std::collections::HashMap;
 use std::io::{BufRead, Read};
 
+use super::outcomes::Outcomes;
 use super::{Sink, event, unreadable};
 use crate::error::{Error, Result};
 use crate::event::{Detail, Event};
@@ -123,7 +123,7 @@ fn has_maps(name: &str, payload: &[u8]) -> Result<bool> {
 pub(super) fn read(name: &str, input: &mut dyn BufRead, sink: &mut Sink) -> Result<()> {
     let mut records = Records::new(name, input);
     let (mut start, mut maps) = (0, true);
-    let mut sizes = Sizes::default();
+    let mut outcomes = Outcomes::new();
     while let Some(record) = records.next(sink)? {
         let refuse = |what: &str| Error::Input {
             input: name.to_owned(),
@@ -140,8 +140,8 @@ pub(super) fn read(name: &str, input: &mut dyn BufRead, sink: &mut Sink) -> Resu
             WRITE | GET | SEEK | SEEK_FOR_PREV | MULTI_GET => {
                 let time_ns = sink.micros(record.micros, start);
                 let added = match maps {
-                    true => with_map(&record, time_ns, sink, &mut sizes),
-                    false => without_map(&record, time_ns, sink, &mut sizes),
+                    true => with_map(&record, time_ns, sink, &mut outcomes),
+                    false => without_map(&record, time_ns, sink, &mut outcomes),
                 };
                 added?.ok_or_else(|| refuse("a record is shorter than its fields"))?;
             }
@@ -151,31 +151,20 @@ pub(super) fn read(name: &str, input: &mut dyn BufRead, sink: &mut Sink) -> Resu
     Ok(())
 }
 
-/// What is known of keys so far: the last value's length, `None` once it was removed. RocksDB does not say what a lookup found, so
-/// what was written in the trace itself has to.
-#[derive(Default)]
-struct Sizes(HashMap<(u32, Vec<u8>), Option<u64>>);
-
-impl Sizes {
-    fn get(&self, family: u32, key: &[u8]) -> Detail<'static> {
-        Detail::Get(self.0.get(&(family, key.to_vec())).copied())
-    }
-}
-
 /// Inner `None`: the payload is too short.
 type Added = Result<Option<()>>;
 
-fn without_map(record: &Framed<'_>, time_ns: u64, sink: &mut Sink, sizes: &mut Sizes) -> Added {
+fn without_map(record: &Framed<'_>, time_ns: u64, sink: &mut Sink, outcomes: &mut Outcomes) -> Added {
     let mut rest = record.payload;
     if record.kind == WRITE {
-        return batch(rest, time_ns, sink, sizes);
+        return batch(rest, time_ns, sink, outcomes);
     }
     let Some(family) = take(&mut rest).map(u32::from_le_bytes) else { return Ok(None) };
     let Some(key) = take_string(&mut rest) else { return Ok(None) };
-    lookup(record.kind, (family, key), time_ns, sink, sizes)
+    lookup(record.kind, (family, key), time_ns, sink, outcomes)
 }
 
-fn with_map(record: &Framed<'_>, time_ns: u64, sink: &mut Sink, sizes: &mut Sizes) -> Added {
+fn with_map(record: &Framed<'_>, time_ns: u64, sink: &mut Sink, outcomes: &mut Outcomes) -> Added {
     let mut rest = record.payload;
     let Some(map) = take(&mut rest).map(u64::from_le_bytes) else { return Ok(None) };
     let (mut family, mut key, mut families, mut keys) = (0, None, None, None);
@@ -184,7 +173,7 @@ fn with_map(record: &Framed<'_>, time_ns: u64, sink: &mut Sink, sizes: &mut Size
         match bit {
             1 => {
                 let Some(bytes) = take_string(&mut rest) else { return Ok(None) };
-                return batch(bytes, time_ns, sink, sizes);
+                return batch(bytes, time_ns, sink, outcomes);
             }
             2 | 4 | 8 => {
                 let Some(number) = take(&mut rest).map(u32::from_le_bytes) else { return Ok(None) };
@@ -203,17 +192,23 @@ fn with_map(record: &Framed<'_>, time_ns: u64, sink: &mut Sink, sizes: &mut Size
         }
     }
     if record.kind == MULTI_GET {
-        return multi_get(families.zip(keys), time_ns, sink, sizes);
+        return multi_get(families.zip(keys), time_ns, sink, outcomes);
     }
     match key {
-        Some(key) => lookup(record.kind, (family, key), time_ns, sink, sizes),
+        Some(key) => lookup(record.kind, (family, key), time_ns, sink, outcomes),
         None => Ok(None),
     }
 }
 
-fn lookup(kind: u8, (family, key): (u32, &[u8]), time_ns: u64, sink: &mut Sink, sizes: &Sizes) -> Added {
+fn lookup(
+    kind: u8,
+    (family, key): (u32, &[u8]),
+    time_ns: u64,
+    sink: &mut Sink,
+    outcomes: &Outcomes,
+) -> Added {
     let detail = match kind {
-        GET => sizes.get(family, key),
+        GET => found(family, key, sink, outcomes),
         // How far the iterator went is not in the trace.
         _ => Detail::Scan { entries: 1, backwards: kind == SEEK_FOR_PREV },
     };
@@ -221,13 +216,19 @@ fn lookup(kind: u8, (family, key): (u32, &[u8]), time_ns: u64, sink: &mut Sink, 
     Ok(Some(()))
 }
 
-fn multi_get(fields: Option<(&[u8], &[u8])>, time_ns: u64, sink: &mut Sink, sizes: &Sizes) -> Added {
+/// What a lookup found, as far as that is known.
+fn found(family: u32, key: &[u8], sink: &Sink, outcomes: &Outcomes) -> Detail<'static> {
+    // One that is not in the sample is not told of.
+    sink.hash_in_sample(key).map_or(Detail::Get(None), |hash| outcomes.get(family, key, hash))
+}
+
+fn multi_get(fields: Option<(&[u8], &[u8])>, time_ns: u64, sink: &mut Sink, outcomes: &Outcomes) -> Added {
     let Some((mut families, mut keys)) = fields else { return Ok(None) };
     let mut joined = false;
     while !keys.is_empty() {
         let family = take(&mut families).map(u32::from_le_bytes);
         let Some((family, key)) = family.zip(take_string(&mut keys)) else { return Ok(None) };
-        let detail = sizes.get(family, key);
+        let detail = found(family, key, sink, outcomes);
         sink.add(&Event { keyspace: family, joined, ..event(time_ns, key, detail) })?;
         joined = true;
     }
@@ -235,7 +236,7 @@ fn multi_get(fields: Option<(&[u8], &[u8])>, time_ns: u64, sink: &mut Sink, size
 }
 
 /// The operations of a write batch.
-fn batch(bytes: &[u8], time_ns: u64, sink: &mut Sink, sizes: &mut Sizes) -> Added {
+fn batch(bytes: &[u8], time_ns: u64, sink: &mut Sink, outcomes: &mut Outcomes) -> Added {
     let Some(mut rest) = bytes.get(12..) else { return Ok(None) };
     let mut joined = false;
     while let Some((&tag, after)) = rest.split_first() {
@@ -268,12 +269,13 @@ fn batch(bytes: &[u8], time_ns: u64, sink: &mut Sink, sizes: &mut Sizes) -> Adde
             // Notes and marks of transactions.
             _ => continue,
         };
-        match detail {
-            Detail::Put(bytes) => _ = sizes.0.insert((family, key.to_vec()), Some(bytes)),
-            Detail::Delete => _ = sizes.0.insert((family, key.to_vec()), None),
-            Detail::Merge(_) => _ = sizes.0.remove(&(family, key.to_vec())),
-            // What it removed is not looked for: of those keys nothing is known then.
-            _ => sizes.0.retain(|(of, known), _| *of != family || &known[..] < key || &known[..] >= value),
+        match (detail, sink.hash_in_sample(key)) {
+            (Detail::Put(bytes), Some(hash)) => outcomes.wrote(family, hash, Some(bytes)),
+            (Detail::Delete, Some(hash)) => outcomes.wrote(family, hash, None),
+            (Detail::Merge(_), Some(hash)) => outcomes.forget(family, hash),
+            // Its keys may be in the sample where its first one is not.
+            (Detail::DeleteRange { end, .. }, _) => outcomes.removed(family, key, end),
+            _ => {}
         }
         sink.add(&Event { keyspace: family, joined, ..event(time_ns, key, detail) })?;
         joined = true;
