@@ -299,14 +299,11 @@ impl Sink {
         let hashed = self.header.keys == KeyForm::Hashed;
         let hash = hash.to_le_bytes();
         let end_hash;
-        if hashed {
-            event.key = &hash;
-            if let Detail::DeleteRange { end, end_bytes } = event.detail {
-                end_hash = self.hash.of(end).to_le_bytes();
-                event.detail = Detail::DeleteRange { end: &end_hash, end_bytes };
-            }
-        } else {
-            event.key = key;
+        event.key = if hashed { &hash } else { key };
+        if let Detail::DeleteRange { end, end_bytes } = event.detail {
+            let end = cut(end);
+            end_hash = self.hash.of(end).to_le_bytes();
+            event.detail = Detail::DeleteRange { end: if hashed { &end_hash } else { end }, end_bytes };
         }
         match &mut self.writer()?.0 {
             Some(writer) => writer.add(&event),

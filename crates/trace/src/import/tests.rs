@@ -261,3 +261,18 @@ fn inputs_are_read_as_they_come() {
     let error = import(&fs, "input", &mut endless, Path::new("/t"), &ImportOptions::default()).unwrap_err();
     assert!(error.to_string().contains("line 3: operation \"fly\""), "{error}");
 }
+
+/// Goal: keys longer than a trace keeps are cut, ends of ranges as well as keys. Method: a range of two such keys, raw and hashed, and a lookup of its end cut by hand.
+#[test]
+fn long_ends_are_cut_as_keys_are() {
+    let long = |key: char, bytes: usize| key.to_string().repeat(bytes);
+    let (key, end) = (long('a', 70_000), long('b', 70_000));
+    let text = format!("key,op,end\n{key},delete_range,{end}\n{},get,\n", long('b', KEY_BYTES_MAX));
+    for keys in [KeyForm::Raw, KeyForm::Hashed] {
+        let options = ImportOptions { keys, ..ImportOptions::default() };
+        let (_, trace) = imported(text.as_bytes(), &options).unwrap();
+        let events: Vec<_> = trace.events().map(|event| event.unwrap()).collect();
+        let Detail::DeleteRange { end, .. } = events[0].detail else { panic!("{:?}", events[0]) };
+        assert!(end == events[1].key && (keys == KeyForm::Hashed || end.len() == KEY_BYTES_MAX));
+    }
+}
