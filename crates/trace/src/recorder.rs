@@ -222,7 +222,7 @@ impl Recorder {
             })
         });
         if done != Ok(true) {
-            self.shared.dropped.fetch_add(1, Ordering::Relaxed);
+            self.shared.drop_one(key);
         }
     }
 
@@ -369,10 +369,7 @@ impl Batch<'_> {
     /// Records one that was counted and that [`Batch::sampler`] does not leave out.
     #[inline(never)]
     pub fn record_counted(&mut self, keyspace: u32, key: &[u8], detail: Detail<'_>) {
-        let Some((hot, local)) = self.place else {
-            self.shared.dropped.fetch_add(1, Ordering::Relaxed);
-            return;
-        };
+        let Some((hot, local)) = self.place else { return self.shared.drop_one(key) };
         self.joined |=
             self.shared.put_in(hot, local, self.end.as_deref_mut(), (self.joined, keyspace), key, detail);
     }

@@ -295,6 +295,14 @@ impl Shared {
         })
     }
 
+    /// Counts an operation that is not recorded, unless its key is not in the sample: it would not have been.
+    #[cold]
+    pub fn drop_one(&self, key: &[u8]) {
+        if self.stored(key).is_some() {
+            self.dropped.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
     #[cold]
     fn stored_end<'a>(&self, end: &'a [u8]) -> StoredKey<'a> {
         let end = end.get(..end.len().min(KEY_BYTES_MAX)).unwrap_or_default();

@@ -271,6 +271,28 @@ fn threads_record_together() {
     assert_eq!(of_thread, [15_000; 4]);
 }
 
+/// Goal: what is told to be missing after the limit is missing: operations of the sample, and not those of other keys, which nobody would have recorded. Method: single
+/// operations and batches far beyond a small limit, of one key in eight.
+#[test]
+fn only_operations_of_the_sample_are_dropped() {
+    const KEYS: u32 = 200_000;
+    let fs = memory();
+    let sample = Sample::OneIn(8);
+    let (recorder, _) = recorder(&fs, Options { bytes_max: 10_000, sample, hash_seed: Some(3), ..raw() });
+    for number in 0..KEYS {
+        let key = number.to_be_bytes();
+        match number % 3 {
+            0 => recorder.batch(|batch| batch.record(0, &key, Detail::Delete)),
+            _ => recorder.put(0, &key, 1),
+        }
+    }
+    let summary = recorder.finish().unwrap();
+    let is_wanted = |number: &u32| KeyHash::new(3).of(&number.to_be_bytes()) <= crate::sample::threshold(8);
+    let wanted = (0..KEYS).filter(is_wanted).count() as u64;
+    assert!(summary.dropped > 1_000, "{summary:?}");
+    assert_eq!(summary.records + summary.dropped, wanted);
+}
+
 /// Goal: a thread that has ended has handed everything over, two recorders of one thread do not mix, and what comes within a batch is
 /// counted as dropped instead of ending the program. Method: operations that are no whole group.
 #[test]
