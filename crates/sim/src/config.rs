@@ -6,7 +6,7 @@ use crate::error::{Result, expect};
 use crate::hardware::Hardware;
 use crate::keys::Distribution;
 use crate::options::Options;
-use crate::sim::writes_at_once;
+use crate::sim::{writes_at_once, writes_per_flush};
 use crate::traffic::Traffic;
 
 /// What the store holds before the run.
@@ -164,9 +164,12 @@ pub(crate) const IDS_MAX: u64 = 1 << 24;
 /// Followed writes between two flushes: they are drawn at once, 8 bytes each.
 const FOLLOWED_MAX: u64 = 1 << 24;
 
-/// Followed entries in a full memtable that a run has at least when it chooses by itself. From 2,000 entries down to 70 the mean of write
+/// Followed entries in a full memtable that a run has when it chooses by itself, unless it has so many keys that fewer must do. From 2,000 entries down to 70 the mean of write
 /// amplification of an hour does not move by as much as another seed moves it, half a percent; below that files become too coarse.
 const IDS_PER_MEMTABLE: u64 = 88;
+
+/// A run with fewer says so.
+const COARSE: f64 = 40.0;
 
 /// Followed keys of all when a run chooses by itself.
 const IDS_WANTED: u64 = 2_000_000;
@@ -257,8 +260,32 @@ impl Config {
         self.check_followed()
     }
 
-    /// Errors: more writes between two flushes than can be followed.
+    /// Writes between two flushes.
+    fn writes_of_flush(&self) -> u64 {
+        match self.mode {
+            Mode::Paced => writes_per_flush(self),
+            Mode::Timed => writes_at_once(self),
+        }
+    }
+
+    /// What is to be known of a run that follows so few keys that its files are coarse; `None` of others.
+    pub fn coarse(&self) -> Option<String> {
+        let sample = self.sampling();
+        let followed = self.writes_of_flush() as f64 / sample as f64;
+        let least = self.workload.keys.div_ceil(IDS_MAX);
+        (followed < COARSE && sample > least).then(|| {
+            format!(
+                "one key in {sample} is followed, {followed:.0} writes of a flush: figures are coarse, and a smaller sample ({least} at \
+                 least) makes them finer"
+            )
+        })
+    }
+
+    /// Errors: more writes between two flushes than can be followed, or not one.
     fn check_followed(&self) -> Result<()> {
+        let (most, sample) = (self.writes_of_flush(), self.sampling());
+        let fewer = format!("at most {most}, the writes of a flush: else there are flushes of nothing");
+        expect(sample <= most, "sample", sample, &fewer)?;
         let (writes, sample) = (writes_at_once(self) as f64, self.sampling());
         let room = FOLLOWED_MAX as f64 * sample as f64;
         let buffer = self.options.write_buffer_size;
@@ -347,6 +374,27 @@ mod tests {
         config.check().unwrap();
         config.options.write_buffer_size += 1 << 20;
         assert!(said(&config).starts_with("write_buffer_size is "));
+    }
+
+    /// Goal: a run whose memtables have hardly a followed write says so, and one that would flush nothing is refused. Method: a billion keys with small memtables, of which eight writes
+    /// are followed, then a sample of each size; the usual run.
+    #[test]
+    fn coarse_runs_are_told() {
+        assert_eq!(Config::default().coarse(), None);
+        let mut config = Config::default();
+        (config.workload.keys, config.options.write_buffer_size) = (1_000_000_000, 4 << 20);
+        config.check().unwrap();
+        let told = config.coarse().unwrap();
+        assert!(told.starts_with("one key in 500 is followed, 8 writes of a flush"), "{told}");
+        assert!(told.contains("(60 at least)"), "{told}");
+        config.sample = 60;
+        assert_eq!(config.coarse(), None);
+        config.sample = 5000;
+        let error = config.check().unwrap_err().to_string();
+        assert!(error.starts_with("sample is 5000, expected at most 39"), "{error}");
+        let paced = Config { mode: Mode::Paced, writes: 100, writes_per_flush: 4000, ..config };
+        assert!(paced.check().is_err());
+        Config { writes_per_flush: 5000, ..paced }.check().unwrap();
     }
 
     /// Goal: a configuration goes without the writes of its trace, and gets them back. Method: one with a trace, in JSON; one without is left alone.

@@ -78,6 +78,7 @@ pub fn setup(fs: &Arc<dyn Fs>, args: &ConfigArgs) -> Result<Setup> {
         config = with("--set", &config, path, &value_of(value))?;
     }
     config.check().map_err(|error| blamed(error, args))?;
+    notes.extend(config.coarse());
     Ok(Setup { config, notes, flaw })
 }
 

@@ -289,6 +289,7 @@ mod tests {
             "options.target_file_size_base=4096",
             "options.max_bytes_for_level_base=4096",
             "options.block_size=256",
+            "workload.keys=100000",
         ];
         let config = long.iter().fold(Config::default(), |config, setting| {
             let (path, value) = setting.split_once('=').unwrap();
