@@ -164,7 +164,7 @@ impl ReadModel {
             + fetched * cpu.block_hit_us
             + missed * (cpu.block_miss_us + self.decompress_secs(config) * 1e6)
             + scans * reads.scan_entries as f64 * cpu.next_us;
-        let read_bytes = from_disk * costs.block_bytes * self.stored_ratio(config);
+        let read_bytes = from_disk * self.data_bytes() * self.stored_ratio(config);
         let threads = config.hardware.cores;
         Some(Work { read_bytes, requests: from_disk, cpu_secs: us * 1e-6, threads, ..Work::default() })
     }
@@ -176,7 +176,12 @@ impl ReadModel {
     /// Seconds to decompress a block.
     fn decompress_secs(&self, config: &Config) -> f64 {
         let speed = config.hardware.codec(bottom_codec(config)).decompress_mb_per_sec;
-        self.costs.block_bytes / (speed * 1e6)
+        self.data_bytes() / (speed * 1e6)
+    }
+
+    /// Bytes of a block itself, without what a cache keeps beside it.
+    fn data_bytes(&self) -> f64 {
+        self.costs.block_bytes - CACHE_ENTRY_BYTES
     }
 
     fn draw_latencies(&mut self, config: &Config, utilization: f64) {

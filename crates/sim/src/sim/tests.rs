@@ -654,3 +654,22 @@ fn what_waits_for_its_flush_outlives_a_drop() {
         assert!(simulation.live.is_alive(49) && !simulation.live.is_alive(50), "{waits}");
     }
 }
+
+/// Goal: the disk reads blocks, not what a cache keeps beside them. Method: lookups of a settled tree without a cache; the use of the disk over what they fetch, against the block's bytes by its
+/// entries.
+#[test]
+fn the_disk_reads_blocks_alone() {
+    let mut config = Config { mode: Mode::Timed, writes: 0, duration_secs: 5.0, ..small() };
+    config.preload = Preload::Settled;
+    config.options.level_compaction_dynamic_level_bytes = true;
+    config.options.block_cache_size = 0;
+    config.workload.traffic = Traffic::Constant { mb_per_sec: 0.0 };
+    config.workload.reads.gets_per_sec = 10_000.0;
+    let results = Simulation::run(&config).unwrap();
+    let costs = results.reads.unwrap();
+    let fetched = 10_000.0 * costs.blocks * (1.0 - costs.cache_hit);
+    let bytes = results.disk_read * config.hardware.disk.read_mb_per_sec * 1e6 / fetched;
+    let entry = crate::layout::entry_bytes(&config.workload, &config.options, 1.0, 0.0);
+    let expected = entry.data * entry.per_block;
+    assert!((bytes / expected - 1.0).abs() < 1e-3, "{bytes} of {expected}");
+}
