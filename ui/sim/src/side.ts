@@ -60,16 +60,26 @@ export class Side {
     });
     source.addEventListener("failed", (event) => {
       source.close();
-      this.failed((JSON.parse((event as MessageEvent<string>).data) as { error: string }).error);
+      this.fail((JSON.parse((event as MessageEvent<string>).data) as { error: string }).error);
     });
     source.onerror = () => {
       const isRefused = source.readyState === EventSource.CLOSED;
       // It would run everything again.
       source.close();
-      if (!isRefused) this.failed(this.frames.length ? "the connection was lost: the run is shown as far as it came" : SILENT);
+      if (!isRefused) this.fail(this.frames.length ? "the connection was lost: the run is shown as far as it came" : SILENT);
       // The stream does not show why it was refused; asking again does.
-      else void ask(source.url).catch((error: Error) => this.failed(error.message));
+      else void ask(source.url).catch((error: Error) => this.source === source && this.fail(error.message));
     };
+  }
+
+  /** Tells what went wrong. Of a run that shows nothing nothing is shown: what is there is of the one before. */
+  private fail(what: string): void {
+    if (!this.frames.length) {
+      for (const part of [this.keys, this.tree, this.why, this.jobs]) part.replaceChildren();
+      this.charts.forEach((chart, at) => chart.draw([], CHARTS[at]!.names.map(() => [])));
+      this.changed();
+    }
+    this.failed(what);
   }
 
   stop(): void { this.source?.close(); }

@@ -163,6 +163,9 @@ test("rubbish gets a message that names the setting, and the server stays up", a
   await page.locator('[name="options.write_buffer_size"]').fill("0");
   await page.locator('[name="options.write_buffer_size"]').press("Tab");
   await expect(page.locator("#message")).toContainText("write_buffer_size");
+  // Nothing is left of the run before, which was another one.
+  await expect(page.locator(".tree svg")).toHaveCount(0);
+  await expect(page.locator(".keys div")).toHaveCount(0);
   for (const body of ["", "{", "[]", '{"config":{},"vary":["seed=1..9"]}', '{"config":{"sead":1},"vary":["seed=1,2"]}']) {
     const post = (headers: Record<string, string>) => request.post("/api/sweep", { data: body, headers: { "content-type": "text/plain", ...headers } });
     const answer = await post({ "x-cairn": "test" });
