@@ -14,6 +14,13 @@ const CHARTS: Figures[] = [
   { title: "p99, µs: put, get", names: ["put", "get"], of: (it) => [it.point.put_us[1], it.point.get_us[1]] },
 ];
 
+/** Why a run ended early. */
+const ENDED: Record<string, string> = {
+  out_of_memory: "Writes came faster than this store can take them.",
+  stuck: "Writes are stopped, and no flush or compaction is left that could let them go on.",
+  too_many_events: "It has more flushes and compactions than a run may have: a shorter time or larger memtables make fewer.",
+};
+
 export class Side {
   readonly element = document.createElement("section");
   frames: Frame[] = [];
@@ -95,7 +102,7 @@ export class Side {
     this.showTree(frame);
     const stall = frame.point.stall;
     const over = this.results !== null && frame === this.frames[this.frames.length - 1] && this.results.outcome !== "done" ? this.results.outcome.replaceAll("_", " ") : null;
-    this.why.textContent = over ? `The run ended early: ${over}. Writes came faster than this store can take them.` : stall.state === "none" || !frame.explain ? "" : `Writes are ${stall.state}. ${frame.explain}`;
+    this.why.textContent = over ? `The run ended early: ${over}. ${ENDED[this.results!.outcome] ?? ""}` : stall.state === "none" || !frame.explain ? "" : `Writes are ${stall.state}. ${frame.explain}`;
     this.jobs.replaceChildren(...frame.jobs.slice(0, 2).map((job) => {
       const line = document.createElement("li");
       line.textContent = `${percent(job.done)} ${job.text} (${job.is_cpu_bound ? "CPU" : "I/O"}-bound)`;
@@ -115,7 +122,9 @@ export class Side {
     const isOver = this.results !== null && frame === this.frames[this.frames.length - 1];
     const ended = isOver && this.results!.outcome !== "done" ? this.results!.outcome.replaceAll("_", " ") : null;
     const bound = point.bottleneck;
-    const isCpu = this.results ? this.results.is_cpu_bound : frame.jobs.some((job) => job.is_cpu_bound);
+    // Of the run where it is over, and of the moment before.
+    const whole = isOver ? this.results!.counters : null;
+    const [cpu, all] = whole ? [whole.cpu_bound_jobs, whole.cpu_bound_jobs + whole.io_bound_jobs] : [frame.jobs.filter((job) => job.is_cpu_bound).length, frame.jobs.length];
     const rows: [string, string, string][] = [
       ["Throughput", `${point.user_mb.toFixed(1)} MB/s`, ""],
       ["Write amp", point.write_amp.toFixed(2), ""],
@@ -125,7 +134,7 @@ export class Side {
       ["Debt", bytes(point.debt_bytes), ""],
       ["Put p99", micros(point.put_us[1]), ""],
       ["Get p99", micros(point.get_us[1]), ""],
-      ["Background", isCpu ? "CPU-bound" : "I/O-bound", ""],
+      ["Background", all === 0 ? (whole ? "nothing merged" : "idle") : cpu * 2 > all ? "CPU-bound" : "I/O-bound", ""],
       ["Bottleneck", bound.kind === "nothing" ? "none" : (bound.what ?? bound.kind).replaceAll("_", " "), bound.kind === "nothing" ? "ok" : "warn"],
     ];
     this.keys.replaceChildren(...rows.map(([name, value, kind]) => {

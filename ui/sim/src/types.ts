@@ -27,4 +27,4 @@ export interface Start {
 /** Options of a file: how many of it have no model, and what it could not say. */
 export interface Imported { options: Config; ignored: number; notes: string[] }
 
-export interface Results { outcome: string; is_cpu_bound: boolean; [name: string]: Json }
+export interface Results { outcome: string; counters: { cpu_bound_jobs: number; io_bound_jobs: number; [name: string]: Json }; [name: string]: Json }

@@ -150,6 +150,17 @@ test("two configurations run side by side on one clock", async ({ page }) => {
   if (process.env.SHOTS) await page.screenshot({ path: `${process.env.SHOTS}/compare.png` });
 });
 
+test("what bounds the background is that of the moment, and at the end of the run", async ({ page }) => {
+  await field(page, "duration_secs").fill("5");
+  await field(page, "duration_secs").press("Tab");
+  await page.locator("#speed").selectOption("16");
+  await expect(page.locator("#clock")).toHaveText("5 s");
+  await expect(figure(page, "Background")).toHaveText("nothing merged");
+  await page.locator("#play").click();
+  await page.locator("#scrub").fill("0");
+  await expect(figure(page, "Background")).toHaveText("idle");
+});
+
 test("a stall is explained in words", async ({ page }) => {
   await page.locator("#hardware").selectOption("hdd");
   await page.locator('[name="workload.traffic.mb_per_sec"]').fill("150");
