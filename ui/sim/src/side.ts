@@ -21,6 +21,9 @@ const ENDED: Record<string, string> = {
   too_many_events: "It has more flushes and compactions than a run may have: a shorter time or larger memtables make fewer.",
 };
 
+/** Runs of a level, and jobs, that are shown one by one. */
+const RUNS_MAX = 10, JOBS_MAX = 2;
+
 export class Side {
   readonly element = document.createElement("section");
   frames: Frame[] = [];
@@ -103,9 +106,11 @@ export class Side {
     const stall = frame.point.stall;
     const over = this.results !== null && frame === this.frames[this.frames.length - 1] && this.results.outcome !== "done" ? this.results.outcome.replaceAll("_", " ") : null;
     this.why.textContent = over ? `The run ended early: ${over}. ${ENDED[this.results!.outcome] ?? ""}` : stall.state === "none" || !frame.explain ? "" : `Writes are ${stall.state}. ${frame.explain}`;
-    this.jobs.replaceChildren(...frame.jobs.slice(0, 2).map((job) => {
+    const more = frame.jobs.length - JOBS_MAX;
+    this.jobs.replaceChildren(...frame.jobs.slice(0, JOBS_MAX).map((job, at) => {
       const line = document.createElement("li");
-      line.textContent = `${percent(job.done)} ${job.text} (${job.is_cpu_bound ? "CPU" : "I/O"}-bound)`;
+      const others = more > 0 && at === JOBS_MAX - 1 ? `, and ${more} more` : "";
+      line.textContent = `${percent(job.done)} ${job.text} (${job.is_cpu_bound ? "CPU" : "I/O"}-bound)${others}`;
       return line;
     }));
     const until = this.frames.slice(0, at + 1);
@@ -158,8 +163,9 @@ export class Side {
       if (!runs.length) return;
       const total = runs.flat().reduce((sum, file) => sum + file[2], 0);
       const count = runs.flat().reduce((sum, file) => sum + file[5], 0);
-      const shown = runs.slice(0, 10);
-      shown.forEach((files, at) => rows.push({ label: at ? "" : `level ${level}`, note: at ? "" : `${bytes(total)}, ${count}`, files, level }));
+      const more = runs.length - RUNS_MAX;
+      const note = (at: number) => at === 0 ? `${bytes(total)}, ${count}` : more > 0 && at === RUNS_MAX - 1 ? `and ${more} more runs` : "";
+      runs.slice(0, RUNS_MAX).forEach((files, at) => rows.push({ label: at ? "" : `level ${level}`, note: note(at), files, level }));
     });
     const rowHeight = rows.length > 12 ? 9 : 15;
     const height = 22 + rows.length * rowHeight + 4;

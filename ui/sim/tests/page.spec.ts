@@ -161,6 +161,12 @@ test("what bounds the background is that of the moment, and at the end of the ru
   await expect(figure(page, "Background")).toHaveText("idle");
 });
 
+test("runs that are not drawn are counted", async ({ page }) => {
+  await page.locator('[name="options.compaction_style"]').selectOption("fifo");
+  await page.locator("#speed").selectOption("16");
+  await expect(page.locator(".tree text", { hasText: /^and [1-9]\d* more runs$/ })).toBeVisible({ timeout: 40_000 });
+});
+
 test("a stall is explained in words", async ({ page }) => {
   await page.locator("#hardware").selectOption("hdd");
   await page.locator('[name="workload.traffic.mb_per_sec"]').fill("150");
