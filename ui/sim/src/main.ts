@@ -147,7 +147,7 @@ class Page {
       link.click();
       URL.revokeObjectURL(link.href);
     };
-    give("figures.csv", this.sides.map((side) => side.csv()).join(""));
+    give("figures.csv", this.sides.map((side, at) => side.csv(at === 0)).join(""));
     give("OPTIONS", await askText("api/export", { config: this.configs[this.chosen] }));
   }
 

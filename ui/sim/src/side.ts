@@ -204,11 +204,12 @@ export class Side {
     this.tree.replaceChildren(picture);
   }
 
-  /** All figures as CSV. */
-  csv(): string {
+  /** All figures as lines of CSV, with the names before those of a first side. */
+  csv(isFirst: boolean): string {
     const names = ["secs", "writes", "user_mb", "flush_mb", "compact_mb", "write_amp", "space_amp", "read_runs", "debt_bytes", "stalled", "cpu", "disk_read", "disk_write"] as const;
     const lines = this.frames.map((it) => [this.name, ...names.map((name) => it.point[name])].join(","));
-    return [["configuration", ...names].join(","), ...lines].join("\n") + "\n";
+    const head = isFirst ? [["configuration", ...names].join(",")] : [];
+    return [...head, ...lines].map((line) => `${line}\n`).join("");
   }
 }
 

@@ -1,3 +1,4 @@
+import { readFile } from "node:fs/promises";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { expect, test, type Page } from "@playwright/test";
@@ -147,6 +148,11 @@ test("two configurations run side by side on one clock", async ({ page }) => {
   await expect(page.locator("#clock")).toHaveText("3600 s", { timeout: 40_000 });
   const [a, b] = [await figure(page, "Write amp", 0).textContent(), await figure(page, "Write amp", 1).textContent()];
   expect(a).not.toEqual(b);
+  const saved = page.waitForEvent("download", (it) => it.suggestedFilename() === "figures.csv");
+  await page.locator("#save").click();
+  const lines = (await readFile(await (await saved).path(), "utf8")).trimEnd().split("\n");
+  expect(lines.filter((line) => line.startsWith("configuration,"))).toEqual([lines[0]]);
+  expect(lines.filter((line) => line.startsWith("B,")).length).toBeGreaterThan(300);
   if (process.env.SHOTS) await page.screenshot({ path: `${process.env.SHOTS}/compare.png` });
 });
 
