@@ -35,20 +35,22 @@ struct Sums {
 
 /// What a pass over a trace has gathered.
 #[derive(Default)]
-struct Gathered<'t> {
+struct Gathered {
     sums: Sums,
-    /// Different keys, as they sort.
-    numbers: BTreeMap<(u32, &'t [u8]), u32>,
-    /// The first writes, in their order.
-    writes: Vec<(u32, &'t [u8])>,
+    /// Different keys.
+    keys: u64,
+    /// The first writes, in their order: the places of their keys among all, as they sort.
+    writes: Vec<u32>,
     /// Which of them delete.
     deletes: Vec<u32>,
     /// Bytes of keys, where those are known.
     symbols: HashSet<u8>,
 }
 
-fn gather(trace: &Trace) -> Result<Gathered<'_>> {
-    let Gathered { mut sums, mut numbers, mut writes, mut deletes, mut symbols } = Gathered::default();
+fn gather(trace: &Trace) -> Result<Gathered> {
+    let Gathered { mut sums, mut writes, mut deletes, mut symbols, .. } = Gathered::default();
+    // How many others each key was met after: where it sorts is known at the end, and writes need not keep keys until then.
+    let mut numbers: BTreeMap<(u32, &[u8]), u32> = BTreeMap::new();
     for event in trace.events() {
         let event = event?;
         let key = (event.keyspace, event.key);
@@ -86,30 +88,32 @@ fn gather(trace: &Trace) -> Result<Gathered<'_>> {
         if trace.header().keys == KeyForm::Raw && symbols.len() < 256 {
             symbols.extend(event.key);
         }
-        if is_key {
-            numbers.entry(key).or_insert(0);
-        }
+        let met = numbers.len() as u32;
+        let number = is_key.then(|| *numbers.entry(key).or_insert(met));
         if event.kind().is_write() {
             sums.writes += 1;
-            if writes.len() < WRITES_MAX {
-                writes.push(key);
-            }
+            writes.extend(number.filter(|_| writes.len() < WRITES_MAX));
         }
     }
-    (0..).zip(numbers.values_mut()).for_each(|(at, number)| *number = at);
-    Ok(Gathered { sums, numbers, writes, deletes, symbols })
+    let mut places = vec![0; numbers.len()];
+    for (place, number) in (0..).zip(numbers.values()) {
+        if let Some(slot) = places.get_mut(*number as usize) {
+            *slot = place;
+        }
+    }
+    writes.iter_mut().for_each(|write| *write = places.get(*write as usize).copied().unwrap_or(0));
+    Ok(Gathered { sums, keys: numbers.len() as u64, writes, deletes, symbols })
 }
 
 /// Puts the workload of a trace into `config`, and returns what the user should know of that.
 pub fn apply(trace: &Trace, config: &mut Config) -> Result<Vec<String>> {
-    let Gathered { sums, numbers, writes, deletes, symbols } = gather(trace)?;
+    let Gathered { sums, keys, writes, deletes, symbols } = gather(trace)?;
     if sums.writes == 0 {
         return Err(Error::usage(format!(
             "{}: no writes, so a log-structured store has nothing to do",
             trace.path().display()
         )));
     }
-    let keys = writes.iter().map(|key| numbers.get(key).copied().unwrap_or(0)).collect();
     let key_bytes = (sums.key_bytes / sums.records.max(1)).max(1);
     let value_bytes = sums.values.0.checked_div(sums.values.1).unwrap_or(0).max(1);
     let seconds = trace.last_ns() as f64 / 1e9;
@@ -117,11 +121,11 @@ pub fn apply(trace: &Trace, config: &mut Config) -> Result<Vec<String>> {
     let rate = |count: u64| if timed { count as f64 / seconds } else { 0.0 };
     let (reads, mut notes) = reads(trace, &sums, &rate)?;
     config.workload = Workload {
-        keys: numbers.len() as u64,
+        keys,
         key_bytes,
         key_radix: if symbols.is_empty() { 256 } else { symbols.len().clamp(2, 256) as u64 },
         value_bytes,
-        distribution: Distribution::Trace { keys: Arc::new(keys), deletes: Arc::new(deletes) },
+        distribution: Distribution::Trace { keys: Arc::new(writes), deletes: Arc::new(deletes) },
         deletes: sums.deletes as f64 / sums.writes as f64,
         traffic: if timed {
             let values = rate(sums.writes - sums.deletes) * value_bytes as f64;
