@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use cairn_sim::Config;
+use cairn_sim::config::Mode;
 use cairn_sim::import::{Imported, import_kv, import_rocksdb};
 use cairn_sim::json::in_words;
 use cairn_sim::traffic::Traffic;
@@ -77,9 +78,28 @@ pub fn setup(fs: &Arc<dyn Fs>, args: &ConfigArgs) -> Result<Setup> {
             .ok_or_else(|| Error::usage(format!("--set {change}: expected PATH=VALUE")))?;
         config = with("--set", &config, path, &value_of(value))?;
     }
+    timeless(&config, args, &mut notes)?;
     config.check().map_err(|error| blamed(error, args))?;
     notes.extend(config.coarse());
     Ok(Setup { config, notes, flaw })
+}
+
+/// Errors: an option about time was typed for a run that has none.
+fn timeless(config: &Config, args: &ConfigArgs, notes: &mut Vec<String>) -> Result<()> {
+    if config.mode != Mode::Paced {
+        return Ok(());
+    }
+    for (is_typed, option) in [(args.seconds.is_some(), "--seconds"), (args.rate.is_some(), "--rate")] {
+        if is_typed {
+            return Err(Error::usage(format!(
+                "{option}: a run with mode=paced has no time, and goes by its writes; expected mode=timed"
+            )));
+        }
+    }
+    if config.options.ttl > 0 {
+        notes.push("options.ttl is left out: a run with mode=paced has no time".to_owned());
+    }
+    Ok(())
 }
 
 /// The error of a configuration, with the option that was typed for the setting at fault.

@@ -115,6 +115,11 @@ fn mistakes_are_named() {
     scratch.run("sim sweep --vary seed=1,2 --vary seed=3").failed(&["--vary seed: given twice"]);
     let much = "--set mode=paced --set sample=1 --set writes=99999999999 --set writes_per_flush=99999999999";
     scratch.run(&format!("sim run {much}")).failed(&["writes_per_flush is 99999999999", "at most 16777216"]);
+    let paced = "sim run --keys 10000 --set mode=paced --set writes=20000";
+    scratch.run(&format!("{paced} --seconds 5")).failed(&["error: --seconds: ", "mode=paced"]);
+    scratch.run(&format!("{paced} --rate max")).failed(&["error: --rate: ", "mode=paced"]);
+    let ran = scratch.run(&format!("{paced} --set options.ttl=5")).ended(0);
+    assert!(ran.err.contains("options.ttl is left out"), "{}", ran.err);
     scratch.run("sim optimize --at-most width=3").failed(&["width"]);
     scratch.run("sim validate --filter nosuchcase").failed(&["nosuchcase", "leveled uniform"]);
     scratch.run("sim validate --held-out --filter nosuchcase").failed(&["nosuchcase", "held one range"]);
