@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use cairn_sim::import::{export_kv, export_rocksdb, rocksdb_beside};
+use cairn_sim::import::{export_kv, export_rocksdb, kv_beside, rocksdb_beside};
 use cairn_sim::options::Engine;
 use cairn_sim::results::Outcome as RunOutcome;
 use cairn_sim::{Config, Options, Simulation};
@@ -64,11 +64,11 @@ pub fn tell(notes: &[String]) {
 
 /// What differs from `before` and the engine's own form has no place for.
 pub fn left_out(before: &Options, after: &Options) -> Option<String> {
-    let settings = match after.engine {
-        Engine::Rocksdb => rocksdb_beside(before, after),
-        Engine::CairnKv => Vec::new(),
+    let (file, settings) = match after.engine {
+        Engine::Rocksdb => ("an OPTIONS file", rocksdb_beside(before, after)),
+        Engine::CairnKv => ("a file of kv options", kv_beside(before, after)),
     };
-    (!settings.is_empty()).then(|| format!("an OPTIONS file cannot hold {}", settings.join(", ")))
+    (!settings.is_empty()).then(|| format!("{file} cannot hold {}", settings.join(", ")))
 }
 
 /// The options in the engine's own form.

@@ -26,6 +26,9 @@ fn a_run_answers_and_its_options_come_back() {
     assert!(options.contains("[Version]") && options.contains("[DBOptions]"), "{options}");
     let ran = scratch.run(&format!("sim run {SMALL} --cache-size 1GiB --export OPTIONS-2")).ended(0);
     assert!(ran.err.contains("an OPTIONS file cannot hold block_cache_size=1073741824"), "{}", ran.err);
+    let kv = "--set options.engine=cairn_kv --set options.wal=false --export kv.json";
+    let ran = scratch.run(&format!("sim run {SMALL} {kv}")).ended(0);
+    assert!(ran.err.contains("a file of kv options cannot hold wal=false"), "{}", ran.err);
     let of = |more: &str| -> Value {
         let ran = scratch.run(&format!("sim run {SMALL} --json {more}")).ended(0);
         serde_json::from_str(&ran.text()).unwrap()

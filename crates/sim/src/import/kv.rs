@@ -1,6 +1,9 @@
 //! Options of `cairn kv`: a JSON object with the names of `KeyspaceOptions` and of its strategies.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::Imported;
 use crate::error::{Error, Result};
@@ -256,9 +259,50 @@ pub fn export_kv(options: &Options) -> Result<String> {
     Ok(serde_json::to_string_pretty(&to_file(options)).unwrap_or_default())
 }
 
+/// Settings that differ from `before` and that a file of kv options has no place for, as `name=value`.
+pub fn kv_beside(before: &Options, after: &Options) -> Vec<String> {
+    let written = export_kv(after).and_then(|text| import_kv(&text, "kv.json"));
+    let Ok(written) = written else { return Vec::new() };
+    let [before, after, written] = [before, after, &written.options].map(settings);
+    let is_left_out =
+        |name: &String, value: &Value| before.get(name) != Some(value) && written.get(name) != Some(value);
+    let left_out = after.iter().filter(|(name, value)| is_left_out(name, value));
+    left_out.map(|(name, value)| format!("{name}={value}")).collect()
+}
+
+/// All settings, by their paths.
+fn settings(options: &Options) -> BTreeMap<String, Value> {
+    let mut settings = BTreeMap::new();
+    let Ok(Value::Object(fields)) = serde_json::to_value(options) else { return settings };
+    for (name, value) in fields {
+        match value {
+            Value::Object(inner) => {
+                settings.extend(inner.into_iter().map(|(inner, value)| (format!("{name}.{inner}"), value)));
+            }
+            value => _ = settings.insert(name, value),
+        }
+    }
+    settings
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Goal: what a file of kv options cannot hold is named, and nothing else. Method: the defaults, settings that it holds, and two that it does not.
+    #[test]
+    fn what_a_file_cannot_hold_is_named() {
+        let before = Options::cairn_kv();
+        assert_eq!(kv_beside(&before, &before), [""; 0]);
+        let mut options = Options { write_buffer_size: 8 << 20, max_background_jobs: 7, ttl: 60, ..before };
+        options.kv.level_zero_runs_max = 9;
+        assert_eq!(kv_beside(&Options::default(), &options), [""; 0]);
+        (options.wal, options.kv.size_ratio) = (false, 6);
+        assert_eq!(kv_beside(&Options::cairn_kv(), &options), ["kv.size_ratio=6", "wal=false"]);
+        options.compaction_style = CompactionStyle::LazyLeveled;
+        assert_eq!(kv_beside(&Options::default(), &options), ["kv.level_zero_runs_max=9", "wal=false"]);
+        assert_eq!(kv_beside(&options, &options), [""; 0]);
+    }
 
     /// Goal: what goes out comes in, for each strategy; an empty object is the defaults. Method: round trips.
     #[test]
