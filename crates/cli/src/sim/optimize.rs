@@ -2,7 +2,6 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use cairn_sim::import::{export_kv, rocksdb_changes};
 use cairn_sim::options::Engine;
@@ -14,7 +13,7 @@ use serde_json::{Map, Value, json};
 
 use super::run::{left_out, tell};
 use super::setup::{Setup, setup};
-use super::vary::{Axis, Point, bar, points, run_all};
+use super::vary::{Axis, Point, points, run_until_ctrl_c};
 use crate::args::sim::{Objective, OptimizeArgs, VaryArgs};
 use crate::bench::write_file;
 use crate::error::{Error, Result};
@@ -115,7 +114,7 @@ pub fn run(fs: &Arc<dyn Fs>, args: &OptimizeArgs) -> Result<Outcome> {
         threads: args.vary.threads,
     };
     let (axes, points) = points(&config, &vary)?;
-    let results = run_all(&points, vary.threads, &bar(&points), &AtomicBool::new(false))?;
+    let (points, results, ended) = run_until_ctrl_c(points, vary.threads)?;
     let ends_well = |it: &Tried<'_>| it.results.outcome == RunOutcome::Done;
     let flushes = |it: &Tried<'_>| it.results.counters.flushes > 0;
     let within =
@@ -165,7 +164,10 @@ pub fn run(fs: &Arc<dyn Fs>, args: &OptimizeArgs) -> Result<Outcome> {
         out.bytes(shown.text().as_bytes())?
     }
     out.finish()?;
-    Ok(Outcome::found(!front.is_empty()))
+    match ended {
+        Some(error) => Err(error),
+        None => Ok(Outcome::found(!front.is_empty())),
+    }
 }
 
 /// Writes the changes from `before` to `after`, in the engine's own form.

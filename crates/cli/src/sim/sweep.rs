@@ -2,7 +2,6 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use cairn_sim::Results;
 use cairn_sim::results::Outcome as RunOutcome;
@@ -16,7 +15,7 @@ use serde_json::{Map, Value};
 
 use super::run::tell;
 use super::setup::{Setup, setup};
-use super::vary::{Axis, Point, bar, points, run_all};
+use super::vary::{Axis, Point, points, run_until_ctrl_c};
 use crate::args::sim::SweepArgs;
 use crate::bench::write_file;
 use crate::error::{Error, Result};
@@ -159,7 +158,7 @@ pub fn run(fs: &Arc<dyn Fs>, args: &SweepArgs) -> Result<Outcome> {
     let Setup { config, notes, flaw } = setup(fs, &args.from)?;
     tell(&notes);
     let (axes, points) = points(&config, &args.vary)?;
-    let results = run_all(&points, args.vary.threads, &bar(&points), &AtomicBool::new(false))?;
+    let (points, results, ended) = run_until_ctrl_c(points, args.vary.threads)?;
     let sheet = Sheet::new(&axes, &points, &results, flaw.as_deref());
     if args.json {
         for line in sheet.json() {
@@ -173,5 +172,5 @@ pub fn run(fs: &Arc<dyn Fs>, args: &SweepArgs) -> Result<Outcome> {
         (None, _) => {}
     }
     out.finish()?;
-    Ok(Outcome::Done)
+    ended.map_or(Ok(Outcome::Done), Err)
 }

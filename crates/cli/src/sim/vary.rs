@@ -1,8 +1,9 @@
 //! Many configurations: a grid or a Latin hypercube over settings, run on all cores.
 
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
+use cairn_bench::process::Stop;
 use cairn_sim::rng::Rng;
 use cairn_sim::{Config, Results, Simulation};
 use cairn_vfs::thread;
@@ -11,6 +12,7 @@ use serde_json::Value;
 
 use super::setup::{value_of, with};
 use crate::args::sim::{CONFIGS_MAX, VaryArgs};
+use crate::bench::run::end_on_ctrl_c;
 use crate::error::{Error, Result};
 
 /// A setting and what it may be.
@@ -169,7 +171,7 @@ fn hypercube(axes: usize, count: usize, seed: u64) -> Vec<Vec<f64>> {
 }
 
 /// How many of these configurations have run, on standard error.
-pub fn bar(points: &[Point]) -> ProgressBar {
+fn bar(points: &[Point]) -> ProgressBar {
     let bar = ProgressBar::new(points.len() as u64);
     match ProgressStyle::with_template("{wide_bar} {pos}/{len} {elapsed} {eta}") {
         Ok(style) => bar.with_style(style),
@@ -177,13 +179,49 @@ pub fn bar(points: &[Point]) -> ProgressBar {
     }
 }
 
-/// Runs all on so many threads; results are in the order of the points. `bar` is told of each. Ended by `is_ended`.
+/// Whether runs are to end.
+pub type IsEnded<'a> = &'a (dyn Fn() -> bool + Sync);
+
+/// As [`run_until`]. Errors: also [`Error::Interrupted`], when not all were run.
 pub fn run_all(
     points: &[Point],
     threads: Option<usize>,
     bar: &ProgressBar,
-    is_ended: &AtomicBool,
+    is_ended: IsEnded<'_>,
 ) -> Result<Vec<Results>> {
+    let all: Option<Vec<Results>> = run_until(points, threads, bar, is_ended)?.into_iter().collect();
+    all.ok_or_else(|| Error::Interrupted("the sweep".to_owned()))
+}
+
+/// Runs configurations until Ctrl-C: those that were run with their results, and what to say when those were not all.
+///
+/// Errors: [`Error::Interrupted`] when none was.
+pub fn run_until_ctrl_c(
+    points: Vec<Point>,
+    threads: Option<usize>,
+) -> Result<(Vec<Point>, Vec<Results>, Option<Error>)> {
+    let stop = Stop::default();
+    end_on_ctrl_c(&stop)?;
+    let results = run_until(&points, threads, &bar(&points), &|| stop.is_reached())?;
+    let count = points.len();
+    let done = points.into_iter().zip(results).filter_map(|(point, results)| Some((point, results?)));
+    let (points, results): (Vec<_>, Vec<_>) = done.unzip();
+    let left = count - points.len();
+    let ended = (left > 0)
+        .then(|| Error::Interrupted(format!("{left} of {count} configurations were not run to their end")));
+    match ended {
+        Some(error) if points.is_empty() => Err(error),
+        ended => Ok((points, results, ended)),
+    }
+}
+
+/// Runs all on so many threads until `is_ended`; results are in the order of the points, `None` for those that were not run to their end. `bar` is told of each.
+fn run_until(
+    points: &[Point],
+    threads: Option<usize>,
+    bar: &ProgressBar,
+    is_ended: IsEnded<'_>,
+) -> Result<Vec<Option<Results>>> {
     let count = threads.unwrap_or_else(thread::available_parallelism).clamp(1, 1024).min(points.len().max(1));
     let next = AtomicUsize::new(0);
     let done: Mutex<Vec<Option<Results>>> = Mutex::new(vec![None; points.len()]);
@@ -191,7 +229,7 @@ pub fn run_all(
     let work = || {
         loop {
             let at = next.fetch_add(1, Ordering::Relaxed);
-            let Some(point) = points.get(at).filter(|_| !is_ended.load(Ordering::Relaxed)) else { return };
+            let Some(point) = points.get(at).filter(|_| !is_ended()) else { return };
             match run_one(&point.config, is_ended) {
                 Ok(None) => return,
                 Ok(Some(mut results)) => {
@@ -217,16 +255,14 @@ pub fn run_all(
     if let Some(error) = failure.into_inner().unwrap_or_else(|it| it.into_inner()) {
         return Err(error);
     }
-    let done = done.into_inner().unwrap_or_else(|it| it.into_inner());
-    let all: Option<Vec<Results>> = done.into_iter().collect();
-    all.ok_or_else(|| Error::Interrupted("the sweep".to_owned()))
+    Ok(done.into_inner().unwrap_or_else(|it| it.into_inner()))
 }
 
 /// The results of a run; `None` when it was ended before it was over.
-fn run_one(config: &Config, is_ended: &AtomicBool) -> Result<Option<Results>> {
+fn run_one(config: &Config, is_ended: IsEnded<'_>) -> Result<Option<Results>> {
     let mut simulation = Simulation::new(config)?;
     while simulation.step() {
-        if is_ended.load(Ordering::Relaxed) {
+        if is_ended() {
             return Ok(None);
         }
     }
@@ -235,6 +271,8 @@ fn run_one(config: &Config, is_ended: &AtomicBool) -> Result<Option<Results>> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::AtomicBool;
+
     use super::*;
 
     fn args(vary: &[&str], samples: Option<usize>) -> VaryArgs {
@@ -274,10 +312,22 @@ mod tests {
         let config = Config { duration_secs: 30.0, ..Config::default() };
         let (_, points) = points(&config, &args(&["workload.traffic.mb_per_sec=5,10,20,40"], None)).unwrap();
         let bar = ProgressBar::hidden();
-        let results = run_all(&points, Some(3), &bar, &AtomicBool::new(false)).unwrap();
+        let results = run_all(&points, Some(3), &bar, &|| false).unwrap();
         let rates: Vec<f64> = results.iter().map(|it| it.user_mb_per_sec.round()).collect();
         assert_eq!(rates, [5.0, 10.0, 20.0, 40.0]);
         assert_eq!(bar.position(), 4);
+    }
+
+    /// Goal: a sweep that is ended keeps what it has. Method: four configurations on one thread, ended when two of them have run.
+    #[test]
+    fn what_was_run_is_kept() {
+        let config = Config { duration_secs: 30.0, ..Config::default() };
+        let (_, points) = points(&config, &args(&["workload.traffic.mb_per_sec=5,10,20,40"], None)).unwrap();
+        let bar = ProgressBar::hidden();
+        let results = run_until(&points, Some(1), &bar, &|| bar.position() >= 2).unwrap();
+        let rates: Vec<Option<f64>> =
+            results.iter().map(|it| it.as_ref().map(|it| it.user_mb_per_sec.round())).collect();
+        assert_eq!(rates, [Some(5.0), Some(10.0), None, None]);
     }
 
     /// Goal: who ends a sweep does not wait for the run that is being made. Method: a run of a million flushes, ended from elsewhere.
@@ -298,7 +348,9 @@ mod tests {
         let points = [Point { values: Vec::new(), config }];
         let is_ended = AtomicBool::new(false);
         let ran = thread::scope(|scope| {
-            let ran = scope.spawn(|| run_all(&points, Some(1), &ProgressBar::hidden(), &is_ended));
+            let ran = scope.spawn(|| {
+                run_all(&points, Some(1), &ProgressBar::hidden(), &|| is_ended.load(Ordering::Relaxed))
+            });
             cairn_vfs::Clock::sleep(&cairn_vfs::SystemClock::new(), std::time::Duration::from_millis(50));
             is_ended.store(true, Ordering::Relaxed);
             ran.join().unwrap()

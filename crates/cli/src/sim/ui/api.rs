@@ -246,6 +246,7 @@ pub async fn sweep(State(shared): State<Arc<Shared>>, Body(body): Body) -> Resul
         let (_turn, _at_work) = (turn, shared.begin());
         let (axes, points) = swept(&config, &args)?;
         // The terminal is the server's, not the page's.
+        let is_ended = || is_ended.load(Ordering::Relaxed);
         let results = run_all(&points, None, &ProgressBar::hidden(), &is_ended).map_err(refuse)?;
         let rows: Vec<Value> = points
             .iter()
