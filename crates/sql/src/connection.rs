@@ -296,7 +296,7 @@ fn finish(outcome: Outcome<'_>) -> Result<u64> {
         Outcome::Done(tag) => Ok(tag.rows.unwrap_or(0)),
         Outcome::Rows(mut rows) => {
             while rows.next()?.is_some() {}
-            Ok(rows.tag().rows.unwrap_or(0))
+            Ok(rows.count())
         }
         Outcome::CopyIn(copy) => Err(copy.fail("there is nobody who sends rows")),
         Outcome::CopyOut(_) => {

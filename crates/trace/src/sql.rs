@@ -163,7 +163,7 @@ impl<'c> DerefMut for TracedRows<'c> {
 impl Drop for TracedRows<'_> {
     fn drop(&mut self) {
         if let Some((recorder, sql)) = &self.said {
-            recorder.statement(sql, self.rows.tag().rows.unwrap_or(0));
+            recorder.statement(sql, self.rows.count());
         }
     }
 }

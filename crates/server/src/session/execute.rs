@@ -170,11 +170,10 @@ fn send<S: Read + Write>(
     most: u32,
 ) -> Result<Sent, Trouble> {
     while let Some(row) = rows.next()? {
-        rows::data_row(&mut wire.out, columns, formats, &row);
+        rows::data_row(&mut wire.out, columns, formats, &row)?;
         wire.flush_if_full()?;
     }
-    let tag = rows.tag();
-    let count = tag.rows.unwrap_or(0);
+    let (tag, count) = (rows.tag(), rows.count());
     let is_suspended = most != 0 && count >= most.into();
     match is_suspended {
         true => backend::portal_suspended(&mut wire.out),

@@ -9,6 +9,8 @@ use std::borrow::Cow;
 use cairn_sql::{Column, DatumRef, RowView, Rows, Statement, StatementKind};
 
 use crate::codec::backend::{begin, end};
+use crate::error::Failure;
+use crate::sqlstate;
 use crate::types::{binary, list, text};
 
 use super::portal::ResultFormats;
@@ -20,9 +22,19 @@ pub fn columns_of<'a>(statement: &'a Statement, rows: &Rows<'_>) -> Cow<'a, [Col
     if is_known { Cow::Borrowed(described) } else { Cow::Owned(own.to_vec()) }
 }
 
-/// Appends a row.
+/// Bytes of a row: PostgreSQL's limit, and within what a message's length can say.
+const ROW_BYTES_MAX: usize = 1 << 30;
+
+/// Appends a row. Of its columns there are no more than the engine gives, which a message can say.
+///
+/// Errors: 54000 for one that is too long; nothing of it is there.
 #[inline]
-pub fn data_row(out: &mut Vec<u8>, columns: &[Column], formats: &ResultFormats, row: &RowView<'_>) {
+pub fn data_row(
+    out: &mut Vec<u8>,
+    columns: &[Column],
+    formats: &ResultFormats,
+    row: &RowView<'_>,
+) -> Result<(), Failure> {
     let at = begin(out, b'D');
     out.extend_from_slice(&(columns.len() as u16).to_be_bytes());
     for (number, column) in columns.iter().enumerate() {
@@ -45,5 +57,11 @@ pub fn data_row(out: &mut Vec<u8>, columns: &[Column], formats: &ResultFormats, 
             place.copy_from_slice(&length.to_be_bytes());
         }
     }
+    if out.len() - at > ROW_BYTES_MAX {
+        out.truncate(at);
+        let message = format!("a row of more than {ROW_BYTES_MAX} bytes");
+        return Err(Failure::new(sqlstate::PROGRAM_LIMIT_EXCEEDED, message));
+    }
     end(out, at);
+    Ok(())
 }

@@ -2,7 +2,7 @@
 
 use std::io::{Read, Write};
 
-use cairn_sql::{Outcome, Statement, StatementKind};
+use cairn_sql::{CommandTag, Outcome, Statement, StatementKind};
 
 use crate::codec::backend;
 use crate::codec::frontend::{self, Message};
@@ -79,8 +79,8 @@ impl<S: Read + Write> Session<S> {
 
     fn run_statement(&mut self, statement: &Statement) -> Result<(), Trouble> {
         let Session { wire, connection, limits, observer, .. } = self;
-        let tag = match connection.run(statement, &[])? {
-            Outcome::Done(tag) => tag,
+        let (tag, count) = match connection.run(statement, &[])? {
+            Outcome::Done(tag) => counted(tag),
             Outcome::Rows(mut rows) => {
                 let columns = rows::columns_of(statement, &rows);
                 // A cursor may have been declared BINARY, and nothing else says so here.
@@ -89,19 +89,25 @@ impl<S: Read + Write> Session<S> {
                 backend::row_description(&mut wire.out, fields);
                 let formats = ResultFormats::All { is_binary };
                 while let Some(row) = rows.next()? {
-                    rows::data_row(&mut wire.out, &columns, &formats, &row);
+                    rows::data_row(&mut wire.out, &columns, &formats, &row)?;
                     wire.flush_if_full()?;
                 }
-                rows.tag()
+                (rows.tag(), rows.count())
             }
-            Outcome::CopyIn(copy) => copy::copy_in(wire, copy, limits.message_bytes_max)?,
-            Outcome::CopyOut(copy) => copy::copy_out(wire, copy)?,
+            Outcome::CopyIn(copy) => counted(copy::copy_in(wire, copy, limits.message_bytes_max)?),
+            Outcome::CopyOut(copy) => counted(copy::copy_out(wire, copy)?),
         };
-        observer.tell(statement.sql(), tag.rows.unwrap_or(0));
+        observer.tell(statement.sql(), count);
         backend::command_complete(&mut wire.out, &tag);
         self.forget_all(&tag);
         Ok(())
     }
+}
+
+/// A tag, and how many rows it is about.
+fn counted(tag: CommandTag) -> (CommandTag, u64) {
+    let rows = tag.rows.unwrap_or(0);
+    (tag, rows)
 }
 
 /// An error's place, counted from the start of the whole text.

@@ -111,9 +111,17 @@ impl<'c> Rows<'c> {
         }
     }
 
-    /// What PostgreSQL would say after the last row: `SELECT 5`, `INSERT 0 3`. Counts the rows that were read.
+    /// How many were read.
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// What PostgreSQL would say after the last row: `SELECT 5`, `INSERT 0 3`, `SHOW`. Counts the rows that were read.
     pub fn tag(&self) -> CommandTag {
-        CommandTag::of_rows(self.verb, self.count)
+        match self.verb {
+            "SHOW" | "EXPLAIN" => CommandTag::new(self.verb),
+            verb => CommandTag::of_rows(verb, self.count),
+        }
     }
 }
 

@@ -16,9 +16,12 @@ use crate::expr::Failure;
 use crate::outcome::Column;
 use crate::pg_catalog::is_about_cursors;
 use crate::query::{Change, Query};
-use crate::sqlstate::{FEATURE_NOT_SUPPORTED, INVALID_CURSOR_DEFINITION};
+use crate::sqlstate::{FEATURE_NOT_SUPPORTED, INVALID_CURSOR_DEFINITION, TOO_MANY_COLUMNS};
 use crate::statement::{Statement, StatementKind};
-use crate::syntax::{DEEP, Declared, Parsed, Plain, change_of, deep, ident, one};
+use crate::syntax::{DEEP, Declared, Parsed, Plain, change_of, deep, ident, last_name, one};
+
+/// Columns of a result: PostgreSQL's limit, and within what its protocol can say.
+const MOST_COLUMNS: usize = 1_664;
 
 /// What planning found out.
 pub(super) type Found = (Plan, Vec<Option<ColumnType>>, Vec<Column>);
@@ -122,6 +125,10 @@ impl Session {
             _ => false,
         };
         let catalog = if is_of_now { u64::MAX } else { catalog };
+        if columns.len() > MOST_COLUMNS {
+            let what = format!("target lists can have at most {MOST_COLUMNS} entries");
+            return Err(Error::new(TOO_MANY_COLUMNS, what));
+        }
         let parameters = params.into_iter().map(|kind| kind.unwrap_or_else(|| Type::Text.into())).collect();
         Ok(Planned {
             catalog,
