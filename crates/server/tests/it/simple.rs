@@ -190,6 +190,33 @@ fn errors_say_what_they_are_about() {
     }
 }
 
+/// Goal: savepoints are for blocks that a client has begun; one among statements that merely came together fails with them, and leaves nothing open. Method: each statement about savepoints behind a change, in both
+/// protocols; what another session sees then, and whether it sees what comes later.
+#[test]
+fn savepoints_are_for_blocks() {
+    let host = Host::new();
+    let (mut client, mut other) = (host.session(), host.session());
+    client.query("CREATE TABLE t (a int PRIMARY KEY)");
+    let insert = "INSERT INTO t VALUES (1)";
+    for wrong in ["SAVEPOINT s", "RELEASE s", "ROLLBACK TO s"] {
+        for is_extended in [false, true] {
+            let run = |sql: &str| [parse("", sql, &[]), bind("", "", false, &[]), execute("", 0)].concat();
+            let told = match is_extended {
+                true => client.ask(&[run(insert), run(wrong), sync()]).replace("1\n2\n", ""),
+                false => client.query(&format!("{insert}; {wrong}")),
+            };
+            assert_eq!(told, "C INSERT 0 1\nE ERROR 25P01\nZ I\n", "{wrong} {is_extended}");
+            assert_eq!(client.query(insert), "C INSERT 0 1\nZ I\n", "{wrong} {is_extended}");
+            assert_eq!(other.query("DELETE FROM t"), "C DELETE 1\nZ I\n", "{wrong} {is_extended}");
+        }
+    }
+    assert_eq!(
+        client.query(&format!("{insert}; BEGIN; SAVEPOINT s; DELETE FROM t; ROLLBACK TO s; COMMIT")),
+        "C INSERT 0 1\nC BEGIN\nC SAVEPOINT\nC DELETE 1\nC ROLLBACK\nC COMMIT\nZ I\n"
+    );
+    assert_eq!(other.query("DELETE FROM t"), "C DELETE 1\nZ I\n");
+}
+
 /// Goal: statements that give no number of rows have none in their tags, and no row has more columns than PostgreSQL gives.
 #[test]
 fn tags_and_columns() {

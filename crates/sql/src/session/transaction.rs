@@ -444,11 +444,11 @@ impl Session {
     /// COMMIT. Says whether it was one: a transaction that failed is rolled back.
     pub fn commit_block(&mut self) -> Result<bool> {
         match &self.open {
+            Some(open) if open.failed => self.rollback().map(|()| false),
             None | Some(Open { span: Span::Statement | Span::Together, .. }) => {
                 self.warn(NO_ACTIVE_SQL_TRANSACTION, "there is no transaction in progress");
                 self.commit_in_time().map(|()| true)
             }
-            Some(open) if open.failed => self.rollback().map(|()| false),
             Some(_) => self.commit_in_time().map(|()| true),
         }
     }
@@ -460,11 +460,14 @@ impl Session {
         self.rollback()
     }
 
+    /// The block that is open. Savepoints are for these only: statements that came together end with their message, whatever it says.
+    ///
+    /// Errors: 25P01.
     fn block(&mut self, what: &str) -> Result<&mut Open> {
         let none = || {
             Error::new(NO_ACTIVE_SQL_TRANSACTION, format!("{what} can only be used in transaction blocks"))
         };
-        self.open.as_mut().filter(|open| open.span != Span::Statement).ok_or_else(none)
+        self.open.as_mut().filter(|open| open.span == Span::Block).ok_or_else(none)
     }
 
     pub fn savepoint(&mut self, name: String) -> Result<()> {
