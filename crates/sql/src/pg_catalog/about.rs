@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use datafusion::sql::sqlparser::ast::{Expr, ObjectName, Statement, Visit, Visitor, visit_relations};
+use datafusion::sql::sqlparser::ast::{Expr, ObjectName, Statement, Visit, Visitor};
 
 use super::functions;
 use super::relations::find;
@@ -43,15 +43,6 @@ impl Visitor for Finder {
         };
         if is_system { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
-}
-
-/// Whether a statement asks for the session's cursors, which may be others each time that it runs: its plan has a picture of them.
-pub(crate) fn is_about_cursors(statement: &Statement) -> bool {
-    let named = visit_relations(statement, |relation| {
-        let is_it = parts(relation).last().is_some_and(|name| name == "pg_cursors");
-        if is_it { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-    });
-    named.is_break()
 }
 
 /// Whether a statement names relations of the system catalogs, or functions and types that only these have.

@@ -49,6 +49,24 @@ pub(crate) struct SessionFacts {
     pub changes: Changes,
     /// By name.
     pub cursors: Vec<Arc<CursorFacts>>,
+    /// Where plans with this picture in them are noted.
+    pub pictures: Pictures,
+}
+
+/// Notes that what is planned has a picture of its session in it, as everything about the system catalogs does: sequences go on, tables grow, cursors and transactions come and go without the catalog's version
+/// telling of it.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Pictures(Arc<AtomicBool>);
+
+impl Pictures {
+    pub fn note(&self) {
+        self.0.store(true, Ordering::Release);
+    }
+
+    /// Whether there was any since the last call.
+    pub fn take(&self) -> bool {
+        self.0.swap(false, Ordering::AcqRel)
+    }
 }
 
 /// A setting that a query changed.
@@ -120,6 +138,7 @@ impl World {
             transaction: number,
             changes: session.changes.clone(),
             cursors: session.cursors.all(),
+            pictures: session.pictures.clone(),
         };
         Ok(World { catalog, facts })
     }

@@ -29,8 +29,8 @@ mod subquery;
 use cairn_vfs::sync::Arc;
 use datafusion::catalog::TableProvider;
 
-pub(crate) use about::{is_about, is_about_cursors};
-pub(crate) use facts::{Changes, ViewColumns, World};
+pub(crate) use about::is_about;
+pub(crate) use facts::{Changes, Pictures, ViewColumns, World};
 pub(crate) use functions::function;
 pub(crate) use rewrite::rewrite;
 pub(crate) use subquery::count_instead_of_exists;

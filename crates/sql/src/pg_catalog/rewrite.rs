@@ -443,6 +443,7 @@ fn json(item: &mut SelectItem) {
 
 /// Turns what PostgreSQL's clients write into what the general path plans, with the same meaning.
 pub(crate) fn rewrite(statement: &mut Statement, world: &World) {
+    world.facts.pictures.note();
     if let Statement::Query(query) = statement
         && let Some(select) = select_mut(query)
     {

@@ -27,7 +27,7 @@ pub(crate) use transaction::Open;
 pub use transaction::TransactionStatus;
 
 use crate::database::Shared;
-use crate::pg_catalog::{Changes, ViewColumns};
+use crate::pg_catalog::{Changes, Pictures, ViewColumns};
 use crate::query::Engine;
 use crate::statement::Statement;
 
@@ -72,6 +72,8 @@ pub(crate) struct Session {
     pub backend: u32,
     /// What `set_config` was called with in the statement that runs.
     pub changes: Changes,
+    /// Whether what is planned has a picture of the session in it.
+    pub pictures: Pictures,
     /// The columns of views, of the catalog and the settings of these versions.
     pub view_columns: Option<((u64, u64), Arc<ViewColumns>)>,
 }
@@ -98,6 +100,7 @@ impl Session {
             row: RowBuf::default(),
             backend,
             changes: Changes::default(),
+            pictures: Pictures::default(),
             view_columns: None,
             shared,
         }

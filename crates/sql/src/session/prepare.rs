@@ -14,7 +14,6 @@ use crate::direct::{Binder, Delete, Insert, Select, Update};
 use crate::error::{Error, Result};
 use crate::expr::Failure;
 use crate::outcome::Column;
-use crate::pg_catalog::is_about_cursors;
 use crate::query::{Change, Query};
 use crate::sqlstate::{FEATURE_NOT_SUPPORTED, INVALID_CURSOR_DEFINITION, TOO_MANY_COLUMNS};
 use crate::statement::{Statement, StatementKind};
@@ -116,14 +115,10 @@ impl Session {
         let kind = kind_of(&parsed.statement);
         let catalog = self.transaction()?.view().catalog().version();
         let depth = parsed.depth;
+        self.pictures.take();
         let (plan, params, columns) = deep(depth, || self.plan_tree(&parsed, types))?;
-        // No catalog is the one that it was planned for.
-        let is_of_now = match (&plan, &*parsed.statement) {
-            (Plan::Query(_) | Plan::Change(_) | Plan::Staged(_) | Plan::Copy(_), Plain::Tree(tree)) => {
-                is_about_cursors(tree)
-            }
-            _ => false,
-        };
+        // What has a picture of the session in it is planned anew each time: no catalog is the one that it was planned for. A cursor's query is a statement of its own.
+        let is_of_now = self.pictures.take() && !matches!(plan, Plan::Declare(_));
         let catalog = if is_of_now { u64::MAX } else { catalog };
         if columns.len() > MOST_COLUMNS {
             let what = format!("target lists can have at most {MOST_COLUMNS} entries");

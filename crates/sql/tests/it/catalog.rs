@@ -134,3 +134,38 @@ fn tables_beside_the_system() {
     assert_eq!(ask(&mut c, "select current_user, exists (select 1 from t where id = 3)"), ["cairn|f"]);
     assert_eq!(ask(&mut c, "select id from t where current_user = 'cairn' order by 1"), ["1", "2"]);
 }
+
+/// Goal: statements about the catalogs tell what there is when they run, not what there was when they were planned. Method: statements that are prepared, by their texts or otherwise, while a sequence goes on, a
+/// table grows, transactions follow each other and sequences come and go; also through a view.
+#[test]
+fn facts_are_those_of_the_moment() {
+    let mut c = database().connect();
+    run(&mut c, "create sequence s");
+    run(&mut c, "create table t (id int primary key, v double precision)");
+    run(&mut c, "create view v as select last_value from pg_sequences");
+    let (size, transaction) = ("select pg_relation_size('t')", "select txid_current()");
+    let (last, through_view) = ("select last_value from pg_sequences", "select last_value from v");
+    run(&mut c, &format!("prepare p as {last}"));
+    assert_eq!(ask(&mut c, size), ["0"]);
+    let mut numbers = Vec::new();
+    for value in ["1", "2", "3"] {
+        assert_eq!(ask(&mut c, "select nextval('s')"), [value]);
+        for text in [last, through_view, "execute p"] {
+            assert_eq!(ask(&mut c, text), [value], "{text}");
+        }
+        run(&mut c, "begin");
+        run(
+            &mut c,
+            &format!("insert into t select g * 3 + {value}, random() from generate_series(1, 1000) as g"),
+        );
+        numbers.extend(ask(&mut c, transaction));
+        run(&mut c, "commit");
+    }
+    assert_ne!(ask(&mut c, size), ["0"]);
+    numbers.dedup();
+    assert_eq!(numbers.len(), 3, "{numbers:?}");
+    for (change, count) in [("create sequence another", "2"), ("drop sequence another", "1")] {
+        run(&mut c, change);
+        assert_eq!(ask(&mut c, "select count(*) from pg_sequences"), [count]);
+    }
+}
