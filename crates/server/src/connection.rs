@@ -139,5 +139,6 @@ fn settle(shared: &Shared, connection: &mut cairn_sql::Connection, startup: &Sta
             Err(error) => return Err(error.into()),
         }
     }
+    connection.keep_settings();
     Ok(())
 }

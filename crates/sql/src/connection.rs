@@ -274,6 +274,16 @@ impl Connection {
         self.session.set_named(name, &[value.to_owned()], false)
     }
 
+    /// What settings are now is what RESET, DISCARD ALL and the like make of them from here on: for whoever sets some before the session's own statements come.
+    pub fn keep_settings(&mut self) {
+        self.session.context.settings.keep();
+    }
+
+    /// A number that is another one after each change of a setting, also where a transaction takes it back; and at times where nothing has changed.
+    pub fn settings_version(&self) -> u64 {
+        self.session.context.settings.version
+    }
+
     /// Says who is connected: what `current_user` gives. It is `cairn` at first; all may do everything.
     pub fn set_user(&mut self, name: &str) {
         self.session.context.settings.set_user(name);

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use cairn_table::Options;
-use cairn_vfs::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use cairn_vfs::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use cairn_vfs::sync::{Arc, Mutex, OnceLock};
 use cairn_vfs::{Clock, Fs, Rng, StdFs, SystemClock, SystemRng};
 
@@ -54,6 +54,8 @@ pub(crate) struct Shared {
     runtime: OnceLock<Runtime>,
     timers: OnceLock<Runtime>,
     backends: AtomicU32,
+    /// The last number that a change of any session's settings has.
+    pub settings_versions: Arc<AtomicU64>,
     seed: u64,
 }
 
@@ -300,6 +302,7 @@ impl Builder {
             runtime: OnceLock::new(),
             timers: OnceLock::new(),
             backends: AtomicU32::new(1),
+            settings_versions: Arc::default(),
             seed,
         };
         crate::sequence::load_all(&shared)?;

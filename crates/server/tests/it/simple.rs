@@ -217,6 +217,45 @@ fn savepoints_are_for_blocks() {
     assert_eq!(other.query("DELETE FROM t"), "C DELETE 1\nZ I\n");
 }
 
+/// Goal: what a client has set in its first message, or the server for it, is what settings go back to. Method: each way back, after the setting was changed.
+#[test]
+fn settings_go_back_to_the_first_message() {
+    let mut limits = Limits::default();
+    limits.statement_timeout = Some(Duration::from_secs(77));
+    let host = Host::with(limits);
+    let mut client = host.connect();
+    let options = "-c lock_timeout=33s";
+    client.send_raw(&startup(&[
+        ("user", "ann"),
+        ("search_path", "a"),
+        ("my.own", "x"),
+        ("options", options),
+    ]));
+    client.until_ready();
+    client.query("CREATE SCHEMA a; CREATE TABLE a.t (b int)");
+    let first =
+        [("search_path", "a"), ("my.own", "x"), ("lock_timeout", "33s"), ("statement_timeout", "77s")];
+    for back in ["RESET ", "RESET ALL", "DISCARD ALL", "SET TO DEFAULT"] {
+        for (name, value) in first {
+            let other = if name.ends_with("timeout") { "5s" } else { "public" };
+            assert_eq!(client.query(&format!("SET {name} = '{other}'")), "C SET\nZ I\n");
+            let back = match back {
+                "RESET " => format!("RESET {name}"),
+                "SET TO DEFAULT" => format!("SET {name} TO DEFAULT"),
+                all => all.to_owned(),
+            };
+            client.query(&back);
+            assert_eq!(
+                client.query(&format!("SHOW {name}")),
+                format!("T {name}:25\nD {value}\nC SHOW\nZ I\n"),
+                "{back}"
+            );
+        }
+        assert_eq!(client.query("SELECT b FROM t"), "T b:23\nC SELECT 0\nZ I\n", "{back}");
+        assert_eq!(client.query("SELECT current_user AS u"), "T u:25\nD ann\nC SELECT 1\nZ I\n", "{back}");
+    }
+}
+
 /// Goal: statements that give no number of rows have none in their tags, and no row has more columns than PostgreSQL gives.
 #[test]
 fn tags_and_columns() {

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use cairn_table::{Durability, Isolation, PUBLIC};
 use cairn_vfs::sync::Arc;
+use cairn_vfs::sync::atomic::{AtomicU64, Ordering};
 
 use crate::database::Shared;
 use crate::error::{Error, Result};
@@ -15,6 +16,18 @@ pub(crate) const SERVER_VERSION: &str = "15.0";
 
 /// Who is connected, as long as nobody says who.
 const DEFAULT_USER: &str = "cairn";
+
+/// Settings that anybody may change and that say what is done.
+const OWN: &[&str] = &[
+    "default_transaction_isolation",
+    "default_transaction_read_only",
+    "lock_timeout",
+    "search_path",
+    "statement_timeout",
+    "synchronous_commit",
+    "transaction_isolation",
+    "transaction_read_only",
+];
 
 /// Settings that anybody may change and that are only remembered: what they are at first.
 const REMEMBERED: &[(&str, &str)] = &[
@@ -51,6 +64,22 @@ const REMEMBERED: &[(&str, &str)] = &[
     ("xmloption", "content"),
 ];
 
+/// Those of them that are on or off.
+const SWITCHES: &[&str] = &[
+    "check_function_bodies",
+    "default_transaction_deferrable",
+    "enable_seqscan",
+    "escape_string_warning",
+    "jit",
+    "quote_all_identifiers",
+    "row_security",
+    STRINGS,
+    "synchronize_seqscans",
+];
+
+/// Whether a backslash in a text is no more than that: it is.
+const STRINGS: &str = "standard_conforming_strings";
+
 /// Settings that nobody changes.
 const FIXED: &[(&str, &str)] = &[
     ("block_size", "8192"),
@@ -79,17 +108,20 @@ pub(crate) struct Settings {
     pub lock_timeout: Option<Duration>,
     /// Namespaces that names without one are looked up in.
     pub search_path: Vec<String>,
-    /// Counts changes that names depend on.
+    /// The number of the last change, of plans' names too: 0 as long as there was none. No other session of the database has its number, as a statement may be run by several.
     pub version: u64,
-    /// Of statements and of locks.
-    timeouts_at_first: (Option<Duration>, Option<Duration>),
-    durability_at_first: Durability,
+    /// The last number that any session has.
+    versions: Arc<AtomicU64>,
+    /// What they go back to; these themselves have none.
+    first: Option<Arc<Settings>>,
+    /// Nothing can be written, whatever they say.
+    is_read_only: bool,
     others: Arc<BTreeMap<String, String>>,
 }
 
 impl Settings {
     pub fn new(shared: &Shared) -> Self {
-        Settings {
+        let mut settings = Settings {
             default_isolation: Isolation::ReadCommitted,
             default_read_only: false,
             durability: shared.durability,
@@ -97,8 +129,9 @@ impl Settings {
             lock_timeout: shared.lock_timeout,
             search_path: vec![PUBLIC.to_owned()],
             version: 0,
-            timeouts_at_first: (shared.statement_timeout, shared.lock_timeout),
-            durability_at_first: shared.durability,
+            versions: Arc::clone(&shared.settings_versions),
+            first: None,
+            is_read_only: shared.read_only,
             others: Arc::new(
                 REMEMBERED
                     .iter()
@@ -106,20 +139,34 @@ impl Settings {
                     .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
                     .collect(),
             ),
-        }
+        };
+        settings.keep();
+        settings
+    }
+
+    /// What they are now is what they go back to from here on.
+    pub fn keep(&mut self) {
+        self.first = Some(Arc::new(Settings { first: None, ..self.clone() }));
     }
 
     /// Makes all of them what they were at first.
-    pub fn reset(&mut self, shared: &Shared) {
-        let (version, user) = (self.version, self.user().to_owned());
-        *self = Settings { version: version + 1, ..Settings::new(shared) };
+    pub fn reset(&mut self) {
+        let user = self.user().to_owned();
+        if let Some(first) = self.first.clone() {
+            self.restore(Settings { first: Some(Arc::clone(&first)), ..(*first).clone() });
+        }
         self.set_user(&user);
     }
 
     /// Puts those of another time in their place.
     pub fn restore(&mut self, before: Settings) {
-        let version = self.version;
-        *self = Settings { version: version + 1, ..before };
+        *self = before;
+        self.change();
+    }
+
+    /// What was planned before holds no more.
+    pub fn change(&mut self) {
+        self.version = self.versions.fetch_add(1, Ordering::Relaxed) + 1;
     }
 
     /// Who is connected. All may do everything; this is what they are told.
@@ -128,7 +175,7 @@ impl Settings {
     }
 
     pub fn set_user(&mut self, user: &str) {
-        self.version += 1;
+        self.change();
         Arc::make_mut(&mut self.others).insert("session_authorization".to_owned(), user.to_owned());
     }
 
@@ -145,7 +192,9 @@ impl Settings {
             "default_transaction_isolation" | "transaction_isolation" => {
                 isolation_name(self.default_isolation).to_owned()
             }
-            "default_transaction_read_only" | "transaction_read_only" => on(self.default_read_only),
+            "default_transaction_read_only" | "transaction_read_only" => {
+                on(self.default_read_only || self.is_read_only)
+            }
             "synchronous_commit" => on(self.durability == Durability::Sync),
             "statement_timeout" => shown(self.statement_timeout),
             "lock_timeout" => shown(self.lock_timeout),
@@ -156,17 +205,7 @@ impl Settings {
 
     /// All settings and their values.
     pub fn all(&self) -> Vec<(String, String)> {
-        let own = [
-            "default_transaction_isolation",
-            "default_transaction_read_only",
-            "lock_timeout",
-            "search_path",
-            "statement_timeout",
-            "synchronous_commit",
-            "transaction_isolation",
-            "transaction_read_only",
-        ];
-        let names = own.into_iter().chain(self.others.keys().map(String::as_str));
+        let names = OWN.iter().copied().chain(self.others.keys().map(String::as_str));
         let mut all: Vec<_> = names.filter_map(|name| Some((name.to_owned(), self.get(name)?))).collect();
         all.sort();
         all
@@ -174,109 +213,168 @@ impl Settings {
 
     /// Changes a setting; `None` makes it what it was at first.
     ///
-    /// Errors: 42704, 22023, 55P02.
+    /// Errors: 42704, 22023, 55P02; 0A000 for values that would change nothing of what is done.
     pub fn set(&mut self, name: &str, values: Option<&[String]>) -> Result<()> {
-        // Plans may have a setting's value in them.
-        self.version += 1;
         let name = name.to_ascii_lowercase();
-        let value = values.map(|values| values.join(", "));
-        let invalid = || {
-            let what =
-                format!("invalid value for parameter \"{name}\": \"{}\"", value.clone().unwrap_or_default());
-            Error::new(INVALID_PARAMETER_VALUE, what)
+        check_changeable(&name)?;
+        // Plans may have a setting's value in them.
+        self.change();
+        let Some(values) = values else {
+            self.go_back(&name);
+            return Ok(());
         };
+        let value = values.join(", ");
+        let invalid = || invalid(&name, &value);
         match name.as_str() {
             "default_transaction_isolation" | "transaction_isolation" => {
-                let named = |text: &str| isolation_of(text).ok_or_else(invalid);
-                self.default_isolation = value.as_deref().map_or(Ok(Isolation::ReadCommitted), named)?;
+                self.default_isolation = isolation_of(&value).ok_or_else(invalid)?;
             }
             "default_transaction_read_only" | "transaction_read_only" => {
-                self.default_read_only = value.as_deref().map_or(Some(false), switch).ok_or_else(invalid)?;
+                self.default_read_only = switch(&value).ok_or_else(invalid)?;
             }
             "synchronous_commit" => {
-                self.durability = match value.as_deref() {
-                    None => self.durability_at_first,
-                    Some("off" | "false" | "no" | "0") => Durability::Buffered,
-                    Some("on" | "true" | "yes" | "1" | "local" | "remote_write" | "remote_apply") => {
+                self.durability = match value.as_str() {
+                    "off" | "false" | "no" | "0" => Durability::Buffered,
+                    "on" | "true" | "yes" | "1" | "local" | "remote_write" | "remote_apply" => {
                         Durability::Sync
                     }
-                    Some(_) => return Err(invalid()),
+                    _ => return Err(invalid()),
                 }
             }
             "statement_timeout" | "lock_timeout" => {
-                let given = match value.as_deref() {
-                    None => None,
-                    Some(text) => Some(duration(text).ok_or_else(invalid)?),
+                let given = duration(&value).ok_or_else(invalid)?;
+                let place = match name.as_str() {
+                    "lock_timeout" => &mut self.lock_timeout,
+                    _ => &mut self.statement_timeout,
                 };
-                let (statement, lock) = self.timeouts_at_first;
-                let (place, at_first) = match name.as_str() {
-                    "lock_timeout" => (&mut self.lock_timeout, lock),
-                    _ => (&mut self.statement_timeout, statement),
-                };
-                *place = given.map_or(at_first, |given| Some(given).filter(|given| !given.is_zero()));
+                *place = Some(given).filter(|given| !given.is_zero());
             }
             "search_path" => {
-                let names = values.unwrap_or_default().iter().flat_map(|value| value.split(','));
-                let names = names
-                    .map(|name| name.trim().trim_matches('"').to_owned())
-                    .filter(|name| !name.is_empty() && name != "$user");
-                self.search_path = if values.is_some() { names.collect() } else { vec![PUBLIC.to_owned()] };
-            }
-            _ if FIXED.iter().any(|(fixed, _)| *fixed == name) => {
-                return Err(Error::new(
-                    CANT_CHANGE_RUNTIME_PARAM,
-                    format!("parameter \"{name}\" cannot be changed"),
-                ));
+                let names = values.iter().flat_map(|value| value.split(','));
+                let names = names.map(|name| name.trim().trim_matches('"').to_owned());
+                self.search_path = names.filter(|name| !name.is_empty() && name != "$user").collect();
             }
             _ => {
-                let first =
-                    REMEMBERED.iter().find(|(known, _)| *known == name).map(|(_, first)| (*first).to_owned());
-                if first.is_none() && !name.contains('.') {
-                    return Err(Error::new(
-                        UNDEFINED_OBJECT,
-                        format!("unrecognized configuration parameter \"{name}\""),
-                    ));
-                }
-                let value = value.or(first).unwrap_or_default();
-                if name == "client_encoding"
-                    && !matches!(
-                        value.to_ascii_uppercase().as_str(),
-                        "UTF8" | "UTF-8" | "UNICODE" | "SQL_ASCII" | "DEFAULT"
-                    )
-                {
-                    return Err(Error::unsupported(format_args!("the encoding {value}")));
-                }
-                if name == "timezone" && !is_utc(&value) {
-                    return Err(Error::unsupported(format_args!("the time zone {value}")));
-                }
+                let value = canonical(&name, &value)?;
                 Arc::make_mut(&mut self.others).insert(name, value);
             }
         }
         Ok(())
     }
+
+    /// Makes one of them what it was at first.
+    fn go_back(&mut self, name: &str) {
+        let Some(first) = self.first.clone() else { return };
+        match name {
+            "default_transaction_isolation" | "transaction_isolation" => {
+                self.default_isolation = first.default_isolation;
+            }
+            "default_transaction_read_only" | "transaction_read_only" => {
+                self.default_read_only = first.default_read_only;
+            }
+            "synchronous_commit" => self.durability = first.durability,
+            "statement_timeout" => self.statement_timeout = first.statement_timeout,
+            "lock_timeout" => self.lock_timeout = first.lock_timeout,
+            "search_path" => self.search_path.clone_from(&first.search_path),
+            // Of names with a point there may be none at first.
+            _ => {
+                let value = first.others.get(name).cloned().unwrap_or_default();
+                Arc::make_mut(&mut self.others).insert(name.to_owned(), value);
+            }
+        }
+    }
 }
 
-/// Whether clocks of a time zone show what those of UTC do.
-pub(crate) fn is_utc(zone: &str) -> bool {
-    const NAMES: [&str; 13] = [
-        "utc",
-        "gmt",
-        "uct",
-        "z",
-        "zulu",
-        "universal",
-        "greenwich",
-        "default",
-        "local",
-        "gmt0",
-        "gmt+0",
-        "gmt-0",
-        "",
-    ];
-    let zone = zone.trim().to_ascii_lowercase();
-    let zone = zone.strip_prefix("etc/").unwrap_or(&zone);
+/// Errors: 42704 for a setting that does not exist, 55P02 for one that nobody changes.
+fn check_changeable(name: &str) -> Result<()> {
+    let has = |known: &[(&str, &str)]| known.iter().any(|(known, _)| *known == name);
+    if has(FIXED) {
+        return Err(Error::new(CANT_CHANGE_RUNTIME_PARAM, format!("parameter \"{name}\" cannot be changed")));
+    }
+    if !OWN.contains(&name) && !has(REMEMBERED) && !name.contains('.') {
+        return Err(Error::new(UNDEFINED_OBJECT, format!("unrecognized configuration parameter \"{name}\"")));
+    }
+    Ok(())
+}
+
+fn invalid(name: &str, value: &str) -> Error {
+    Error::new(INVALID_PARAMETER_VALUE, format!("invalid value for parameter \"{name}\": \"{value}\""))
+}
+
+/// The value of a setting that is only remembered as PostgreSQL shows it: clients compare it letter by letter.
+///
+/// Errors: 22023; 0A000 for what would have to be done otherwise than it is.
+fn canonical(name: &str, value: &str) -> Result<String> {
+    let unsupported = || Error::unsupported(format_args!("{name} = {value}"));
+    let one_of = |done: &str, others: &[&str]| match value.trim().to_ascii_lowercase() {
+        value if value == done => Ok(value),
+        value if others.contains(&value.as_str()) => Err(unsupported()),
+        _ => Err(invalid(name, value)),
+    };
+    match name {
+        _ if SWITCHES.contains(&name) => match switch(value).ok_or_else(|| invalid(name, value))? {
+            false if name == STRINGS => Err(unsupported()),
+            is_on => Ok(if is_on { "on" } else { "off" }.to_owned()),
+        },
+        "bytea_output" => one_of("hex", &["escape"]),
+        "client_encoding" => encoding(value)
+            .map(str::to_owned)
+            .ok_or_else(|| Error::unsupported(format_args!("the encoding {value}"))),
+        "datestyle" => date_style(value),
+        "intervalstyle" => one_of("postgres", &["iso_8601", "postgres_verbose", "sql_standard"]),
+        "timezone" => utc(value).ok_or_else(|| Error::unsupported(format_args!("the time zone {value}"))),
+        _ => Ok(value.to_owned()),
+    }
+}
+
+/// The name of an encoding that texts are in without being turned into it; signs between letters do not count.
+fn encoding(value: &str) -> Option<&'static str> {
+    let letters: String = value.chars().filter(char::is_ascii_alphanumeric).collect();
+    match letters.to_ascii_lowercase().as_str() {
+        "utf8" | "unicode" | "default" => Some("UTF8"),
+        "sqlascii" => Some("SQL_ASCII"),
+        _ => None,
+    }
+}
+
+/// A style of dates: they are written as ISO has it. The order of day and month counts for nothing, as no date is read whose order would be in doubt.
+///
+/// Errors: 22023 for what is no style; 0A000 for another one.
+fn date_style(value: &str) -> Result<String> {
+    let mut order = "MDY";
+    let mut is_other = false;
+    for word in value.split([',', ' ']).filter(|word| !word.is_empty()) {
+        match word.to_ascii_lowercase().as_str() {
+            "iso" | "default" => {}
+            "mdy" | "us" | "noneuro" | "noneuropean" => order = "MDY",
+            "dmy" | "euro" | "european" => order = "DMY",
+            "ymd" => order = "YMD",
+            "german" | "postgres" | "sql" => is_other = true,
+            _ => return Err(invalid("datestyle", value)),
+        }
+    }
+    if is_other {
+        return Err(Error::unsupported(format_args!("datestyle = {value}")));
+    }
+    Ok(format!("ISO, {order}"))
+}
+
+/// How a time zone is spelled whose clocks show what those of UTC do; `None` for any other.
+fn utc(zone: &str) -> Option<String> {
+    const NAMES: [&str; 10] =
+        ["UTC", "GMT", "UCT", "Zulu", "Universal", "Greenwich", "GMT0", "GMT+0", "GMT-0", "Z"];
+    let zone = zone.trim();
+    let (region, name) = match zone.split_at_checked(4) {
+        Some((region, name)) if region.eq_ignore_ascii_case("etc/") => ("Etc/", name),
+        _ => ("", zone),
+    };
+    if let Some(known) = NAMES.iter().find(|known| known.eq_ignore_ascii_case(name)) {
+        return Some(format!("{region}{known}"));
+    }
+    let is_own = ["", "default", "local"].iter().any(|own| own.eq_ignore_ascii_case(zone));
     // No hours to either side.
-    NAMES.contains(&zone) || zone.bytes().all(|byte| matches!(byte, b'0' | b'+' | b'-' | b':' | b'.'))
+    let is_number = zone.bytes().all(|byte| matches!(byte, b'0' | b'+' | b'-' | b':' | b'.'));
+    (is_own || is_number).then(|| "UTC".to_owned())
 }
 
 pub(crate) fn isolation_name(isolation: Isolation) -> &'static str {

@@ -246,7 +246,7 @@ impl Session {
 
     /// A change of the schema in a transaction is not to be seen from the catalog's version: nothing that was planned before it holds.
     pub fn schema_changed(&mut self) {
-        self.context.settings.version += 1;
+        self.context.settings.change();
         if let Some(open) = &mut self.open {
             open.has_defined = true;
         }
@@ -364,7 +364,7 @@ impl Session {
     /// Makes all settings what they were at first, as [`Session::change_setting`] does.
     pub fn reset_settings(&mut self) {
         let mut first = self.context.settings.clone();
-        first.reset(&self.shared);
+        first.reset();
         if let Some(open) = self.open.as_mut().filter(|open| open.span != Span::Statement) {
             let before = self.context.settings.clone();
             let changed =

@@ -470,3 +470,87 @@ fn tables_like_others() {
     assert_eq!(ask(&mut c, "select * from c"), ["1|x|NULL"]);
     assert_eq!(fails(&mut c, "create table d (like nothing)"), "42P01");
 }
+
+/// Goal: a statement that another connection runs is planned for that one's settings. Method: two connections with search paths of their own, set equally often.
+#[test]
+fn statements_of_another_connection() {
+    let database = database();
+    let (mut a, mut b) = (database.connect(), database.connect());
+    for (connection, schema) in [(&mut a, "a"), (&mut b, "b")] {
+        run(connection, &format!("create schema {schema}"));
+        run(connection, &format!("create table {schema}.t (name text)"));
+        run(connection, &format!("insert into {schema}.t values ('{schema}')"));
+        run(connection, &format!("set search_path = {schema}"));
+    }
+    let statement = a.prepare("select name from t").unwrap();
+    for schema in ["a", "b", "a", "b"] {
+        let connection = if schema == "a" { &mut a } else { &mut b };
+        let Outcome::Rows(mut rows) = connection.run(&statement, &[]).unwrap() else { panic!() };
+        assert_eq!(rows.next().unwrap().unwrap().get(0).to_string(), schema);
+    }
+}
+
+/// Goal: settings say what is done: values are shown as PostgreSQL shows them, and what cannot be done is refused. Method: spellings of each.
+#[test]
+fn settings_say_what_is_done() {
+    let mut c = database().connect();
+    for (name, given, shown) in [
+        ("standard_conforming_strings", "true", "on"),
+        ("standard_conforming_strings", "'Yes'", "on"),
+        ("escape_string_warning", "0", "off"),
+        ("row_security", "'OFF'", "off"),
+        ("datestyle", "iso", "ISO, MDY"),
+        ("datestyle", "'ISO, european'", "ISO, DMY"),
+        ("datestyle", "ymd, iso", "ISO, YMD"),
+        ("datestyle", "us", "ISO, MDY"),
+        ("intervalstyle", "'Postgres'", "postgres"),
+        ("bytea_output", "HEX", "hex"),
+        ("client_encoding", "'utf-8'", "UTF8"),
+        ("client_encoding", "unicode", "UTF8"),
+        ("client_encoding", "'sql_ascii'", "SQL_ASCII"),
+        ("timezone", "'utc'", "UTC"),
+        ("timezone", "'Etc/utc'", "Etc/UTC"),
+        ("timezone", "'local'", "UTC"),
+        ("timezone", "'0'", "UTC"),
+        ("timezone", "gmt", "GMT"),
+    ] {
+        run(&mut c, &format!("set {name} = {given}"));
+        assert_eq!(ask(&mut c, &format!("show {name}")), [shown], "{name} {given}");
+    }
+    for (name, given, code) in [
+        ("standard_conforming_strings", "off", "0A000"),
+        ("standard_conforming_strings", "maybe", "22023"),
+        ("datestyle", "german", "0A000"),
+        ("datestyle", "'sql, dmy'", "0A000"),
+        ("datestyle", "'postgres'", "0A000"),
+        ("datestyle", "'ISO, sideways'", "22023"),
+        ("intervalstyle", "iso_8601", "0A000"),
+        ("intervalstyle", "sql_standard", "0A000"),
+        ("intervalstyle", "roman", "22023"),
+        ("bytea_output", "escape", "0A000"),
+        ("bytea_output", "base64", "22023"),
+        ("client_encoding", "latin1", "0A000"),
+    ] {
+        assert_eq!(fails(&mut c, &format!("set {name} = {given}")), code, "{name} {given}");
+    }
+    run(&mut c, "reset all");
+    assert_eq!(ask(&mut c, "show datestyle"), ["ISO, MDY"]);
+    assert_eq!(ask(&mut c, "show timezone"), ["UTC"]);
+}
+
+/// Goal: a session of a database that cannot be written says so, whatever it is set to.
+#[test]
+fn read_only_databases_say_so() {
+    let fs = Arc::new(MemFs::new());
+    let open =
+        |read_only: bool| Database::builder().fs(fs.clone()).read_only(read_only).open("test.db").unwrap();
+    drop(open(false));
+    let mut c = open(true).connect();
+    for name in ["default_transaction_read_only", "transaction_read_only"] {
+        assert_eq!(c.setting(name).as_deref(), Some("on"), "{name}");
+    }
+    run(&mut c, "set default_transaction_read_only = off");
+    assert_eq!(ask(&mut c, "show transaction_read_only"), ["on"]);
+    run(&mut c, "begin read write");
+    assert_eq!(ask(&mut c, "show transaction_read_only"), ["on"]);
+}
