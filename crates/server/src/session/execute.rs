@@ -102,7 +102,6 @@ impl<S: Read + Write> Session<S> {
         if let Progress::Begun(cursor) = &mut portal.progress {
             *cursor = self.connection.cursor_number(name);
         }
-        self.after(kind);
         Ok(())
     }
 

@@ -104,7 +104,7 @@ pub struct Session<S: Read + Write = SharedSocket> {
     text: String,
     /// After an error in the extended protocol, until Sync.
     is_skipping: bool,
-    /// Whether a transaction was begun for messages up to Sync.
+    /// Whether a transaction was begun for messages up to Sync. COMMIT and ROLLBACK may have ended it, and BEGIN made it the client's own; what is left is ended then.
     is_implicit: bool,
 }
 
@@ -275,6 +275,7 @@ impl<S: Read + Write> Session<S> {
 
     fn ready(&mut self) {
         self.notices();
+        self.reported.tell_changes(&mut self.wire.out, &self.connection);
         let ready = match self.connection.status() {
             TransactionStatus::Idle => Ready::Idle,
             TransactionStatus::Open => Ready::Transaction,
@@ -293,15 +294,6 @@ impl<S: Read + Write> Session<S> {
             self.is_implicit = true;
         }
         Ok(())
-    }
-
-    /// After a statement: what there is to be told beside its result.
-    fn after(&mut self, kind: StatementKind) {
-        if kind == StatementKind::Transaction && self.connection.status() == TransactionStatus::Idle {
-            // COMMIT or ROLLBACK has ended what was begun implicitly, too.
-            self.is_implicit = false;
-        }
-        self.reported.tell_changes(&mut self.wire.out, &self.connection, kind);
     }
 
     fn notices(&mut self) {

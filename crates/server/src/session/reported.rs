@@ -1,6 +1,6 @@
 //! Settings that clients are told at the start and whenever they change.
 
-use cairn_sql::{Connection, StatementKind};
+use cairn_sql::Connection;
 
 use crate::codec::backend::parameter_status;
 
@@ -25,8 +25,8 @@ const SETTINGS: [(&str, &str); 13] = [
 #[derive(Debug, Default)]
 pub struct Reported {
     told: Vec<String>,
-    /// Whether a setting may have changed within the transaction, so that its end may change it back.
-    may_go_back: bool,
+    /// The connection's number of its settings at that time.
+    version: u64,
 }
 
 fn value_of(connection: &Connection, name: &str, default: &str) -> String {
@@ -36,18 +36,19 @@ fn value_of(connection: &Connection, name: &str, default: &str) -> String {
 impl Reported {
     /// Tells all of them.
     pub fn tell_all(&mut self, out: &mut Vec<u8>, connection: &Connection) {
+        self.version = connection.settings_version();
         self.told = SETTINGS.iter().map(|(name, default)| value_of(connection, name, default)).collect();
         for ((name, _), value) in SETTINGS.iter().zip(&self.told) {
             parameter_status(out, name, value);
         }
     }
 
-    /// Tells those that a statement has changed.
-    pub fn tell_changes(&mut self, out: &mut Vec<u8>, connection: &Connection, kind: StatementKind) {
-        match kind {
-            StatementKind::Utility => self.may_go_back = true,
-            StatementKind::Transaction if self.may_go_back => self.may_go_back = false,
-            _ => return,
+    /// Tells those that have changed since.
+    #[inline]
+    pub fn tell_changes(&mut self, out: &mut Vec<u8>, connection: &Connection) {
+        let version = connection.settings_version();
+        if std::mem::replace(&mut self.version, version) == version {
+            return;
         }
         for ((name, default), told) in SETTINGS.iter().zip(&mut self.told) {
             let value = value_of(connection, name, default);

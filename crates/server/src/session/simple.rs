@@ -72,7 +72,6 @@ impl<S: Read + Write> Session<S> {
             self.begin_implicit(kind)?;
         }
         self.run_statement(&statement)?;
-        self.after(kind);
         self.notices();
         Ok(true)
     }

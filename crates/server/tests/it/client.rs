@@ -64,7 +64,7 @@ impl Host {
         let stream = UnixStream::connect(self.path()).unwrap();
         // No test waits for ever.
         stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
-        Client { stream, process: 0, secret: 0 }
+        Client { stream, process: 0, secret: 0, settings: Vec::new() }
     }
 
     /// A session.
@@ -168,6 +168,8 @@ pub struct Client {
     pub stream: UnixStream,
     pub process: i32,
     pub secret: i32,
+    /// Settings that it was told and nobody has taken, in order: `name=value`.
+    pub settings: Vec<String>,
 }
 
 impl Client {
@@ -198,7 +200,10 @@ impl Client {
             if tag == b'K' {
                 self.process = i32::from_be_bytes(body[..4].try_into().unwrap());
                 self.secret = i32::from_be_bytes(body[4..].try_into().unwrap());
-            } else if tag != b'S' {
+            } else if tag == b'S' {
+                let text = String::from_utf8_lossy(&body);
+                self.settings.push(text.trim_end_matches('\0').replacen('\0', "=", 1));
+            } else {
                 writeln!(told, "{}", show(tag, &body)).unwrap();
             }
             if tag == last {

@@ -54,7 +54,7 @@ fn move_money(socket: &Path, client: u64, first: u64, seed: u64, acknowledged: &
     let mut last = first - 1;
     let stream = UnixStream::connect(socket).unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
-    let mut session = Client { stream, process: 0, secret: 0 };
+    let mut session = Client { stream, process: 0, secret: 0, settings: Vec::new() };
     if !session.try_ask(&startup(&[("user", "ann"), ("database", "bank")])).contains("Z I") {
         return last;
     }

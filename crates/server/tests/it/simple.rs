@@ -256,6 +256,35 @@ fn settings_go_back_to_the_first_message() {
     }
 }
 
+/// Goal: a client is told of each setting that changes, also where that goes back with what it was part of. Method: ends of transactions, savepoints, statements that fail together, `set_config`.
+#[test]
+fn settings_are_told_as_they_change() {
+    let host = Host::new();
+    let mut client = host.session();
+    client.settings.clear();
+    let mut told = |sql: &str| {
+        client.query(sql);
+        client.settings.drain(..).collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(told("SET application_name = 'a'"), "application_name=a");
+    assert_eq!(told("SELECT 1"), "");
+    assert_eq!(told("BEGIN; SET application_name = 'b'"), "application_name=b");
+    assert_eq!(told("SAVEPOINT s"), "");
+    assert_eq!(told("ROLLBACK"), "application_name=a");
+    assert_eq!(told("BEGIN; SAVEPOINT s; SET application_name = 'c'"), "application_name=c");
+    assert_eq!(told("RELEASE s"), "");
+    assert_eq!(told("ROLLBACK"), "application_name=a");
+    assert_eq!(told("SET application_name = 'd'; SELECT nothing"), "");
+    assert_eq!(told("SELECT set_config('application_name', 'e', false)"), "application_name=e");
+    assert_eq!(told("BEGIN; SET LOCAL application_name = 'f'"), "application_name=f");
+    assert_eq!(told("COMMIT"), "application_name=e");
+    assert_eq!(
+        told("SET standard_conforming_strings = true; SET datestyle = iso; SET client_encoding = unicode"),
+        ""
+    );
+    assert_eq!(told("SET datestyle = 'iso, dmy'"), "DateStyle=ISO, DMY");
+}
+
 /// Goal: statements that give no number of rows have none in their tags, and no row has more columns than PostgreSQL gives.
 #[test]
 fn tags_and_columns() {
