@@ -154,22 +154,52 @@ fn pieces<'s, 't>(
     sql: &'s str,
     tokens: &'t [TokenWithSpan],
 ) -> impl Iterator<Item = (&'s str, &'t [TokenWithSpan])> {
+    let mut place = Place::start(sql);
     tokens.split(|token| token.token == Token::SemiColon).filter_map(move |piece| {
-        let solid = |token: &&TokenWithSpan| !matches!(token.token, Token::Whitespace(_) | Token::EOF);
-        let (first, last) = (piece.iter().find(solid)?, piece.iter().rev().find(solid)?);
-        let (start, end) = (offset(sql, first.span.start), offset(sql, last.span.end));
+        let (first, last) = (piece.iter().find(is_solid)?, piece.iter().rev().find(is_solid)?);
+        let (start, end) = (place.go(first.span.start), place.go(last.span.end));
         Some((sql.get(start..end).unwrap_or(sql), piece))
     })
 }
 
+/// Whether a token is more than room between others.
+fn is_solid(token: &&TokenWithSpan) -> bool {
+    !matches!(token.token, Token::Whitespace(_) | Token::EOF)
+}
+
+/// A place in a text that goes forward with its tokens, so that many of them are found in one pass.
+struct Place<'s> {
+    rest: std::str::Chars<'s>,
+    at: Location,
+    bytes: usize,
+}
+
+impl<'s> Place<'s> {
+    fn start(sql: &'s str) -> Self {
+        Place::of(sql, Location { line: 1, column: 1 })
+    }
+
+    /// Of a text that begins at this location of a longer one.
+    fn of(text: &'s str, at: Location) -> Self {
+        Place { rest: text.chars(), at, bytes: text.len() }
+    }
+
+    /// Goes to a location that is not before the last one, and gives the bytes before it.
+    fn go(&mut self, to: Location) -> usize {
+        while (self.at.line, self.at.column) < (to.line, to.column) {
+            match self.rest.next() {
+                Some('\n') => self.at = Location { line: self.at.line + 1, column: 1 },
+                Some(_) => self.at.column += 1,
+                None => break,
+            }
+        }
+        self.bytes - self.rest.as_str().len()
+    }
+}
+
 /// Bytes before a place in the text.
 fn offset(sql: &str, at: Location) -> usize {
-    let mut lines = sql.split_inclusive('\n');
-    let before: usize = lines.by_ref().take((at.line as usize).saturating_sub(1)).map(str::len).sum();
-    let line = lines.next().unwrap_or_default();
-    let within =
-        line.char_indices().nth((at.column as usize).saturating_sub(1)).map_or(line.len(), |(at, _)| at);
-    before + within
+    Place::start(sql).go(at)
 }
 
 fn offset_in_chars(sql: &str, at: Location) -> usize {
@@ -184,7 +214,7 @@ fn parse_one<'a>(sql: &str, text: &'a str, tokens: &[TokenWithSpan]) -> Result<P
     let plain = deep(depth, || {
         let parser = Parser::new(&DIALECT).with_recursion_limit(2 * MOST_BRACKETS);
         let mut parser = parser.with_tokens_with_locations(tokens.to_vec());
-        let plain = match cursors::parse(&mut parser, |parser| query_text(parser, sql, text))? {
+        let plain = match cursors::parse(&mut parser, |parser| query_text(parser, text, tokens))? {
             Some(plain) => plain,
             None => Plain::Tree(tree(&mut parser, tokens)?),
         };
@@ -218,13 +248,13 @@ fn tree(parser: &mut Parser<'_>, tokens: &[TokenWithSpan]) -> Result<Statement, 
 }
 
 /// The text of the query at the end of a statement: of the tree only its being one counts, as it is planned from the text.
-fn query_text(parser: &mut Parser<'_>, sql: &str, text: &str) -> Result<String, ParserError> {
+fn query_text(parser: &mut Parser<'_>, text: &str, tokens: &[TokenWithSpan]) -> Result<String, ParserError> {
     let first = parser.peek_token();
-    let start = offset(sql, first.span.start);
+    let start = tokens.iter().find(is_solid).map_or(first.span.start, |token| token.span.start);
     match parser.parse_statement()? {
         Statement::Query(_) => {
-            // Both are parts of the same text.
-            let before = start.saturating_sub((text.as_ptr() as usize).saturating_sub(sql.as_ptr() as usize));
+            // From where the statement's own text begins: there may be many before it.
+            let before = Place::of(text, start).go(first.span.start);
             Ok(text.get(before..).unwrap_or_default().to_owned())
         }
         _ => parser.expected("a query", first),
@@ -244,7 +274,7 @@ fn syntax_error(sql: &str, tokens: &[TokenWithSpan], error: &ParserError) -> Err
         Some((what, Location { line: line.trim().parse().ok()?, column: column.trim().parse().ok()? }))
     });
     let Some((what, location)) = place else {
-        let end = tokens.iter().rev().find(|token| !matches!(token.token, Token::Whitespace(_) | Token::EOF));
+        let end = tokens.iter().rev().find(is_solid);
         let error = Error::new(SYNTAX_ERROR, format!("syntax error: {message}"));
         return match end {
             Some(token) if message.contains("found: EOF") => error.at(offset_in_chars(sql, token.span.end)),

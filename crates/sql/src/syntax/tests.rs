@@ -43,6 +43,22 @@ fn splits_what_is_spelled_out() {
     assert!(["CYCLE", "100", "5"].iter().all(|part| said.contains(part)), "{said}");
 }
 
+/// Goal: a text of many statements is cut in one pass, and so are the queries of its cursors. Method: so many on one line that looking for each from the start does not come to an end.
+#[test]
+fn splits_long_lines() {
+    for statement in ["select 1;", "select 'é\n';", "declare c cursor for select 1;"] {
+        let count = (1 << 20) / statement.len();
+        let text = statement.repeat(count);
+        assert_eq!(split(&text).unwrap(), vec![&statement[..statement.len() - 1]; count]);
+        if statement.starts_with("declare") {
+            let parsed = parse(&text).unwrap();
+            assert!(parsed.iter().all(|parsed| {
+                matches!(&*parsed.statement, Plain::Declare { query, .. } if query == "select 1")
+            }));
+        }
+    }
+}
+
 /// Errors say where.
 #[test]
 fn says_where() {
