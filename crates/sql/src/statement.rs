@@ -90,6 +90,14 @@ impl Statement {
         }
     }
 
+    /// Whether it runs outside of transactions only, and so never together with others: VACUUM and DISCARD ALL.
+    pub fn is_alone(&self) -> bool {
+        match &self.0.first.plan {
+            Plan::Utility(tree) => tree.is_alone(),
+            _ => false,
+        }
+    }
+
     /// The types of `$1`, `$2` and so on.
     pub fn parameters(&self) -> &[ColumnType] {
         &self.0.first.parameters

@@ -94,8 +94,9 @@ impl<S: Read + Write> Session<S> {
             return Ok(());
         }
         self.check_declared(&portal.prepared.statement)?;
-        // A statement before Sync is alone: it commits by itself. What comes before others is one transaction with them.
-        if self.wire.peek_tag() != Some(b'S') {
+        // A statement before Sync is alone: it commits by itself. What comes before others is one transaction with them, unless it can be in none: what a driver sends before Sync may
+        // be as little as Close.
+        if self.wire.peek_tag() != Some(b'S') && !portal.prepared.statement.is_alone() {
             self.begin_implicit(kind)?;
         }
         self.run_portal(portal, name, most)?;

@@ -344,3 +344,30 @@ fn sessions_are_discarded() {
     assert_eq!(client.query("DEALLOCATE s"), "C DEALLOCATE\nZ I\n");
     assert!(!is_there(&mut client, "s"));
 }
+
+/// Goal: statements that are in no transaction with others run before others, wherever Sync is: drivers close what they have run, or ask for answers, before it. Method: Close and Flush behind Execute, and other
+/// statements; behind a change they are refused.
+#[test]
+fn statements_that_are_alone() {
+    let host = Host::new();
+    let mut client = host.session();
+    client.query("CREATE TABLE t (a int PRIMARY KEY)");
+    let run = |sql: &str| [parse("", sql, &[]), bind("", "", false, &[]), execute("", 0)].concat();
+    for what in ["VACUUM", "VACUUM ANALYZE t", "DISCARD ALL"] {
+        let tag = if what == "DISCARD ALL" { what } else { "VACUUM" };
+        let told = format!("1\n2\nC {tag}\n");
+        assert_eq!(client.ask(&[run(what), sync()]), format!("{told}Z I\n"));
+        assert_eq!(client.ask(&[run(what), close(b'P', ""), sync()]), format!("{told}3\nZ I\n"));
+        assert_eq!(client.ask(&[run(what), flush(), sync()]), format!("{told}Z I\n"));
+        let insert = run("INSERT INTO t VALUES (1)");
+        assert_eq!(
+            client.ask(&[run(what), insert.clone(), run("SELECT nothing"), sync()]),
+            format!("{told}1\n2\nC INSERT 0 1\nE ERROR 42703\nZ I\n")
+        );
+        assert_eq!(
+            client.ask(&[insert, run(what), sync()]),
+            "1\n2\nC INSERT 0 1\n1\n2\nE ERROR 25001\nZ I\n"
+        );
+    }
+    assert_eq!(client.query("SELECT a FROM t"), "T a:23\nC SELECT 0\nZ I\n");
+}

@@ -2,7 +2,9 @@
 
 use std::ops::ControlFlow;
 
-use datafusion::sql::sqlparser::ast::{Expr, Ident, ObjectName, Statement, visit_expressions_mut};
+use datafusion::sql::sqlparser::ast::{
+    DiscardObject, Expr, Ident, ObjectName, Statement, visit_expressions_mut,
+};
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
@@ -87,6 +89,17 @@ pub(crate) enum Plain {
     Close {
         name: Option<String>,
     },
+}
+
+impl Plain {
+    /// Whether it runs outside of transactions only.
+    pub fn is_alone(&self) -> bool {
+        match self {
+            Plain::Vacuum { .. } => true,
+            Plain::Tree(Statement::Discard { object_type }) => *object_type == DiscardObject::ALL,
+            _ => false,
+        }
+    }
 }
 
 /// Cuts a text into its statements, without the semicolons between them. What is between quotes, dollars or in comments does not count.
