@@ -91,7 +91,7 @@ fn session(shared: &Shared, present: &mut Present, mut wire: Wire, startup: &Sta
         }
         return;
     }
-    let mut connection = shared.database.connect();
+    let mut connection = shared.database.connect_as(entry.process.unsigned_abs());
     if let Err(failure) = settle(shared, &mut connection, startup) {
         return refuse(&mut wire, &failure);
     }

@@ -142,7 +142,6 @@ pub struct Registry {
 #[derive(Debug, Default)]
 struct Entries {
     by_process: HashMap<i32, Arc<Entry>>,
-    last: i32,
 }
 
 impl Registry {
@@ -150,16 +149,22 @@ impl Registry {
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes a connection in.
-    pub fn enter(self: &Arc<Self>, socket: Arc<Socket>, peer: Peer) -> Result<Present, NoRandomness> {
+    /// Takes a connection in, by a number that the database has for it: SQL and cancel requests name it alike.
+    pub fn enter(
+        self: &Arc<Self>,
+        socket: Arc<Socket>,
+        peer: Peer,
+        mut next_id: impl FnMut() -> u32,
+    ) -> Result<Present, NoRandomness> {
         let mut secret = [0; 4];
         random(&mut secret)?;
         let mut entries = self.lock();
-        // BOUND: there are fewer connections than numbers.
+        // BOUND: there are fewer connections than numbers, which begin anew some day.
         let process = loop {
-            entries.last = entries.last.checked_add(1).unwrap_or(1);
-            if !entries.by_process.contains_key(&entries.last) {
-                break entries.last;
+            // The protocol's have a sign, and 0 is none.
+            let process = (next_id() & i32::MAX as u32) as i32;
+            if process != 0 && !entries.by_process.contains_key(&process) {
+                break process;
             }
         };
         let entry = Arc::new(Entry {
@@ -254,13 +259,15 @@ mod tests {
     #[test]
     fn connections_come_and_go() {
         let registry = Arc::new(Registry::default());
-        let enter = || {
+        // Numbers begin anew when they are at their end, and one that is in use is passed over.
+        let mut ids = [u32::MAX, 1 << 31, 1, i32::MAX as u32, 2].into_iter();
+        let mut enter = || {
             let (one, _other) = UnixStream::pair().unwrap();
-            registry.enter(Arc::new(Socket::Unix(one)), Peer::Unix).unwrap()
+            registry.enter(Arc::new(Socket::Unix(one)), Peer::Unix, || ids.next().unwrap()).unwrap()
         };
         let (mut a, mut b, mut c) = (enter(), enter(), enter());
+        assert_eq!([&a, &b, &c].map(|present| present.entry().process), [i32::MAX, 1, 2]);
         assert!(a.admit(2) && b.admit(2) && !c.admit(2));
-        assert_ne!(a.entry().process, b.entry().process);
         assert!(registry.cancel(a.entry().process, a.entry().secret()));
         assert!(!registry.cancel(a.entry().process, a.entry().secret() ^ 1));
         assert!(!registry.cancel(99, 0));
@@ -277,7 +284,7 @@ mod tests {
     fn states_and_dooms() {
         let registry = Arc::new(Registry::default());
         let (one, _other) = UnixStream::pair().unwrap();
-        let present = registry.enter(Arc::new(Socket::Unix(one)), Peer::Unix).unwrap();
+        let present = registry.enter(Arc::new(Socket::Unix(one)), Peer::Unix, || 1).unwrap();
         let entry = present.entry();
         for state in [State::Idle, State::IdleInTransaction, State::Busy, State::Busy] {
             let before = entry.activity();

@@ -298,10 +298,11 @@ impl Server {
             Err(_) => return,
         };
         let socket = Arc::new(socket);
-        let present = match self.shared.registry.enter(Arc::clone(&socket), peer) {
-            Ok(present) => present,
-            Err(error) => return refuse(&socket, &error),
-        };
+        let present =
+            match self.shared.registry.enter(Arc::clone(&socket), peer, || self.shared.database.take_id()) {
+                Ok(present) => present,
+                Err(error) => return refuse(&socket, &error),
+            };
         let name = format!("pg {}", present.entry().process);
         let (shared, served) = (Arc::clone(&self.shared), Arc::clone(&socket));
         if let Err(error) = thread::spawn(&name, move || connection::serve(&shared, served, present)) {

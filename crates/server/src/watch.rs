@@ -96,11 +96,13 @@ mod tests {
         };
         let mut watch = Watch::new(clock.clone());
         let mut sockets = Vec::new();
+        let mut ids = 1..;
         let presents =
             [State::Authenticating, State::IdleInTransaction, State::Idle, State::Busy].map(|state| {
                 let (one, other) = UnixStream::pair().unwrap();
                 sockets.push(other);
-                let present = registry.enter(Arc::new(Socket::Unix(one)), Peer::Unix).unwrap();
+                let present = registry.enter(Arc::new(Socket::Unix(one)), Peer::Unix, || ids.next().unwrap());
+                let present = present.unwrap();
                 if state != State::Authenticating {
                     present.entry().set_state(state);
                 }

@@ -40,8 +40,8 @@ impl Connection {
 }
 
 impl Connection {
-    pub(crate) fn new(database: Database) -> Self {
-        Connection { session: Session::new(database.shared()), database }
+    pub(crate) fn new(database: Database, id: u32) -> Self {
+        Connection { session: Session::new(database.shared(), id), database }
     }
 
     /// What it is a connection to.

@@ -340,7 +340,17 @@ impl Database {
 
     /// A new session.
     pub fn connect(&self) -> Connection {
-        Connection::new(self.clone())
+        self.connect_as(self.take_id())
+    }
+
+    /// A number that no connection has, for whoever names a session before it begins: [`Database::connect_as`].
+    pub fn take_id(&self) -> u32 {
+        self.0.take_backend()
+    }
+
+    /// A new session of a number from [`Database::take_id`], each of which is for one: [`Connection::id`].
+    pub fn connect_as(&self, id: u32) -> Connection {
+        Connection::new(self.clone(), id)
     }
 
     /// Writes all changes into the file, so that opening it needs no log.

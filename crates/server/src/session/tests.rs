@@ -53,7 +53,7 @@ fn answers_to_many_messages_go_out_before_the_last() {
     let database = cairn_sql::Database::builder().fs(Arc::new(MemFs::new())).open("test.db").unwrap();
     let registry = Arc::new(Registry::default());
     let (socket, _other) = UnixStream::pair().unwrap();
-    let present = registry.enter(Arc::new(Socket::Unix(socket)), Peer::Unix).unwrap();
+    let present = registry.enter(Arc::new(Socket::Unix(socket)), Peer::Unix, || 1).unwrap();
     let wire = Wire::new(Transport::Plain(client));
     let entry = Arc::clone(present.entry());
     let session = Session::new(wire, database.connect(), entry, Arc::new(Limits::default()));

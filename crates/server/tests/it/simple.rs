@@ -285,6 +285,21 @@ fn settings_are_told_as_they_change() {
     assert_eq!(told("SET datestyle = 'iso, dmy'"), "DateStyle=ISO, DMY");
 }
 
+/// Goal: the number that a client is told for its cancel requests is the one by which SQL names its session. Method: a session that is neither the first connection of its server nor of its database.
+#[test]
+fn a_session_has_one_number() {
+    let host = Host::new();
+    let _others = (host.database.connect(), host.session(), host.database.connect(), host.database.connect());
+    let mut client = host.session();
+    let process = client.process;
+    assert_eq!(
+        client.query("SELECT pg_backend_pid() AS pid"),
+        format!("T pid:23\nD {process}\nC SELECT 1\nZ I\n")
+    );
+    let activity = client.query("SELECT pid FROM pg_stat_activity");
+    assert!(activity.contains(&format!("D {process}\n")), "{activity}");
+}
+
 /// Goal: statements that give no number of rows have none in their tags, and no row has more columns than PostgreSQL gives.
 #[test]
 fn tags_and_columns() {

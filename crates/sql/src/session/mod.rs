@@ -79,8 +79,7 @@ pub(crate) struct Session {
 }
 
 impl Session {
-    pub fn new(shared: Arc<Shared>) -> Self {
-        let backend = shared.take_backend();
+    pub fn new(shared: Arc<Shared>, backend: u32) -> Self {
         Session {
             open: None,
             spare: None,
@@ -145,7 +144,7 @@ mod tests {
     #[test]
     fn kept_statements_have_a_budget() {
         let database = crate::Database::builder().fs(Arc::new(MemFs::new())).open("test.db").unwrap();
-        let mut session = Session::new(database.shared());
+        let mut session = Session::new(database.shared(), 1);
         // Of so many bytes, `select '` and `'` among them.
         let text = |number: usize, bytes: usize| format!("select '{number:0>width$}'", width = bytes - 9);
         let keep = |session: &mut Session, sql: &str| {
