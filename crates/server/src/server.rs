@@ -6,7 +6,6 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 use cairn_sql::Database;
 use cairn_vfs::{Clock, Fs, StdFs, SystemClock, thread};
@@ -25,12 +24,10 @@ use crate::observer::Observer;
 use crate::registry::Doom;
 use crate::sqlstate;
 use crate::tls::Tls;
-use crate::watch::{TICK, Watch};
+use crate::watch::{LAST_WORDS, TICK, Watch};
 
 /// Connections beyond the sessions: some log in, some cancel, some are told that there are too many.
 const CONNECTIONS_BESIDE: usize = 64;
-/// How long clients have to take their last words when the server ends.
-const LAST_WORDS: Duration = Duration::from_secs(2);
 
 /// Where TLS comes from.
 #[derive(Debug, Clone)]

@@ -14,11 +14,16 @@ pub const TICK: Duration = Duration::from_millis(100);
 /// A statement that runs for so long is worth a look at whether its client is there.
 const LOOK_AFTER: Duration = Duration::from_secs(1);
 
+/// How long a client that is told to go has to hear it.
+pub const LAST_WORDS: Duration = Duration::from_secs(2);
+
 /// What was seen of a connection, and since when it is so.
 #[derive(Debug, Clone, Copy)]
 struct Seen {
     activity: u64,
     since: Duration,
+    /// When it was first seen to wait for its client though it is to end.
+    ending_since: Option<Duration>,
 }
 
 /// Memory from one look to the next.
@@ -48,9 +53,18 @@ impl Watch {
         }
         for entry in entries {
             let activity = entry.activity();
-            let seen = self.seen.entry(entry.process).or_insert(Seen { activity, since: now });
+            let seen =
+                self.seen.entry(entry.process).or_insert(Seen { activity, since: now, ending_since: None });
             if seen.activity != activity {
-                *seen = Seen { activity, since: now };
+                *seen = Seen { activity, since: now, ..*seen };
+            }
+            if entry.doomed().is_some() && entry.state() != State::Busy {
+                let since = *seen.ending_since.get_or_insert(now);
+                if now.saturating_sub(since) >= LAST_WORDS {
+                    // It does not read what it is told, and its thread would wait for ever.
+                    entry.socket().close();
+                }
+                continue;
             }
             judge(&entry, now.saturating_sub(seen.since), limits);
         }
@@ -80,6 +94,7 @@ mod tests {
     use super::*;
     use crate::net::socket::{Peer, Socket};
     use cairn_vfs::ManualClock;
+    use std::io::Read;
     use std::os::unix::net::UnixStream;
 
     /// Goal: each state has its limit, and activity starts the time anew. Method: a clock moved by hand, one connection for each state.
@@ -120,5 +135,38 @@ mod tests {
         let first = |at: usize| ended.iter().position(|ended| ended[at]);
         // The first look sees them, and the time counts from there; the transaction was used once more at the third.
         assert_eq!([first(0), first(1), first(2), first(3)], [Some(2), Some(7), Some(6), None]);
+    }
+
+    /// Goal: a client that does not take its last words keeps no thread and no lock: its socket is closed under it. One whose statement runs is left to it. Method: two connections that are ended, and what their
+    /// clients can read; a clock moved by hand.
+    #[test]
+    fn who_does_not_go_is_cut_off() {
+        let clock = Arc::new(ManualClock::new(Duration::ZERO));
+        let registry = Arc::new(Registry::default());
+        let limits =
+            Limits { idle_in_transaction_timeout: Some(Duration::from_secs(1)), ..Limits::default() };
+        let mut watch = Watch::new(clock.clone());
+        let mut ids = 1..;
+        let mut enter = || {
+            let (one, other) = UnixStream::pair().unwrap();
+            other.set_nonblocking(true).unwrap();
+            let present = registry.enter(Arc::new(Socket::Unix(one)), Peer::Unix, || ids.next().unwrap());
+            (present.unwrap(), other)
+        };
+        let ((stuck, its_client), (busy, busy_client)) = (enter(), enter());
+        stuck.entry().set_state(State::IdleInTransaction);
+        busy.entry().set_state(State::Busy);
+        busy.entry().doom(Doom::Idle);
+        let is_closed = |mut client: &UnixStream| matches!(client.read(&mut [0]), Ok(0));
+        let mut closed = Vec::new();
+        for _ in 0..6 {
+            clock.advance(Duration::from_secs(1));
+            watch.look(&registry, &limits);
+            closed.push((stuck.entry().doomed().is_some(), is_closed(&its_client), is_closed(&busy_client)));
+        }
+        // Seen, ended a second later, looked at from the next time on, and closed when it has had its time.
+        let expected =
+            [(false, false), (true, false), (true, false), (true, false), (true, true), (true, true)];
+        assert_eq!(closed, expected.map(|(doomed, closed)| (doomed, closed, false)));
     }
 }

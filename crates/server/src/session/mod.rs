@@ -139,18 +139,21 @@ impl<S: Read + Write> Session<S> {
         let ended = self.exchange();
         let portals = self.unnamed_portal.iter().chain(self.portals.values());
         portals.for_each(|portal| portal.give_up(&self.observer));
+        let Session { mut wire, connection, entry, .. } = self;
+        // ORDER: before anything is sent. A client that does not read keeps this thread, and is not to keep what its transaction has locked.
+        drop(connection);
         let end = match ended {
             Err(Trouble::Lost(Lost::Protocol(error))) => End::Told(error.into()),
             Err(Trouble::Failure(failure)) => End::Told(failure),
-            Ok(()) | Err(Trouble::Lost(Lost::Gone)) => match self.entry.doomed() {
+            Ok(()) | Err(Trouble::Lost(Lost::Gone)) => match entry.doomed() {
                 Some(doom) => End::Told(doom_failure(doom)),
                 None => End::Gone,
             },
         };
         if let End::Told(failure) = &end {
-            backend::failure(&mut self.wire.out, Severity::Fatal, failure);
+            backend::failure(&mut wire.out, Severity::Fatal, failure);
         }
-        self.wire.finish();
+        wire.finish();
         end
     }
 

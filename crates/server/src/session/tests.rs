@@ -1,4 +1,5 @@
 use std::os::unix::net::UnixStream;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use cairn_vfs::MemFs;
@@ -25,6 +26,37 @@ impl Write for Client<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.sent.fetch_add(bytes.len(), Ordering::Relaxed);
         self.largest.fetch_max(bytes.len(), Ordering::Relaxed);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// A client whose session is ended when it has sent everything, and that looks at a row when it is told so.
+struct Doomed {
+    bytes: &'static [u8],
+    entry: Arc<Entry>,
+    other: Connection,
+    /// What came of changing the row, once it was told.
+    found: Arc<OnceLock<cairn_sql::Result<u64>>>,
+}
+
+impl Read for Doomed {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        if self.bytes.is_empty() {
+            self.entry.doom(Doom::IdleInTransaction);
+        }
+        self.bytes.read(into)
+    }
+}
+
+impl Write for Doomed {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if bytes.windows(5).any(|word| word == b"FATAL") {
+            let _ = self.found.set(self.other.execute("UPDATE t SET a = 2", &[]));
+        }
         Ok(bytes.len())
     }
 
@@ -61,4 +93,22 @@ fn answers_to_many_messages_go_out_before_the_last() {
     let (sent, largest) = (sent.into_inner(), largest.into_inner());
     assert!(sent > 3 << 20, "{sent} bytes");
     assert!(largest < 72 << 10, "{largest} bytes at once, of {sent}");
+}
+
+/// Goal: a session that is ended has let go of its rows before it tells its client, who may be in no hurry to hear it. Method: a client that changes the same row by another connection when its last words come.
+#[test]
+fn last_words_come_after_the_transaction() {
+    let database = cairn_sql::Database::builder().fs(Arc::new(MemFs::new())).open("test.db").unwrap();
+    let mut other = database.connect();
+    other.batch("CREATE TABLE t (a int); INSERT INTO t VALUES (0); SET lock_timeout = 1").unwrap();
+    let registry = Arc::new(Registry::default());
+    let (socket, _other) = UnixStream::pair().unwrap();
+    let present = registry.enter(Arc::new(Socket::Unix(socket)), Peer::Unix, || 1).unwrap();
+    let (entry, found) = (Arc::clone(present.entry()), Arc::new(OnceLock::new()));
+    let bytes = message(b'Q', b"BEGIN; UPDATE t SET a = 1\0").leak();
+    let client = Doomed { bytes, entry: Arc::clone(&entry), other, found: Arc::clone(&found) };
+    let wire = Wire::new(Transport::Plain(client));
+    let session = Session::new(wire, database.connect(), entry, Arc::new(Limits::default()));
+    assert!(matches!(session.serve(), End::Told(_)));
+    assert!(matches!(found.get(), Some(Ok(1))), "{found:?}");
 }
