@@ -126,6 +126,8 @@ pub struct Failure {
     pub position: Option<usize>,
     /// The constraint that was violated, its table, the column.
     pub subject: Box<Subject>,
+    /// The routine of PostgreSQL's that says so, where clients go by it.
+    pub routine: Option<&'static str>,
 }
 
 impl Failure {
@@ -138,6 +140,7 @@ impl Failure {
             hint: None,
             position: None,
             subject: Box::default(),
+            routine: None,
         }
     }
 
@@ -175,6 +178,7 @@ impl From<cairn_sql::Error> for Failure {
             hint: error.hint().map(str::to_owned),
             position: error.position(),
             subject: Box::new(error.subject().clone()),
+            routine: error.routine(),
         }
     }
 }

@@ -18,6 +18,7 @@ struct Inner {
     hint: Option<String>,
     position: Option<usize>,
     subject: Subject,
+    routine: Option<&'static str>,
     source: Option<cairn_table::Error>,
 }
 
@@ -74,6 +75,7 @@ impl Error {
             hint: None,
             position: None,
             subject: Subject::default(),
+            routine: None,
             source: None,
         }))
     }
@@ -109,6 +111,18 @@ impl Error {
     pub(crate) fn about(mut self, subject: Subject) -> Self {
         self.0.subject = subject;
         self
+    }
+
+    /// Adds which of PostgreSQL's routines says so.
+    #[must_use]
+    pub(crate) fn in_routine(mut self, routine: &'static str) -> Self {
+        self.0.routine = Some(routine);
+        self
+    }
+
+    /// The routine of PostgreSQL's that has this error, where clients tell errors of one code apart by it.
+    pub fn routine(&self) -> Option<&'static str> {
+        self.0.routine
     }
 
     /// The code: five characters, PostgreSQL's.

@@ -277,6 +277,9 @@ pub fn failure(out: &mut Vec<u8>, severity: Severity, failure: &Failure) {
             field(code, text);
         }
     }
+    if let Some(routine) = failure.routine {
+        field(b'R', routine);
+    }
     out.push(0);
     end(out, at);
 }

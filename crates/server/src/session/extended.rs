@@ -172,7 +172,8 @@ impl<S: Read + Write> Session<S> {
                 "" => "unnamed prepared statement does not exist".to_owned(),
                 name => format!("prepared statement {name:?} does not exist"),
             };
-            Failure::new(sqlstate::INVALID_SQL_STATEMENT_NAME, message)
+            let routine = Some("FetchPreparedStatement");
+            Failure { routine, ..Failure::new(sqlstate::INVALID_SQL_STATEMENT_NAME, message) }
         })
     }
 

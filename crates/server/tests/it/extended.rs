@@ -371,3 +371,36 @@ fn statements_that_are_alone() {
     }
     assert_eq!(client.query("SELECT a FROM t"), "T a:23\nC SELECT 0\nZ I\n");
 }
+
+/// Goal: drivers that prepare anew when a statement no longer fits know by the routine that an error names that they are to. Method: a statement whose columns change, and one that there is not, in both protocols.
+#[test]
+fn errors_name_the_routine_that_drivers_go_by() {
+    let host = Host::new();
+    let mut client = host.session();
+    client.query("CREATE TABLE t (a int); PREPARE p AS SELECT * FROM t");
+    client.ask(&[parse("s", "SELECT * FROM t", &[]), sync()]);
+    client.query("ALTER TABLE t ADD COLUMN b int");
+    for (messages, expected) in [
+        ([bind("", "s", false, &[]), execute("", 0), sync()].concat(), "0A000 RevalidateCachedQuery"),
+        (query("EXECUTE p"), "0A000 RevalidateCachedQuery"),
+        ([bind("", "none", false, &[]), sync()].concat(), "26000 FetchPreparedStatement"),
+        (query("EXECUTE none"), "26000 FetchPreparedStatement"),
+        (query("SELECT nothing"), "42703 "),
+    ] {
+        client.send_raw(&messages);
+        let mut error = String::new();
+        while let Some((tag, body)) = client.receive() {
+            if tag == b'E' {
+                let field = |code: u8| {
+                    let found = body.split(|byte| *byte == 0).find(|field| field.first() == Some(&code));
+                    String::from_utf8_lossy(found.unwrap_or(b" ")).get(1..).unwrap().to_owned()
+                };
+                error = format!("{} {}", field(b'C'), field(b'R'));
+            }
+            if tag == b'Z' {
+                break;
+            }
+        }
+        assert_eq!(error, expected);
+    }
+}

@@ -113,7 +113,8 @@ impl Session {
             *planned = self.replan(statement)?;
         }
         if strict && !statement.is_as_prepared(planned) {
-            return Err(Error::new(FEATURE_NOT_SUPPORTED, "cached plan must not change result type"));
+            let what = "cached plan must not change result type";
+            return Err(Error::new(FEATURE_NOT_SUPPORTED, what).in_routine("RevalidateCachedQuery"));
         }
         self.start_planned(statement, planned, params)
     }

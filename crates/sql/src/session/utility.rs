@@ -293,7 +293,8 @@ fn is_local(scope: Option<&ast::ContextModifier>) -> bool {
 }
 
 fn not_prepared(name: &str) -> Error {
-    Error::new("26000", format!("prepared statement \"{name}\" does not exist"))
+    let what = format!("prepared statement \"{name}\" does not exist");
+    Error::new("26000", what).in_routine("FetchPreparedStatement")
 }
 
 /// A setting's name; `a.b` is one.
