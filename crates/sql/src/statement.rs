@@ -20,7 +20,7 @@ pub enum StatementKind {
     Copy,
     /// BEGIN, COMMIT, ROLLBACK, SAVEPOINT, RELEASE.
     Transaction,
-    /// FETCH: rows of a cursor. What its columns are depends on which cursor has that name when it runs.
+    /// FETCH and EXECUTE: rows of a cursor, or what a statement of PREPARE gives. What its columns are depends on what has that name when it runs.
     Fetch,
     /// CREATE, ALTER, DROP, SET, DECLARE, CLOSE and the like.
     Utility,
@@ -101,6 +101,10 @@ impl Statement {
     /// The types of `$1`, `$2` and so on.
     pub fn parameters(&self) -> &[ColumnType] {
         &self.0.first.parameters
+    }
+
+    pub(crate) fn own_columns(&self) -> Arc<[Column]> {
+        Arc::clone(&self.0.first.columns)
     }
 
     /// The columns of its rows; none where it gives no rows.

@@ -52,7 +52,7 @@ impl<S: Read + Write> Session<S> {
         let prepared = self.find_statement(bind.statement)?;
         let prepared = match with_scales(&mut self.connection, &bind, &prepared)? {
             Some(exact) => Arc::new(exact),
-            // Another cursor may have that name by now.
+            // Another cursor or statement may have that name by now.
             None if prepared.statement.kind() == StatementKind::Fetch => {
                 let statement = self.connection.prepare(prepared.statement.sql())?;
                 Arc::new(Prepared::new(statement, &prepared.types, None))
@@ -111,7 +111,13 @@ impl<S: Read + Write> Session<S> {
             backend::parameter_description(out, &prepared.types);
         }
         let columns = prepared.statement.columns();
-        if columns.is_empty() && prepared.statement.kind() != StatementKind::Query {
+        let gives_rows = match prepared.statement.kind() {
+            StatementKind::Query => true,
+            // Its rows come as data that is not described.
+            StatementKind::Copy => false,
+            _ => !columns.is_empty(),
+        };
+        if !gives_rows {
             backend::no_data(out);
         } else {
             let fields = columns.iter().enumerate();

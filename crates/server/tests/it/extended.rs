@@ -404,3 +404,25 @@ fn errors_name_the_routine_that_drivers_go_by() {
         assert_eq!(error, expected);
     }
 }
+
+/// Goal: EXECUTE is described by the rows that it gives, and COPY to the client, which gives none, by none. Method: a statement of PREPARE with rows and one without; another one that takes its name before Bind.
+#[test]
+fn what_is_described_is_what_comes() {
+    let host = Host::new();
+    let mut client = host.session();
+    client.query("CREATE TABLE t (a int, b text); INSERT INTO t VALUES (1, 'x')");
+    client.query("PREPARE p AS SELECT a, b FROM t; PREPARE i (int) AS INSERT INTO t (a) VALUES ($1)");
+    let described = |sql: &str| [parse("s", sql, &[]), describe(b'S', "s"), sync()].concat();
+    let run = [bind("", "s", false, &[]), describe(b'P', ""), execute("", 0), sync()].concat();
+    let forget = [close(b'S', "s"), sync()].concat();
+    assert_eq!(client.ask(&[described("EXECUTE p")]), "1\nt \nT a:23 b:25\nZ I\n");
+    assert_eq!(client.ask(&[run.clone()]), "2\nT a:23 b:25\nD 1|x\nC SELECT 1\nZ I\n");
+    client.query("DEALLOCATE p; PREPARE p AS SELECT b FROM t");
+    assert_eq!(client.ask(&[run.clone()]), "2\nT b:25\nD x\nC SELECT 1\nZ I\n");
+    client.ask(&[forget.clone()]);
+    assert_eq!(client.ask(&[described("EXECUTE i(7)")]), "1\nt \nn\nZ I\n");
+    assert_eq!(client.ask(&[run.clone()]), "2\nn\nC INSERT 0 1\nZ I\n");
+    client.ask(&[forget]);
+    assert_eq!(client.ask(&[described("COPY (SELECT a FROM t) TO STDOUT")]), "1\nt \nn\nZ I\n");
+    assert_eq!(client.ask(&[run]), "2\nn\nH\nd 1\nd 7\nc\nC COPY 2\nZ I\n");
+}

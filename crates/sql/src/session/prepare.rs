@@ -91,12 +91,17 @@ impl Session {
     }
 
     fn utility_plan(&self, parsed: Parsed<'_>, kind: StatementKind) -> Planned {
-        // Those of the cursor as it is now: another one may have its name when the statement runs.
+        // Those of the cursor or the statement as it is now: another one may have its name when this one runs.
         let columns = match &*parsed.statement {
-            Plain::Fetch(fetch) if !fetch.is_move => self.cursors.get(&fetch.name),
+            Plain::Fetch(fetch) if !fetch.is_move => {
+                self.cursors.get(&fetch.name).map(|cursor| StdArc::clone(&cursor.columns))
+            }
+            Plain::Tree(Tree::Execute { name: Some(name), .. }) => {
+                self.named.get(&last_name(name)).map(Statement::own_columns)
+            }
             _ => None,
         };
-        let columns = columns.map(|cursor| StdArc::clone(&cursor.columns)).unwrap_or_default();
+        let columns = columns.unwrap_or_default();
         let plan = match &*parsed.statement {
             Plain::Empty => Plan::Empty,
             _ => Plan::Utility(parsed.statement),
@@ -274,6 +279,7 @@ pub(super) fn kind_of(statement: &Plain) -> StatementKind {
             | Tree::Rollback { .. }
             | Tree::Savepoint { .. }
             | Tree::ReleaseSavepoint { .. } => StatementKind::Transaction,
+            Tree::Execute { .. } => StatementKind::Fetch,
             _ => StatementKind::Utility,
         },
         Plain::Fetch(fetch) if !fetch.is_move => StatementKind::Fetch,
