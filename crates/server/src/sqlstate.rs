@@ -13,6 +13,7 @@ pub const INVALID_AUTHORIZATION: &str = "28000";
 pub const INVALID_PASSWORD: &str = "28P01";
 pub const INVALID_CURSOR_NAME: &str = "34000";
 pub const SYNTAX_ERROR: &str = "42601";
+pub const UNDEFINED_OBJECT: &str = "42704";
 pub const DUPLICATE_PREPARED_STATEMENT: &str = "42P05";
 pub const DUPLICATE_CURSOR: &str = "42P03";
 pub const TOO_MANY_CONNECTIONS: &str = "53300";

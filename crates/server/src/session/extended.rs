@@ -55,7 +55,7 @@ impl<S: Read + Write> Session<S> {
             // Another cursor or statement may have that name by now.
             None if prepared.statement.kind() == StatementKind::Fetch => {
                 let statement = self.connection.prepare(prepared.statement.sql())?;
-                Arc::new(Prepared::new(statement, &prepared.types, None))
+                Arc::new(prepared.again(statement, None))
             }
             None => prepared,
         };
@@ -252,7 +252,7 @@ fn with_scales(
         return Ok(None);
     }
     let statement = connection.prepare_typed(prepared.statement.sql(), &exact.kinds)?;
-    Ok(Some(Prepared::new(statement, &prepared.types, Some(exact))))
+    Ok(Some(prepared.again(statement, Some(exact))))
 }
 
 fn parameters(bind: &Bind<'_>, prepared: &Prepared) -> Result<Vec<Datum>, Failure> {
@@ -270,7 +270,10 @@ fn parameters(bind: &Bind<'_>, prepared: &Prepared) -> Result<Vec<Datum>, Failur
     let each = bind.parameters().zip(kinds.iter().zip(types)).enumerate();
     each.map(|(at, (bytes, (kind, type_oid)))| match bytes {
         None => Ok(Datum::Null),
-        Some(bytes) if bind.parameter_formats.is_binary(at) => binary::decode(*type_oid, kind, bytes),
+        Some(bytes) if bind.parameter_formats.is_binary(at) => {
+            prepared.check_binary(at)?;
+            binary::decode(*type_oid, kind, bytes)
+        }
         Some(bytes) => match types::kind_of(*type_oid) {
             // The client's type may be another one than the statement's: the text is of the client's.
             Some(told) if (told.kind, told.is_list) != (kind.kind, kind.is_list) => {

@@ -3,7 +3,9 @@
 use cairn_sql::{ColumnType, Datum, Statement, Type};
 
 use crate::codec::frontend::Formats;
+use crate::error::Failure;
 use crate::observer::Observer;
+use crate::sqlstate;
 use crate::types;
 
 use super::execute::Sent;
@@ -17,6 +19,8 @@ pub struct Prepared {
     pub types: Vec<u32>,
     /// What depends on digits that only values have.
     pub loose: Option<Loose>,
+    /// Parameters of types that are not known here, and the numbers of these.
+    foreign: Vec<(usize, u32)>,
 }
 
 /// Parameters that the client calls numeric where the statement alone would make something else of them: a text of `SELECT $1`, an integer of
@@ -74,7 +78,27 @@ impl Prepared {
             _ => types::oid_of(kind),
         };
         let types = statement.parameters().iter().enumerate().map(told).collect();
-        Prepared { statement, types, loose }
+        let is_known = |given: u32| types::kind_of(given).is_some() || types::oid::ANY.contains(&given);
+        let foreign = given.iter().copied().enumerate().filter(|(_, given)| !is_known(*given)).collect();
+        Prepared { statement, types, loose, foreign }
+    }
+
+    /// As the client prepared it, with another plan.
+    pub fn again(&self, statement: Statement, loose: Option<Loose>) -> Self {
+        Prepared { foreign: self.foreign.clone(), ..Prepared::new(statement, &self.types, loose) }
+    }
+
+    /// Looks at a parameter whose value is binary. The text of a type that is not known here is the statement's to read, but its binary form would be taken for another type's.
+    ///
+    /// Errors: 42704.
+    pub fn check_binary(&self, parameter: usize) -> Result<(), Failure> {
+        match self.foreign.iter().find(|(at, _)| *at == parameter) {
+            None => Ok(()),
+            Some((_, type_oid)) => {
+                let message = format!("binary values of the type with number {type_oid} are not known here");
+                Err(Failure::new(sqlstate::UNDEFINED_OBJECT, message))
+            }
+        }
     }
 }
 

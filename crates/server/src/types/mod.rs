@@ -34,6 +34,8 @@ pub mod oid {
     pub const NUMERIC: u32 = 1700;
     pub const UUID: u32 = 2950;
     pub const JSONB: u32 = 3802;
+    /// Of parameters that are left to the statement: none, `unknown`, and numerics, whose digits are in their values.
+    pub const ANY: [u32; 3] = [0, 705, NUMERIC];
 }
 
 /// The number of a column's type, or of a parameter's.

@@ -426,3 +426,24 @@ fn what_is_described_is_what_comes() {
     assert_eq!(client.ask(&[described("COPY (SELECT a FROM t) TO STDOUT")]), "1\nt \nn\nZ I\n");
     assert_eq!(client.ask(&[run]), "2\nn\nH\nd 1\nd 7\nc\nC COPY 2\nZ I\n");
 }
+
+/// Goal: the binary form of a type that is not known here is not taken for that of another one; its text is the statement's to read. Method: an address as inet, to a column of text and of bytes.
+#[test]
+fn binary_values_of_unknown_types_are_refused() {
+    const INET: u32 = 869;
+    let host = Host::new();
+    let mut client = host.session();
+    client.query("CREATE TABLE t (a text, b bytea)");
+    for column in ["a", "b"] {
+        let insert = parse("", &format!("INSERT INTO t ({column}) VALUES ($1)"), &[INET]);
+        let run = |is_binary, value: &'static [u8]| {
+            [insert.clone(), bind("", "", is_binary, &[Some(value)]), execute("", 0), sync()]
+        };
+        assert_eq!(
+            client.ask(&run(true, &[2, 32, 0, 4, 10, 0, 0, 1])),
+            "1\nE ERROR 42704\nZ I\n",
+            "{column}"
+        );
+        assert_eq!(client.ask(&run(false, b"10.0.0.1")), "1\n2\nC INSERT 0 1\nZ I\n", "{column}");
+    }
+}
