@@ -54,7 +54,8 @@ pub fn serve(shared: &Shared, socket: Arc<Socket>, mut present: Present) {
             }
         }
         Ok((mut wire, Opened::Refused(failure))) => {
-            shared.log.say(Level::Warning, format_args!("{process} {peer}: {}", failure.message));
+            // Quoted: it has words of who has not logged in, and the log's reader may sit at a terminal.
+            shared.log.say(Level::Warning, format_args!("{process} {peer}: {:?}", failure.message));
             refuse(&mut wire, &failure);
         }
         Ok((wire, Opened::Session(startup))) => session(shared, &mut present, wire, &startup),
