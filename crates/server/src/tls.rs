@@ -81,11 +81,15 @@ pub fn read(fs: &dyn Fs, path: &Path) -> Result<Vec<u8>, Error> {
 
 /// RFC 5929: the hash of the certificate's own signature, or SHA-256 where that is MD5 or SHA-1, or has no hash of its own.
 fn end_point_digest(certificate: &[u8]) -> Vec<u8> {
-    // The last bytes of the object identifiers of sha384With..., ecdsa-with-SHA384, and so on (RFC 4055, RFC 5758).
+    // The last bytes of the object identifiers of sha384With..., RSASSA-PSS, ecdsa-with-SHA384, id-sha384 and so on (RFC 4055, RFC 5758).
     const RSA: &[u8] = &[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x01];
     const ECDSA: &[u8] = &[0x2a, 0x86, 0x48, 0xce, 0x3d, 0x04, 0x03];
-    let identifier = signature_algorithm(certificate).unwrap_or_default();
+    const HASH: &[u8] = &[0x60, 0x86, 0x48, 0x01, 0x65, 0x03, 0x04, 0x02];
+    let (identifier, parameters) = signature_algorithm(certificate).unwrap_or_default();
+    let pss_hash = || pss_hash(parameters).and_then(|hash| hash.strip_prefix(HASH));
     let algorithm = match (identifier.strip_prefix(RSA), identifier.strip_prefix(ECDSA)) {
+        (Some([10]), _) if matches!(pss_hash(), Some([2])) => &digest::SHA384,
+        (Some([10]), _) if matches!(pss_hash(), Some([3])) => &digest::SHA512,
         (Some([12]), _) | (_, Some([3])) => &digest::SHA384,
         (Some([13]), _) | (_, Some([4])) => &digest::SHA512,
         _ => &digest::SHA256,
@@ -93,11 +97,19 @@ fn end_point_digest(certificate: &[u8]) -> Vec<u8> {
     digest::digest(algorithm, certificate).as_ref().to_vec()
 }
 
-/// The object identifier in `SEQUENCE { tbsCertificate SEQUENCE, signatureAlgorithm SEQUENCE { OID, ... }, ... }`.
-fn signature_algorithm(certificate: &[u8]) -> Option<&[u8]> {
+/// The object identifier and what is behind it in `SEQUENCE { tbsCertificate SEQUENCE, signatureAlgorithm SEQUENCE { OID, ... }, ... }`.
+fn signature_algorithm(certificate: &[u8]) -> Option<(&[u8], &[u8])> {
     let (outer, _) = element(certificate, 0x30)?;
     let (_, after) = element(outer, 0x30)?;
     let (algorithm, _) = element(after, 0x30)?;
+    element(algorithm, 0x06)
+}
+
+/// The hash that parameters of RSASSA-PSS name: `SEQUENCE { [0] SEQUENCE { OID, ... }, ... }`. Without it they mean SHA-1.
+fn pss_hash(parameters: &[u8]) -> Option<&[u8]> {
+    let (parameters, _) = element(parameters, 0x30)?;
+    let (hash, _) = element(parameters, 0xa0)?;
+    let (algorithm, _) = element(hash, 0x30)?;
     element(algorithm, 0x06).map(|(identifier, _)| identifier)
 }
 
@@ -127,8 +139,30 @@ mod tests {
         let tls = Tls::self_made(vec!["localhost".to_owned()]).unwrap();
         assert_eq!(tls.fingerprint().len(), 64);
         let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
-        let identifier = signature_algorithm(made.cert.der()).unwrap();
+        let (identifier, _) = signature_algorithm(made.cert.der()).unwrap();
         assert_eq!(identifier, [0x2a, 0x86, 0x48, 0xce, 0x3d, 0x04, 0x03, 0x02]);
+    }
+
+    /// Goal: passwords are bound to a certificate by the hash that its signature has. Method: what stands around the signature of one, for each algorithm; the bytes of the digest.
+    #[test]
+    fn the_digest_is_that_of_the_signature() {
+        let der = |tag: u8, parts: &[&[u8]]| {
+            let content = parts.concat();
+            [&[tag, u8::try_from(content.len()).unwrap()][..], &content].concat()
+        };
+        let certificate = |algorithm: &[&[u8]]| der(0x30, &[&der(0x30, &[]), &der(0x30, algorithm)]);
+        let rsa = |last: u8| der(0x06, &[&[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x01, last]]);
+        let null = der(0x05, &[]);
+        let bytes = |algorithm: &[&[u8]]| end_point_digest(&certificate(algorithm)).len();
+        for (last, expected) in [(5, 32), (11, 32), (12, 48), (13, 64)] {
+            assert_eq!(bytes(&[&rsa(last), &null]), expected, "{last}");
+        }
+        for (last, expected) in [(1, 32), (2, 48), (3, 64)] {
+            let hash = der(0x06, &[&[0x60, 0x86, 0x48, 0x01, 0x65, 0x03, 0x04, 0x02, last]]);
+            let parameters = der(0x30, &[&der(0xa0, &[&der(0x30, &[&hash, &null])])]);
+            assert_eq!(bytes(&[&rsa(10), &parameters]), expected, "{last}");
+        }
+        assert_eq!(bytes(&[&rsa(10), &der(0x30, &[])]), 32);
     }
 
     /// Goal: no bytes trouble the walk through a certificate. Method: every prefix of one, and lengths that lie.
