@@ -2,6 +2,7 @@
 
 use std::io::{self, BufRead, IsTerminal, Write};
 use std::net::{Ipv4Addr, SocketAddr};
+use std::process;
 use std::sync::Arc;
 
 use cairn_server::{Level, Limits, Log, Observer, Passwords, Server, Verifier, is_name};
@@ -9,7 +10,7 @@ use cairn_vfs::Fs;
 
 use crate::args::shell::{PasswdArgs, ServeArgs};
 use crate::error::{Error, Result};
-use crate::interrupt::when_ended;
+use crate::interrupt::{Again, EXIT_CODE, when_ended};
 use crate::output::Outcome;
 use crate::recording;
 
@@ -53,7 +54,13 @@ pub fn serve(fs: &Arc<dyn Fs>, args: &ServeArgs) -> Result<Outcome> {
     }
     let server = builder.open_to_everybody(args.open_to_everybody).bind()?;
     let stop = server.shutdown_handle();
-    when_ended(move |_| stop.shutdown())?;
+    when_ended(move |Again(again)| {
+        if again {
+            // What was committed is in the log, as after a kill.
+            process::exit(i32::from(EXIT_CODE));
+        }
+        stop.shutdown();
+    })?;
     for address in server.local_addresses() {
         say(format_args!("listening on {address}: psql -h {} -p {}", address.ip(), address.port()));
     }
