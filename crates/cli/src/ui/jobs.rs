@@ -18,7 +18,7 @@ use axum::response::sse::{Event, KeepAlive, Sse};
 use cairn_bench::time::rfc3339;
 use cairn_vfs::{Clock, Fs, OpenOptions, SystemClock, thread};
 use futures_util::stream::{self, Stream};
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::{Pid, Signal, WaitOptions, kill_process_group, waitpid};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -183,7 +183,15 @@ impl Jobs {
         ];
         let follower = Arc::clone(&job);
         let followed = thread::spawn("ui-job", move || follow(&follower, child, pipes));
-        followed.map_err(|error| refuse(format!("it cannot be followed: {error}")))?;
+        followed.map_err(|error| {
+            // Nobody would know of it, or wait for it.
+            job.signal(Signal::KILL);
+            if let Some(process) = job.process().take() {
+                // Fails only where it is gone already.
+                let _ = waitpid(Some(process), WaitOptions::empty());
+            }
+            refuse(format!("it cannot be followed: {error}"))
+        })?;
         let described = job.describe();
         all.push(job);
         if all.len() > JOBS_MAX {
