@@ -8,7 +8,24 @@ use super::functions;
 use super::relations::find;
 use super::rewrite::{parts, type_name};
 
-struct Finder;
+/// Functions among those of the catalogs that know nothing but their arguments: whatever asks for these only is the same at any time.
+const TIMELESS: &[&str] = &[
+    "array_lower",
+    "array_to_string",
+    "array_upper",
+    "json_build_object",
+    "pg_size_pretty",
+    "quote_ident",
+    "quote_literal",
+    "quote_nullable",
+    "version",
+];
+
+/// Looks for what is the catalogs' own.
+struct Finder {
+    /// Only for what may be another thing each time that it is asked for.
+    of_moment: bool,
+}
 
 impl Visitor for Finder {
     type Break = ();
@@ -28,8 +45,12 @@ impl Visitor for Finder {
                 let parts = parts(&function.name);
                 let is_qualified = parts.len() > 1
                     && parts.iter().any(|part| part == "pg_catalog" || part == "information_schema");
-                is_qualified || parts.last().is_some_and(|name| functions::names().any(|known| known == name))
+                let is_known = |name: &String| functions::names().any(|known| known == name);
+                let is_timeless = |name: &String| TIMELESS.contains(&name.as_str());
+                (is_qualified || parts.last().is_some_and(is_known))
+                    && !(self.of_moment && parts.last().is_some_and(is_timeless))
             }
+            Expr::Cast { data_type, .. } if self.of_moment => type_name(data_type).starts_with("reg"),
             Expr::Cast { data_type, .. } => {
                 let (plain, name) = (data_type.to_string(), type_name(data_type));
                 plain.starts_with("pg_catalog.")
@@ -47,5 +68,37 @@ impl Visitor for Finder {
 
 /// Whether a statement names relations of the system catalogs, or functions and types that only these have.
 pub(crate) fn is_about(statement: &Statement) -> bool {
-    statement.visit(&mut Finder).is_break()
+    statement.visit(&mut Finder { of_moment: false }).is_break()
+}
+
+/// Whether what a statement asks the system catalogs for may be another thing each time.
+pub(super) fn is_of_moment(statement: &Statement) -> bool {
+    statement.visit(&mut Finder { of_moment: true }).is_break()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::syntax::{Plain, one};
+
+    /// Goal: plans of statements that are the same at any time are kept, though they call functions that only catalogs have; of others none is. Method: an example of each kind.
+    #[test]
+    fn what_is_of_the_moment() {
+        for (sql, expected) in [
+            ("select last_value from pg_sequences", true),
+            ("select 1 from information_schema.tables", true),
+            ("select pg_relation_size('t')", true),
+            ("select current_setting('work_mem') from t", true),
+            ("select 't'::regclass", true),
+            ("select array_to_string(array[txid_current()::text], ',')", true),
+            ("select json_build_object('a', a) from t", false),
+            ("select pg_catalog.quote_ident(a) from t", false),
+            ("select a::name, b::oid from t", false),
+        ] {
+            let parsed = one(sql).unwrap();
+            let Plain::Tree(tree) = &*parsed.statement else { panic!("{sql}") };
+            assert!(is_about(tree), "{sql}");
+            assert_eq!(is_of_moment(tree), expected, "{sql}");
+        }
+    }
 }

@@ -26,6 +26,7 @@ use datafusion::sql::sqlparser::ast::{
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::Parser;
 
+use super::about::is_of_moment;
 use super::functions::JSON;
 use super::relations::find;
 use super::{World, subquery};
@@ -443,7 +444,9 @@ fn json(item: &mut SelectItem) {
 
 /// Turns what PostgreSQL's clients write into what the general path plans, with the same meaning.
 pub(crate) fn rewrite(statement: &mut Statement, world: &World) {
-    world.facts.pictures.note();
+    if is_of_moment(statement) {
+        world.facts.pictures.note();
+    }
     if let Statement::Query(query) = statement
         && let Some(select) = select_mut(query)
     {
