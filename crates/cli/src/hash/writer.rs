@@ -285,14 +285,14 @@ mod tests {
     fn a_pair_has_the_rights_of_the_one_before() {
         let directory = tempfile::tempdir().unwrap();
         let (fs, path): (Arc<dyn Fs>, _) = (Arc::new(StdFs::new()), directory.path().join("x.spi"));
-        let files = || std::fs::read_dir(&directory).unwrap().map(|file| file.unwrap().path());
+        let files = || fs.read_dir(directory.path()).unwrap().into_iter();
         begun(&fs, &path, b"old").unwrap().finish().unwrap();
         for file in files() {
             std::fs::set_permissions(file, std::fs::Permissions::from_mode(0o600)).unwrap();
         }
         let are_private = || {
             files().for_each(|file| {
-                let mode = std::fs::metadata(&file).unwrap().permissions().mode() & 0o777;
+                let mode = file.metadata().unwrap().permissions().mode() & 0o777;
                 assert_eq!(mode, 0o600, "{}", file.display());
             });
         };
@@ -309,11 +309,12 @@ mod tests {
     fn an_index_is_built_beside_its_own_place() {
         let directory = tempfile::tempdir().unwrap();
         let at = |name: &str| directory.path().join(name);
+        let real: Arc<dyn Fs> = Arc::new(StdFs::new());
         for (dir, link) in [("logs", "x.spl"), ("indexes", "x.spi")] {
-            std::fs::create_dir(at(dir)).unwrap();
+            real.create_dir_all(&at(dir)).unwrap();
             symlink(at(dir).join(link), at(link)).unwrap();
         }
-        let (real, logs): (Arc<dyn Fs>, _) = (Arc::new(StdFs::new()), at("logs"));
+        let logs = at("logs");
         let fs = Asking::over(&real, move |operation, from| {
             let is_index = from.extension().is_some_and(|extension| extension == "spi");
             if operation == Operation::Rename && is_index && from.parent() == Some(&logs) {

@@ -301,7 +301,7 @@ fn asking_what_is_current_lists_no_directory() {
 
 /// Who may do what with a file.
 fn mode(path: &Path) -> u32 {
-    std::os::unix::fs::PermissionsExt::mode(&std::fs::metadata(path).unwrap().permissions()) & 0o777
+    std::os::unix::fs::PermissionsExt::mode(&path.metadata().unwrap().permissions()) & 0o777
 }
 
 /// Goal: who may not read a store may not read what is written to it either. Method: a base that is its owner's alone,
@@ -314,11 +314,10 @@ fn deltas_have_the_rights_of_their_base() {
         let (fs, path): (Arc<dyn Fs>, _) = (Arc::new(StdFs::new()), directory.path().join("words.cairn"));
         // Made anew by whoever writes to the store first.
         create(&fs, &path, "base");
-        std::fs::remove_file(names::lock(&path)).unwrap();
+        fs.remove(&names::lock(&path)).unwrap();
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(rights)).unwrap();
         let all = || {
-            let files: Vec<_> =
-                std::fs::read_dir(&directory).unwrap().map(|file| file.unwrap().path()).collect();
+            let files = fs.read_dir(directory.path()).unwrap();
             assert_eq!(files.len(), 3, "{files:?}");
             files.iter().for_each(|file| assert_eq!(mode(file), rights, "{}", file.display()));
         };

@@ -2,7 +2,7 @@
 
 use std::sync::Mutex;
 
-use cairn_vfs::{FaultFs, FaultOptions, StdFs};
+use cairn_vfs::{FaultFs, FaultOptions, OpenOptions, StdFs};
 
 use super::super::ingest::{Ingest, WaitingRecord, temporary_file};
 use super::super::source::Scratch;
@@ -93,16 +93,17 @@ fn temporary_files_are_new_ones() {
     let at = |name: &str| directory.path().join(name);
     let fs: Arc<dyn Fs> = Arc::new(StdFs::new());
     for is_link in [true, false] {
-        std::fs::write(at("other"), "precious").unwrap();
+        let other = fs.open(&at("other"), OpenOptions::create()).unwrap();
+        other.write_all_at(b"precious", 0).unwrap();
         if is_link {
             std::os::unix::fs::symlink("other", at("spill")).unwrap();
         } else {
-            std::fs::hard_link(at("other"), at("spill")).unwrap();
+            fs.hard_link(&at("other"), &at("spill")).unwrap();
         }
         let mut file = temporary_file(&fs, &at("spill")).unwrap();
         file.write_all(b"records").unwrap();
         file.flush().unwrap();
-        assert_eq!(std::fs::read(at("other")).unwrap(), b"precious", "{is_link}");
+        assert_eq!(*other.map().unwrap(), *b"precious", "{is_link}");
         assert!(!fs.exists(&at("spill")).unwrap());
     }
 }
