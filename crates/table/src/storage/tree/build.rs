@@ -174,11 +174,15 @@ impl Builder {
     fn add_child(&mut self, level: usize, key: &[u8], child: u32) -> Result<()> {
         let (most, value) = (self.most, child.to_le_bytes());
         let node = self.level(level);
-        node.records.push(key, &value);
-        // Room for one more: the last child has no record, but its separator is the node's fence.
-        if node.records.len() > 2 && node.size_with(key, &value) > most {
-            return self.finish_node(level, key.to_vec());
+        // Before it is one of them: a key that has less in common with the node's lower fence makes every record of it longer, and then it would fit no page. The last child has no record, but
+        // its separator is the node's fence.
+        if node.records.len() > 1
+            && node.size_with(key, &value) > most
+            && let Some(upper) = node.records.last_key().map(<[u8]>::to_vec)
+        {
+            self.finish_node(level, upper)?;
         }
+        self.level(level).records.push(key, &value);
         Ok(())
     }
 

@@ -428,6 +428,26 @@ fn packed_leaves(tree: &Tree) -> (usize, usize) {
     (packed, ordinary)
 }
 
+/// Goal: a tree is built of keys with much in common up to some key, and little from there on: inner nodes are measured without what their keys have in common, and the next key may
+/// have less of it. Method: groups of keys with long prefixes, of some hundreds of leaves each, of sizes that end a group at many places of an inner node.
+#[test]
+fn built_of_long_prefixes() {
+    for rows in (3_000..5_800u32).step_by(400) {
+        let tree = Tree::create(&space(2_000)).unwrap();
+        let mut builder = Builder::new(&tree, 0.95, None);
+        let mut map = Map::new();
+        for group in 0..4 {
+            let prefix = format!("{group:02}{}", "tenant".repeat(6));
+            for at in 0..rows {
+                map.insert([prefix.as_bytes(), &at.to_be_bytes()].concat(), vec![7; 190]);
+            }
+        }
+        map.iter().for_each(|(key, value)| builder.push(key, value).unwrap());
+        builder.finish().unwrap_or_else(|error| panic!("{rows} rows: {error}"));
+        agrees(&tree, &map);
+    }
+}
+
 /// Goal: a check comes to its end in a pool that is far smaller than the tree. Method: a tree of hundreds of pages, and the frames that its writer needs.
 #[test]
 fn a_check_in_a_small_pool() {
