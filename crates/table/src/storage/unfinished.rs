@@ -20,6 +20,8 @@ pub(crate) struct Loser {
     pub(crate) has_written: bool,
     /// Trees that it made.
     pub(crate) made: Vec<u32>,
+    /// All trees that it ever made. An earlier recovery that was cut off may have begun to give some of them back, and what is on their pages then is anything.
+    own: HashSet<u32>,
 }
 
 /// What is left to be done after a crash.
@@ -109,6 +111,7 @@ impl Unfinished {
             Record::Made { transaction, root } => {
                 if let Some(loser) = self.loser(transaction) {
                     loser.made.push(root);
+                    loser.own.insert(root);
                 }
             }
             Record::Freed { root } => {
@@ -127,9 +130,9 @@ impl Unfinished {
             Before::Value(value) => Some(value),
         };
         let at = self.losers.binary_search_by_key(&transaction, |loser| loser.transaction).ok()?;
-        // All of a tree goes that it made, so what is in that need not be undone.
-        let is_made = self.losers.get(at).is_some_and(|loser| loser.made.contains(&tree));
-        (!is_made).then_some(Undo { tree, key, before })
+        // All of a tree goes that it made, or has gone, so what is in that need not be undone.
+        let is_own = self.losers.get(at).is_some_and(|loser| loser.own.contains(&tree));
+        (!is_own).then_some(Undo { tree, key, before })
     }
 
     fn loser(&mut self, transaction: u64) -> Option<&mut Loser> {
