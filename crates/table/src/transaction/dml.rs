@@ -47,7 +47,7 @@ impl Transaction {
 
     /// Puts a row in whose references were looked at.
     fn insert_at(&mut self, table: &Arc<Table>, key: &[u8], values: &[Value<'_>]) -> Result<()> {
-        let key = self.claim(table.tree.root(), key, Mode::Exclusive, false)?;
+        let key = self.claim_place(&table.tree, key)?;
         let record = self.encode(table, &key, values)?;
         if !self.add(&table.tree, &key, &record)? {
             return Err(duplicate(table, None, values));
@@ -103,7 +103,7 @@ impl Transaction {
         entry: &Entry,
         values: &[Value<'_>],
     ) -> Result<()> {
-        let key = self.claim(index.tree.root(), &entry.key, Mode::Exclusive, false)?;
+        let key = self.claim_place(&index.tree, &entry.key)?;
         if !self.add(&index.tree, &key, &entry.value)? {
             return Err(duplicate(table, Some(index), values));
         }
@@ -234,7 +234,7 @@ impl Transaction {
     ) -> Result<Option<Vec<u8>>> {
         self.check_table(table)?;
         let Some((tree, key)) = place_of(table, arbiter, values) else { return Ok(None) };
-        let key = self.claim(tree.root(), &key, Mode::Exclusive, arbiter.is_none())?;
+        let key = self.claim(tree.root(), &key, Mode::Exclusive, true)?;
         let Some(record) = self.current(tree, &key)? else { return Ok(None) };
         let Some(at) = arbiter else { return Ok(Some(key.to_vec())) };
         let Some(row) = table.entry(at, &key, &record) else {

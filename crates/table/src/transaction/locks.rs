@@ -47,6 +47,18 @@ impl Transaction {
         }
     }
 
+    /// As [`Transaction::claim`], of a key that a record is to be put in at. One that somebody has put there since the snapshot is in its way, and whoever puts the record in finds that; where there is none, somebody has
+    /// taken out what this transaction still sees, and it would have two of them. Errors: [`Error::SerializationFailure`] then; as [`Transaction::claim`].
+    pub(super) fn claim_place(&mut self, tree: &Tree, key: &[u8]) -> Result<Key> {
+        let claimed = self.claim(tree.root(), key, Mode::Exclusive, true);
+        if !matches!(claimed, Err(Error::SerializationFailure { .. })) {
+            return claimed;
+        }
+        // Nobody changes it from here on.
+        let key = self.claim(tree.root(), key, Mode::Exclusive, false)?;
+        if self.current(tree, &key)?.is_some() { Ok(key) } else { claimed }
+    }
+
     /// As [`Transaction::claim`], without waiting: while others have the row, it is in line for it until it gives up. Errors: [`Error::SerializationFailure`] as of [`Transaction::claim`].
     #[inline]
     fn try_claim(

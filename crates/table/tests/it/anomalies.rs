@@ -1,9 +1,9 @@
 //! Each anomaly by its name, at each level: whether it happens.
 
-use cairn_table::row::Value;
+use cairn_table::row::{Type, Value};
 use cairn_table::{Durability, Error, Isolation};
 
-use crate::{Fixture, get, set};
+use crate::{Fixture, all, def, get, index, key, set};
 
 const LEVELS: [Isolation; 3] = [Isolation::ReadCommitted, Isolation::Snapshot, Isolation::Serializable];
 
@@ -59,6 +59,49 @@ fn lost_updates() {
         match level {
             Isolation::ReadCommitted => assert!(lost.unwrap()),
             _ => assert!(matches!(lost, Err(Error::SerializationFailure { .. })), "{lost:?}"),
+        }
+    }
+}
+
+/// Goal: a row that is put where another transaction has deleted one, which this one still sees, is noticed (a lost update as well), but with read committed: it would see both, one in the table and one in an
+/// index. One that stands in the way is a violation at every level. Method: with the primary key, with a unique index, and after a look at what is in the way.
+#[test]
+fn rows_in_place_of_deleted_ones() {
+    for level in LEVELS {
+        for (unique, arbiter, row) in
+            [(false, None, (1, 20)), (true, None, (1, 20)), (true, None, (2, 10)), (true, Some(0), (2, 10))]
+        {
+            let fixture = Fixture::new();
+            let table = fixture.run(|transaction| {
+                let mut def = def("t", &[("id", Type::Int), ("v", Type::Int)], &[0]);
+                def.indexes = vec![index("t_v", &[1], unique)];
+                let table = transaction.create_table(def).unwrap();
+                transaction.insert(&table, &[Value::Int(1), Value::Int(10)]).unwrap();
+                table
+            });
+            let mut late = fixture.db.begin(level).unwrap();
+            assert_eq!(get(&late, &table, 1), Some(10));
+            fixture.run(|transaction| {
+                assert!(transaction.delete(&table, &key(&table, 1)).unwrap());
+                transaction.insert(&table, &[Value::Int(3), Value::Int(30)]).unwrap();
+            });
+            late.begin_statement().unwrap();
+            let there = late.insert(&table, &[Value::Int(3), Value::Int(31)]);
+            assert!(matches!(there, Err(Error::UniqueViolation { .. })), "{level:?} {there:?}");
+            let row = [Value::Int(row.0), Value::Int(row.1)];
+            let looked = arbiter.map_or(Ok(None), |at| late.conflict(&table, Some(at), &row));
+            let put = looked.and_then(|_| late.insert(&table, &row));
+            match level {
+                Isolation::ReadCommitted => {
+                    put.unwrap();
+                    assert_eq!(all(&late, &table, None).len(), 2);
+                    assert_eq!(all(&late, &table, Some(0)).len(), 2);
+                }
+                _ => assert!(
+                    matches!(put, Err(Error::SerializationFailure { .. })),
+                    "{level:?} unique: {unique} {row:?} {put:?}"
+                ),
+            }
         }
     }
 }
