@@ -76,17 +76,18 @@ impl Inner {
         take(&mut ended.claims).iter().for_each(|(tree, key)| self.rows.release(*tree, key));
         // Those of one that was undone became what they were before.
         let Ended { ghosts, trees, chains, .. } = ended;
-        ghosts.retain(|ghost| !trees.contains(&ghost.tree));
+        ghosts.retain(|ghost| !trees.iter().any(|tree| tree.root == ghost.tree));
         self.remove_ghosts(ghosts)?;
         each(chains, |chain| free_chain(self.store.space(), chain))?;
-        while let Some(root) = trees.last().copied() {
+        while let Some(tree) = trees.last().copied() {
+            let root = tree.root;
             lock(&self.cleaning.left).retain(|ghost| ghost.tree != root);
             // An error may have put some back that have ended before.
             self.commits.forget_ghosts_of(root);
             self.store.begin_to_free(root)?;
             // What has begun is not begun again.
             trees.pop();
-            self.store.free_begun(root)?;
+            self.store.free_begun(tree)?;
         }
         Ok(())
     }

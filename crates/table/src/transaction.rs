@@ -21,7 +21,7 @@ use cairn_vfs::sync::{Arc, Mutex, Weak, lock};
 use crate::catalog::{Catalog, Counters, Table};
 use crate::database::{Durability, Inner, Isolation};
 use crate::mvcc::{Canceller, Ended, Ghost, Key, ReadSet, Snapshot, State, Write, WriterSlot};
-use crate::storage::{Record, Tree, free_chain};
+use crate::storage::{Gone, Record, Tree, free_chain};
 use crate::view::{Fixed, View, long_place};
 use crate::{Error, Result};
 
@@ -78,6 +78,8 @@ pub struct Transaction {
     made: Vec<u32>,
     /// Trees that go if it does.
     dropped: Vec<u32>,
+    /// Trees that go in either case: a savepoint from before they were made was gone back to.
+    unmade: Vec<u32>,
     /// First pages of chains that go if it does not commit, and that go if it does.
     new_chains: Vec<u32>,
     old_chains: Vec<u32>,
@@ -150,6 +152,7 @@ impl Transaction {
             fixed: Weak::new(),
             made: Vec::new(),
             dropped: Vec::new(),
+            unmade: Vec::new(),
             new_chains: Vec::new(),
             old_chains: Vec::new(),
             left_chains: Vec::new(),
@@ -266,10 +269,7 @@ impl Transaction {
         self.counts.truncate(savepoint.counts);
         self.counts_since = savepoint.counts;
         self.dropped.truncate(savepoint.dropped);
-        // What was made since goes in either case.
-        for root in self.made.get(savepoint.made..).unwrap_or_default().to_vec() {
-            self.drop_tree(root)?;
-        }
+        self.unmade.extend(self.made.drain(savepoint.made.min(self.made.len())..));
         for mut chain in self.new_chains.drain(savepoint.new_chains.min(self.new_chains.len())..) {
             // Everything was taken back, whatever comes of this.
             if let Err(error) = free_chain(self.view.db.store.space(), &mut chain) {
@@ -362,8 +362,8 @@ impl Transaction {
         let read = guard.as_ref().map(|reads| (&**reads, self.view.snapshot.csn));
         let line = db.commits.begin(read, || {
             // ORDER: before the commit, and kept in the log as long as it: a recovery gives these trees back.
-            for root in &self.dropped {
-                db.store.append(&Record::Dropped { transaction: state.id, root: *root })?;
+            for tree in self.gone(true) {
+                db.store.append(&Record::Dropped { transaction: state.id, tree })?;
             }
             let lsn = db.store.append(&Record::Commit { transaction: state.id })?;
             Ok((lsn, self.ended(state, true), self.writer.take()))
@@ -388,8 +388,8 @@ impl Transaction {
     /// What others have to know of it after its end.
     fn ended(&mut self, state: &Arc<State>, commits: bool) -> Ended {
         use std::mem::take;
-        let (ghosts, dropped, old) =
-            (take(&mut self.ghosts), take(&mut self.dropped), take(&mut self.old_chains));
+        let trees = self.gone(commits);
+        let (ghosts, old) = (take(&mut self.ghosts), take(&mut self.old_chains));
         let mut chains = take(&mut self.left_chains);
         chains.append(&mut if commits { old } else { take(&mut self.new_chains) });
         let mut writes = take(&mut self.undo);
@@ -400,9 +400,17 @@ impl Transaction {
             writes,
             claims: take(&mut self.claims),
             ghosts: if commits { ghosts } else { Vec::new() },
-            trees: if commits { dropped } else { take(&mut self.made) },
+            trees,
             chains,
         }
+    }
+
+    /// Trees that go with its end. What it has made itself and takes back has no long rows of its own: those are among its chains.
+    fn gone(&self, commits: bool) -> Vec<Gone> {
+        let (whole, rest) = if commits { (&self.dropped[..], &[][..]) } else { (&[][..], &self.made[..]) };
+        let whole = whole.iter().map(|root| Gone { root: *root, with_chains: true });
+        let rest = rest.iter().chain(&self.unmade).map(|root| Gone { root: *root, with_chains: false });
+        whole.chain(rest).collect()
     }
 
     /// Undoes its changes. Errors: the pool's and the log's, and then the database has to be opened again.

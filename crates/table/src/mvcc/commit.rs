@@ -16,6 +16,7 @@ use super::reads::ReadSet;
 use super::rows::Write;
 use super::slots::{Slots, WriterSlot};
 use super::state::{ABORTED, State};
+use crate::storage::Gone;
 use crate::{Result, hook};
 
 /// A record that is a ghost: the root of its tree, and its key.
@@ -43,7 +44,7 @@ pub(crate) struct Ended {
     /// Records that it turned into ghosts.
     pub(crate) ghosts: Vec<Ghost>,
     /// Trees that nobody needs any more when everybody sees it.
-    pub(crate) trees: Vec<u32>,
+    pub(crate) trees: Vec<Gone>,
     /// First pages of chains that nobody needs then.
     pub(crate) chains: Vec<u32>,
 }

@@ -27,5 +27,5 @@ pub(crate) use record::{Before, Record};
 pub use space::Space;
 pub(crate) use space::page_size_of;
 pub use store::{Store, StoreOptions, log_dir, pages_path};
-pub(crate) use tree::{Builder, Edit, RunMemory};
+pub(crate) use tree::{Builder, Edit, Gone, RunMemory};
 pub use tree::{Cursor, Direction, Tree, TreeStats};

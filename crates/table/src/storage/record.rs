@@ -9,12 +9,14 @@
 //!   made       5 | transaction u64 | root u32      a tree that goes if the transaction does not commit
 //!   dropped    6 | transaction u64 | root u32      a tree that goes when it commits
 //!   freed      7 | root u32                        somebody has begun to give its pages back
+//!   dropped    8 | transaction u64 | root u32      as 6, and the chains of its long rows go as well
 //! ```
 //!
 //! Little endian. Undoing a transaction gives every key of its row records the value of the first of them, which is the oldest. Nobody else
 //! has changed it since: the transaction holds the key to its end. So doing it twice does no harm, and records of undoing need no undoing.
 
 use super::change::PAGES;
+use super::tree::Gone;
 
 const ROW: u8 = 2;
 const COMMIT: u8 = 3;
@@ -22,6 +24,7 @@ const ABORT: u8 = 4;
 const MADE: u8 = 5;
 const DROPPED: u8 = 6;
 const FREED: u8 = 7;
+const DROPPED_WITH_CHAINS: u8 = 8;
 
 /// What a key was before a transaction changed it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,7 +45,7 @@ pub(crate) enum Record<'a> {
     Commit { transaction: u64 },
     Abort { transaction: u64 },
     Made { transaction: u64, root: u32 },
-    Dropped { transaction: u64, root: u32 },
+    Dropped { transaction: u64, tree: Gone },
     Freed { root: u32 },
 }
 
@@ -59,7 +62,10 @@ impl<'a> Record<'a> {
             Record::Commit { transaction } => plain(COMMIT, Some(transaction), None),
             Record::Abort { transaction } => plain(ABORT, Some(transaction), None),
             Record::Made { transaction, root } => plain(MADE, Some(transaction), Some(root)),
-            Record::Dropped { transaction, root } => plain(DROPPED, Some(transaction), Some(root)),
+            Record::Dropped { transaction, tree: Gone { root, with_chains } } => {
+                let kind = if with_chains { DROPPED_WITH_CHAINS } else { DROPPED };
+                plain(kind, Some(transaction), Some(root));
+            }
             Record::Freed { root } => plain(FREED, None, Some(root)),
             Record::Row { transaction, tree, key, before } => {
                 plain(ROW, Some(transaction), Some(tree));
@@ -100,7 +106,10 @@ impl<'a> Record<'a> {
             COMMIT => Record::Commit { transaction: u64(rest)? },
             ABORT => Record::Abort { transaction: u64(rest)? },
             MADE => Record::Made { transaction: u64(rest)?, root: u32(rest)? },
-            DROPPED => Record::Dropped { transaction: u64(rest)?, root: u32(rest)? },
+            DROPPED | DROPPED_WITH_CHAINS => {
+                let (transaction, root) = (u64(rest)?, u32(rest)?);
+                Record::Dropped { transaction, tree: Gone { root, with_chains: kind == DROPPED_WITH_CHAINS } }
+            }
             FREED => Record::Freed { root: u32(rest)? },
             _ => return None,
         };
@@ -141,7 +150,8 @@ mod tests {
             Record::Commit { transaction: 3 },
             Record::Abort { transaction: 4 },
             Record::Made { transaction: 5, root: 6 },
-            Record::Dropped { transaction: 7, root: 8 },
+            Record::Dropped { transaction: 7, tree: Gone { root: 8, with_chains: false } },
+            Record::Dropped { transaction: 7, tree: Gone { root: 8, with_chains: true } },
             Record::Freed { root: 9 },
         ];
         for record in records {

@@ -19,7 +19,7 @@ use super::log::Log;
 use super::record::Record;
 use super::redo::{leaves_ghost, redo};
 use super::space::Space;
-use super::tree::Tree;
+use super::tree::{Gone, Tree};
 use super::unfinished::{Analysis, Undo, Unfinished};
 use super::wal::WalLog;
 use crate::sorter::Scratch;
@@ -292,10 +292,13 @@ impl Store {
             self.undo_records(&unfinished)?;
         }
         for loser in &unfinished.losers {
-            loser.made.iter().rev().try_for_each(|root| self.free_tree(*root))?;
+            // Of their long rows some may have gone before. A vacuum finds what is left.
+            for &root in loser.made.iter().rev() {
+                self.free_tree(Gone { root, with_chains: false })?;
+            }
             self.append(&Record::Abort { transaction: loser.transaction })?;
         }
-        unfinished.dropped.iter().try_for_each(|root| self.free_tree(*root))?;
+        unfinished.dropped.iter().try_for_each(|tree| self.free_tree(*tree))?;
         Ok(unfinished.ghosts)
     }
 
@@ -372,9 +375,9 @@ impl Store {
 
     /// Gives the pages of a tree back that nobody uses. Once this has begun it is not begun again: what a crash leaves of it is found by a vacuum.
     /// Errors: the pool's and the log's.
-    pub(crate) fn free_tree(&self, root: u32) -> Result<()> {
-        self.begin_to_free(root)?;
-        self.free_begun(root)
+    pub(crate) fn free_tree(&self, tree: Gone) -> Result<()> {
+        self.begin_to_free(tree.root)?;
+        self.free_begun(tree)
     }
 
     /// Says that a tree's pages are going to be given back. Errors: the log's; then nothing was done.
@@ -383,8 +386,8 @@ impl Store {
     }
 
     /// Gives them back. Errors: the pool's and the log's.
-    pub(crate) fn free_begun(&self, root: u32) -> Result<()> {
-        Tree::open(&self.space, root).free()
+    pub(crate) fn free_begun(&self, tree: Gone) -> Result<()> {
+        Tree::open(&self.space, tree.root).free(tree.with_chains)
     }
 
     /// Writes pages, so that a recovery has little to do, and gives back the log that nobody needs then: not that behind `keep`. Others go on meanwhile.

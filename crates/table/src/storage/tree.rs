@@ -22,11 +22,13 @@ use cairn_pool::{Changed, Lsn, Optimistic};
 pub(crate) use self::build::Builder;
 pub use self::cursor::{Cursor, Direction};
 pub use self::restructure::TreeStats;
+use super::chain::free_chain;
 use super::change::{Change, change_page};
 use super::node::{Bounds, INNER, LEAF, Node, NodeMut, SLOT, max_record};
 use super::ops::{Op, image};
 use super::packed::{ColumnSet, PACKED};
 use super::space::Space;
+use crate::view::long_place;
 use crate::{Error, Result, hook};
 
 /// More levels than a tree of 2^32 pages can have.
@@ -43,6 +45,14 @@ const ATTEMPTS: u32 = 16;
 pub struct Tree {
     space: Arc<Space>,
     root: u32,
+}
+
+/// A tree that goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Gone {
+    pub(crate) root: u32,
+    /// Whether its long rows go with it. Those of one that never was may have gone before, and their pages be anybody's: whoever has made it gives them back.
+    pub(crate) with_chains: bool,
 }
 
 /// A change of a record by somebody who wants to see it first.
@@ -411,20 +421,36 @@ impl Tree {
         }
     }
 
-    /// Gives all pages back, the root's as well. For a tree that nobody uses any more. Errors: the pool's and the log's; what was not given back then is found by
+    /// Gives all pages back, the root's as well, and with `with_chains` those of long rows. For a tree that nobody uses any more. Errors: the pool's and the log's; what was not given back then is found by
     /// a vacuum.
-    pub(crate) fn free(&self) -> Result<()> {
-        self.free_below(self.root, MAX_LEVELS)
+    pub(crate) fn free(&self, with_chains: bool) -> Result<()> {
+        let level = {
+            let root = self.space.file.read(self.root)?;
+            Node(&*root).level().ok().filter(|level| *level < MAX_LEVELS)
+        };
+        let level = level.ok_or_else(|| self.space.damaged(self.root, "it should be a node of a tree"))?;
+        self.free_below(self.root, level, with_chains)
     }
 
-    fn free_below(&self, number: u32, most: u8) -> Result<()> {
-        let page = self.space.file.write(number)?;
-        let children = {
+    /// A node of a level, and all that is below it. BOUND: each is one level below its parent.
+    fn free_below(&self, number: u32, level: u8, with_chains: bool) -> Result<()> {
+        let page = self.space.file.read(number)?;
+        let below = {
             let node = Node(&*page);
             let read = || -> std::result::Result<Vec<u32>, Changed> {
                 match (node.kind()?, node.level()?) {
-                    (LEAF | PACKED, 0) => Ok(Vec::new()),
-                    (INNER, level) if level > 0 && level < most => {
+                    // None of the rows of a packed leaf is long.
+                    (PACKED, 0) if level == 0 => Ok(Vec::new()),
+                    (LEAF, 0) if level == 0 && !with_chains => Ok(Vec::new()),
+                    (LEAF, 0) if level == 0 => {
+                        let mut chains = Vec::new();
+                        for at in 0..node.count()? {
+                            let value = page.get(node.record(at)?.1).ok_or(Changed)?;
+                            chains.extend(long_place(value).map(|(_, _, first)| first));
+                        }
+                        Ok(chains)
+                    }
+                    (INNER, found) if found > 0 && found == level => {
                         (0..=node.count()?).map(|at| node.child(at)).collect()
                     }
                     _ => Err(Changed),
@@ -434,8 +460,11 @@ impl Tree {
         };
         // Held pages are few: the way from the root to here is let go of first.
         drop(page);
-        for child in children {
-            self.free_below(child, most)?;
+        for mut page in below {
+            match level.checked_sub(1) {
+                Some(level) => self.free_below(page, level, with_chains)?,
+                None => free_chain(&self.space, &mut page)?,
+            }
         }
         let mut change = Change::default();
         let at = change.hold(self.space.file.write(number)?);

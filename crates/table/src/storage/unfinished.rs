@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::record::{Before, Record};
+use super::tree::Gone;
 
 /// A key as it was before a transaction.
 #[derive(Debug, Clone, Copy)]
@@ -18,7 +19,7 @@ pub(crate) struct Loser {
     pub(crate) transaction: u64,
     /// Whether it has changed any records.
     pub(crate) has_written: bool,
-    /// Trees that it made.
+    /// Trees that it made, and that nobody has begun to give back.
     pub(crate) made: Vec<u32>,
     /// All trees that it ever made. An earlier recovery that was cut off may have begun to give some of them back, and what is on their pages then is anything.
     own: HashSet<u32>,
@@ -29,7 +30,7 @@ pub(crate) struct Loser {
 pub(crate) struct Unfinished {
     pub(crate) losers: Vec<Loser>,
     /// Trees that went with a commit, and that nobody has begun to give back.
-    pub(crate) dropped: Vec<u32>,
+    pub(crate) dropped: Vec<Gone>,
     /// Records that were ghosts at some time, by tree, some at least: those that still are have nobody who could see what they were.
     pub(crate) ghosts: Vec<(u32, Vec<u8>)>,
     /// A number that no transaction of the log has.
@@ -40,8 +41,8 @@ pub(crate) struct Unfinished {
 #[derive(Debug, Default)]
 pub(crate) struct Analysis {
     /// Trees that those drop who run.
-    running: HashMap<u64, Vec<u32>>,
-    dropped: Vec<u32>,
+    running: HashMap<u64, Vec<Gone>>,
+    dropped: Vec<Gone>,
     freed: HashSet<u32>,
     last: u64,
 }
@@ -55,10 +56,10 @@ impl Analysis {
             Record::Made { transaction, root } => {
                 // The page may have been another tree's before, whose end is no news of this one.
                 self.freed.remove(&root);
-                self.dropped.retain(|other| *other != root);
+                self.dropped.retain(|other| other.root != root);
                 self.run(transaction);
             }
-            Record::Dropped { transaction, root } => self.run(transaction).push(root),
+            Record::Dropped { transaction, tree } => self.run(transaction).push(tree),
             Record::Commit { transaction } => {
                 let dropped = self.running.remove(&transaction).unwrap_or_default();
                 self.dropped.extend(dropped);
@@ -72,7 +73,7 @@ impl Analysis {
         }
     }
 
-    fn run(&mut self, transaction: u64) -> &mut Vec<u32> {
+    fn run(&mut self, transaction: u64) -> &mut Vec<Gone> {
         self.last = self.last.max(transaction);
         self.running.entry(transaction).or_default()
     }
@@ -81,7 +82,7 @@ impl Analysis {
         let mut losers: Vec<Loser> =
             self.running.into_keys().map(|transaction| Loser { transaction, ..Loser::default() }).collect();
         losers.sort_by_key(|loser| loser.transaction);
-        let dropped = self.dropped.into_iter().filter(|root| !self.freed.contains(root)).collect();
+        let dropped = self.dropped.into_iter().filter(|tree| !self.freed.contains(&tree.root)).collect();
         Unfinished { losers, dropped, ghosts: Vec::new(), next_transaction: self.last + 1 }
     }
 }

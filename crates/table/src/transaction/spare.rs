@@ -85,6 +85,7 @@ impl Transaction {
             fixed,
             made,
             dropped,
+            unmade,
             new_chains,
             old_chains,
             left_chains,
@@ -111,6 +112,7 @@ impl Transaction {
         (*epoch, *counts_since) = (0, 0);
         made.clear();
         dropped.clear();
+        unmade.clear();
         new_chains.clear();
         old_chains.clear();
         left_chains.clear();

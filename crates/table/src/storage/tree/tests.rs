@@ -554,7 +554,7 @@ fn packed_as_a_map() {
         }
         let stats = tree.check().unwrap();
         assert_eq!(stats.records, 0, "form {form}");
-        tree.free().unwrap();
+        tree.free(true).unwrap();
         assert_eq!(space.free_pages().unwrap() + 1, space.pages().unwrap());
     }
 }
