@@ -62,6 +62,9 @@ pub(super) struct Gathered {
     nulls: Vec<bool>,
     /// Whether there may be few different values.
     pub(super) has_few: bool,
+    /// Whether they come from a page where they have a dictionary. Of a part of them a dictionary is looked for however narrow they are: what made them wide may be in the other part, and without one they might take
+    /// more bytes than before.
+    pub(super) had_few: bool,
     symbols: Option<Trained>,
     /// Pages that were written since symbols were last looked for.
     pages: u32,
@@ -309,10 +312,10 @@ impl Packer {
         stream.own_text(at, &self.bytes)
     }
 
-    /// Says whether a stream may have few different values.
-    pub(super) fn has_few(&mut self, nth: usize, has_few: bool) {
+    /// Says whether a stream had few different values on a page.
+    pub(super) fn had_few(&mut self, nth: usize, had_few: bool) {
         if let Some(stream) = self.streams.get_mut(nth) {
-            stream.has_few = has_few;
+            (stream.has_few, stream.had_few) = (had_few, had_few);
         }
     }
 

@@ -9,6 +9,9 @@ use super::pack::{Gathered, Packer};
 use super::symbols::mark;
 use super::{BYTES, HEADER, STREAM};
 
+/// Numbers with so many bits at least are worth a look at how many different ones there are.
+const DICTIONARY: u8 = 10;
+
 /// How the first records that wait are written, and how many bytes that takes, without fences.
 #[derive(Debug)]
 pub(crate) struct Plan {
@@ -173,7 +176,7 @@ fn numbers(stream: &Gathered, records: Range<usize>) -> (Form, usize) {
     };
     let (base, bits) = if low > high { (0, 0) } else { (low, bits::width(low.abs_diff(high))) };
     let bytes = bits::len(count, bits);
-    if stream.has_few && bits >= 10 {
+    if stream.has_few && (bits >= DICTIONARY || stream.had_few) {
         let mut values = numbers.to_vec();
         values.sort_unstable();
         values.dedup();

@@ -559,6 +559,36 @@ fn packed_as_a_map() {
     }
 }
 
+/// Goal: a packed leaf can be divided wherever a record of it changes, also when a value far from all others was the reason for a dictionary, and is in one of the parts only. Method: numbers of two values and one row of others near
+/// the beginning; changes here and there behind it, against a map.
+#[test]
+fn packed_with_one_row_of_others() {
+    use crate::storage::packed::{Layout, Lead};
+    for changed in [150, 400, 700, 1_000, 1_200] {
+        let tree = Tree::create(&space(600)).unwrap();
+        let mut rng = SeededRng::new(changed).fork("one of others");
+        let mut map: Map = (0..6_000).map(|at| (packed_key(0, at), Vec::new())).collect();
+        for (at, own) in map.values_mut().enumerate() {
+            own.extend([0, 0]);
+            for _ in 0..5 {
+                let number: u32 = if at == 40 { 1_000_000 } else { rng.below(2) as u32 * 300 };
+                own.extend(number.to_le_bytes());
+            }
+        }
+        let layout = Layout { lead: Lead::Nothing, widths: vec![4; 5] };
+        let mut builder = Builder::new(&tree, 0.95, Some(layout));
+        map.iter().for_each(|(key, value)| builder.push(key, value).unwrap());
+        builder.finish().unwrap();
+        let (packed, _) = packed_leaves(&tree);
+        assert!(packed > 2 && tree.check().unwrap().pages < 24, "{packed}");
+        for at in [changed, changed + 1, 10, 6_000] {
+            let (key, value) = (packed_key(0, at), vec![0; 22]);
+            assert_eq!(tree.put(&key, &value).unwrap(), map.insert(key, value).is_none());
+        }
+        agrees(&tree, &map);
+    }
+}
+
 /// Goal: a packed leaf becomes the root when it is the last one, also without any record behind it, and is taken apart there too.
 #[test]
 fn packed_root() {

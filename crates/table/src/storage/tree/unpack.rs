@@ -99,8 +99,9 @@ impl Tree {
             let start = at.min(count.saturating_sub(1)) / size * size;
             let cut = if start > 0 { start } else { size };
             let halves = |cut| self.divide_packed(copy, records, cut);
-            // The half of what fits on a page fits, even with other fences.
-            halves(cut).or_else(|Changed| halves(count / 2))
+            // The half of what fits on a page fits, even with other fences; and if it should not, there are other places to cut.
+            let others = (1..parts).map(|part| part * size);
+            [cut, count / 2].into_iter().chain(others).find_map(|cut| halves(cut).ok()).ok_or(Changed)
         };
         self.sound(view, build())
     }
