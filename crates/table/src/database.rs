@@ -318,20 +318,20 @@ impl Inner {
         self.catalog.load_full()
     }
 
-    /// Writes pages and gives log back, up to where the oldest transaction that writes may have begun.
-    pub(crate) fn checkpoint(&self) -> Result<()> {
+    /// Writes pages and gives log back, up to where the oldest transaction that writes may have begun. True when none of the log before it is left.
+    pub(crate) fn checkpoint(&self) -> Result<bool> {
         self.checkpoint_with(&lock(&self.checkpointing))
     }
 
-    fn checkpoint_with(&self, _alone: &MutexGuard<'_, ()>) -> Result<()> {
+    fn checkpoint_with(&self, _alone: &MutexGuard<'_, ()>) -> Result<bool> {
         self.check()?;
         hook::at("makes a checkpoint");
         let end = self.log_end();
         // ORDER: the log's end first, then the writers: one that is missed has all its records behind the end.
         let needed = self.slots.oldest_writer().map_or(end, |oldest| oldest.min(end));
-        self.store.checkpoint(needed)?;
+        let is_all = self.store.checkpoint(needed)?;
         self.checkpointed.store(self.store.log_bytes(), Ordering::Relaxed);
-        Ok(())
+        Ok(is_all)
     }
 
     /// A checkpoint, if the log has grown enough since the last one. Whoever commits calls it.
@@ -342,7 +342,7 @@ impl Inner {
         hook::at("a checkpoint is due");
         let Ok(alone) = self.checkpointing.try_lock() else { return Ok(()) };
         // Somebody may have made it since the look.
-        if self.is_checkpoint_due() { self.checkpoint_with(&alone) } else { Ok(()) }
+        if self.is_checkpoint_due() { self.checkpoint_with(&alone).map(|_| ()) } else { Ok(()) }
     }
 
     fn is_checkpoint_due(&self) -> bool {

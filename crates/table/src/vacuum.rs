@@ -25,7 +25,7 @@ use crate::view::long_place;
 pub struct VacuumReport {
     /// Pages of the file before.
     pub pages_before: u32,
-    /// Pages of the file after.
+    /// Pages of the file after. None fewer where there was no room for a new segment of the log, and so the old one could not be given back: then the next vacuum cuts the file off.
     pub pages_after: u32,
     /// Records of rows that were deleted long ago, removed.
     pub ghosts: u64,
@@ -55,9 +55,12 @@ impl Database {
         let end = pages.last() + 1;
         let free: Vec<u32> = (1..end).filter(|page| !pages.has(*page)).collect();
         space.set_free(end, &free)?;
-        self.inner.checkpoint()?;
-        space.truncate(end)?;
-        report.pages_after = end;
+        // ORDER: the log is given back before the file is cut off. What is left of it may have changes of pages behind the end, and a recovery would make these anew, with nothing on them that the changes fit to.
+        let is_cut = self.inner.checkpoint()?;
+        if is_cut {
+            space.truncate(end)?;
+        }
+        report.pages_after = if is_cut { end } else { report.pages_before.max(end) };
         drop(cleaning);
         transaction.rollback()?;
         Ok(report)

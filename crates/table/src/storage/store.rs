@@ -392,12 +392,13 @@ impl Store {
 
     /// Writes pages, so that a recovery has little to do, and gives back the log that nobody needs then: not that behind `keep`. Others go on meanwhile.
     ///
-    /// Errors: the pool's and the log's; what was not written is tried the next time.
-    pub fn checkpoint(&self, keep: Lsn) -> Result<()> {
+    /// True when none of the log before it is left: not where somebody needs it, or the disk is full. Errors: the pool's and the log's; what was not written is tried the next time.
+    pub fn checkpoint(&self, keep: Lsn) -> Result<bool> {
         // A change marks its pages before it goes to the log, so what the look at the pages below does not see is in the log behind this.
         let end = self.log.end();
         self.space.flush()?;
         let needed = self.pool.oldest_change().map_or(end, |oldest| Lsn(oldest.0.saturating_sub(1)).min(end));
-        self.log.release_before(needed.min(keep))
+        let needed = needed.min(keep);
+        Ok(self.log.release_before(needed)? && needed == end)
     }
 }

@@ -64,8 +64,8 @@ impl WalLog {
     }
 
     /// Nobody needs records up to a position any more. A new segment is begun, so that the last one can go as well in its time; on a full disk, after there is room
-    /// again. Errors: the log's.
-    pub(crate) fn release_before(&self, lsn: Lsn) -> Result<()> {
+    /// again. False when there is none, and the last segment has stayed. Errors: the log's.
+    pub(crate) fn release_before(&self, lsn: Lsn) -> Result<bool> {
         let open = self.open()?;
         let begun = match open.rotate() {
             Err(error) if error.is_full() => {
@@ -75,9 +75,9 @@ impl WalLog {
             begun => begun,
         };
         match begun {
-            Ok(begun) => open.release(lsn, begun),
-            // What there is of it has gone.
-            Err(error) if error.is_full() => Ok(()),
+            Ok(begun) => open.release(lsn, begun).map(|()| true),
+            // What comes before it has gone.
+            Err(error) if error.is_full() => Ok(false),
             Err(error) => Err(error.into()),
         }
     }

@@ -102,7 +102,7 @@ impl harness::Run for Run {
             }
             kind => {
                 if kind == 19 {
-                    self.store.checkpoint(cairn_pool::Lsn(u64::MAX))?
+                    self.store.checkpoint(cairn_pool::Lsn(u64::MAX))?;
                 } else {
                     self.store.sync()?
                 }
