@@ -189,7 +189,8 @@ impl Build {
     }
 
     fn check_owner(&self, transaction: &Transaction) -> Result<()> {
-        if transaction.made.contains(&self.table.tree.root()) {
+        let root = self.table.tree.root();
+        if transaction.made.contains(&root) && !transaction.dropped.contains(&root) {
             return Ok(());
         }
         Err(Error::Invalid {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use cairn_table::row::{Type, Value};
-use cairn_table::{Error, Table, Transaction};
+use cairn_table::{Durability, Error, Table, Transaction};
 
 use crate::{Fixture, all, get, index, key};
 
@@ -126,4 +126,24 @@ fn tables_that_are_not_any_more() {
     });
     fixture.run(|transaction| transaction.insert(&table, &[Value::Int(5_001), Value::Int(7)]).unwrap());
     assert_eq!(fixture.db.check().unwrap().rows, 2_002);
+}
+
+/// Goal: a load that was begun behind a savepoint that was gone back to goes on no more: its trees go with the transaction.
+#[test]
+fn loads_that_were_taken_back() {
+    let fixture = Fixture::new();
+    let table = fixture.pairs(&[]);
+    let mut transaction = fixture.begin();
+    let savepoint = transaction.savepoint();
+    let mut load = transaction.bulk_load(&table).unwrap();
+    load.push(&mut transaction, &[Value::Int(1), Value::Int(1)]).unwrap();
+    transaction.rollback_to(savepoint).unwrap();
+    let pushed = load.push(&mut transaction, &[Value::Int(2), Value::Int(2)]);
+    assert!(matches!(pushed, Err(Error::Invalid { .. })), "{pushed:?}");
+    assert!(matches!(load.finish(&mut transaction), Err(Error::Invalid { .. })));
+    transaction.insert(&table, &[Value::Int(3), Value::Int(3)]).unwrap();
+    transaction.commit(Durability::Buffered).unwrap();
+    fixture.run(|transaction| transaction.insert(&table, &[Value::Int(4), Value::Int(4)]).unwrap());
+    assert_eq!(all(&fixture.begin(), &table, None), ["3,3", "4,4"]);
+    assert_eq!(fixture.db.check().unwrap().lost_pages, 0);
 }
