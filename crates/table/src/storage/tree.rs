@@ -18,6 +18,7 @@ use std::iter::once;
 use std::sync::Arc;
 
 use cairn_pool::{Changed, Lsn, Optimistic};
+use cairn_vfs::ErrorKind;
 
 pub(crate) use self::build::Builder;
 pub use self::cursor::{Cursor, Direction};
@@ -331,8 +332,12 @@ impl Tree {
             change_page(guard, ops, record, &*self.space.log, self.space.path())?;
             Ok((run, is_sparse))
         })?;
-        if is_sparse {
-            self.merge(first)?;
+        // The records are out, and the log says so: that neighbours stay apart is nobody's failure. What is damaged is told to whoever needs it.
+        if is_sparse
+            && let Err(error) = self.merge(first)
+            && error.kind() == ErrorKind::Poisoned
+        {
+            return Err(error);
         }
         Ok(run)
     }
@@ -456,7 +461,8 @@ impl Tree {
                     _ => Err(Changed),
                 }
             };
-            read().map_err(|Changed| self.space.damaged(number, "it should be a node of a tree"))?
+            let what = || format!("it should be a node of level {level} of a tree");
+            read().map_err(|Changed| self.space.damaged(number, what()))?
         };
         // Held pages are few: the way from the root to here is let go of first.
         drop(page);

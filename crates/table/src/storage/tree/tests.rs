@@ -366,6 +366,39 @@ fn scans_after_errors() {
     assert!(struck > 10, "{struck}");
 }
 
+/// Goal: a removal that has failed has not happened, and one that has happened has not failed, whatever becomes of the merge behind it. Method: in a pool that does not have the neighbours, records of one leaf after the other, so
+/// that all become sparse; one of the first reads of each removal fails.
+#[test]
+fn removals_whose_merges_fail() {
+    let disk = FaultFs::new(FaultOptions::seeded(1));
+    let file = disk.open("/db".as_ref(), OpenOptions::create()).unwrap();
+    let tree = Tree::create(&space_in(file, 8)).unwrap();
+    (0..800u32).for_each(|at| assert!(tree.insert(&at.to_be_bytes(), &[7; 100]).unwrap()));
+    let (mut failed, mut merges) = (0, 0);
+    for at in 0..800u32 {
+        let key = (at % 20 * 40 + at / 20).to_be_bytes();
+        let (nth, before) =
+            (disk.operation_count_of(Operation::Read) + u64::from(at % 3), disk.injected_count());
+        disk.inject(Rule::nth(Operation::Read, nth, Fault::Io));
+        let removed = tree.remove(&key);
+        disk.clear_rules();
+        let has_struck = disk.injected_count() > before;
+        match removed {
+            Ok(is_there) => {
+                assert!(is_there && !tree.contains(&key).unwrap());
+                merges += u32::from(has_struck);
+            }
+            Err(error) => {
+                assert!(tree.contains(&key).unwrap(), "{at}: {error}");
+                assert!(tree.remove(&key).unwrap());
+                failed += 1;
+            }
+        }
+    }
+    assert!(failed > 10 && merges > 0, "{failed} {merges}");
+    assert_eq!(tree.check().unwrap().records, 0);
+}
+
 /// Records as rows have them: flags, NULL bits, a number and a text.
 fn row(rng: &mut SeededRng) -> Vec<u8> {
     let words = ["ledger ", "harbour ", "signal ", "copper "];
