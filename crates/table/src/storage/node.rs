@@ -183,6 +183,22 @@ impl<S: Source + ?Sized> Node<'_, S> {
         (self.heap()? + garbage).checked_sub(slots).ok_or(Changed)
     }
 
+    /// Whether the header says of the heap what fences, records and what is gone of them take: who believes it when it does not has no room where some should be. Of a packed leaf it says nothing.
+    pub(crate) fn adds_up(&self) -> Result<bool, Changed> {
+        if self.is_packed()? {
+            return Ok(true);
+        }
+        let mut sum = self.heap()? + usize::from(self.0.u16(GARBAGE)?);
+        for field in [LOWER, UPPER] {
+            sum += self.fence_place(field)?.map_or(0, |(_, len)| len);
+        }
+        for at in 0..self.count()? {
+            let slot = self.slot(at)?;
+            sum += slot.key + slot.value;
+        }
+        Ok(sum == self.0.len())
+    }
+
     /// The first record whose key is not below `key`, and whether it is `key`. The key is one that the node may hold.
     #[inline]
     pub(crate) fn search(&self, key: &[u8]) -> Result<(usize, bool), Changed> {

@@ -157,8 +157,12 @@ impl Tree {
         let node = copy.node();
         let count = self.sound(view, node.count())?;
         if count < 2 {
-            // It was full when the caller looked, and others have emptied it since. There is nothing to divide, and room enough.
-            return Err(Stop::Changed);
+            // It was full when the caller looked, and others have emptied it since. There is nothing to divide, and room enough; of a damaged one there is none, and that would go on for ever.
+            if self.sound(view, node.free())? >= SLOT + self.max_record() {
+                return Err(Stop::Changed);
+            }
+            let what = format!("it has {count} records, and no room");
+            return Err(Stop::Error(self.space.damaged(view.id().page(), what)));
         }
         let (at, _) = self.sound(view, node.search(key))?;
         let is_ascending = copy.upper.is_none() && at == count;
@@ -405,6 +409,9 @@ impl Tree {
         stats.pages += 1;
         stats.levels = stats.levels.max(copy.level + 1);
         stats.free_bytes += node.free().map_err(outside)? as u64;
+        if !node.adds_up().map_err(outside)? {
+            return Err(wrong("its header does not say what its records take".to_owned()));
+        }
         let parent = (page, lsn, copy.level);
         for at in 0..count {
             node.key(at, &mut key).map_err(outside)?;

@@ -3,10 +3,13 @@ use std::ops::Bound;
 
 use cairn_pool::{BackgroundWriter, FileOptions, Pool};
 use cairn_vfs::fault::{Fault, Rule};
-use cairn_vfs::{FaultFs, FaultOptions, File, Fs, MemFs, OpenOptions, Operation, Rng, SeededRng, thread};
+use cairn_vfs::{
+    ErrorKind, FaultFs, FaultOptions, File, Fs, MemFs, OpenOptions, Operation, Rng, SeededRng, thread,
+};
 use proptest::prelude::*;
 
 use super::*;
+use crate::storage::node::HEADER;
 use crate::storage::{Log, Unlogged};
 
 const PAGE: usize = 4096;
@@ -397,6 +400,45 @@ fn removals_whose_merges_fail() {
     }
     assert!(failed > 10 && merges > 0, "{failed} {merges}");
     assert_eq!(tree.check().unwrap().records, 0);
+}
+
+/// Writes a page of a tree anew, as somebody would who knows its checksum.
+fn forge(tree: &Tree, page: u32, change: impl FnOnce(&mut [u8])) {
+    let mut bytes = tree.space.file.read(page).unwrap().to_vec();
+    change(&mut bytes);
+    let mut forged = Change::default();
+    let at = forged.hold(tree.space.file.write(page).unwrap());
+    forged.plan(at, image(&bytes).unwrap());
+    forged.commit(&*tree.space.log, tree.space.path()).unwrap();
+}
+
+/// Goal: what comes of pages that nobody has written who follows the rules is an error, and no endless loop: a node that is below itself, a leaf that has neither records nor room, and one whose header tells of room that is not
+/// there.
+#[test]
+fn forged_nodes() {
+    let filled = |rows: u8| {
+        let tree = Tree::create(&space(100)).unwrap();
+        (0..rows).for_each(|at| assert!(tree.insert(&[b'm', at], &[at; 100]).unwrap()));
+        tree
+    };
+    let below_itself = filled(200);
+    assert_eq!(below_itself.check().unwrap().levels, 2);
+    let root = below_itself.root;
+    forge(&below_itself, root, |bytes| NodeMut(bytes).set_child(0, root).unwrap());
+    assert_eq!(below_itself.free(false).unwrap_err().kind(), ErrorKind::Corruption);
+    for rows in [0, 1] {
+        let full = filled(rows);
+        forge(&full, full.root, |bytes| {
+            let slots = (HEADER + usize::from(rows) * SLOT) as u16;
+            bytes[4..6].copy_from_slice(&slots.to_le_bytes());
+        });
+        let split = full.split(b"key");
+        assert!(matches!(split, Err(Stop::Error(Error::Corruption { .. }))), "{rows} {split:?}");
+        assert_eq!(full.check().unwrap_err().kind(), ErrorKind::Corruption);
+    }
+    let roomy = filled(9);
+    forge(&roomy, roomy.root, |bytes| bytes[6] += 40);
+    assert_eq!(roomy.check().unwrap_err().kind(), ErrorKind::Corruption);
 }
 
 /// Records as rows have them: flags, NULL bits, a number and a text.
