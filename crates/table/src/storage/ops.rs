@@ -79,6 +79,11 @@ impl<'a> Op<'a> {
         }
     }
 
+    /// Whether it makes all of the page, whatever that was.
+    pub(crate) fn is_whole(&self) -> bool {
+        matches!(self, Op::Image { .. } | Op::Free { .. } | Op::Chain { .. })
+    }
+
     pub(crate) fn encode(&self, to: &mut Vec<u8>) {
         let len = |bytes: &[u8]| (bytes.len() as u16).to_le_bytes();
         match *self {

@@ -31,11 +31,14 @@ pub(crate) fn leaves_ghost(record: &[u8]) -> bool {
     matches!(op, Some((Op::Replace { value: &[GHOST], .. }, _)))
 }
 
-/// A page as it is on the disk, or a new one where the file ends before it.
-fn page(file: &PoolFile, number: u32) -> Result<Exclusive<'_>> {
+/// A page as it is on the disk, or a new one: where the file ends before it, and where it is damaged and what is done first makes all of it.
+fn page<'f>(file: &'f PoolFile, number: u32, ops: &[u8]) -> Result<Exclusive<'f>> {
     match file.write(number) {
         Ok(guard) => Ok(guard),
         Err(cairn_pool::Error::NotThere { .. }) => Ok(file.create(number)?),
+        Err(cairn_pool::Error::Corruption { .. }) if Op::decode(ops).is_some_and(|(op, _)| op.is_whole()) => {
+            Ok(file.create(number)?)
+        }
         Err(error) => Err(error.into()),
     }
 }
@@ -50,7 +53,7 @@ pub(crate) fn redo(file: &PoolFile, lsn: Lsn, record: &[u8]) -> Result<()> {
     let pages = pages(record)
         .ok_or_else(|| damaged(0, format!("the log's record at {lsn} is none of a database")))?;
     for (number, mut rest) in pages {
-        let mut guard = page(file, number)?;
+        let mut guard = page(file, number, rest)?;
         if guard.lsn() >= lsn {
             continue;
         }

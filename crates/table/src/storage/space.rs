@@ -204,10 +204,8 @@ impl Space {
         let mut next = 0;
         for &page in free.iter().rev() {
             let mut change = Change::default();
-            let at = change.hold(match self.file.write(page) {
-                Err(cairn_pool::Error::NotThere { .. }) => self.file.create(page)?,
-                found => found?,
-            });
+            // What is on it is not read: it may be damaged.
+            let at = change.hold(self.file.create(page)?);
             change.plan(at, Op::Free { next });
             change.commit(&*self.log, self.path())?;
             next = page;

@@ -7,6 +7,7 @@ mod creation;
 mod harness;
 mod log;
 mod missing;
+mod rot;
 mod transactions;
 
 use std::collections::BTreeMap;
@@ -104,7 +105,7 @@ impl harness::Run for Run {
                 if kind == 19 {
                     self.store.checkpoint(cairn_pool::Lsn(u64::MAX))?;
                 } else {
-                    self.store.sync()?
+                    self.store.sync()?;
                 }
                 self.durable = self.states.len() - 1;
             }
