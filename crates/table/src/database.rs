@@ -329,6 +329,8 @@ impl Inner {
         let end = self.log_end();
         // ORDER: the log's end first, then the writers: one that is missed has all its records behind the end.
         let needed = self.slots.oldest_writer().map_or(end, |oldest| oldest.min(end));
+        // ORDER: and then this once more: one that could not be undone is no writer any more by the time that it says so, and the next opening needs the log for it.
+        self.check()?;
         let is_all = self.store.checkpoint(needed)?;
         self.checkpointed.store(self.store.log_bytes(), Ordering::Relaxed);
         Ok(is_all)

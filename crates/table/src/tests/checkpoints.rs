@@ -1,9 +1,13 @@
 use std::cell::Cell;
+use std::path::Path;
 use std::rc::Rc;
+
+use cairn_vfs::sync::Arc;
+use cairn_vfs::{ErrorKind, Fs, MemFs, SeededRng};
 
 use super::{database, def};
 use crate::row::Value;
-use crate::{Durability, Isolation, hook};
+use crate::{Database, Durability, Error, Isolation, Options, RowBuf, hook};
 
 /// Goal: of two that find a checkpoint due, one makes it. Method: another one is made between the look and the lock.
 #[test]
@@ -31,4 +35,42 @@ fn two_that_find_one_due() {
     transaction.commit(Durability::Buffered).unwrap();
     hook::clear();
     assert_eq!((looks.get(), made.get()), (1, 1));
+}
+
+/// Goal: a checkpoint gives no log back that a transaction needs which could not be undone. Method: that happens after the checkpoint has looked for failures, and before it looks for those who write; the
+/// next opening undoes it.
+#[test]
+fn beside_one_that_cannot_be_undone() {
+    let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
+    let mut options = Options::default();
+    options.store.background = false;
+    let open = || Database::open_seeded(&fs, Path::new("test.db"), &options, &mut SeededRng::new(7)).unwrap();
+    let db = open();
+    let mut transaction = db.begin(Isolation::ReadCommitted).unwrap();
+    let table = transaction.create_table(def("t")).unwrap();
+    transaction.insert(&table, &[Value::Int(1), Value::Int(1)]).unwrap();
+    transaction.commit(Durability::Sync).unwrap();
+    let mut key = Vec::new();
+    assert!(table.key_format().encode(&[Value::Int(1)], &mut key));
+    let mut transaction = db.begin(Isolation::ReadCommitted).unwrap();
+    assert!(transaction.update(&table, &key, &[Value::Int(1), Value::Int(2)]).unwrap());
+    let (mut fails, other) = (Some(transaction), db.clone());
+    hook::set(move |place| {
+        if place == "makes a checkpoint"
+            && let Some(transaction) = fails.take()
+        {
+            other.inner.fail(&Error::NoPages);
+            assert!(transaction.rollback().is_err());
+        }
+    });
+    let made = db.checkpoint();
+    hook::clear();
+    drop((db, table));
+    let db = open();
+    let transaction = db.begin(Isolation::ReadCommitted).unwrap();
+    let table = Arc::clone(transaction.view().catalog().table("public", "t").unwrap());
+    let mut row = RowBuf::default();
+    assert!(transaction.view().get(&table, &key, &mut row).unwrap());
+    assert_eq!(row.row(&table).get(1), Value::Int(1));
+    assert_eq!(made.unwrap_err().kind(), ErrorKind::Poisoned);
 }
