@@ -196,6 +196,11 @@ impl Catalog {
         Some((key(STATISTICS, table.id()), statistics::put(found, &kinds(table.def()))))
     }
 
+    /// The key of the record of a table's statistics.
+    pub(crate) fn statistics_key(id: u32) -> [u8; 5] {
+        key(STATISTICS, id)
+    }
+
     /// Takes a table out. Gives the keys of its records.
     pub(crate) fn remove_table(&mut self, id: u32) -> [[u8; 5]; 2] {
         if let Some(old) = self.tables.remove(&id) {

@@ -91,9 +91,7 @@ impl Transaction {
             && def.indexes.len() == old.indexes.len();
         if is_as_before {
             let trees = table.trees();
-            let new = Table::new(table.id(), def, &trees, Arc::clone(&table.counters));
-            let new = Arc::new(new.ok_or_else(|| self.view.db.damaged_record(ROOT))?);
-            return self.put_table(new);
+            return self.put_table(self.with_def(&table, def, &trees)?);
         }
         let new = self.with_new_trees(&table, def)?;
         self.copy_rows(&table, &new, columns, fill)?;
@@ -152,8 +150,7 @@ impl Transaction {
         check_def(&def)?;
         let mut trees = table.trees();
         trees.extend(self.make_trees(1)?);
-        let new = Table::new(table.id(), def, &trees, Arc::clone(&table.counters));
-        let new = Arc::new(new.ok_or_else(|| self.view.db.damaged_record(ROOT))?);
+        let new = self.with_def(&table, def, &trees)?;
         self.fill_index(&table, &new, new.indexes.len() - 1)?;
         self.put_table(new)
     }
@@ -195,8 +192,7 @@ impl Transaction {
         }
         let removed = def.indexes.remove(index);
         let tree = trees.remove(index + 1);
-        let new = Table::new(table.id(), def, &trees, Arc::clone(&table.counters));
-        let new = Arc::new(new.ok_or_else(|| self.view.db.damaged_record(ROOT))?);
+        let new = self.with_def(&table, def, &trees)?;
         let mut catalog = Catalog::clone(self.view.catalog());
         let record = catalog.put_table(Arc::clone(&new));
         check_stays_referable(&catalog, new.id(), new.def(), || format!("index {}", removed.name))?;
@@ -322,10 +318,20 @@ impl Transaction {
         Ok(table)
     }
 
-    /// Puts a table with other trees into the place of one, whose trees go.
+    /// Puts a table with other trees into the place of one, whose trees go. What was found out about its rows goes as well.
     pub(super) fn replace_table(&mut self, old: &Arc<Table>, new: Arc<Table>) -> Result<()> {
         self.put_table(new)?;
+        let catalog = Catalog::clone(self.view.catalog());
+        self.set(catalog, Vec::new(), vec![Catalog::statistics_key(old.id())])?;
         old.roots().into_iter().try_for_each(|root| self.drop_tree(root))
+    }
+
+    /// A table with the rows of another one, whose columns have the same places, and what was found out about them.
+    fn with_def(&self, table: &Table, def: TableDef, trees: &[Tree]) -> Result<Arc<Table>> {
+        let new = Table::new(table.id(), def, trees, Arc::clone(&table.counters));
+        let mut new = new.ok_or_else(|| self.view.db.damaged_record(ROOT))?;
+        new.statistics = table.statistics.clone();
+        Ok(Arc::new(new))
     }
 
     /// A table like another one, without rows.
@@ -374,7 +380,7 @@ impl Transaction {
     /// Lets a tree go with the commit.
     ///
     /// The log learns of it with the commit and not before: nothing in it could take the tree back that a savepoint does.
-    pub(super) fn drop_tree(&mut self, root: u32) -> Result<()> {
+    fn drop_tree(&mut self, root: u32) -> Result<()> {
         self.writing()?;
         self.dropped.push(root);
         Ok(())

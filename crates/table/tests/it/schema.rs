@@ -134,3 +134,35 @@ fn bulk_with_long_keys() {
         assert_eq!(fixture.db.check().unwrap().rows, rows as u64, "step {step}");
     }
 }
+
+/// Goal: what was found out about a table's rows stays as long as they do, and goes with them, in memory as on the disk. Method: changes that keep the rows, and then one that empties the table; each time also after the next
+/// opening.
+#[test]
+fn statistics_of_changed_tables() {
+    let mut fixture = Fixture::new();
+    let table = fixture.pairs(&[(1, 10), (2, 20)]);
+    fixture.run(|transaction| {
+        let columns = vec![ColumnStatistics { distinct: 2, ..ColumnStatistics::default() }; 2];
+        transaction.set_statistics(&table, TableStatistics { rows: 2, columns }).unwrap();
+    });
+    drop(table);
+    let known = |fixture: &Fixture| fixture.table("t").statistics().map(|found| found.columns[1].distinct);
+    for step in 0..4 {
+        let table = fixture.table("t");
+        fixture.run(|transaction| match step {
+            0 => _ = transaction.create_index(&table, index("t_v", &[1], false)).unwrap(),
+            1 => {
+                let def = table.def().clone();
+                _ = transaction.alter_table(&table, def, &[Some(0), Some(1)], &[Value::Null; 2]).unwrap();
+            }
+            2 => _ = transaction.drop_index(&table, 0).unwrap(),
+            _ => _ = transaction.truncate(&table).unwrap(),
+        });
+        drop(table);
+        let expected = (step < 3).then_some(2);
+        assert_eq!(known(&fixture), expected, "{step}");
+        fixture = fixture.reopen();
+        assert_eq!(known(&fixture), expected, "{step}, opened again");
+    }
+    assert_eq!(fixture.table("t").rows(), 0);
+}
