@@ -1,6 +1,7 @@
 //! What only a thread shows that is stopped at the right place.
 
 mod checkpoints;
+mod free_list;
 mod publish;
 mod split;
 mod views;

@@ -270,7 +270,14 @@ impl Transaction {
         self.counts_since = savepoint.counts;
         self.dropped.truncate(savepoint.dropped);
         self.unmade.extend(self.made.drain(savepoint.made.min(self.made.len())..));
-        for mut chain in self.new_chains.drain(savepoint.new_chains.min(self.new_chains.len())..) {
+        // Who looks through all pages has a snapshot, and may have read a row before it was taken back: then its pages stay until that is seen by all.
+        let kept = savepoint.new_chains.min(self.new_chains.len());
+        let is_looked_at = kept < self.new_chains.len() && self.view.db.slots.snapshots() > 1;
+        for mut chain in self.new_chains.drain(kept..) {
+            if is_looked_at {
+                self.left_chains.push(chain);
+                continue;
+            }
             // Everything was taken back, whatever comes of this.
             if let Err(error) = free_chain(self.view.db.store.space(), &mut chain) {
                 self.left_chains.extend((error.kind() != ErrorKind::Corruption).then_some(chain));

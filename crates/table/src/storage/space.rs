@@ -15,7 +15,7 @@ use super::change::Change;
 use super::log::Log;
 use super::ops::Op;
 use super::source::Source;
-use crate::{Error, Result};
+use crate::{Error, Result, hook};
 
 const MAGIC: &[u8; 8] = b"CAIRNSQL";
 const VERSION: u32 = 1;
@@ -23,6 +23,8 @@ const PAGES: usize = 16;
 const FREE: usize = 20;
 const META_LEN: usize = 24;
 const FREE_PAGE: u8 = 3;
+/// As often the list of free pages is looked through while others change it.
+const LOOKS: usize = 8;
 
 /// What page 0 says that changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -225,11 +227,29 @@ impl Space {
         Ok(self.file.truncate(pages)?)
     }
 
-    /// The free pages, in the order in which they are taken. Errors: the pool's, [`Error::Corruption`].
+    /// The free pages, in the order in which they are taken. Others may take some and give some back meanwhile: then it is looked through again, and in the end with page 0 held. Errors: the pool's,
+    /// [`Error::Corruption`].
     pub(crate) fn free_list(&self) -> Result<Vec<u32>> {
-        let meta = self.meta(&self.file.read(0)?)?;
+        for _ in 0..LOOKS {
+            let (meta, lsn) = {
+                let first = self.file.read(0)?;
+                (self.meta(&first)?, first.lsn())
+            };
+            let list = self.list_from(meta);
+            // Whoever takes a page or gives one back changes page 0.
+            if self.file.read(0)?.lsn() == lsn {
+                return list;
+            }
+        }
+        // ORDER: as for who takes pages: page 0 first. Whoever gives one back holds that before, and it is not on the list yet.
+        let first = self.file.write(0)?;
+        self.list_from(self.meta(&first)?)
+    }
+
+    fn list_from(&self, meta: Meta) -> Result<Vec<u32>> {
         let (mut next, mut list) = (meta.free, Vec::new());
         while next != 0 {
+            hook::at("looks at a free page");
             list.push(next);
             if list.len() > meta.pages as usize {
                 return Err(self.damaged(0, "the list of free pages has no end"));

@@ -1,0 +1,44 @@
+use std::cell::Cell;
+use std::rc::Rc;
+
+use super::{database, def};
+use crate::row::Value;
+use crate::{Database, Durability, Isolation, hook};
+
+fn fill(db: &Database, name: &str) {
+    let mut transaction = db.begin(Isolation::ReadCommitted).unwrap();
+    let table = transaction.create_table(def(name)).unwrap();
+    for id in 0..4_000 {
+        transaction.insert(&table, &[Value::Int(id), Value::Int(0)]).unwrap();
+    }
+    transaction.commit(Durability::Buffered).unwrap();
+}
+
+/// Goal: whoever counts free pages while others take them counts none that are taken, and takes none of them for damage. Method: pages are taken while the list is looked through, one, and one after the other.
+#[test]
+fn pages_taken_meanwhile() {
+    for most in [1, usize::MAX] {
+        let db = database();
+        fill(&db, "gone");
+        let mut transaction = db.begin(Isolation::ReadCommitted).unwrap();
+        let gone = transaction.view().catalog().table("public", "gone").unwrap().clone();
+        transaction.drop_table(&gone).unwrap();
+        transaction.commit(Durability::Buffered).unwrap();
+        let free = db.pages().unwrap().1;
+        assert!(free > 8, "{free}");
+        let (looks, other) = (Rc::new(Cell::new(0)), db.clone());
+        let count = Rc::clone(&looks);
+        hook::set(move |place| {
+            if place == "looks at a free page" && count.get() < most.min(8) {
+                count.set(count.get() + 1);
+                let mut transaction = other.begin(Isolation::ReadCommitted).unwrap();
+                transaction.create_table(def(&format!("t{}", count.get()))).unwrap();
+                transaction.commit(Durability::Buffered).unwrap();
+            }
+        });
+        let found = db.pages();
+        hook::clear();
+        assert_eq!(found.unwrap(), db.pages().unwrap());
+        assert_eq!((looks.get(), db.pages().unwrap().1), (most.min(8), free - most.min(8) as u32));
+    }
+}
