@@ -247,6 +247,12 @@ impl Table {
 
     /// Appends a row: flags, and the columns that are not in the key. False when the values do not fit the types.
     pub(crate) fn encode_row(&self, values: &[Value<'_>], to: &mut Vec<u8>) -> bool {
+        let start = to.len();
+        // With what is before the values: how long a row is has 32 bits.
+        self.encode_values(values, to) && u32::try_from(to.len() - start).is_ok()
+    }
+
+    fn encode_values(&self, values: &[Value<'_>], to: &mut Vec<u8>) -> bool {
         if self.stored.len() == values.len() {
             return encode(&self.row, values, to);
         }
