@@ -119,9 +119,9 @@ pub struct Failure {
     /// One line.
     pub message: String,
     /// What precisely was found.
-    pub detail: Option<String>,
+    pub detail: Option<Box<str>>,
     /// What to do about it.
-    pub hint: Option<String>,
+    pub hint: Option<Box<str>>,
     /// Where in the statement: the character, from 1.
     pub position: Option<usize>,
     /// The constraint that was violated, its table, the column.
@@ -146,14 +146,14 @@ impl Failure {
 
     /// Adds what precisely was found.
     #[must_use]
-    pub fn with_detail(mut self, detail: impl Into<String>) -> Self {
+    pub fn with_detail(mut self, detail: impl Into<Box<str>>) -> Self {
         self.detail = Some(detail.into());
         self
     }
 
     /// Adds what to do about it.
     #[must_use]
-    pub fn with_hint(mut self, hint: impl Into<String>) -> Self {
+    pub fn with_hint(mut self, hint: impl Into<Box<str>>) -> Self {
         self.hint = Some(hint.into());
         self
     }
@@ -174,8 +174,8 @@ impl From<cairn_sql::Error> for Failure {
         Failure {
             sqlstate: error.sqlstate().into(),
             message: error.to_string(),
-            detail: error.detail().map(str::to_owned),
-            hint: error.hint().map(str::to_owned),
+            detail: error.detail().map(Box::from),
+            hint: error.hint().map(Box::from),
             position: error.position(),
             subject: Box::new(error.subject().clone()),
             routine: error.routine(),

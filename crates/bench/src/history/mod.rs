@@ -18,7 +18,7 @@ use cairn_kv::{Background, Db, Durability, WriteBatch};
 use cairn_vfs::Fs;
 use serde::{Deserialize, Serialize};
 
-use crate::compare::share_figures;
+use crate::compare::{self, share_figures};
 use crate::error::{Error, Result};
 use crate::results::{Measurement, Run};
 use crate::suite_counts;
@@ -101,6 +101,8 @@ pub struct Kept {
 pub enum Recorded {
     /// It was added.
     Added,
+    /// It is there instead of what there was of it when it had been interrupted.
+    Replaced,
     /// It is there already.
     Known,
 }
@@ -153,20 +155,29 @@ impl History {
         Ok(History { db })
     }
 
-    /// Adds a run. One that is there already, by suite, start and content, is left as it is.
+    /// Adds a run. One that is there already, by suite, start and content, is left as it is; one that was interrupted when it was added gives way to itself with more:
+    /// two points of one run would pass for two runs.
     pub fn record(&self, run: &Run) -> Result<Recorded> {
         let json =
             serde_json::to_vec(run).map_err(|error| Error::invalid(format!("a run is no JSON: {error}")))?;
-        let mut number = 0;
+        let mut batch = WriteBatch::new();
+        let (mut number, mut recorded) = (0, Recorded::Added);
         let key = loop {
             let key = run_key(&run.suite, &run.started, number);
-            match self.db.get(&key).map_err(fail)? {
-                None => break key,
-                Some(known) if known[..] == json[..] => return Ok(Recorded::Known),
-                Some(_) => number += 1,
+            let Some(known) = self.db.get(&key).map_err(fail)? else { break key };
+            if known[..] == json[..] {
+                return Ok(Recorded::Known);
             }
+            let known: Option<Run> = serde_json::from_slice(&known).ok();
+            if let Some(known) = known.filter(|known| goes_on(known, run)) {
+                for measurement in &known.measurements {
+                    batch.delete(series_key(&known, measurement, number)).map_err(fail)?;
+                }
+                recorded = Recorded::Replaced;
+                break key;
+            }
+            number += 1;
         };
-        let mut batch = WriteBatch::new();
         batch.put(key, json).map_err(fail)?;
         let (machine, settings) = (comparable_machine(run), settings_of(run));
         let commit = field(run, "commit").to_owned();
@@ -184,12 +195,10 @@ impl History {
             };
             let json = serde_json::to_vec(&point)
                 .map_err(|error| Error::invalid(format!("a figure is no JSON: {error}")))?;
-            let mut key = series_prefix(&series_name(&run.suite, measurement));
-            key.extend_from_slice(format!("{}\0{number:04}", run.started).as_bytes());
-            batch.put(key, json).map_err(fail)?;
+            batch.put(series_key(run, measurement, number), json).map_err(fail)?;
         }
         self.db.write(&batch).map_err(fail)?;
-        Ok(Recorded::Added)
+        Ok(recorded)
     }
 
     /// All runs, those of a suite or all, in the order of suites and time. Reads each of them.
@@ -320,6 +329,22 @@ fn run_key(suite: &str, started: &str, number: u32) -> String {
 
 fn series_prefix(name: &str) -> Vec<u8> {
     format!("series/{name}\0").into_bytes()
+}
+
+/// The key of a figure's point.
+fn series_key(run: &Run, measurement: &Measurement, number: u32) -> Vec<u8> {
+    let mut key = series_prefix(&series_name(&run.suite, measurement));
+    key.extend_from_slice(format!("{}\0{number:04}", run.started).as_bytes());
+    key
+}
+
+/// True where `run` is what became of `known`, which had been interrupted: of the same start and draws, with all of its figures.
+fn goes_on(known: &Run, run: &Run) -> bool {
+    known.stopped
+        && known.seed == run.seed
+        && known.mode == run.mode
+        && comparable_machine(known) == comparable_machine(run)
+        && compare::vanished(known, run).is_empty()
 }
 
 /// What a figure is called in the history and on dashboards.

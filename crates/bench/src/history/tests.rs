@@ -4,7 +4,7 @@ use cairn_vfs::MemFs;
 
 use super::*;
 use crate::compare;
-use crate::results::Contender;
+use crate::results::{Case, Contender};
 use crate::testing::sample_run;
 
 fn memory() -> Arc<dyn Fs> {
@@ -118,6 +118,28 @@ fn counts_are_of_an_architecture() {
     let before = |suite: &str| history.before(&run(suite, 3, "two", "x86_64-unknown-linux-musl")).unwrap();
     assert_eq!(before("counts").map(|run| run.started), Some(day(1)));
     assert_eq!(before("hash"), None);
+}
+
+/// Goal: a run that was interrupted, recorded, resumed and recorded again is one run with one point a figure; another run of the same second stays beside it.
+/// Method: half of a run, the whole, the whole again, and one of other draws.
+#[test]
+fn resumed_runs_are_one() {
+    let history = History::open(&memory(), Path::new("/history"), true).unwrap();
+    let whole = run_at(&day(1), "throughput", 1.0);
+    let mut half = Run { stopped: true, ..whole.clone() };
+    half.measurements.truncate(whole.measurements.len() / 2);
+    let other = Run { seed: whole.seed + 1, ..whole.clone() };
+    let runs = [(&half, Recorded::Added), (&whole, Recorded::Replaced), (&whole, Recorded::Known)];
+    for (run, recorded) in runs {
+        assert_eq!(history.record(run).unwrap(), recorded);
+        assert_eq!(history.runs(None).unwrap().len(), 1);
+    }
+    let points = |history: &History| {
+        history.series(&[], 9).unwrap().iter().map(|series| series.points.len()).sum::<usize>()
+    };
+    assert_eq!(points(&history), whole.measurements.len());
+    assert_eq!(history.record(&other).unwrap(), Recorded::Added);
+    assert_eq!((history.runs(None).unwrap().len(), points(&history)), (2, 2 * whole.measurements.len()));
 }
 
 /// Goal: a trend is of one machine and one way to measure; series of one name are told apart where there are several. Method: runs on two machines, with two
@@ -277,27 +299,32 @@ fn noise_is_learned() {
 fn counts_are_known() {
     use compare::is_count;
     let same = [70.0; 3];
-    for (suite, metric, unit, samples, counted) in [
-        ("counts", "instructions", "instructions", &same[..1], true),
-        ("hash", "bytes per entry", "B", &same[..1], true),
-        ("hash", "throughput", "ops/s", &same, false),
-        ("index", "pages hit", "pages", &same, true),
-        ("index", "pages hit", "pages", &[70.0, 71.0, 70.0], false),
-        ("index", "pages hit", "pages", &same[..1], false),
-        ("index", "latency", "ns", &same, false),
-        ("kv", "bytes per entry", "B", &same, false),
-        ("pool", "hit rate", "%", &same, true),
-        ("pool", "hit rate", "%", &[1.0, 0.0, 1.0], false),
-        ("pool", "hit rate", "%", &same[..1], false),
-        ("sql", "bytes per entry", "B", &same, false),
+    for (suite, dataset, metric, unit, samples, counted) in [
+        ("counts", "synthetic", "instructions", "instructions", &same[..1], true),
+        ("hash", "synthetic", "bytes per entry", "B", &same[..1], true),
+        ("hash", "synthetic", "throughput", "ops/s", &same, false),
+        ("index", "synthetic", "pages hit", "pages", &same, true),
+        ("index", "synthetic", "pages hit", "pages", &[70.0, 71.0, 70.0], false),
+        ("index", "synthetic", "pages hit", "pages", &same[..1], false),
+        ("index", "synthetic", "latency", "ns", &same, false),
+        ("kv", "synthetic", "bytes per entry", "B", &same, false),
+        ("pool", "phase 2", "hit rate", "%", &same, true),
+        ("pool", "phase 2", "hit rate", "%", &[1.0, 0.0, 1.0], false),
+        ("pool", "phase 2", "hit rate", "%", &same[..1], false),
+        ("pool", "phase 4", "hit rate", "%", &same[..1], true),
+        ("pool", "phase 4", "hit rate", "%", &[1.0, 0.0, 1.0], false),
+        ("pool", "trace", "hit rate", "%", &same[..1], true),
+        ("sql", "synthetic", "bytes per entry", "B", &same, false),
     ] {
+        let first = &sample_run().measurements[0];
         let measurement = Measurement {
+            case: Case { dataset: dataset.to_owned(), ..first.case.clone() },
             metric: metric.to_owned(),
             unit: unit.to_owned(),
             samples: samples.to_vec(),
-            ..sample_run().measurements[0].clone()
+            ..first.clone()
         };
-        assert_eq!(is_count(suite, &measurement), counted, "{suite} {metric} {samples:?}");
+        assert_eq!(is_count(suite, &measurement), counted, "{suite} {dataset} {metric} {samples:?}");
     }
 }
 

@@ -42,7 +42,7 @@ fn options() -> Options {
 }
 
 fn sitting() -> Sitting {
-    let machine = [("cpu", "x"), ("commit", "abc"), ("kernel", "6")];
+    let machine = [("cpu", "x"), ("commit", "abc"), ("load before the run", "6"), ("kernel", "6")];
     Sitting::now(machine.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec(), Vec::new())
 }
 
@@ -368,6 +368,10 @@ fn strangers_are_refused() {
     other.machine[1].1 = "def".to_owned();
     let error = journal.resume(other).unwrap_err().to_string();
     assert!(error.contains("commit \"abc\"") && error.contains("\"def\""), "{error}");
+    let mut newer = sitting();
+    newer.machine[3].1 = "7".to_owned();
+    let error = journal.resume(newer).unwrap_err().to_string();
+    assert!(error.contains("kernel \"6\"") && error.contains("\"7\""), "{error}");
     // What is not known, in old runs or now, is held against nobody.
     let with =
         |build: &str, data: &str| Sitting { build: build.to_owned(), data: data.to_owned(), ..sitting() };

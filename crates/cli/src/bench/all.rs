@@ -96,7 +96,7 @@ fn options(args: &BenchAllArgs) -> Result<Options> {
     let whole = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let data = args.data.as_ref().zip(args.key.as_ref()).map(|(path, column)| DataFile {
         source: args.source.clone().unwrap_or_default(),
-        ..DataFile::new(&whole(path), column)
+        ..DataFile::new(whole(path), column)
     });
     let options = Options {
         suites: if suites.is_empty() { usual.suites.clone() } else { suites },

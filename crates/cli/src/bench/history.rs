@@ -28,19 +28,24 @@ pub fn record(fs: &Arc<dyn Fs>, args: &RecordRunArgs) -> Result<Outcome> {
         runs.extend(store::load_all(&**fs, path)?);
     }
     let history = History::open(fs, &args.at.history, true)?;
-    let (mut added, mut known) = (0, 0);
+    let (mut added, mut replaced, mut known) = (0, 0, 0);
     for run in &runs {
         match history.record(run)? {
             Recorded::Added => added += 1,
+            Recorded::Replaced => replaced += 1,
             Recorded::Known => known += 1,
         }
     }
     let mut out = Output::new();
     let place = args.at.history.display().to_string();
     if args.json {
-        out.json(&json!({ "history": place, "added": added, "known": known }))?;
+        out.json(&json!({ "history": place, "added": added, "replaced": replaced, "known": known }))?;
     } else {
-        out.line(format!("{place}: {} added, {known} already there", counted(added, "run", "runs")))?;
+        let resumed = if replaced > 0 { format!("{replaced} resumed since, ") } else { String::new() };
+        out.line(format!(
+            "{place}: {} added, {resumed}{known} already there",
+            counted(added, "run", "runs")
+        ))?;
     }
     out.finish()?;
     Ok(Outcome::Done)

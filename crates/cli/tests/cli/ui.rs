@@ -44,8 +44,12 @@ impl Server {
 
     /// Asks for the frames of a simulation that has a million flushes between two of them, and goes on when it has begun.
     fn begin_simulation(&self, path: &str) -> TcpStream {
-        let config = "%7B%22duration_secs%22:2592000,%22options%22:%7B%22write_buffer_size%22:4096,%22target_file_size_base%22:4096,\
-                      %22max_bytes_for_level_base%22:4096,%22block_size%22:256%7D%7D";
+        // Few keys, since each flush of a few writes has to hold some that are followed.
+        let workload = "%7B%22keys%22:1000,%22traffic%22:%7B%22kind%22:%22unlimited%22%7D%7D";
+        let options = "%7B%22write_buffer_size%22:4096,%22target_file_size_base%22:4096,\
+                       %22max_bytes_for_level_base%22:4096,%22block_size%22:256%7D";
+        let config =
+            format!("%7B%22duration_secs%22:2592000,%22workload%22:{workload},%22options%22:{options}%7D");
         let mut stream = TcpStream::connect(&self.address).unwrap();
         let request = format!(
             "GET {path}?config={config} HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {}\r\n\r\n",

@@ -1,3 +1,5 @@
+use std::slice;
+
 use cairn_server::{Limits, Observer};
 
 use crate::client::{Client, Host, bind, close, describe, execute, flush, parse, query, sync};
@@ -416,12 +418,12 @@ fn what_is_described_is_what_comes() {
     let run = [bind("", "s", false, &[]), describe(b'P', ""), execute("", 0), sync()].concat();
     let forget = [close(b'S', "s"), sync()].concat();
     assert_eq!(client.ask(&[described("EXECUTE p")]), "1\nt \nT a:23 b:25\nZ I\n");
-    assert_eq!(client.ask(&[run.clone()]), "2\nT a:23 b:25\nD 1|x\nC SELECT 1\nZ I\n");
+    assert_eq!(client.ask(slice::from_ref(&run)), "2\nT a:23 b:25\nD 1|x\nC SELECT 1\nZ I\n");
     client.query("DEALLOCATE p; PREPARE p AS SELECT b FROM t");
-    assert_eq!(client.ask(&[run.clone()]), "2\nT b:25\nD x\nC SELECT 1\nZ I\n");
-    client.ask(&[forget.clone()]);
+    assert_eq!(client.ask(slice::from_ref(&run)), "2\nT b:25\nD x\nC SELECT 1\nZ I\n");
+    client.ask(slice::from_ref(&forget));
     assert_eq!(client.ask(&[described("EXECUTE i(7)")]), "1\nt \nn\nZ I\n");
-    assert_eq!(client.ask(&[run.clone()]), "2\nn\nC INSERT 0 1\nZ I\n");
+    assert_eq!(client.ask(slice::from_ref(&run)), "2\nn\nC INSERT 0 1\nZ I\n");
     client.ask(&[forget]);
     assert_eq!(client.ask(&[described("COPY (SELECT a FROM t) TO STDOUT")]), "1\nt \nn\nZ I\n");
     assert_eq!(client.ask(&[run]), "2\nn\nH\nd 1\nd 7\nc\nC COPY 2\nZ I\n");
