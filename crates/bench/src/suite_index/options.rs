@@ -1,12 +1,10 @@
 //! What the user may choose.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use super::sets::{CONTENDERS, Suite};
 use crate::error::{Error, Result};
 use crate::probe::ProbeEffort;
-use crate::results;
 use crate::workload::DEFAULT_SEED;
 
 /// Everything that decides what a run measures.
@@ -59,14 +57,6 @@ impl Default for Options {
 }
 
 impl Options {
-    /// What decides figures and stands neither in the sentence on the data nor in the cases.
-    pub(super) fn settings(&self) -> BTreeMap<String, String> {
-        results::named([
-            ("shared buffers, bytes", self.shared_buffers.to_string()),
-            ("seconds of a turn", self.seconds.to_string()),
-        ])
-    }
-
     /// Errors: numbers that make no sense, contenders that nobody knows.
     pub fn check(&self) -> Result<()> {
         if self.rounds == 0 || !(self.seconds >= 0.0 && self.seconds.is_finite()) {

@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::page_cache::make_cold;
 use crate::peers::sql::postgres::Server;
 use crate::process::Stop;
-use crate::results::{Case, Contender, Run};
+use crate::results::{self, Case, Contender, Run};
 use crate::runner::begun::{Begun, Ended, was_stopped};
 use crate::scratch::Scratch;
 use crate::stats;
@@ -90,7 +90,10 @@ pub(super) fn measure(options: &Options, progress: &dyn Progress, stop: &Stop) -
         mode: format!("{} rounds, {} times the guide's rows", options.rounds, options.scale),
         seed: options.seed,
         data: format!("Made by SQL from the seed: {}", rows.join("; ")),
-        settings: options.settings(),
+        settings: results::named([
+            ("shared buffers, bytes", options.shared_buffers.to_string()),
+            ("seconds of a turn", options.seconds.to_string()),
+        ]),
         contenders,
         stopped,
     };

@@ -183,6 +183,7 @@ fn bar(points: &[Point]) -> ProgressBar {
 pub type IsEnded<'a> = &'a (dyn Fn() -> bool + Sync);
 
 /// As [`run_until`]. Errors: also [`Error::Interrupted`], when not all were run.
+#[cfg(any(feature = "ui", test))]
 pub fn run_all(
     points: &[Point],
     threads: Option<usize>,
