@@ -91,7 +91,7 @@ pub fn is_count(suite: &str, measurement: &Measurement) -> bool {
 }
 
 /// The cases of the pool's hit rates: one thread, and the same draws each time.
-const HIT_RATES: &str = "phase 4";
+pub(crate) const HIT_RATES: &str = "phase 4";
 
 /// The unit of counted instructions.
 const INSTRUCTIONS: &str = "instructions";

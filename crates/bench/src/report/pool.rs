@@ -7,6 +7,7 @@ use super::lines::{LineChart, Stop, log_stops};
 use super::lookups::{absent, champions, core_mark, series_table, stop_index};
 use super::model::{Area, Dim, Model};
 use super::table;
+use crate::compare::HIT_RATES;
 use crate::results::Measurement;
 use crate::suite_pool::trace;
 
@@ -162,7 +163,7 @@ fn best_by_frames(slice: &[&Measurement]) -> String {
 /// Hits of every pattern, by policy.
 pub(super) fn hit_rates(model: &Model<'_>) -> Figure<'static> {
     let dims = vec![Dim::Operation];
-    let counted = measured(model, "hit rate").filter(|m| m.case.dataset == "phase 4");
+    let counted = measured(model, "hit rate").filter(|m| m.case.dataset == HIT_RATES);
     let variants = figure::slices(counted, &dims).into_iter().enumerate().map(|(index, (key, slice))| {
         let chart =
             bar_chart(model, format!("hits-{index}"), "Requests whose page was in memory".to_owned(), &slice);

@@ -136,10 +136,10 @@ impl Journal {
 
     /// Opens the directory of a run as it was left. Errors: it is none, or another process has it.
     pub fn open(fs: &Arc<dyn Fs>, dir: &Path) -> Result<Journal> {
-        // What another process keeps meanwhile is read after the lock.
-        let head = Journal::head_of(&**fs, dir)?;
+        // Before the lock, whose file is made: what is no run stays as it is. And behind it: another process may have gone on with the run.
+        Journal::head_of(&**fs, dir)?;
         let lock = lock(&**fs, dir)?;
-        Journal::left(fs, dir, head, Some(lock))
+        Journal::left(fs, dir, Journal::head_of(&**fs, dir)?, Some(lock))
     }
 
     /// Reads the directory of a run as it is, also while another process is at work on it: parts come whole or not at all. Not for going on with it.
