@@ -104,7 +104,7 @@ fn every_operation_of_a_spilling_build_fails() {
 fn failed_syncs_publish_nothing() {
     let seed = seed(7);
     let mut images = 0;
-    for sync_failure in [SyncFailure::CacheOnly, SyncFailure::Lost, SyncFailure::Kept] {
+    for sync_failure in [SyncFailure::CacheOnly, SyncFailure::Partial, SyncFailure::Lost, SyncFailure::Kept] {
         for (index, content) in contents().into_iter().enumerate() {
             let options = FaultOptions { sync_failure, ..FaultOptions::seeded(seed + index as u64) };
             let fs = FaultFs::new(options);

@@ -244,7 +244,7 @@ fn every_operation_fails_for_good() {
 fn every_sync_fails() {
     let own = seed(6);
     let mut tally = Tally::default();
-    for failure in [SyncFailure::CacheOnly, SyncFailure::Lost, SyncFailure::Kept] {
+    for failure in [SyncFailure::CacheOnly, SyncFailure::Partial, SyncFailure::Lost, SyncFailure::Kept] {
         for kind in [Operation::SyncData, Operation::SyncDir] {
             for nth in 0.. {
                 let options = FaultOptions { sync_failure: failure, ..FaultOptions::seeded(own) };

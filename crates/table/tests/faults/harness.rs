@@ -4,7 +4,7 @@
 use std::fmt::Debug;
 
 use cairn_table::Result;
-use cairn_vfs::fault::{Fault, Rule};
+use cairn_vfs::fault::{Fault, Rule, SyncFailure};
 use cairn_vfs::{CrashImage, ErrorKind, FaultFs, FaultOptions, Rng, SeededRng};
 
 use super::{rounds, seed};
@@ -127,7 +127,10 @@ pub fn every_operation_fails<R: Run>(faults: &[Fault], steps: u64) -> Failures {
         for index in 0.. {
             let seed = own.wrapping_add(round as u64);
             let context = format!("{fault:?} at {index}");
-            let disk = FaultFs::new(FaultOptions::seeded(seed));
+            // What a failed sync wrote is none of it, or a part: by turns, so that two faults have both of each operation.
+            let is_partial = (index + round as u64) % 2 == 1;
+            let sync_failure = if is_partial { SyncFailure::Partial } else { SyncFailure::CacheOnly };
+            let disk = FaultFs::new(FaultOptions { sync_failure, ..FaultOptions::seeded(seed) });
             disk.inject(Rule::at(index, fault));
             let mut told = Vec::new();
             let mut run = R::new(&disk, seed).map_err(|error| told.push(error)).ok();

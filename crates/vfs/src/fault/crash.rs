@@ -106,6 +106,11 @@ impl Disk {
         Disk::settled(tree, durable)
     }
 
+    /// What the disk may have of one file.
+    pub(super) fn draw_content(&self, file: &FileState, image: CrashImage, options: &FaultOptions) -> Content {
+        Draw::new(image, options, self).content(file)
+    }
+
     /// The numbers of all pending changes, ascending.
     fn pending_sequences(&self) -> Vec<u64> {
         let data = self.tree.files().flat_map(|(_, file)| file.pending.iter().map(|item| item.sequence));

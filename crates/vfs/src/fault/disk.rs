@@ -9,11 +9,13 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::options::SyncFailure;
+use super::crash::CrashImage;
+use super::options::{FaultOptions, SyncFailure};
 use super::pending::FileState;
 use crate::mem::content::{Content, PAGE};
 use crate::mem::open::OpenTable;
 use crate::mem::tree::{NameChange, Names, Node, Place, ROOT, Tree};
+use crate::{Rng, SeededRng};
 
 #[derive(Debug, Clone)]
 pub(super) struct Disk {
@@ -154,8 +156,20 @@ impl Disk {
         self.pending_names = Arc::new(rest);
     }
 
+    /// Fails to make the bytes and the length of a file durable.
+    pub(super) fn fail_sync_data(&mut self, inode: u64, options: &FaultOptions, rng: &mut SeededRng) {
+        let failure = options.sync_failure;
+        let reached = match self.tree.node(inode) {
+            Some(Node::File(file)) if failure == SyncFailure::Partial => {
+                Some(self.draw_content(file, CrashImage::Random(rng.next_u64()), options))
+            }
+            _ => None,
+        };
+        self.with_file(inode, |file| file.fail_sync(failure, reached));
+    }
+
     /// Fails to make the names of a directory durable.
-    pub(super) fn fail_sync_dir(&mut self, dir: u64, failure: SyncFailure) {
+    pub(super) fn fail_sync_dir(&mut self, dir: u64, failure: SyncFailure, rng: &mut SeededRng) {
         self.version += 1;
         if failure == SyncFailure::Kept {
             return;
@@ -173,6 +187,14 @@ impl Disk {
             }
             if before == (lost.len(), groups.len()) {
                 break;
+            }
+        }
+        if failure == SyncFailure::Partial {
+            // File systems keep changes of names in order, and both halves of a rename have one group.
+            let end = rng.below(groups.len() as u64 + 1) as usize;
+            let reached: BTreeSet<u64> = groups.into_iter().take(end).collect();
+            for item in Arc::clone(&self.pending_names).iter().filter(|item| reached.contains(&item.group)) {
+                self.settle(&item.change);
             }
         }
         Arc::make_mut(&mut self.pending_names).retain(|item| !lost.contains(&item.entry()));

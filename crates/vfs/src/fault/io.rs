@@ -117,11 +117,10 @@ impl State {
     pub(super) fn sync_data(&mut self, target: Target) -> io::Result<()> {
         let handle = target.handle;
         let fault = self.begin(Operation::SyncData, || LoggedOperation::SyncData { handle })?;
-        let failure = self.options.sync_failure;
         match fault {
             Some(Fault::Lost) => {}
             Some(Fault::Io | Fault::Full) => {
-                self.disk.with_file(target.inode, |file| file.fail_sync(failure));
+                self.disk.fail_sync_data(target.inode, &self.options, &mut self.rng);
             }
             _ => self.disk.with_file(target.inode, FileState::sync),
         }

@@ -64,13 +64,16 @@ impl AtomicWrite {
     }
 }
 
-/// What a failed sync leaves behind. In the first two the *next* sync says Ok although the changes never reached the
+/// What a failed sync leaves behind. In all but the last the *next* sync says Ok although the changes never reached the
 /// disk, which Linux really does: a failed write-back marks the page clean ("fsyncgate", 2018).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum SyncFailure {
     /// Reads go on to show the changes, from the cache; no later sync writes them, and a crash loses them.
     #[default]
     CacheOnly,
+    /// The same, but for what had reached the disk when the sync failed: of bytes and lengths as much as a power loss
+    /// could leave ([`CrashImage::Random`](super::CrashImage::Random)), drawn by the seed; of names those up to some change.
+    Partial,
     /// The changes are gone at once: reads show what was durable.
     Lost,
     /// The changes stay pending, and the next sync that works makes them durable.

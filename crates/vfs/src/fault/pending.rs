@@ -6,7 +6,7 @@
 //!   = live    what reads show
 //! ```
 //!
-//! The equation fails after a sync that lost its changes and left them in the cache ([`SyncFailure::CacheOnly`]);
+//! The equation fails after a sync that lost its changes, or some, and left them in the cache ([`SyncFailure::CacheOnly`]);
 //! then `diverged` is set, and later syncs write only what is pending. A dropped cache makes it hold again.
 
 use std::sync::Arc;
@@ -83,12 +83,15 @@ impl FileState {
         content
     }
 
-    pub(super) fn fail_sync(&mut self, failure: SyncFailure) {
+    /// Fails to sync. `reached` is what the disk has all the same, where it has more than before
+    /// ([`SyncFailure::Partial`]).
+    pub(super) fn fail_sync(&mut self, failure: SyncFailure, reached: Option<Content>) {
         match failure {
             SyncFailure::Kept => {}
-            SyncFailure::CacheOnly => {
+            SyncFailure::CacheOnly | SyncFailure::Partial => {
                 self.diverged |= !self.pending.is_empty();
                 self.pending.clear();
+                self.durable = reached.unwrap_or_else(|| self.durable.clone());
             }
             SyncFailure::Lost => *self = FileState::settled(self.durable.clone()),
         }

@@ -174,7 +174,9 @@ impl State {
         self.disk.tree.names(dir)?;
         match fault {
             Some(Fault::Lost) => {}
-            Some(Fault::Io | Fault::Full) => self.disk.fail_sync_dir(dir, self.options.sync_failure),
+            Some(Fault::Io | Fault::Full) => {
+                self.disk.fail_sync_dir(dir, self.options.sync_failure, &mut self.rng);
+            }
             _ => self.disk.sync_dir(dir),
         }
         self.disk.collect_garbage(&self.open);

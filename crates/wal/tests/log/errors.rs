@@ -50,8 +50,8 @@ fn every_operation_fails() {
     let (mut struck, mut told) = (0, 0);
     for fault in [Fault::Io, Fault::Full, Fault::Short, Fault::Interrupted] {
         for persistent in [false, true] {
-            for failure in [SyncFailure::CacheOnly, SyncFailure::Lost] {
-                if failure == SyncFailure::Lost && fault != Fault::Io {
+            for failure in [SyncFailure::CacheOnly, SyncFailure::Partial, SyncFailure::Lost] {
+                if failure != SyncFailure::CacheOnly && fault != Fault::Io {
                     continue;
                 }
                 let options = FaultOptions { sync_failure: failure, ..FaultOptions::seeded(own) };
@@ -79,7 +79,7 @@ fn every_operation_fails() {
 /// Method: fail the sync of a running log in each way a kernel may; then try everything.
 #[test]
 fn failed_syncs_poison() {
-    for failure in [SyncFailure::CacheOnly, SyncFailure::Lost, SyncFailure::Kept] {
+    for failure in [SyncFailure::CacheOnly, SyncFailure::Partial, SyncFailure::Lost, SyncFailure::Kept] {
         let fs = FaultFs::new(FaultOptions { sync_failure: failure, ..FaultOptions::seeded(seed(32)) });
         let (log, mut appender, _) = open(&shared(&fs), &small(), 1).unwrap();
         let first = append(&mut appender, 0..10).unwrap();
@@ -113,7 +113,7 @@ fn failed_syncs_poison() {
 /// recovers is durable from then on. Method: restart without a crash, twice, and lose power after the second.
 #[test]
 fn restarts_after_failed_syncs() {
-    for failure in [SyncFailure::CacheOnly, SyncFailure::Lost, SyncFailure::Kept] {
+    for failure in [SyncFailure::CacheOnly, SyncFailure::Partial, SyncFailure::Lost, SyncFailure::Kept] {
         let fs = FaultFs::new(FaultOptions { sync_failure: failure, ..FaultOptions::seeded(seed(37)) });
         let (log, mut appender, _) = open(&shared(&fs), &small(), 1).unwrap();
         append(&mut appender, 0..100).unwrap();
