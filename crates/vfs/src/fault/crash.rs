@@ -107,7 +107,12 @@ impl Disk {
     }
 
     /// What the disk may have of one file.
-    pub(super) fn draw_content(&self, file: &FileState, image: CrashImage, options: &FaultOptions) -> Content {
+    pub(super) fn draw_content(
+        &self,
+        file: &FileState,
+        image: CrashImage,
+        options: &FaultOptions,
+    ) -> Content {
         Draw::new(image, options, self).content(file)
     }
 

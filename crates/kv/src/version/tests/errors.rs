@@ -40,7 +40,9 @@ fn every_operation_fails() {
     let mut struck = 0;
     for fault in [Fault::Io, Fault::Full, Fault::Short, Fault::Interrupted] {
         for persistent in [false, true] {
-            for sync_failure in [SyncFailure::CacheOnly, SyncFailure::Partial, SyncFailure::Lost, SyncFailure::Kept] {
+            for sync_failure in
+                [SyncFailure::CacheOnly, SyncFailure::Partial, SyncFailure::Lost, SyncFailure::Kept]
+            {
                 if fault != Fault::Io && sync_failure != SyncFailure::CacheOnly {
                     continue;
                 }
