@@ -6,7 +6,8 @@
 //!   = live    what reads show
 //! ```
 //!
-//! The equation fails after a sync that lost its changes, or some, and left them in the cache ([`SyncFailure::CacheOnly`]);
+//! The equation fails after a sync that lost its changes, or some, and left them in the cache ([`SyncFailure::CacheOnly`],
+//! [`SyncFailure::Partial`]);
 //! then `diverged` is set, and later syncs write only what is pending. A dropped cache makes it hold again.
 
 use std::sync::Arc;
@@ -91,7 +92,9 @@ impl FileState {
             SyncFailure::CacheOnly | SyncFailure::Partial => {
                 self.diverged |= !self.pending.is_empty();
                 self.pending.clear();
-                self.durable = reached.unwrap_or_else(|| self.durable.clone());
+                if let Some(content) = reached {
+                    self.durable = content;
+                }
             }
             SyncFailure::Lost => *self = FileState::settled(self.durable.clone()),
         }
