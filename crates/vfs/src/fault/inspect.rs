@@ -53,7 +53,7 @@ impl FaultFs {
     }
 
     /// True when the disk has what programs see, bytes and names: a crash now loses nothing. After a failed sync that
-    /// leaves its changes in the cache ([`SyncFailure::CacheOnly`](super::SyncFailure)) it stays false until they are
+    /// leaves its changes in the cache ([`SyncFailure::CacheOnly`](super::SyncFailure), or some: `Partial`) it stays false until they are
     /// made again.
     pub fn is_settled(&self) -> bool {
         let state = self.state();
