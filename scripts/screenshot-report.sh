@@ -3,11 +3,12 @@
 #
 #   scripts/screenshot-report.sh REPORT.html OUTDIR
 #
-# Writes OUTDIR/{wide,phone}-{light,dark}.png of the whole page, and says how long the page took to open: until it was read, its scripts had run and everything had its place.
+# Writes OUTDIR/{wide,phone}-{light,dark}.png of the whole page, and says how long the page took to open: until it was read, its scripts had run and
+# everything in sight had its place; of a page about several engines also at each of its articles.
 # Fails when, at 1280, 390 or 360 px,
 #   - the page logs anything to the console at level warning or error, or a script dies;
 #   - the page scrolls sideways;
-#   - a chart's text leaves its section, or two texts of a chart overlap, in any choice of any selector;
+#   - a section is wider than its frame, a chart's text leaves its section, or two texts of a chart overlap, in any choice of any selector;
 #   - choosing, sorting, filtering, tooltips, saving or switching the theme do not do what they should.
 set -euo pipefail
 
@@ -50,6 +51,10 @@ cat >"$work/probe.js" <<'PROBE'
   const sideways = (where) => {
     const page = document.scrollingElement;
     if (page.scrollWidth > innerWidth + 1) note(`${where}: page is ${page.scrollWidth} px wide in a window of ${innerWidth}`);
+    // Sections clip what leaves them, so the page does not grow with it.
+    for (const section of all("section").filter(visible)) {
+      if (section.scrollWidth > section.clientWidth + 1) note(`${where}: section ${section.id} is ${section.scrollWidth - section.clientWidth} px too wide`);
+    }
   };
   const charts = (where, from = document) => {
     for (const svg of all("svg[role=img]", from)) {
@@ -71,55 +76,69 @@ cat >"$work/probe.js" <<'PROBE'
   };
 
   try {
-    sideways("start");
-    charts("start");
     let choices = 0;
-    for (const figure of all(".figure")) {
-      for (const select of all(".pick select", figure)) {
-        for (const option of [...select.options]) {
-          select.value = option.value;
-          select.dispatchEvent(new Event("change", { bubbles: true }));
-          if (select.value !== option.value) note(`${figure.id}: ${option.text} cannot be chosen`);
-          const where = `${figure.id}, ${option.text}`;
-          charts(where, figure);
-          sideways(where);
-          choices += 1;
+    // A page about several engines shows one article at a time, and those behind links hold text until they are opened.
+    const articles = all("main > article");
+    const places = articles.length ? all("nav .links a").map((link) => link.hash) : [""];
+    for (const place of places) {
+      const start = place || "start";
+      if (place) {
+        history.replaceState(null, "", place);
+        dispatchEvent(new HashChangeEvent("hashchange"));
+        const shown = articles.filter(visible);
+        if (shown.length !== 1 || !document.getElementById(place.slice(1))?.closest("main > article").contains(shown[0])) note(`${place}: does not open its article`);
+      }
+      const from = articles.find(visible) || document.body;
+      if (from.textContent.trim().length < 200) note(`${start}: is all but empty`);
+      sideways(start);
+      charts(start, from);
+      for (const figure of all(".figure", from)) {
+        for (const select of all(".pick select", figure)) {
+          for (const option of [...select.options]) {
+            select.value = option.value;
+            select.dispatchEvent(new Event("change", { bubbles: true }));
+            if (select.value !== option.value) note(`${figure.id}: ${option.text} cannot be chosen`);
+            const where = `${figure.id}, ${option.text}`;
+            charts(where, figure);
+            sideways(where);
+            choices += 1;
+          }
         }
       }
-    }
-    for (const details of all("details")) details.open = true;
-    sideways("all unfolded");
-
-    const table = document.getElementById("rows");
-    const rows = table ? [...table.tBodies[0].rows] : [];
-    if (rows.length > 1) {
-      const column = [...table.tHead.rows[0].cells].findIndex((cell) => cell.textContent === "Median");
-      table.tHead.rows[0].cells[column].querySelector("button").click();
-      const values = [...table.tBodies[0].rows].map((row) => row.cells[column].dataset.v).filter((v) => v !== "").map(Number);
-      if (values.some((value, index) => index > 0 && value < values[index - 1])) note("sorting by median does not sort");
-      const filter = document.getElementById("filter");
-      filter.value = "no row has this text";
-      filter.dispatchEvent(new Event("input", { bubbles: true }));
-      if (rows.some((row) => !row.hidden)) note("the filter hides nothing");
-      filter.value = "";
-      filter.dispatchEvent(new Event("input", { bubbles: true }));
-      if (rows.some((row) => row.hidden)) note("an empty filter hides rows");
-    }
-    const mark = document.querySelector("[data-tip]");
-    if (mark) {
-      const box = boxOf(mark);
-      mark.dispatchEvent(new PointerEvent("pointermove", { bubbles: true, clientX: box.left + 1, clientY: box.top + 1 }));
-      const tip = document.getElementById("tip");
-      if (tip.hidden || !tip.textContent.includes(mark.dataset.tip.split("\n")[0])) note("no tooltip on a mark");
-      if (boxOf(tip).right > innerWidth) note("the tooltip leaves the window");
+      for (const details of all("details", from)) details.open = true;
+      sideways(`${start} unfolded`);
+      for (const table of all("table.rows", from)) {
+        const rows = [...table.tBodies[0].rows];
+        if (rows.length < 2) continue;
+        const column = [...table.tHead.rows[0].cells].findIndex((cell) => cell.textContent === "Median");
+        table.tHead.rows[0].cells[column].querySelector("button").click();
+        const values = [...table.tBodies[0].rows].map((row) => row.cells[column].dataset.v).filter((v) => v !== "").map(Number);
+        if (values.some((value, index) => index > 0 && value < values[index - 1])) note(`${start}: sorting by median does not sort`);
+        const filter = table.closest("section").querySelector("form.filters input");
+        filter.value = "no row has this text";
+        filter.dispatchEvent(new Event("input", { bubbles: true }));
+        if (rows.some((row) => !row.hidden)) note(`${start}: the filter hides nothing`);
+        filter.value = "";
+        filter.dispatchEvent(new Event("input", { bubbles: true }));
+        if (rows.some((row) => row.hidden)) note(`${start}: an empty filter hides rows`);
+      }
+      const mark = all("[data-tip]", from).find(visible);
+      if (mark) {
+        mark.scrollIntoView({ behavior: "instant", block: "center" });
+        const box = boxOf(mark);
+        mark.dispatchEvent(new PointerEvent("pointermove", { bubbles: true, clientX: box.left + 1, clientY: box.top + 1 }));
+        const tip = document.getElementById("tip");
+        if (tip.hidden || !tip.textContent.includes(mark.dataset.tip.split("\n")[0])) note(`${start}: no tooltip on a mark`);
+        if (boxOf(tip).right > innerWidth) note(`${start}: the tooltip leaves the window`);
+      }
     }
     const saved = [];
     URL.createObjectURL = (blob) => { saved.push(blob); return "data:,"; };
     HTMLAnchorElement.prototype.click = function () { saved.push(this.download); };
     for (const kind of ["json", "csv"]) {
       const save = document.getElementById(`save-${kind}`);
-      // The report of a whole run has its figures in files beside it.
-      if (!save && !table) continue;
+      // The report of a whole run may have its figures in files beside it.
+      if (!save && articles.length) continue;
       save.click();
       const [blob, file] = saved.splice(0);
       if (!blob || blob.size < 2 || !file.endsWith(`.${kind}`)) note(`saving ${kind} saves nothing`);
@@ -128,7 +147,7 @@ cat >"$work/probe.js" <<'PROBE'
     const before = ground();
     document.getElementById("theme").click();
     if (ground() === before) note("the theme switch does nothing");
-    document.body.setAttribute("data-answer", JSON.stringify({ width: innerWidth, choices, faults }));
+    document.body.setAttribute("data-answer", JSON.stringify({ width: innerWidth, places: places.length, choices, faults }));
   } catch (error) {
     document.body.setAttribute("data-answer", JSON.stringify({ faults: [`probe died: ${error}`] }));
   }
@@ -156,7 +175,15 @@ FRAME
 
 failed=0
 cp "$report" "$work/opened.html"
-echo "page opens in $(for _ in 1 2 3 4 5; do in_frame 1280 opened.html; done | sort -n | sed -n 3p) (median of 5), $(du -k "$report" | cut -f1) KB"
+opens() { for _ in 1 2 3 4 5; do in_frame 1280 "opened.html$1"; done | sort -n | sed -n 3p; }
+echo "page opens in $(opens '') (median of 5), $(du -k "$report" | cut -f1) KB"
+# Links to articles stand in the bar of a page that has several.
+bar=$(grep -o '<nav aria-label="Sections"><div class="links">.*</div><button' "$report" | head -n 1)
+if grep -q '<article id="overview">' "$report"; then
+  for place in $(grep -o 'href="#[a-z-]*"' <<<"$bar" | sed 's/^href="//; s/"$//'); do
+    echo "     at $place in $(opens "$place")"
+  done
+fi
 for width in 1280 390 360; do
   found=$(in_frame "$width" probed.html)
   case $found in
@@ -166,10 +193,10 @@ for width in 1280 390 360; do
   console_is_clean "$width px" || failed=1
 done
 
-# Pictures of the whole page: ask how tall it is, then open a window of that height.
+# Pictures of the whole page: ask how tall it is with all of it laid out, then open a window of that height.
 for view in wide:1280 phone:390; do
   width=${view#*:}
-  { cat "$report"; printf '<script>document.body.dataset.answer=document.documentElement.scrollHeight+60</script>\n'; } >"$work/tall.html"
+  { cat "$report"; printf '<style>section{content-visibility:visible!important}</style><script>document.body.dataset.answer=document.documentElement.scrollHeight+60</script>\n'; } >"$work/tall.html"
   tall=$(in_frame "$width" tall.html)
   for theme in light dark; do
     cp "$report" "$work/page.html"

@@ -1,7 +1,8 @@
 //! A figure: one kind of chart over one choice of the matrix, with a selector for the other choices.
 //!
-//! Every choice is drawn here, in Rust. The first is part of the page, so it reads without scripts; the others wait in
-//! inert `<template>` elements, and the script only swaps them in. So there is one implementation of each chart.
+//! Every choice is drawn here, in Rust. The first is part of the page, so it reads without scripts; all wait as the text
+//! of `<script type="text/html">` elements, and the script only swaps them in. So there is one implementation of each
+//! chart. Elements of a `<template>` would do the same, but the browser would make all of them before it shows the page.
 
 use std::collections::BTreeMap;
 
@@ -110,7 +111,8 @@ impl Figure<'_> {
         if self.variants.len() > 1 {
             for variant in &self.variants {
                 let key = selector.choice(&variant.key);
-                out += &format!("<template data-key=\"{key}\">{}</template>", self.view(variant));
+                out +=
+                    &format!("<script type=\"text/html\" data-key=\"{key}\">{}</script>", self.view(variant));
             }
         }
         out + "</section>"

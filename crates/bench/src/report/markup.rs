@@ -9,7 +9,7 @@ pub(crate) struct Tag {
     pub(crate) name: String,
     /// Attributes in order.
     pub(crate) attributes: Vec<(String, String)>,
-    /// True inside a `<template>`.
+    /// True inside a `<script type="text/html">`, which is text until it is shown.
     pub(crate) inert: bool,
 }
 
@@ -51,11 +51,18 @@ pub(crate) fn parse(html: &str) -> Page {
         }
         let (tag, closed) = tag.strip_suffix('/').map_or((tag, false), |tag| (tag, true));
         let name = tag.split([' ', '\n']).next().unwrap_or_default().to_owned();
-        let inert = open.iter().any(|name| name == "template");
-        page.tags.push(Tag { attributes: attributes(&tag[name.len()..]), name: name.clone(), inert });
+        let inert = open.iter().any(|name| name == "script");
+        let tag = Tag { attributes: attributes(&tag[name.len()..]), name: name.clone(), inert };
+        let is_markup = tag.get("type") == Some("text/html");
+        // Text to a browser, which ends with the first closing tag: it must not hold another of its kind.
+        let nested =
+            open.iter().any(|other| other == &name && ["script", "noscript"].contains(&other.as_str()));
+        assert!(!nested, "<{name}> in a <{name}>");
+        page.tags.push(tag);
         if closed {
             assert!(SHAPES.contains(&name.as_str()), "<{name}/> does not close itself in HTML");
-        } else if name == "script" || name == "style" {
+        } else if (name == "script" && !is_markup) || name == "style" {
+            assert!(!inert, "<{name}> in markup that is kept as text");
             let close = format!("</{name}>");
             let length = rest.find(&close).expect("closed script");
             if name == "script" {
@@ -129,7 +136,7 @@ fn unescape(text: &str) -> String {
         .replace("&amp;", "&")
 }
 
-/// Panics unless ids are unique (templates may repeat what they replace), links lead somewhere on the page, nothing is
+/// Panics unless ids are unique (markup that is kept as text may repeat what it replaces), links lead somewhere on the page, nothing is
 /// fetched, every chart says what it is, and no coordinate is a non-number.
 pub(crate) fn check(page: &Page) {
     let live = || page.tags.iter().filter(|tag| !tag.inert);

@@ -26,7 +26,6 @@
     }
     for (const cell of all("td[data-tip]", from)) cell.tabIndex = 0;
   };
-  adopt(document);
 
   // Tooltips. On charts of points the nearest one counts, so that a finger need not hit it.
   const tip = document.getElementById("tip");
@@ -71,15 +70,15 @@
   document.addEventListener("scroll", hide, { passive: true });
   document.addEventListener("keydown", (event) => { if (event.key === "Escape") hide(); });
 
-  // Choices: every case is drawn already and waits in a template. Not every combination was measured; then the
-  // nearest one that has the value just chosen is shown, and the other selectors follow it.
-  for (const figure of all(".figure")) {
+  // Choices: every case is drawn already and waits as text. Not every combination was measured; then the nearest one
+  // that has the value just chosen is shown, and the other selectors follow it.
+  const choices = (figure) => {
     const form = figure.querySelector("form.pick");
-    if (!form) continue;
+    if (!form) return;
     const selects = all("select", form);
     const view = figure.querySelector(".view");
     const said = form.querySelector(".said");
-    const variants = all("template", figure).map((template) => ({ key: template.dataset.key.split("."), template }));
+    const variants = all("script[data-key]", figure).map((kept) => ({ key: kept.dataset.key.split("."), kept }));
     selects.forEach((changed, place) => changed.addEventListener("change", () => {
       const wanted = selects.map((select) => select.value);
       const matches = (variant) => variant.key.filter((value, index) => value === wanted[index]).length;
@@ -91,35 +90,16 @@
         ? "That combination was not measured; this is the nearest one that was."
         : "";
       const open = all("details[open] > summary", view).map((summary) => summary.textContent);
-      view.replaceChildren(chosen.template.content.cloneNode(true));
+      view.innerHTML = chosen.kept.textContent;
       adopt(view);
       for (const summary of all("details > summary", view)) {
         summary.parentElement.open = open.includes(summary.textContent);
       }
     }));
-  }
-
-  // A page about several engines shows one of its articles at a time; without this script all stand below each other.
-  const articles = all("main > article");
-  const open = () => {
-    const asked = document.getElementById(location.hash.slice(1));
-    const found = asked && asked.closest("main > article");
-    const shown = found || articles[0];
-    for (const article of articles) article.hidden = article !== shown;
-    for (const link of all("nav .links a")) {
-      const leads = document.getElementById(link.hash.slice(1));
-      const current = leads && leads.closest("main > article") === shown;
-      if (current) link.setAttribute("aria-current", "true"); else link.removeAttribute("aria-current");
-    }
-    if (found && asked !== found) asked.scrollIntoView(); else scrollTo(0, 0);
   };
-  if (articles.length) {
-    addEventListener("hashchange", open);
-    open();
-  }
 
   // The big tables: sort by any column, filter by words and by the first columns.
-  for (const table of all("table.rows")) {
+  const table = (table) => {
     const body = table.tBodies[0];
     const rows = Array.from(body.rows);
     const heads = Array.from(table.tHead.rows[0].cells);
@@ -157,8 +137,9 @@
       form.insertBefore(label, count);
       return { column, select };
     });
-    const texts = new Map(rows.map((row) => [row, row.textContent.toLowerCase()]));
+    let texts;
     const apply = () => {
+      texts ||= new Map(rows.map((row) => [row, row.textContent.toLowerCase()]));
       const needles = words.value.toLowerCase().split(/\s+/).filter(Boolean);
       let shown = 0;
       for (const row of rows) {
@@ -172,10 +153,49 @@
     };
     form.addEventListener("input", apply);
     form.addEventListener("submit", (event) => event.preventDefault());
+  };
+
+  const enliven = (from) => {
+    adopt(from);
+    for (const figure of all(".figure", from)) choices(figure);
+    for (const rows of all("table.rows", from)) table(rows);
+  };
+  enliven(document);
+
+  // A page about several engines shows one of its articles at a time; without this script all stand below each other.
+  // To a browser that runs scripts what <noscript> holds is text, and costs nothing until it is asked for.
+  const articles = all("main > article");
+  const unfold = (article) => {
+    const kept = article.querySelector(":scope > noscript");
+    if (!kept) return;
+    article.innerHTML = kept.textContent;
+    enliven(article);
+  };
+  // The ids in an article that is text yet begin with its own.
+  const articleWith = (id) => {
+    const found = document.getElementById(id);
+    if (found) return found.closest("main > article");
+    return articles.find((article) => article.id && id.startsWith(`${article.id}-`));
+  };
+  const open = () => {
+    const id = location.hash.slice(1);
+    const found = articleWith(id);
+    const shown = found || articles[0];
+    unfold(shown);
+    for (const article of articles) article.hidden = article !== shown;
+    for (const link of all("nav .links a")) {
+      if (articleWith(link.hash.slice(1)) === shown) link.setAttribute("aria-current", "true"); else link.removeAttribute("aria-current");
+    }
+    const asked = document.getElementById(id);
+    if (found && asked && asked !== found) asked.scrollIntoView(); else scrollTo(0, 0);
+  };
+  if (articles.length) {
+    addEventListener("hashchange", open);
+    addEventListener("beforeprint", () => articles.forEach(unfold));
+    open();
   }
 
   // Downloads, from the run that the page carries.
-  const json = document.getElementById("run").textContent;
   const save = (name, type, text) => {
     const link = document.createElement("a");
     link.href = URL.createObjectURL(new Blob([text], { type }));
@@ -183,15 +203,19 @@
     link.click();
     setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
   };
-  const run = JSON.parse(json);
-  const stem = `cairn-${run.suite}-${run.started}`.replace(/[^A-Za-z0-9.-]+/g, "-");
-  // A page about several suites has their runs in one list.
-  const runs = run.runs || [run];
+  const carried = () => {
+    const run = JSON.parse(document.getElementById("run").textContent);
+    const stem = `cairn-${run.suite}-${run.started}`.replace(/[^A-Za-z0-9.-]+/g, "-");
+    // A page about several suites has their runs in one list.
+    return { run, stem, runs: run.runs || [run] };
+  };
   const onClick = (id, action) => document.getElementById(id)?.addEventListener("click", action);
   onClick("save-json", () => {
+    const { run, stem } = carried();
     save(`${stem}.json`, "application/json", `${JSON.stringify(run, null, 1)}\n`);
   });
   onClick("save-csv", () => {
+    const { runs, stem } = carried();
     const flat = runs.flatMap(({ suite, measurements }) => measurements.map(
       ({ case: point, percentiles, samples, ...rest }) => (
         { suite, ...rest, ...point, samples: samples.join(" "), ...percentiles })));

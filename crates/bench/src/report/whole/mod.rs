@@ -199,6 +199,8 @@ fn own_probes(run: &Run, shared: &[Probe]) -> String {
 }
 
 /// What a page of its own would show of a suite's run.
+///
+/// It stands in a `<noscript>`: elements to a browser without scripts, text to others until the article is opened.
 fn article(suite: &SuiteResult, depth: Depth, shared: &[Probe]) -> String {
     let word = suite.suite.word();
     let (links, body, data) = match (&suite.run, &suite.sim) {
@@ -217,7 +219,7 @@ fn article(suite: &SuiteResult, depth: Depth, shared: &[Probe]) -> String {
     let links = if links.is_empty() { links } else { format!("<p class=\"subnav\">{links}</p>") };
     let inner = scope::within(word, &format!("{links}{body}"));
     format!(
-        "<article id=\"{word}\"><h2 class=\"engine\">{}</h2><p class=\"data\">{}</p>{inner}</article>",
+        "<article id=\"{word}\"><noscript><h2 class=\"engine\">{}</h2><p class=\"data\">{}</p>{inner}</noscript></article>",
         suite.suite.title(),
         escape(&data)
     )

@@ -89,6 +89,10 @@ fn everything_is_on_the_page() {
         .map(|tag| tag.get("id").unwrap_or_default())
         .collect();
     assert_eq!(articles, ["overview", "hash", "kv", "sim", ""]);
+    // An engine's article is elements only to a browser without scripts: the page would open too slowly otherwise.
+    let begins = |id: &str| html.contains(&format!("<article id=\"{id}\"><noscript><h2"));
+    assert!(["hash", "kv", "sim"].into_iter().all(begins) && !begins("overview"));
+    assert_eq!(html.matches("</noscript></article>").count(), 3);
     let ids: Vec<&str> = page.tags.iter().filter(|tag| !tag.inert).filter_map(|tag| tag.get("id")).collect();
     for id in [
         "hash-verdict",
