@@ -25,8 +25,8 @@ test: ## run every test, Java compatibility included
 	@scripts/setup build java peers tools
 	@$(ENV) cargo test --quiet --workspace --doc && $(REQUIRE) cargo nextest run --workspace $(ARGS)
 
-lint: ## formatting, clippy, documentation, dependencies, scripts
-	@scripts/setup build lint && scripts/lint
+lint: ## formatting, clippy, documentation, dependencies, scripts; ARGS=features also builds each choice of features
+	@scripts/setup build lint && scripts/lint $(ARGS)
 
 soak: ## the tests with their counts raised to hours
 	@scripts/setup build java peers tools

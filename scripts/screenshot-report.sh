@@ -178,11 +178,10 @@ cp "$report" "$work/opened.html"
 opens() { for _ in 1 2 3 4 5; do in_frame 1280 "opened.html$1"; done | sort -n | sed -n 3p; }
 echo "page opens in $(opens '') (median of 5), $(du -k "$report" | cut -f1) KB"
 # Links to articles stand in the bar of a page that has several.
-bar=$(grep -o '<nav aria-label="Sections"><div class="links">.*</div><button' "$report" | head -n 1)
 if grep -q '<article id="overview">' "$report"; then
-  for place in $(grep -o 'href="#[a-z-]*"' <<<"$bar" | sed 's/^href="//; s/"$//'); do
-    echo "     at $place in $(opens "$place")"
-  done
+  bar=$(grep -o '<nav aria-label="Sections"><div class="links">.*</div><button' "$report" | head -n 1)
+  mapfile -t places < <(grep -o 'href="#[a-z-]*"' <<<"$bar" | sed 's/^href="//; s/"$//')
+  for place in "${places[@]}"; do echo "     at $place in $(opens "$place")"; done
 fi
 for width in 1280 390 360; do
   found=$(in_frame "$width" probed.html)

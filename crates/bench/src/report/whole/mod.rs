@@ -44,6 +44,11 @@ const FORMS: [(Depth, Raw); 5] = [
 
 /// The whole document, in the richest form that fits.
 pub(super) fn document(whole: &Whole, dir: &Path) -> String {
+    within(whole, dir, BYTES_MAX)
+}
+
+/// The richest form that fits into so many bytes, which are those of [`BYTES_MAX`] except in tests.
+fn within(whole: &Whole, dir: &Path, bytes_max: usize) -> String {
     let overview = overview::sections(whole);
     let mut shown: Option<(Depth, String)> = None;
     for (depth, raw) in FORMS {
@@ -52,10 +57,10 @@ pub(super) fn document(whole: &Whole, dir: &Path) -> String {
             Some((known, main)) if known == depth => main,
             _ => articles(whole, depth),
         };
-        let left_out = left_out(depth, raw, dir);
+        let left_out = left_out(depth, raw, dir, bytes_max);
         let page =
             render(whole, &format!("<article id=\"overview\">{overview}{left_out}</article>{main}"), raw);
-        if page.len() <= BYTES_MAX {
+        if page.len() <= bytes_max {
             return page;
         }
         shown = Some((depth, main));
@@ -78,7 +83,7 @@ fn stub(suite: &SuiteResult, dir: &Path) -> String {
 }
 
 /// What the page does without, in a sentence with where to find it; empty where it has everything. Markup.
-fn left_out(depth: Depth, raw: Raw, dir: &Path) -> String {
+fn left_out(depth: Depth, raw: Raw, dir: &Path, bytes_max: usize) -> String {
     let mut missing: Vec<&str> = Vec::new();
     match raw {
         Raw::Samples => {}
@@ -97,7 +102,7 @@ fn left_out(depth: Depth, raw: Raw, dir: &Path) -> String {
     format!(
         "<p class=\"note\">To stay under {} MB this page does without {}. <code>cairn bench report</code> of a file in <code>{}</code> has \
          all of a suite.</p>",
-        BYTES_MAX / 1_000_000,
+        bytes_max as f64 / 1e6,
         missing.join(", "),
         escape(&dir.join("suites").display().to_string())
     )
