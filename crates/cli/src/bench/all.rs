@@ -18,7 +18,7 @@ use super::run::{command_line, end_on_ctrl_c};
 use super::write_file;
 use crate::args::all::BenchAllArgs;
 use crate::error::{Error, Result};
-use crate::output::{Outcome, Output, counted, is_stdout};
+use crate::output::{Outcome, Output, counted, is_stdout, note};
 use crate::progress::AllBar;
 
 /// The report's file in a run's directory.
@@ -176,9 +176,10 @@ fn to_json(whole: &Whole) -> Result<String> {
     Ok(json.map_err(|error| Error::usage(format!("the list is no JSON: {error}")))? + "\n")
 }
 
-/// Writes the report of a run's directory anew, as `cairn bench report DIR` does. Returns where it went.
+/// Writes the report of a run's directory anew, as `cairn bench report DIR` does, and notes the parts that cannot be read. Returns where it went.
 pub fn report(fs: &Arc<dyn Fs>, dir: &Path, out: Option<&Path>) -> Result<PathBuf> {
     let journal = Journal::read(fs, dir)?;
+    journal.notes().iter().for_each(|line| note(line));
     let worker = Worker::this_program()?;
     let whole = Whole::of(&suite_all::plan(&journal.head().options, Some(&worker)), &journal);
     let target = out.map_or_else(|| dir.join(REPORT), Path::to_owned);

@@ -187,7 +187,7 @@ fn a_run_without_ours_says_so() {
 }
 
 /// Goal: the commands on runs take what this one leaves behind. Method: a run of one suite in the usual place, then every command with its directory, with the
-/// directory of all runs, and without a name.
+/// directory of all runs, and without a name; its report once more after a part was damaged.
 #[test]
 fn directories_are_taken() {
     let scratch = Scratch::new();
@@ -210,6 +210,13 @@ fn directories_are_taken() {
     std::fs::create_dir(scratch.path("empty")).unwrap();
     scratch.run("bench record empty --history h").failed(&["empty", "no stored run"]);
     scratch.run(&format!("bench compare empty {dir}")).failed(&["empty", "no stored run"]);
+    // A part that was damaged since: the report is made of the others, and it is said which one is missing and why.
+    let parts = std::fs::read_dir(scratch.path(&format!("{dir}/parts"))).unwrap();
+    let part = parts.map(|entry| entry.unwrap().path()).next().unwrap();
+    std::fs::write(&part, "{ \"suite\": \"po").unwrap();
+    let told = scratch.run("bench report").ended(0);
+    let name = part.file_name().unwrap().to_str().unwrap();
+    assert!(told.err.contains(name) && told.err.contains("counts as not measured"), "{}", told.err);
 }
 
 /// Goal: a run that cannot begin leaves nothing behind. Method: a directory to measure in that cannot be made.
