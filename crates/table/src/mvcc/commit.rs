@@ -119,23 +119,15 @@ impl CommitQueue {
             ended.state.set(ended.csn);
             hook::at("between a commit's end and its being seen");
             slots.publish(ended.csn);
+            // ORDER: and its rows after that. Whoever locks one of them has to see the commit in its
+            // next snapshot, or it changes what it has not seen.
+            ended.state.let_go();
             drop(writer);
             woken.push(Arc::clone(&ended.state));
             queues.ended.push_back(ended);
         }
         drop(queues);
         woken.iter().for_each(|state| state.end());
-    }
-
-    /// Returns when all are seen whose claims others may have got by now: a transaction has ended for those who want its rows a moment before it is seen. For who
-    /// takes a snapshot after it has got a claim, and must not miss what the one before has done.
-    pub(crate) fn settle(&self) {
-        // Both happen under the lock.
-        let free = self.queues.try_lock().is_ok();
-        if !free {
-            hook::at("waits for somebody who makes commits visible");
-            drop(lock(&self.queues));
-        }
     }
 
     /// Puts a transaction away whose changes were undone.
@@ -146,6 +138,7 @@ impl CommitQueue {
         ended.csn = slots.last() + 1;
         ended.state.set(ABORTED);
         slots.publish(ended.csn);
+        ended.state.let_go();
         drop(writer);
         queues.ended.push_back(ended);
         drop(queues);

@@ -17,7 +17,7 @@ use hashbrown::{DefaultHashBuilder, HashTable};
 use smallvec::{SmallVec, smallvec};
 
 use super::key::Key;
-use super::state::{ABORTED, ACTIVE, State};
+use super::state::{ABORTED, State};
 use crate::hook;
 
 const SHARDS: usize = 64;
@@ -85,13 +85,16 @@ struct Entry {
 
 impl Entry {
     /// Lets go of everybody who has ended. True when nothing is left.
+    ///
+    /// That a transaction has its place in the order of commits is not enough: it is seen by nobody
+    /// yet, and whoever got its row would find what it wrote there and not see it in a snapshot.
     fn tidy(&mut self) -> bool {
-        if self.owner.as_ref().is_some_and(|owner| owner.commit() != ACTIVE) {
+        if self.owner.as_ref().is_some_and(|owner| owner.has_let_go()) {
             self.owner = None;
         }
         if let Some(shares) = &mut self.shares {
-            shares.states.retain(|share| share.commit() == ACTIVE);
-            shares.wanted_by.take_if(|waiter| waiter.commit() != ACTIVE);
+            shares.states.retain(|share| !share.has_let_go());
+            shares.wanted_by.take_if(|waiter| waiter.has_let_go());
             if shares.states.is_empty() && shares.wanted_by.is_none() {
                 self.shares = None;
             }
@@ -287,12 +290,13 @@ impl Rows {
         shard.has_fewer(&mut entries);
     }
 
-    /// Who has a row to change it, and has not ended.
+    /// Who has a row to change it. Where there is nobody, a snapshot that is taken afterwards sees what
+    /// everybody did to the row who had it before.
     pub(crate) fn owner(&self, tree: u32, key: &[u8]) -> Option<Arc<State>> {
         let (shard, hash) = self.place(tree, key);
         let entries = lock(&shard.entries);
         let entry = entries.find(hash, |entry| entry.tree == tree && *entry.key == *key)?;
-        entry.owner.clone().filter(|owner| owner.commit() == ACTIVE)
+        entry.owner.clone().filter(|owner| !owner.has_let_go())
     }
 
     /// Whether nothing is kept of a row, and nobody has it. ORDER: for who holds the record's leaf, or sees afterwards that nobody has changed that. Whoever wants to change the record claims it before it
@@ -421,6 +425,11 @@ mod tests {
 
     use super::*;
 
+    fn end(state: &State, commit: u64) {
+        state.set(commit);
+        state.let_go();
+    }
+
     /// Goal: a row that was changed under many savepoints is changed again, and read by others, without a look at each of its versions. Method: counts; and what is seen by those of each savepoint, by the transaction and by others.
     #[test]
     fn many_versions() {
@@ -433,7 +442,7 @@ mod tests {
             rows.keep(state, epoch, 1, &key, Some(&epoch.to_le_bytes()))
         };
         change(&before, 7);
-        before.set(5);
+        end(&before, 5);
         let count = Rc::new(Cell::new(0u64));
         let own = Rc::clone(&count);
         hook::set(move |_| own.set(own.get() + 1));
@@ -470,9 +479,9 @@ mod tests {
                 rows.keep(state, epoch, 1, &key, Some(b"value")).new.unwrap()
             };
             let oldest = change(&before, 0);
-            before.set(5);
+            end(&before, 5);
             let mut writes: Vec<_> = (0..1_000).map(|epoch| change(&me, epoch)).collect();
-            me.set(6);
+            end(&me, 6);
             let newer = change(&other, 0);
             if turns {
                 writes.reverse();
@@ -494,7 +503,7 @@ mod tests {
             assert_eq!(kept(), 1, "of the other one");
             writes.iter().for_each(|write| rows.forget(write));
             assert_eq!(kept(), 1);
-            other.set(7);
+            end(&other, 7);
             rows.forget(&newer);
             assert_eq!(rows.len(), 0);
         }
@@ -513,7 +522,7 @@ mod tests {
                     panic!()
                 };
                 writes.push(rows.keep(&state, 0, 1, &key, Some(b"old")).new.unwrap());
-                state.set(commit);
+                end(&state, commit);
             }
             if turns {
                 writes.reverse();
@@ -543,7 +552,7 @@ mod tests {
                     }
                 };
                 let keys: Vec<_> = numbers.map(claim).collect();
-                state.set(5);
+                end(&state, 5);
                 keys.iter().for_each(|key| rows.release(1, key));
             };
             transaction(0..count);

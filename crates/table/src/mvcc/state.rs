@@ -1,6 +1,6 @@
 //! Where a transaction that writes stands.
 
-use cairn_vfs::sync::atomic::{AtomicU64, Ordering};
+use cairn_vfs::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use cairn_vfs::sync::{Condvar, Mutex, PoisonError, lock};
 
 /// Of a transaction that has not ended.
@@ -15,6 +15,8 @@ pub(crate) struct State {
     pub(crate) id: u64,
     /// Its place in the order of commits, or [`ACTIVE`] or [`ABORTED`].
     commit: AtomicU64,
+    /// Nothing is locked by it any more.
+    has_let_go: AtomicBool,
     ended: Mutex<End>,
     changed: Condvar,
 }
@@ -28,7 +30,13 @@ struct End {
 
 impl State {
     pub(crate) fn new(id: u64) -> Self {
-        State { id, commit: AtomicU64::new(ACTIVE), ended: Mutex::default(), changed: Condvar::new() }
+        State {
+            id,
+            commit: AtomicU64::new(ACTIVE),
+            has_let_go: AtomicBool::new(false),
+            ended: Mutex::default(),
+            changed: Condvar::new(),
+        }
     }
 
     /// Whether those see its changes who see the first `csn` commits.
@@ -45,6 +53,19 @@ impl State {
     /// Says how it ended, before anybody who waits is woken.
     pub(crate) fn set(&self, commit: u64) {
         self.commit.store(commit, Ordering::Release);
+    }
+
+    /// Lets others have the rows that it has locked. ORDER: after its end can be seen by every
+    /// snapshot that is taken from now on. Whoever locks a row takes a snapshot afterwards and reads
+    /// the row again; that snapshot must have what the last owner did to it.
+    pub(crate) fn let_go(&self) {
+        self.has_let_go.store(true, Ordering::Release);
+    }
+
+    /// Whether others may have its rows: then every snapshot that is taken afterwards sees its end.
+    #[inline]
+    pub(crate) fn has_let_go(&self) -> bool {
+        self.has_let_go.load(Ordering::Acquire)
     }
 
     /// Wakes who waits for its end.

@@ -4,9 +4,12 @@ use cairn_vfs::sync::Arc;
 use cairn_vfs::thread;
 
 use super::{database, def};
+use crate::catalog::Table;
 use crate::row::Value;
-use crate::schema::ForeignKeyDef;
-use crate::{Durability, Error, Isolation, hook};
+use crate::schema::{ForeignKeyDef, IndexDef};
+use crate::transaction::Transaction;
+use crate::view::RowBuf;
+use crate::{Durability, Error, Isolation, Result, hook};
 
 /// Goal: a row that is referred to does not go in the moment in which the reference's transaction has ended and is not seen yet. Method: whoever makes that commit visible
 /// stops in between, until another thread has removed the row or waits.
@@ -42,7 +45,7 @@ fn a_commit_that_is_about_to_be_seen() {
         let _ = thread::spawn("removes", move || {
             let waits = stopped.clone();
             hook::set(move |place| {
-                if place == "waits for somebody who makes commits visible" {
+                if place == "waits for somebody's end" {
                     let _ = waits.send(());
                 }
             });
@@ -60,4 +63,125 @@ fn a_commit_that_is_about_to_be_seen() {
     hook::clear();
     let result = removed.recv().unwrap();
     assert!(matches!(result, Err(Error::ForeignKeyViolation { .. })), "{result:?}");
+}
+
+/// What another thread does with row 1 of a table in the moment between a commit's end and its being seen,
+/// once it has the row: what it finds there, and what its next statement sees.
+type Work = fn(&mut Transaction, &Arc<Table>) -> Result<Option<i32>>;
+
+fn values(id: i32, v: i32) -> [Value<'static>; 2] {
+    [Value::Int(id), Value::Int(v)]
+}
+
+fn key(table: &Table) -> Vec<u8> {
+    let mut key = Vec::new();
+    assert!(table.key_format().encode(&[Value::Int(1)], &mut key));
+    key
+}
+
+fn locked(transaction: &mut Transaction, table: &Arc<Table>) -> Result<Option<i32>> {
+    let mut row = RowBuf::default();
+    let is_there = transaction.lock(table, &key(table), &mut row)?;
+    Ok(is_there.then(|| number(&row, table)))
+}
+
+/// As `locked`, by who does not wait and tries again instead.
+fn tried(transaction: &mut Transaction, table: &Arc<Table>) -> Result<Option<i32>> {
+    let mut row = RowBuf::default();
+    loop {
+        match transaction.try_lock(table, &key(table), &mut row)? {
+            Some(is_there) => return Ok(is_there.then(|| number(&row, table))),
+            // Who has it is in the middle of its commit.
+            None => hook::at("waits for somebody's end"),
+        }
+        cairn_vfs::thread::yield_now();
+    }
+}
+
+/// What a unique index says is in the way, under the lock of that.
+fn conflicting(transaction: &mut Transaction, table: &Arc<Table>) -> Result<Option<i32>> {
+    let found = transaction.conflict(table, Some(0), &values(9, 1))?;
+    Ok(found.map(|_| 1))
+}
+
+fn number(row: &RowBuf, table: &Table) -> i32 {
+    match row.row(table).get(1) {
+        Value::Int(v) => v,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Goal: whoever gets a row because its last owner has ended finds there what its next statement sees: a
+/// lost update otherwise. Method: the last owner changes the row, deletes it, or takes its change back, and
+/// whoever makes its end visible stops in between, until another thread has the row or waits for it; the
+/// other one locks it, tries to, or looks for what is in the way of a new row.
+#[test]
+fn rows_of_a_commit_that_is_about_to_be_seen() {
+    let changes: [fn(&mut Transaction, &Arc<Table>); 3] = [
+        |transaction, table| _ = transaction.update(table, &key(table), &values(1, 8)).unwrap(),
+        |transaction, table| _ = transaction.delete(table, &key(table)).unwrap(),
+        |transaction, table| _ = transaction.update(table, &key(table), &values(1, 1)).unwrap(),
+    ];
+    for (at, change) in changes.into_iter().enumerate() {
+        let works: [(&str, Work); 3] =
+            [("locks", locked), ("tries to lock", tried), ("looks for conflicts", conflicting)];
+        for (name, work) in works {
+            let (found, seen) = beside_a_commit(change, work);
+            // There is a conflict with a row of value 1.
+            let expected = if name == "looks for conflicts" { seen.filter(|&v| v == 1) } else { seen };
+            assert_eq!(found, expected, "change {at}, and then another one {name}");
+        }
+    }
+}
+
+/// What a thread finds under a lock that it gets while a change is being committed, and what its next
+/// statement sees.
+fn beside_a_commit(change: fn(&mut Transaction, &Arc<Table>), work: Work) -> (Option<i32>, Option<i32>) {
+    let db = database();
+    let mut transaction = db.begin(Isolation::ReadCommitted).unwrap();
+    let mut def = def("t");
+    def.indexes = vec![IndexDef {
+        name: "t_v".to_owned(),
+        columns: super::on(1),
+        unique: true,
+        include: vec![],
+        is_constraint: false,
+    }];
+    let table = transaction.create_table(def).unwrap();
+    transaction.insert(&table, &values(1, 7)).unwrap();
+    transaction.commit(Durability::Buffered).unwrap();
+    let mut owner = db.begin(Isolation::ReadCommitted).unwrap();
+    change(&mut owner, &table);
+    let (done, ended) = mpsc::channel();
+    let (other, there) = (db.clone(), Arc::clone(&table));
+    hook::set(move |place| {
+        if place != "between a commit's end and its being seen" {
+            return;
+        }
+        let (db, table, done) = (other.clone(), Arc::clone(&there), done.clone());
+        let (stopped, stops) = mpsc::channel();
+        // Not waited for here: it may wait for this one.
+        let _ = thread::spawn("wants the row", move || {
+            let waits = stopped.clone();
+            hook::set(move |place| {
+                if place == "waits for somebody's end" {
+                    let _ = waits.send(());
+                }
+            });
+            let mut transaction = db.begin(Isolation::ReadCommitted).unwrap();
+            let found = work(&mut transaction, &table);
+            let _ = stopped.send(());
+            transaction.begin_statement().unwrap();
+            let view = transaction.view();
+            let mut record = RowBuf::default();
+            let is_there = view.get(&table, &key(&table), &mut record).unwrap();
+            let _ = done.send((found, is_there.then(|| number(&record, &table))));
+        })
+        .unwrap();
+        stops.recv().unwrap();
+    });
+    owner.commit(Durability::Buffered).unwrap();
+    hook::clear();
+    let (found, seen) = ended.recv().unwrap();
+    (found.unwrap(), seen)
 }

@@ -7,12 +7,14 @@
 use std::ops::Bound;
 
 use cairn_vfs::sync::Arc;
+use cairn_vfs::sync::atomic::Ordering;
 
 use super::Rules;
 use super::Transaction;
 use super::dml::{named, shown};
 use crate::catalog::{GHOST, Index, OwnedValue, RowRef, Table};
-use crate::mvcc::{Mode, Seen, Snapshot};
+use crate::database::Isolation;
+use crate::mvcc::{Mode, Seen, State};
 use crate::row::Value;
 use crate::schema::{ForeignKeyDef, Referential};
 use crate::storage::{ColumnSet, Direction, Tree};
@@ -194,7 +196,7 @@ impl Transaction {
         let db = Arc::clone(&self.view.db);
         let (mut record, mut before) = (Vec::new(), Vec::new());
         loop {
-            let snapshot = self.snapshot_of_now()?;
+            let snapshot = db.another_snapshot()?;
             record.clear();
             let lsn = tree.get_with_lsn(key, ColumnSet::ALL, &mut record)?;
             let is_row = |record: &[u8]| record.first().is_some_and(|flags| flags & GHOST == 0);
@@ -215,7 +217,7 @@ impl Transaction {
             if is_seen || !in_place {
                 return Ok(is_seen);
             }
-            // Put in by somebody who has not ended, or has ended this very moment.
+            // Put in by somebody who has not ended, or has since the snapshot was taken.
             if let Some(other) = db.rows.owner(tree.root(), key) {
                 let state = self.known();
                 self.wait_for(&state, &[other])?;
@@ -331,31 +333,88 @@ impl Transaction {
         key.columns.iter().enumerate().map(value).collect()
     }
 
-    /// Sees that nobody refers to what has gone.
+    /// Sees that nobody refers to what has gone. A row that refers to it, and that somebody else is
+    /// deleting, is waited for: whether it stays is known when that transaction has ended.
     fn check_left(&mut self, removed: &Removed, key: &ForeignKeyDef, action: Referential) -> Result<()> {
-        if self.children_of(removed, key, 1)?.is_empty() {
-            return Ok(());
+        loop {
+            let Some(row) = self.children_of(removed, key, 1)?.pop() else { return Ok(()) };
+            // Another row may be what they refer to by now.
+            if action == Referential::NoAction
+                && let Some((tree, _)) = referenced(&removed.parent, key)
+                && self.is_there(tree, &removed.key)?
+            {
+                return Ok(());
+            }
+            let owner = self.view.db.rows.owner(removed.child.tree.root(), &row);
+            let owner = owner.filter(|owner| self.state.as_ref().is_none_or(|own| !Arc::ptr_eq(own, owner)));
+            // ORDER: the owner first, and then a snapshot. Whoever had the row before that look, and has
+            // it no more, is seen by the snapshot.
+            let Some(seen) = self.refers_still(removed, key, &row)? else { continue };
+            match owner {
+                Some(other) if self.may_go(&removed.child, &row, &seen)? => {
+                    self.wait_for_child(removed, key, &row, &other)?;
+                }
+                _ => return Err(still_referenced(removed, key)),
+            }
         }
-        let (table, child) = (&removed.parent, &removed.child);
-        // Another row may be what they refer to by now.
-        if action == Referential::NoAction
-            && let Some((tree, _)) = referenced(table, key)
-            && self.is_there(tree, &removed.key)?
-        {
-            return Ok(());
+    }
+
+    /// Waits until somebody has ended who may be deleting a row. Errors: those of waiting; where a
+    /// transaction sees one moment only, [`Error::SerializationFailure`] for a row that has gone.
+    fn wait_for_child(
+        &mut self,
+        removed: &Removed,
+        key: &ForeignKeyDef,
+        row: &[u8],
+        other: &Arc<State>,
+    ) -> Result<()> {
+        let state = self.known();
+        self.wait_for(&state, std::slice::from_ref(other))?;
+        if self.isolation != Isolation::ReadCommitted && self.refers_still(removed, key, row)?.is_none() {
+            self.view.db.counts.conflicts.fetch_add(1, Ordering::Relaxed);
+            return Err(Error::SerializationFailure { what: "due to concurrent delete" });
         }
-        Err(Error::ForeignKeyViolation {
-            change: "update or delete",
-            table: table.def().name.clone(),
-            constraint: key.name.clone(),
-            child: relation(child),
-            on: format!(" on table \"{}\"", child.def().name).into(),
-            detail: format!(
-                "Key {} is still referenced from table \"{}\".",
-                shown(table, &key.references, removed.old.iter().map(OwnedValue::value)),
-                child.def().name
-            ),
-        })
+        Ok(())
+    }
+
+    /// A row that refers to what has gone, as it is committed by now; `None` when it does not, or is not
+    /// there.
+    fn refers_still(
+        &mut self,
+        removed: &Removed,
+        key: &ForeignKeyDef,
+        row: &[u8],
+    ) -> Result<Option<Vec<u8>>> {
+        let view = View { reads: None, ..self.view_of_now()? };
+        let (child, mut record) = (&removed.child, Vec::new());
+        if !view.read(&child.tree, row, &mut record)? {
+            return Ok(None);
+        }
+        let whole = self.whole(&record)?.unwrap_or(record);
+        let Some(seen) = child.row(row, &whole) else {
+            return Err(self.view.db.damaged_record(child.tree.root()));
+        };
+        let Some((_, by)) = referenced(&removed.parent, key) else { return Ok(None) };
+        let refers_to = reference(&removed.parent, by, key, |column| Some(seen.get(column)));
+        Ok((refers_to.as_ref() == Some(&removed.key)).then_some(whole))
+    }
+
+    /// Whether a row that somebody else has may be gone when that transaction has ended, as it was
+    /// `seen`: it was deleted or has only been locked, or columns that make it unique were changed.
+    /// A change of other columns leaves it there, as in PostgreSQL, where such a change keeps nobody
+    /// from `FOR KEY SHARE`.
+    fn may_go(&self, child: &Table, key: &[u8], seen: &[u8]) -> Result<bool> {
+        let Some(record) = self.current(&child.tree, key)? else { return Ok(true) };
+        let whole = self.whole(&record)?.unwrap_or(record);
+        if whole == seen {
+            return Ok(true);
+        }
+        let (Some(now), Some(then)) = (child.row(key, &whole), child.row(key, seen)) else {
+            return Err(self.view.db.damaged_record(child.tree.root()));
+        };
+        let unique = child.indexes.iter().filter(|index| index.def.unique);
+        let mut columns = unique.flat_map(|index| &index.def.columns).map(|column| column.column);
+        Ok(columns.any(|column| now.get(column) != then.get(column)))
     }
 
     /// The keys of rows that refer to one that has gone, as they are now and not as the snapshot has them, up to so many. Cost: a look into an index of the columns, or the
@@ -405,9 +464,10 @@ impl Transaction {
         Ok(keys)
     }
 
-    /// What is committed now, and what this transaction has done.
+    /// What is committed now, and what this transaction has done. Sees all whose claims this transaction
+    /// has got because they have ended: they let go of them after they can be seen.
     pub(super) fn view_of_now(&mut self) -> Result<View> {
-        Ok(View { snapshot: self.snapshot_of_now()?, ..self.view.clone() })
+        Ok(View { snapshot: self.view.db.another_snapshot()?, ..self.view.clone() })
     }
 
     /// What is committed now, and what this transaction has done, at every level of isolation: for who changes a table and looks at all of its rows. What is read so is
@@ -419,12 +479,22 @@ impl Transaction {
         self.own_snapshots.push(Arc::downgrade(&view.snapshot));
         Ok(view)
     }
+}
 
-    /// Sees all whose claims this transaction has got because they have ended.
-    fn snapshot_of_now(&self) -> Result<Arc<Snapshot>> {
-        // ORDER: whoever lets others see a commit lets go of its claims a moment before.
-        self.view.db.commits.settle();
-        self.view.db.another_snapshot()
+/// That somebody refers to what has gone.
+fn still_referenced(removed: &Removed, key: &ForeignKeyDef) -> Error {
+    let (table, child) = (&removed.parent, &removed.child);
+    Error::ForeignKeyViolation {
+        change: "update or delete",
+        table: table.def().name.clone(),
+        constraint: key.name.clone(),
+        child: relation(child),
+        on: format!(" on table \"{}\"", child.def().name).into(),
+        detail: format!(
+            "Key {} is still referenced from table \"{}\".",
+            shown(table, &key.references, removed.old.iter().map(OwnedValue::value)),
+            child.def().name
+        ),
     }
 }
 

@@ -9,7 +9,7 @@ use crate::database::Isolation;
 use crate::mvcc::{Claim, Key, Mode, State};
 use crate::storage::Tree;
 use crate::view::RowBuf;
-use crate::{Error, Result};
+use crate::{Error, Result, hook};
 
 /// Of a claim that concerns the row's key only, and not its other columns: readers of the key from other tables and writers of other columns do not wait for each
 /// other. No tree has such a number: files end before.
@@ -99,6 +99,7 @@ impl Transaction {
         self.view.db.waits.begin(me.id, &ids).map_err(deadlock)?;
         let canceller = &self.view.canceller;
         canceller.waits_for(Some(Arc::clone(other)));
+        hook::at("waits for somebody's end");
         let clock = &self.view.db.options.clock;
         let end = self.lock_timeout.map(|time| clock.now() + time);
         let mut why = None;

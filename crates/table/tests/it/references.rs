@@ -359,3 +359,137 @@ fn other_rows_of_referenced_tables() {
     transaction.insert(&children, &row(5_000)).unwrap();
     transaction.commit(Durability::Buffered).unwrap();
 }
+
+/// A change of the child `(10, 1)` by somebody who has not ended.
+type Leaves = fn(&mut Transaction, &Arc<Table>);
+
+/// Ways in which a child may come not to be there any more.
+const LEAVES: [Leaves; 4] = [
+    |transaction, children| assert!(transaction.delete(children, &key(children, 10)).unwrap()),
+    // Its key is another one, and so is what it refers to.
+    |transaction, children| {
+        assert!(transaction.update(children, &key(children, 10), &row(12, 2)).unwrap());
+    },
+    // Locked first, and deleted later.
+    |transaction, children| {
+        let mut record = RowBuf::default();
+        assert!(transaction.lock(children, &key(children, 10), &mut record).unwrap());
+    },
+    // What is unique of it is another one.
+    |transaction, children| {
+        assert!(transaction.update(children, &key(children, 10), &row(10, 2)).unwrap());
+    },
+];
+
+/// Goal: whoever removes a row, or its key, waits for the transaction that is removing the last row which refers
+/// to it, as in PostgreSQL, and is refused only if that one is undone. Method: each way of removing the child,
+/// with an index of its column and without, and of removing the parent; commits and rollbacks.
+#[test]
+fn children_that_are_leaving() {
+    for action in [Referential::NoAction, Referential::Restrict] {
+        for (way, leave) in LEAVES.into_iter().enumerate() {
+            for (commits, removes) in [(true, true), (true, false), (false, true), (false, false)] {
+                let context = format!("{action:?}, way {way}, commits: {commits}, removes: {removes}");
+                let (fixture, watch) = Watch::fixture();
+                let (parents, children) = family(&fixture, 0, action);
+                // By the primary key the child's column is looked through, as nothing else has it.
+                let indexed = way == 3 || removes;
+                let children = fixture.run(|transaction| {
+                    [1, 2].into_iter().for_each(|id| transaction.insert(&parents, &row(id, id)).unwrap());
+                    transaction.insert(&children, &row(10, 1)).unwrap();
+                    if indexed {
+                        let by = index("children_parent", &[1], way == 3);
+                        return transaction.create_index(&children, by).unwrap();
+                    }
+                    Arc::clone(&children)
+                });
+                let mut leaves = fixture.begin();
+                leave(&mut leaves, &children);
+                let (db, table) = (fixture.db.clone(), Arc::clone(&parents));
+                let parent = watch.start(move || {
+                    let mut transaction = db.begin(Isolation::ReadCommitted)?;
+                    match removes {
+                        true => transaction.delete(&table, &key(&table, 1))?,
+                        false => transaction.update(&table, &key(&table, 1), &row(3, 1))?,
+                    };
+                    transaction.commit(Durability::Buffered)
+                });
+                assert!(!parent.is_finished(), "{context}");
+                if commits {
+                    if way == 2 {
+                        assert!(leaves.delete(&children, &key(&children, 10)).unwrap());
+                    }
+                    leaves.commit(Durability::Buffered).unwrap();
+                    parent.join().unwrap().unwrap_or_else(|error| panic!("{context}: {error}"));
+                } else {
+                    leaves.rollback().unwrap();
+                    let refused = parent.join().unwrap();
+                    assert!(
+                        matches!(refused, Err(Error::ForeignKeyViolation { .. })),
+                        "{context}: {refused:?}"
+                    );
+                }
+                fixture.db.check().unwrap();
+            }
+        }
+    }
+}
+
+/// Goal: a child that stays, though somebody is changing other columns of it, is no reason to wait; nor is one of
+/// two that are there. Method: on one thread, which would wait for ever.
+#[test]
+fn children_that_stay() {
+    let fixture = Fixture::new();
+    let (parents, children) = family(&fixture, 0, Referential::NoAction);
+    fixture.run(|transaction| {
+        [1, 2].into_iter().for_each(|id| transaction.insert(&parents, &row(id, id)).unwrap());
+        [10, 11].into_iter().for_each(|id| transaction.insert(&children, &row(id, 1)).unwrap());
+    });
+    let refused = |what: &str| {
+        let mut transaction = fixture.begin();
+        let refused = transaction.delete(&parents, &key(&parents, 1));
+        assert!(matches!(refused, Err(Error::ForeignKeyViolation { .. })), "{what}: {refused:?}");
+    };
+    let mut other = fixture.begin();
+    // It refers to another row when that is committed, as in PostgreSQL.
+    assert!(set(&mut other, &children, 10, 2).unwrap());
+    refused("its reference is changed");
+    other.rollback().unwrap();
+    let mut other = fixture.begin();
+    assert!(other.delete(&children, &key(&children, 11)).unwrap());
+    refused("another one stays");
+    // What this transaction has deleted itself is gone at once.
+    let mut own = fixture.begin();
+    own.begin_changes();
+    assert!(own.delete(&children, &key(&children, 10)).unwrap());
+    other.commit(Durability::Buffered).unwrap();
+    assert!(own.delete(&parents, &key(&parents, 1)).unwrap());
+    own.end_changes().unwrap();
+    own.commit(Durability::Buffered).unwrap();
+    fixture.db.check().unwrap();
+}
+
+/// Goal: a transaction that sees one moment only, and waits for the one that deletes the child, learns that it
+/// cannot be put in a line, as in PostgreSQL; two that wait for one another are a deadlock.
+#[test]
+fn children_that_are_leaving_at_other_levels() {
+    for level in [Isolation::Snapshot, Isolation::Serializable] {
+        let (fixture, watch) = Watch::fixture();
+        let (parents, children) = family(&fixture, 0, Referential::NoAction);
+        fixture.run(|transaction| {
+            transaction.insert(&parents, &row(1, 1)).unwrap();
+            transaction.insert(&children, &row(10, 1)).unwrap();
+        });
+        let mut leaves = fixture.begin();
+        assert!(leaves.delete(&children, &key(&children, 10)).unwrap());
+        let (db, table) = (fixture.db.clone(), Arc::clone(&parents));
+        let parent = watch.start(move || db.begin(level)?.delete(&table, &key(&table, 1)));
+        assert!(!parent.is_finished());
+        // It has the parent's key, and waits for this one.
+        let circle = leaves.insert(&children, &row(11, 1));
+        assert!(matches!(circle, Err(Error::Deadlock { .. })), "{level:?}: {circle:?}");
+        leaves.commit(Durability::Buffered).unwrap();
+        let failed = parent.join().unwrap();
+        assert!(matches!(failed, Err(Error::SerializationFailure { .. })), "{level:?}: {failed:?}");
+    }
+}
