@@ -59,6 +59,8 @@ impl Current {
 pub(crate) struct Engine {
     pub state: SessionState,
     current: Arc<Current>,
+    /// Whether its plans are optimized: `cairn.optimizer`.
+    optimizes: bool,
 }
 
 impl Engine {
@@ -142,12 +144,41 @@ fn physical_rules() -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> {
     rules
 }
 
+/// Rules of the optimizer without which some plans have no operators.
+const NEEDED: [&str; 5] = [
+    "rewrite_set_comparison",
+    "replace_distinct_aggregate",
+    "decorrelate_predicate_subquery",
+    "scalar_subquery_to_join",
+    "decorrelate_lateral_join",
+];
+
+/// The same for plans of operators: what makes them read their inputs in the order and in the partitions that they need,
+/// and ours that let a query be stopped.
+const NEEDED_OPERATORS: [&str; 5] =
+    ["OutputRequirements", "EnsureRequirements", "EnsureCooperative", "SanityCheckPlan", "cairn_give_way"];
+
+/// A state whose plans are as they were written, as far as they can be run so.
+fn unoptimized(state: SessionState) -> SessionState {
+    let mut logical = state.optimizers().to_vec();
+    logical.retain(|rule| NEEDED.contains(&rule.name()));
+    let mut physical = state.physical_optimizers().to_vec();
+    physical.retain(|rule| NEEDED_OPERATORS.contains(&rule.name()));
+    let config = state.config().clone().with_target_partitions(1);
+    SessionStateBuilder::new_from_existing(state)
+        .with_config(config)
+        .with_optimizer_rules(logical)
+        .with_physical_optimizer_rules(physical)
+        .build()
+}
+
 impl Session {
     /// The connection's DataFusion, looking at what the open statement sees.
     ///
     /// Errors: what setting it up met.
     pub(super) fn engine(&mut self) -> Result<&Engine> {
-        if self.engine.is_none() {
+        let optimizes = self.context.settings.optimizer;
+        if self.engine.as_ref().is_none_or(|engine| engine.optimizes != optimizes) {
             if self.shared.general.get().is_none() {
                 let general = General::new(&self.shared)?;
                 // Somebody else may have been faster: theirs is as good.
@@ -157,9 +188,9 @@ impl Session {
                 return Err(Error::new(INTERNAL_ERROR, "the general path is not set up"));
             };
             let current = Arc::new(Current::default());
-            let mut state = template.clone();
+            let mut state = if optimizes { template.clone() } else { unoptimized(template.clone()) };
             state.config_mut().set_extension(Arc::clone(&current));
-            self.engine = Some(Engine { state, current });
+            self.engine = Some(Engine { state, current, optimizes });
         }
         let view = self.view_to_read()?;
         match &self.engine {

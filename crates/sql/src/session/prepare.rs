@@ -146,6 +146,7 @@ impl Session {
         }
         let Plain::Tree(tree) = &*parsed.statement else { return Err(Error::unsupported("preparing this")) };
         if parsed.depth <= DEEP
+            && self.context.settings.direct_path
             && let Some(found) = self.plan_direct(tree, types)?
         {
             return Ok(found);

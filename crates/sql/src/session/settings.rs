@@ -19,6 +19,8 @@ const DEFAULT_USER: &str = "cairn";
 
 /// Settings that anybody may change and that say what is done.
 const OWN: &[&str] = &[
+    "cairn.direct_path",
+    "cairn.optimizer",
     "default_transaction_isolation",
     "default_transaction_read_only",
     "lock_timeout",
@@ -106,6 +108,12 @@ pub(crate) struct Settings {
     pub durability: Durability,
     pub statement_timeout: Option<Duration>,
     pub lock_timeout: Option<Duration>,
+    /// `cairn.direct_path`: whether the direct path may run what it can. Off sends every statement through the general
+    /// path, so that tests can hold the two against each other.
+    pub direct_path: bool,
+    /// `cairn.optimizer`: whether plans of the general path are optimized beyond what it takes to run them. Off is for
+    /// tests that look for wrong answers of the optimizer.
+    pub optimizer: bool,
     /// Namespaces that names without one are looked up in.
     pub search_path: Vec<String>,
     /// The number of the last change, of plans' names too: 0 as long as there was none. No other session of the database has its number, as a statement may be run by several.
@@ -127,6 +135,8 @@ impl Settings {
             durability: shared.durability,
             statement_timeout: shared.statement_timeout,
             lock_timeout: shared.lock_timeout,
+            direct_path: true,
+            optimizer: true,
             search_path: vec![PUBLIC.to_owned()],
             version: 0,
             versions: Arc::clone(&shared.settings_versions),
@@ -196,6 +206,8 @@ impl Settings {
                 on(self.default_read_only || self.is_read_only)
             }
             "synchronous_commit" => on(self.durability == Durability::Sync),
+            "cairn.direct_path" => on(self.direct_path),
+            "cairn.optimizer" => on(self.optimizer),
             "statement_timeout" => shown(self.statement_timeout),
             "lock_timeout" => shown(self.lock_timeout),
             "search_path" => self.search_path.join(", "),
@@ -232,6 +244,8 @@ impl Settings {
             "default_transaction_read_only" | "transaction_read_only" => {
                 self.default_read_only = switch(&value).ok_or_else(invalid)?;
             }
+            "cairn.direct_path" => self.direct_path = switch(&value).ok_or_else(invalid)?,
+            "cairn.optimizer" => self.optimizer = switch(&value).ok_or_else(invalid)?,
             "synchronous_commit" => {
                 self.durability = match value.as_str() {
                     "off" | "false" | "no" | "0" => Durability::Buffered,
@@ -272,6 +286,8 @@ impl Settings {
             "default_transaction_read_only" | "transaction_read_only" => {
                 self.default_read_only = first.default_read_only;
             }
+            "cairn.direct_path" => self.direct_path = first.direct_path,
+            "cairn.optimizer" => self.optimizer = first.optimizer,
             "synchronous_commit" => self.durability = first.durability,
             "statement_timeout" => self.statement_timeout = first.statement_timeout,
             "lock_timeout" => self.lock_timeout = first.lock_timeout,
