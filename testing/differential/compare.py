@@ -2,9 +2,13 @@
 """Cairn's answers against PostgreSQL's, by statements that are drawn from seeds: all types, joins of every kind, subqueries, groups, windows, changes.
 
     compare.py --cairn DIR --postgres DIR [--seed N] [--schemas N] [--count N] [--kinds a,b,..]
+    compare.py --cairn DIR --oracle optimizer|direct|partitions ..
 
 DIR is the folder of a server's socket. Both databases must be ones that may be emptied. A difference is reduced to a statement as short as it
 gets and printed with what made its tables; differences that look alike are printed once. What Cairn refuses with 0A000 is counted, not compared.
+
+Three oracles need no PostgreSQL: `optimizer` holds optimized plans against plans as they were written, `direct` the direct path against the general
+one, and `partitions` a query against the same rows put together from the parts where a condition is true, false and unknown.
 """
 
 import argparse
@@ -15,24 +19,47 @@ import sys
 # What is compiled of the files beside this one would lie there as well.
 sys.dont_write_bytecode = True
 
-from changes import Gen
+from partitions import Partitions as Gen
 from sides import Side, compare
 from tables import Table
 from trees import simpler
 from values import Draw
 
 
+# Settings that make another engine of Cairn itself.
+REFERENCE = {"optimizer": ("cairn.optimizer = off", "cairn.direct_path = off"), "direct": ("cairn.direct_path = off",)}
+
+
 class Compare:
     def __init__(self, options):
         self.options = options
-        self.pg, self.mine = Side(options.postgres, "postgres"), Side(options.cairn, "cairn")
+        self.mine = Side(options.cairn, "cairn")
+        if options.oracle == "postgres":
+            self.pg = Side(options.postgres, "postgres")
+        else:
+            self.pg = Side(options.cairn, "reference", REFERENCE.get(options.oracle, ()))
+        # Whoever changes tables changes them once.
+        self.sides = (self.pg, self.mine) if options.oracle == "postgres" else (self.mine,)
         self.seen = collections.Counter()
         self.refused = collections.Counter()
         self.counts = collections.Counter()
 
     def both(self, sql, ordered=False, params=None, binary=0):
         pg, mine = self.pg.run(sql, params, binary), self.mine.run(sql, params, binary)
-        return compare(pg, mine, ordered), pg, mine
+        kind = compare(pg, mine, ordered)
+        # An engine of our own that refuses says nothing, and which of two errors comes first is nobody's business.
+        if kind and self.options.oracle != "postgres" and "error" in (pg[0], mine[0]) and kind != "crash":
+            kind = "unsupported" if mine[0] == "error" else None
+        return kind, pg, mine
+
+    def halves(self, pair):
+        """A query against the same put together from parts."""
+        one, other = (self.mine.run(half) for half in pair.both())
+        if "error" in (one[0], other[0]):
+            crash = [half for half in (one, other) if half[0] == "error" and half[1] in ("XX000", "LOST")]
+            return ("crash", one, crash[0]) if crash else (None, one, other)
+        kind = compare((one[0], other[1], other[2], *one[3:]), other, False)
+        return kind if kind not in ("type", "names", "format") else None, one, other
 
     def script(self, statements):
         """Statements in a transaction, each compared; the first difference counts."""
@@ -68,7 +95,7 @@ class Compare:
 
     def schema(self, seed):
         draw = Draw(seed)
-        for side in (self.pg, self.mine):
+        for side in self.sides:
             side.run("rollback")
             for name in ("t3", "t2", "t1"):
                 side.run(f"drop table if exists {name} cascade")
@@ -78,7 +105,7 @@ class Compare:
             table = Table(draw, number, tables)
             tables.append(table)
             for sql in table.create + table.inserts():
-                kind, pg, mine = self.both(sql)
+                kind, pg, mine = self.both(sql) if len(self.sides) == 2 else (None, *[self.mine.run(sql)] * 2)
                 if kind:
                     self.report(kind, sql, pg, mine, script, seed)
                     if "create" in sql[:8]:
@@ -86,7 +113,8 @@ class Compare:
                 elif pg[0] == "rows":
                     script.append(sql)
         if draw.p(50):
-            self.both("analyze")
+            for side in self.sides:
+                side.run("analyze")
         return draw, tables, script
 
     def signature(self, kind, tree, pg, mine):
@@ -147,11 +175,20 @@ class Compare:
                     test = lambda tree, given=given, binary=binary: self.both(str(tree), params=given, binary=binary)
                 elif what == "script":
                     tree, test = gen.script(), self.script
+                elif what == "shape":
+                    tree = gen.shape()
+                    if tree.kind == "change":
+                        test = lambda tree: self.changed(str(tree), tables)
+                    else:
+                        test = lambda tree, ordered=gen.is_ordered: self.both(str(tree), ordered)
+                elif what == "pair":
+                    tree, test = gen.pair(), self.halves
                 elif what == "change":
                     tree, test = gen.change(), lambda tree: self.changed(str(tree), tables)
                 else:
+                    gen.is_ordered = False
                     tree = gen.statement()
-                    test = lambda tree: self.both(str(tree))
+                    test = lambda tree, ordered=gen.is_ordered: self.both(str(tree), ordered)
                 kind, pg, mine = test(tree)
                 self.counts[kind or ("same error" if pg[0] == "error" else "same")] += 1
                 if kind == "unsupported":
@@ -166,7 +203,7 @@ class Compare:
                 small = self.reduce(tree, test, kind)
                 kind, pg, mine = test(small)
                 self.report(kind or "?", small, pg, mine, script, seed)
-        print("\n", dict(self.counts))
+        print(f"\nseeds {o.seed} to {o.seed + o.schemas - 1}: {sum(self.counts.values())} statements", dict(self.counts))
         for signature, count in self.seen.most_common():
             print(f"{count:6} {signature}")
         print("refused:")
@@ -177,11 +214,12 @@ class Compare:
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--cairn", required=True)
-    parser.add_argument("--postgres", required=True)
+    parser.add_argument("--postgres", help="the other server, where the oracle is PostgreSQL")
+    parser.add_argument("--oracle", default="postgres", choices=["postgres", *REFERENCE, "partitions"])
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--schemas", type=int, default=5)
     parser.add_argument("--count", type=int, default=200)
-    parser.add_argument("--kinds", default="query,query,query,change,bare")
+    parser.add_argument("--kinds", help="of query, shape, change, bare, wild, param, script, pair")
     parser.add_argument("--same", type=int, default=2, help="differences of one look that are shown")
     parser.add_argument("--lines", type=int, default=40)
     parser.add_argument("--budget", type=int, default=400, help="statements to reduce one")
@@ -189,7 +227,10 @@ def main():
     parser.add_argument("--only", default="", help="beginnings of kinds of differences that are shown")
     parser.add_argument("--all", action="store_true", help="also names, types and digits")
     options = parser.parse_args()
-    options.kinds, options.skip = options.kinds.split(","), options.skip.split(",")
+    if options.oracle == "postgres" and not options.postgres:
+        parser.error("--postgres says where the other server is")
+    usual = {"postgres": "query,query,shape,shape,change,bare,param", "partitions": "pair"}.get(options.oracle, "query,query,shape,bare")
+    options.kinds, options.skip = (options.kinds or usual).split(","), options.skip.split(",")
     options.only = [kind for kind in options.only.split(",") if kind]
     Compare(options).go()
 

@@ -39,6 +39,8 @@ class Queries(Expressions):
         frm, inner = self.from_clause(2 if d.p(25) else 1, scope, depth)
         both = inner + (scope if d.p(50) else [])
         where = N("opt", " WHERE ", self.where(both, inner, scope, depth)) if d.p(70) else ""
+        if d.p(35):
+            return self.aggregated_condition(e, N("x", frm, where), inner, depth)
         r = d.randint(0, 5)
         kind = self.kind()
         if r <= 1:
@@ -50,6 +52,26 @@ class Queries(Expressions):
             return N("bool", "(", e(kind), d.choice([" = ANY (", " <> ALL (", " < ANY (", " >= ALL (", " > ANY ("]), "SELECT ", item, " FROM ", frm, where, "))")
         two = self.kind()
         return N("bool", "((", e(kind), ", ", e(two), ")", d.choice([" IN (", " NOT IN ("]), "SELECT ", item, ", ", self.expr(two, inner, depth - 1), " FROM ", frm, where, "))")
+
+    def aggregated_condition(self, e, body, inner, depth):
+        """A condition on a subquery that groups: without GROUP BY it has a row even where nothing matches."""
+        d = self.draw
+        kind = d.choice(["i4", "i8", "num", "text"])
+        made = self.aggregate(kind, inner, 1) or N("i8", "count(*)")
+        item = N(made.kind, "COALESCE(", made, ", ", self.literal(made.kind), ")") if d.p(25) else made
+        tail = N("opt", " GROUP BY ", d.choice(inner)[0]) if d.p(25) else ""
+        if d.p(30):
+            tail = N("x", tail, N("opt", " HAVING ", N("bool", self.aggregate("i8", inner, 1), d.choice([" > ", " = ", " <= "]), str(d.randint(0, 2)))))
+        # Of several groups it would be left open which one is kept.
+        if d.p(15) and " GROUP BY " not in str(tail):
+            tail = N("x", tail, N("opt", d.choice([" LIMIT 1", " LIMIT 0", " OFFSET 1"])))
+        subquery = N("x", "(SELECT ", item, " FROM ", body, tail, ")")
+        if d.p(45):
+            return N("bool", d.choice(["", "NOT "]), "EXISTS ", subquery)
+        left = e(made.kind)
+        if str(tail) == "" and d.p(50):
+            return N("bool", "(", left, d.choice([" = ", " <> ", " < ", " >= ", " IS DISTINCT FROM "]), subquery, ")")
+        return N("bool", "(", left, d.choice([" IN ", " NOT IN ", " = ANY ", " <> ALL ", " > ANY ", " <= ALL "]), subquery, ")")
 
     # -------- FROM
 
@@ -170,6 +192,7 @@ class Queries(Expressions):
             on = [self.column(scope, kinds[0]) or self.column(scope, "i4") or N("i4", scope[0][0])]
             items = [N("item", self.expr(kind, scope, depth - 1), f" AS {name}") for name, kind in columns]
             text = N("query", "SELECT DISTINCT ON (", on[0], ") ", N("list", ", ", *items), " FROM ", frm, where, f" ORDER BY {on[0]}{d.choice(['', ' DESC', ' NULLS FIRST'])}, {self.total_order(scope)}")
+            self.is_ordered = False
             return text, columns
         items = [N("item", self.expr(kind, both, depth), f" AS {name}") for name, kind in columns]
         text = N("query", "SELECT ", "DISTINCT " if d.p(20) else "", N("list", ", ", *items), " FROM ", frm, where)
@@ -177,8 +200,11 @@ class Queries(Expressions):
 
     def limited(self, text, columns, always):
         d = self.draw
+        self.is_ordered = False
         if d.p(25) or always:
-            order = N("list", ", ", *[N("item", f"{at + 1}{d.choice(['', ' DESC', ' NULLS FIRST', ' DESC NULLS LAST'])}") for at in d.sample(range(len(columns)), len(columns))])
+            # By all columns, so that rows which compare equal are equal; reducing leaves it whole.
+            order = N("x", ", ".join(f"{at + 1}{d.choice(['', ' DESC', ' NULLS FIRST', ' DESC NULLS LAST'])}" for at in d.sample(range(len(columns)), len(columns))))
+            self.is_ordered = True
             limit = N("opt", f" LIMIT {d.randint(0, 6)}") if d.p(60) else ""
             text = N("query", text, " ORDER BY ", order, limit, N("opt", f" OFFSET {d.randint(0, 3)}") if d.p(25) else "")
         return text, columns

@@ -14,6 +14,26 @@ class N:
             return self.parts[0].join(str(part) for part in self.parts[1:])
         return "".join(str(part) for part in self.parts)
 
+    def with_parts(self, parts):
+        return N(self.kind, *parts)
+
+
+class Pair(N):
+    """Two statements made from the same parts, so that cutting a part cuts it from both."""
+
+    def __init__(self, halves, *parts):
+        super().__init__("pair", *parts)
+        self.halves = halves
+
+    def __str__(self):
+        return "\nagainst\n".join(map(str, self.both()))
+
+    def both(self):
+        return [str(half) for half in self.halves(*self.parts)]
+
+    def with_parts(self, parts):
+        return Pair(self.halves, *parts)
+
 
 def walk(node, path=()):
     yield path, node
@@ -25,9 +45,9 @@ def walk(node, path=()):
 def put(node, path, new):
     if not path:
         return new
-    copy = N(node.kind, *node.parts)
-    copy.parts[path[0]] = put(node.parts[path[0]], path[1:], new)
-    return copy
+    parts = list(node.parts)
+    parts[path[0]] = put(parts[path[0]], path[1:], new)
+    return node.with_parts(parts)
 
 
 def simpler(tree):

@@ -58,3 +58,46 @@ pub fn test_cairn(
     })?;
     Ok(found)
 }
+
+/// Tests Cairn against itself: the reference runs with `settings`, such as `cairn.optimizer = off`, on a database of its
+/// own. Draws about `count` statements from `seed` and gathers `most` differences at most.
+///
+/// Errors: a setting is refused, or an engine fails.
+#[cfg(feature = "sql")]
+pub fn test_cairn_against_itself(
+    seed: u64,
+    count: usize,
+    settings: &[&str],
+    most: usize,
+) -> Result<super::differ::Found> {
+    use super::differ;
+    let scratch = crate::scratch::Scratch::temporary("oracle")?;
+    let tested = open(&crate::engine::cairn_sql::CairnSql, &scratch.path().join("c"))?;
+    let reference = open(&crate::engine::cairn_sql::CairnSql, &scratch.path().join("r"))?;
+    let mut found = differ::Found::default();
+    reference.with_session(&mut |reference| {
+        for setting in settings {
+            reference.execute(&format!("SET {setting}"))?;
+        }
+        tested.with_session(&mut |tested| {
+            found = differ::run(seed, count, tested, &mut [&mut *reference], most)?;
+            Ok(())
+        })
+    })?;
+    Ok(found)
+}
+
+/// Tests Cairn by queries that are put together from parts: see [`super::partition`].
+///
+/// Errors: the engine fails.
+#[cfg(feature = "sql")]
+pub fn test_cairn_by_parts(seed: u64, count: usize, most: usize) -> Result<super::differ::Found> {
+    let scratch = crate::scratch::Scratch::temporary("oracle")?;
+    let cairn = open(&crate::engine::cairn_sql::CairnSql, &scratch.path().join("c"))?;
+    let mut found = super::differ::Found::default();
+    cairn.with_session(&mut |cairn| {
+        found = super::partition::run(seed, count, cairn, most)?;
+        Ok(())
+    })?;
+    Ok(found)
+}

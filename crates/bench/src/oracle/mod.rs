@@ -3,7 +3,9 @@
 //! ```text
 //!   seed ─► draw ─► statements: expressions, queries, changes, scripts
 //!              ├─► records: run by SQLite and PostgreSQL; where both agree, kept for the sqllogictest runner (testing/slt)
-//!              └─► differ: run by Cairn as well; whatever it answers differently is shown, with the seed
+//!              ├─► partition: run by Cairn as they are and put together from parts
+//!              └─► differ: run by Cairn as well; whatever it answers differently is shown, with the seed. The reference is
+//!                  PostgreSQL with SQLite, or Cairn itself without its optimizer or its direct path
 //! ```
 //!
 //! Statements are drawn so that agreeing is likely and means something: NULLs everywhere, small numbers, texts that compare alike in every
@@ -16,10 +18,12 @@ pub mod draw;
 #[cfg(feature = "peers")]
 pub mod engines;
 pub mod expr;
+pub mod partition;
 pub mod query;
 pub mod records;
 pub mod schema;
 pub mod script;
+pub mod shape;
 #[cfg(test)]
 mod tests;
 

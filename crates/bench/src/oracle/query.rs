@@ -64,6 +64,20 @@ impl Queries<'_> {
         (0..=self.draw.below(most)).map(|_| self.expressions(scope).any(depth)).collect()
     }
 
+    /// What a pair of [`super::partition`] is made of: tables, columns of which the first is `v`, and a condition.
+    pub(super) fn conditional(&mut self) -> (String, String, String) {
+        let (from, scope) = self.from(3);
+        let list: Vec<String> = self
+            .list(&scope, 3, 1)
+            .into_iter()
+            .enumerate()
+            .map(|(at, (text, _))| if at == 0 { format!("{text} AS v") } else { format!("{text} AS v{at}") })
+            .collect();
+        let depth = 1 + self.draw.below(3) as u32;
+        let condition = self.expressions(&scope).bool(depth);
+        (from, list.join(", "), condition)
+    }
+
     /// Expressions without tables.
     pub fn bare(&mut self) -> Statement {
         let list = self.list(&Scope::default(), 3, 3);

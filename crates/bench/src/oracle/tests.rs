@@ -2,10 +2,12 @@
 
 use super::change::change;
 use super::draw::Draw;
+use super::partition::pair;
 use super::query::Queries;
 use super::records::{QUERIES, names};
 use super::schema::Table;
 use super::script::{SCRIPTS, script};
+use super::shape::SHAPES;
 use super::*;
 
 fn drawn(seed: u64) -> Vec<String> {
@@ -13,9 +15,11 @@ fn drawn(seed: u64) -> Vec<String> {
     let tables: Vec<Table> = (1..=3).map(|number| Table::draw(&mut draw, number)).collect();
     let mut all: Vec<Statement> = tables.iter().flat_map(|table| table.create(&mut draw)).collect();
     for _ in 0..50 {
-        for (_, make) in QUERIES {
+        for (_, make) in QUERIES.into_iter().chain(SHAPES) {
             all.push(make(&mut Queries { draw: &mut draw, tables: &tables }));
         }
+        let pair = pair(&mut Queries { draw: &mut draw, tables: &tables });
+        all.extend([pair.whole, pair.parts]);
         all.extend(change(&mut draw, &tables));
     }
     for name in SCRIPTS {
