@@ -91,7 +91,6 @@ select id, (select v from u where u.tid = t.id order by v desc limit 1) from t o
 -- 4|NULL
 
 select id, (select max(v) from u where u.tid <= t.id) from t order by id;
--- refused 0A000
 -- 1|100
 -- 2|100
 -- 3|100
@@ -282,7 +281,6 @@ select (select id from t);
 -- fails 21000
 
 select id from t order by (select max(v) from u where u.tid = t.id) nulls last, id;
--- refused 0A000
 -- 1
 -- 2
 -- 3

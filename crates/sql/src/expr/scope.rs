@@ -95,6 +95,10 @@ impl Scope {
                 let what = format!("missing FROM-clause entry for table \"{}\"", table.join("."));
                 Err(Error::new(UNDEFINED_TABLE, what).into())
             }
+            // A row of the table as a value, which is for the general path to see to.
+            [] if table.is_empty() && self.tables.iter().any(|(_, alias, _)| alias == name) => {
+                Err(Failure::Unknown)
+            }
             [] => {
                 let what = if table.is_empty() {
                     format!("column \"{name}\" does not exist")

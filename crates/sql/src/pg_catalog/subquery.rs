@@ -295,9 +295,15 @@ pub(crate) fn count_instead_of_exists(expr: &mut Expr) {
     let Expr::Exists { subquery, negated } = expr else { return };
     let limited = subquery.limit_clause.is_some() || subquery.fetch.is_some();
     let SetExpr::Select(select) = &mut *subquery.body else { return };
-    if groups(select) || select.having.is_some() || limited {
+    // An aggregate has a row for no rows.
+    let is_total = select.projection.iter().any(|item| match item {
+        SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => is_aggregate(expr),
+        _ => false,
+    });
+    if groups(select) || select.having.is_some() || limited || is_total {
         return;
     }
+    select.distinct = None;
     select.projection = vec![SelectItem::UnnamedExpr(call(
         "count",
         vec![Expr::Value(Value::Number("1".to_owned(), false).into())],

@@ -16,20 +16,26 @@ use datafusion::prelude::SessionConfig;
 
 use super::aggregate_rule::AggregateScans;
 use super::days::Days;
+use super::first_rows::{self, FirstRows};
 use super::functions;
 use super::give_way::JoinsGiveWay;
+use super::grouping_orders::GroupingOrders;
 use super::guards::Guards;
+use super::inner_orders::InnerOrders;
 use super::join_keys::TellKeys;
+use super::join_orders::JoinOrders;
 use super::late_columns::LateColumns;
 use super::literals::Literals;
 use super::lone_rows::LoneRows;
 use super::memory::Memory;
 use super::multisets::Multisets;
 use super::numbers::Numbers;
+use super::operators::Planner;
 use super::read::ReadTexts;
 use super::share::ShareTotals;
 use super::sorted_once::{self, SortedOnce};
 use super::sums::WideSums;
+use super::unnest::Unnest;
 use crate::batch::BATCH_ROWS;
 use crate::database::Shared;
 use crate::error::{Error, Result};
@@ -88,6 +94,8 @@ impl General {
         options.sql_parser.dialect = Dialect::PostgreSQL;
         options.sql_parser.parse_float_as_decimal = true;
         options.sql_parser.default_null_ordering = "nulls_max".to_owned();
+        // The order of a subquery is that of the query around it where that has none of its own.
+        options.sql_parser.enable_subquery_sort_elimination = false;
         // What a column's type does not say is in its metadata, and that is lost on the way through expressions.
         options.execution.skip_physical_aggregate_schema_check = true;
         // What a sort merges has a share of its own.
@@ -105,6 +113,7 @@ impl General {
             .with_analyzer_rules(analyzer_rules())
             .with_optimizer_rules(optimizer_rules())
             .with_physical_optimizer_rules(physical_rules())
+            .with_query_planner(Arc::new(Planner))
             .build();
         functions::register(&mut state).map_err(super::errors::datafusion_error)?;
         Ok(General(state))
@@ -115,8 +124,8 @@ impl General {
 fn analyzer_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
     let first: [Arc<dyn AnalyzerRule + Send + Sync>; 4] =
         [Arc::new(Literals), Arc::new(WideSums), Arc::new(Multisets), Arc::new(LoneRows)];
-    let last: [Arc<dyn AnalyzerRule + Send + Sync>; 3] =
-        [Arc::new(ReadTexts), Arc::new(Numbers), Arc::new(Guards)];
+    let last: [Arc<dyn AnalyzerRule + Send + Sync>; 5] =
+        [Arc::new(ReadTexts), Arc::new(Numbers), Arc::new(Guards), Arc::new(InnerOrders), Arc::new(Unnest)];
     first.into_iter().chain(Analyzer::new().rules).chain(last).collect()
 }
 
@@ -137,6 +146,13 @@ fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
 fn physical_rules() -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> {
     let mut rules = PhysicalOptimizer::new().rules;
     rules.retain(|rule| !rule.name().starts_with("FilterPushdown"));
+    if let Some(at) = rules.iter().position(|rule| rule.name() == first_rows::INSTEAD_OF) {
+        let requirements = rules.remove(at);
+        rules.insert(at, Arc::new(FirstRows(requirements)));
+        rules.insert(at, Arc::new(JoinOrders));
+    }
+    // Before any other looks at orders.
+    rules.insert(0, Arc::new(GroupingOrders));
     rules.push(Arc::new(JoinsGiveWay));
     rules.push(Arc::new(AggregateScans));
     rules.push(Arc::new(TellKeys));

@@ -260,6 +260,8 @@ pub(super) fn register(state: &mut SessionState) -> Result<()> {
     state.register_expr_planner(Arc::new(quotients::Untyped))?;
     state.register_udf(Arc::new(super::lists::among()))?;
     state.register_udf(Arc::new(single::one()))?;
+    state.register_udf(Arc::new(super::once::marker()))?;
+    state.register_udf(Arc::new(super::recursion::branch()))?;
     state.register_udf(Arc::new(single::maybe()))?;
     state.register_udf(Arc::new(single::bare()))?;
     state.register_udf(Arc::new(own::to("cairn_uuid", cairn_table::row::Type::Uuid.into())))?;

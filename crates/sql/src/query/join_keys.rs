@@ -21,6 +21,7 @@ use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 
 use super::aggregate_scan::AggregateScan;
 use super::give_way::GiveWay;
+use super::grouping_orders::Unordered;
 use super::keys::{JoinKeys, Keys, are_noted};
 use super::scan::TableScan;
 
@@ -146,6 +147,7 @@ fn comes_from(plan: &Plan, column: usize) -> Option<(usize, usize)> {
         || plan.is::<SortPreservingMergeExec>()
         || plan.is::<JoinKeys>()
         || plan.is::<GiveWay>()
+        || plan.is::<Unordered>()
         || plan.is::<AggregateScan>();
     if is_passed_on {
         return Some((0, column));

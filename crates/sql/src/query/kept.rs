@@ -27,6 +27,7 @@ use datafusion::physical_plan::union::UnionExec;
 use super::aggregate_rule::aggregate_scans;
 use super::aggregate_scan::AggregateScan;
 use super::give_way::GiveWay;
+use super::grouping_orders::Unordered;
 use super::join_keys::{tell_keys, without_keys};
 use super::scan::TableScan;
 use super::share::share_totals;
@@ -131,6 +132,7 @@ fn begins_anew(plan: &Plan) -> bool {
         || plan.is::<LocalLimitExec>()
         || plan.is::<CooperativeExec>()
         || plan.is::<GiveWay>()
+        || plan.is::<Unordered>()
         || plan.is::<ScalarSubqueryExec>()
 }
 

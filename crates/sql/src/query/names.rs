@@ -93,7 +93,10 @@ impl<'a> Names<'a> {
             let first: Arc<dyn ExprPlanner> = Arc::new(enclosing);
             std::iter::once(first).chain(self.state.expr_planners().iter().cloned()).collect()
         });
-        SqlToRel::new_with_options(self, options).sql_statement_to_plan(tree)
+        let planned = super::recursion::plan(tree, |tree| {
+            SqlToRel::new_with_options(self, options).sql_statement_to_plan(tree)
+        })?;
+        super::once::put(planned)
     }
 
     /// A table or view, made once for all places that name it.

@@ -30,6 +30,7 @@ use super::kept::{Kept, Running};
 use super::lists::{self, ListUse};
 use super::names::Names;
 use super::on_disk::{self, Operators};
+use super::once::Made;
 use super::provider::Provider;
 use super::rewrite::{Lookup, result_names, rewrite, shown};
 use super::sequences::Counting;
@@ -214,7 +215,7 @@ impl Query {
             Operators::Fast => engine.state.config().clone(),
             Operators::OnDisk => engine.sorting().config().clone(),
         };
-        let config = config.with_extension(Arc::clone(&over));
+        let config = config.with_extension(Arc::clone(&over)).with_extension(Arc::new(Made::default()));
         let context = Arc::new(TaskContext::from(&engine.state).with_session_config(config));
         session.leave_engine();
         let stream = {

@@ -7,8 +7,6 @@ use std::path::Path;
 
 #[path = "../../../../testing/examples.rs"]
 #[macro_use]
-mod testing;
-
 mod aggregates;
 mod alterations;
 mod answers;
@@ -30,15 +28,22 @@ mod lists;
 mod locking;
 mod lookups;
 mod notations;
+mod once;
+mod orders;
 mod parameters;
 mod ranks;
 mod records;
+mod recursion;
 mod references;
 mod restarts;
 mod session;
 mod subqueries;
 mod support;
+mod testing;
+mod unnesting;
 mod values;
+mod whole_rows;
 mod with;
+
 
 examples! { sql_first_steps = "../../../../examples/sql_first_steps.rs" }

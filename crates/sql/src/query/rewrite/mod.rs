@@ -1,6 +1,7 @@
 //! What PostgreSQL says and DataFusion does not understand, said otherwise.
 
 mod arrays;
+mod branches;
 mod casts;
 mod dependents;
 mod functions;
@@ -12,7 +13,9 @@ mod rows;
 mod scope;
 mod subqueries;
 mod using;
+mod whole_rows;
 mod windows;
+mod withs;
 
 use std::ops::ControlFlow;
 
@@ -21,11 +24,13 @@ use datafusion::sql::sqlparser::ast::{
     self, BinaryOperator, DataType, Expr, Ident, Statement as Tree, Value, VisitMut, VisitorMut,
 };
 
+pub(super) use branches::{BRANCH, retype};
 pub(super) use names::{result_names, shown};
 pub(super) use notation::{ESCAPED, SIMILAR, escaped, similar};
 pub(super) use scope::Lookup;
 use subqueries::Around;
 pub(super) use subqueries::{BARE, MAYBE, ONE};
+pub(super) use withs::ONCE;
 
 /// What casting to texts of a length is called.
 pub(super) const VARCHAR: &str = "cairn_varchar";
@@ -60,7 +65,8 @@ pub(super) fn rewrite(
     lookup: Lookup<'_>,
 ) -> Result<Vec<ListUse>> {
     let own = scope::own_names(tree, lookup);
-    let mut rewriter = Rewriter { types, lookup: Lookup { own: &own, ..lookup }, lists: Vec::new() };
+    let mut rewriter =
+        Rewriter { types, lookup: Lookup { own: &own, ..lookup }, lists: Vec::new(), marks: 0 };
     match tree.visit(&mut rewriter) {
         ControlFlow::Continue(()) => Ok(rewriter.lists),
         ControlFlow::Break(error) => Err(*error),
@@ -71,6 +77,8 @@ struct Rewriter<'a> {
     types: &'a [Option<ColumnType>],
     lookup: Lookup<'a>,
     lists: Vec<ListUse>,
+    /// How many queries of WITH have been marked.
+    marks: i64,
 }
 
 impl VisitorMut for Rewriter<'_> {
@@ -112,6 +120,12 @@ impl VisitorMut for Rewriter<'_> {
             }
         }
         names::unique_names(&mut query.body, self.lookup);
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_query(&mut self, query: &mut ast::Query) -> ControlFlow<Self::Break> {
+        branches::mark(query);
+        withs::mark(query, &mut self.marks);
         ControlFlow::Continue(())
     }
 
@@ -175,6 +189,7 @@ impl Rewriter<'_> {
     /// Sees to the subqueries of a SELECT.
     fn select(&self, select: &mut ast::Select) -> Result<()> {
         windows::spell_out(select, None)?;
+        whole_rows::see(select, self.lookup)?;
         groups::spell_out(&mut select.group_by);
         let around = Around { lookup: self.lookup, tables: self.lookup.tables(select) };
         for item in &mut select.projection {

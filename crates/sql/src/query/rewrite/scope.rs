@@ -107,17 +107,28 @@ impl Lookup<'_> {
 
     /// The places of the columns that a table of the catalog has its primary key of; none of anything else.
     pub(super) fn primary_key(&self, factor: &TableFactor) -> Vec<usize> {
-        let TableFactor::Table { name, args: None, .. } = factor else { return Vec::new() };
-        let Ok(name) = qualified(name) else { return Vec::new() };
+        let table = self.own_table(factor);
+        table.map_or_else(Vec::new, |table| table.def().primary_key.iter().map(|key| key.column).collect())
+    }
+
+    /// A column of a table of the catalog that is never NULL, as it is called here.
+    pub(super) fn never_null(&self, factor: &TableFactor) -> Option<String> {
+        let at = self.own_table(factor)?.def().columns.iter().position(|column| !column.nullable)?;
+        self.table(factor).columns?.get(at).cloned()
+    }
+
+    /// The table of the catalog that a table of a SELECT is; `None` for anything else.
+    fn own_table(&self, factor: &TableFactor) -> Option<&cairn_table::Table> {
+        let TableFactor::Table { name, args: None, .. } = factor else { return None };
+        let name = qualified(name).ok()?;
         let is_own = name.schema.is_none() && self.own.iter().any(|(own, _)| *own == name.name);
         // What is found first counts, and may be a view.
         let is_it = |schema: &&str| {
             self.catalog.table(schema, &name.name).is_some()
                 || self.catalog.view(schema, &name.name).is_some()
         };
-        let schema = self.schemas(&name).into_iter().find(is_it).filter(|_| !is_own);
-        let table = schema.and_then(|schema| self.catalog.table(schema, &name.name));
-        table.map_or_else(Vec::new, |table| table.def().primary_key.iter().map(|key| key.column).collect())
+        let schema = self.schemas(&name).into_iter().find(is_it).filter(|_| !is_own)?;
+        self.catalog.table(schema, &name.name).map(|table| &**table)
     }
 
     /// Where a name may be.

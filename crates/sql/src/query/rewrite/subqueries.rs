@@ -10,7 +10,7 @@
 //! | `(Q)` of one value that looks outside       | `cairn_one((SELECT array_agg(..) ..))`, which refuses a second row         |
 //! | `(Q ORDER BY b LIMIT 1)` that looks outside | `(SELECT first_value(.. ORDER BY b) ..)`                                   |
 //!
-//! The rows of Q are asked for in Q itself where it looks outside, as DataFusion finds outer columns no deeper. What cannot be said so is refused.
+//! The rows of Q are asked for in Q itself where it looks outside and is plain, so that DataFusion makes a join of it; other subqueries that look outside are `query/unnest`'s.
 //!
 //! DataFusion turns `IN` into joins, and where it is not a condition by itself into one that marks rows with true or false, never NULL.
 
@@ -29,7 +29,7 @@ use crate::error::{Error, Result};
 use crate::sqlstate::SYNTAX_ERROR;
 use crate::syntax::build::{call, nested, null, number, take};
 use crate::syntax::shape::{groups, is_aggregate};
-use crate::syntax::{Plain, ident, one};
+use crate::syntax::{Plain, ident, last_name, one};
 
 /// What refuses a second row of a subquery of one value.
 pub(in crate::query) const ONE: &str = "cairn_one";
@@ -120,11 +120,26 @@ impl Around<'_> {
             let values: Vec<Expr> = (0..columns).map(value).collect();
             return over(query, columns, result(&values), condition(&values));
         }
+        self.within(query, columns, &result, &condition).or_else(|| {
+            let values: Vec<Expr> = (0..columns).map(value).collect();
+            over(query, columns, result(&values), condition(&values))
+        })
+    }
+
+    /// As [`Around::of_all`], asked for in the query itself. `None` where that would be another question.
+    fn within(
+        &self,
+        query: &ast::Query,
+        columns: usize,
+        result: impl Fn(&[Expr]) -> Expr,
+        condition: impl Fn(&[Expr]) -> Option<Expr>,
+    ) -> Option<Box<ast::Query>> {
         let plain = query.with.is_none() && query.limit_clause.is_none() && query.fetch.is_none();
         let mut query = Box::new(query.clone());
         query.order_by = None;
         let ast::SetExpr::Select(select) = &mut *query.body else { return None };
-        let plain = plain && !groups(select) && select.having.is_none();
+        let plain = plain && !groups(select) && select.having.is_none() && !select.from.is_empty();
+        let plain = plain && matches!(select.distinct, None | Some(ast::Distinct::Distinct));
         let item = |item: &ast::SelectItem| match item {
             ast::SelectItem::UnnamedExpr(item) | ast::SelectItem::ExprWithAlias { expr: item, .. } => {
                 Some(item.clone())
@@ -132,7 +147,7 @@ impl Around<'_> {
             _ => None,
         };
         let items = select.projection.iter().map(item).collect::<Option<Vec<Expr>>>()?;
-        if !plain || items.len() != columns || items.iter().any(is_aggregate) {
+        if !plain || items.len() != columns || !items.iter().all(is_of_row) {
             return None;
         }
         let wanted = condition(&items);
@@ -206,6 +221,19 @@ fn has_columns(expr: &Expr) -> bool {
     found
 }
 
+/// Whether an expression is computed of a row alone, and gives one value for it.
+fn is_of_row(expr: &Expr) -> bool {
+    let mut is_of_row = !is_aggregate(expr);
+    each_own(&mut expr.clone(), |expr| {
+        if let Expr::Function(function) = expr {
+            let name = last_name(&function.name);
+            let is_set = ["unnest", "generate_series", "regexp_matches", "regexp_split_to_table"];
+            is_of_row &= function.over.is_none() && !is_set.contains(&name.as_str());
+        }
+    });
+    is_of_row
+}
+
 fn refused() -> Error {
     Error::unsupported("IN with a subquery that looks outside, in this place")
 }
@@ -259,13 +287,15 @@ fn part(expr: &mut Expr, around: &Around<'_>, alone: bool) -> Result<()> {
             if alone && !looks_outside && has_columns(outer) {
                 return Ok(());
             }
-            let outer = around.named(outer, looks_outside).ok_or_else(refused)?;
+            // What cannot be said so is seen to when its plan is there (`query/unnest`).
+            let Some(outer) = around.named(outer, looks_outside) else { return Ok(()) };
             let matches = |value: Expr| {
                 let equal = binary(value.clone(), BinaryOperator::Eq, outer.clone());
                 Some(or(or(equal, is_null(value)), is_null(outer.clone())))
             };
-            let subquery = around.of_rows(subquery, |_| number(1), matches).ok_or_else(refused)?;
-            *expr = Expr::Exists { subquery, negated: true };
+            if let Some(subquery) = around.of_rows(subquery, |_| number(1), matches) {
+                *expr = Expr::Exists { subquery, negated: true };
+            }
             Ok(())
         }
         other => values(other, around),
@@ -286,8 +316,11 @@ pub(super) fn values(expr: &mut Expr, around: &Around<'_>) -> Result<()> {
             }
             _ => return,
         };
+        let is_known =
+            matches!(expr, Expr::InSubquery { expr: row, .. } if !matches!(rows::bare(row), Expr::Tuple(_)));
         match counted {
             Some(counted) => *expr = counted,
+            None if is_known => {}
             None => result = Err(refused()),
         }
     });
@@ -398,12 +431,21 @@ pub(super) fn scalar(expr: &mut Expr, lookup: Lookup<'_>) {
     };
     let ast::SetExpr::Select(select) = &mut *query.body else { return };
     let plain = !groups(select) && select.having.is_none() && select.distinct.is_none();
-    let [ast::SelectItem::UnnamedExpr(item) | ast::SelectItem::ExprWithAlias { expr: item, .. }] =
-        select.projection.as_mut_slice()
-    else {
-        return;
+    let (item, alias) = match select.projection.as_mut_slice() {
+        [ast::SelectItem::UnnamedExpr(item)] => (item, None),
+        [ast::SelectItem::ExprWithAlias { expr: item, alias }] => (item, Some(ident(alias))),
+        _ => return,
     };
-    if !plain || select.from.is_empty() || is_aggregate(item) {
+    if !plain || select.from.is_empty() || !is_of_row(item) {
+        return;
+    }
+    // Numbers and names of results mean something else within an aggregate.
+    let is_of_result = |by: &ast::OrderByExpr| match &by.expr {
+        Expr::Identifier(name) => alias.as_ref() == Some(&ident(name)),
+        Expr::Value(_) => true,
+        _ => false,
+    };
+    if order.iter().any(is_of_result) {
         return;
     }
     query.order_by = None;

@@ -1,0 +1,242 @@
+//! Sorts that keep the first rows only, while DataFusion looks for where to sort.
+//!
+//! Its rule moves sorts down to where they cost least, or leaves them out where rows are in order already. The number of rows that are kept goes along, also past operators that leave rows out or put some together: of
+//! `SELECT DISTINCT x ... ORDER BY x LIMIT 3` over groups that come in the order of `x` three rows were kept below the last step of DISTINCT, equal ones among them. So the rule does not see that number. A sort that
+//! is needed is [`Sealed`] meanwhile, an operator of which the rule knows nothing but its order; where rows are in order already [`First`] stands instead of it, and asks for that order.
+
+use std::fmt;
+
+use cairn_vfs::sync::Arc;
+use datafusion::common::Statistics;
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::error::{DataFusionError, Result};
+use datafusion::execution::TaskContext;
+use datafusion::physical_expr::{Distribution, LexOrdering, OrderingRequirements, PhysicalExpr};
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
+use datafusion::physical_plan::execution_plan::ReplaceChildrenOptions;
+use datafusion::physical_plan::limit::GlobalLimitExec;
+use datafusion::physical_plan::sorts::sort::SortExec;
+use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
+use datafusion::physical_plan::{
+    DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, PlanProperties,
+    SendableRecordBatchStream, StatisticsArgs,
+};
+
+use super::grouping_orders::with_children;
+
+type Plan = Arc<dyn ExecutionPlan>;
+
+/// The name of the rule that [`FirstRows`] stands for.
+pub(super) const INSTEAD_OF: &str = "EnsureRequirements";
+
+/// That rule, which sees no such sort.
+#[derive(Debug)]
+pub(super) struct FirstRows(pub Arc<dyn PhysicalOptimizerRule + Send + Sync>);
+
+impl PhysicalOptimizerRule for FirstRows {
+    fn optimize(&self, plan: Plan, config: &ConfigOptions) -> Result<Plan> {
+        let mut hides = false;
+        let hidden = plan.transform_up(|plan| {
+            let Some(sort) = plan.downcast_ref::<SortExec>() else { return Ok(Transformed::no(plan)) };
+            let Some(first) = sort.fetch() else { return Ok(Transformed::no(plan)) };
+            hides = true;
+            let input = sort.input();
+            let is_sorted = input.equivalence_properties().ordering_satisfy(sort.expr().clone())?;
+            Ok(Transformed::yes(match is_sorted {
+                true => {
+                    Arc::new(First { first, order: sort.expr().clone(), input: Arc::clone(input) }) as Plan
+                }
+                false => Arc::new(Sealed { sort: plan }),
+            }))
+        })?;
+        let plan = self.0.optimize(hidden.data, config)?;
+        if hides { Ok(plan.transform_up(shown)?.data) } else { Ok(plan) }
+    }
+
+    fn name(&self) -> &str {
+        "cairn_first_rows"
+    }
+
+    fn schema_check(&self) -> bool {
+        true
+    }
+}
+
+/// What stands for such an operator in the end.
+fn shown(plan: Plan) -> Result<Transformed<Plan>> {
+    if let Some(Sealed { sort }) = plan.downcast_ref::<Sealed>() {
+        return Ok(Transformed::yes(in_parts(sort)));
+    }
+    let Some(First { first, input, .. }) = plan.downcast_ref::<First>() else {
+        return Ok(Transformed::no(plan));
+    };
+    let kept = input.is::<SortExec>() || input.is::<SortPreservingMergeExec>();
+    Ok(Transformed::yes(match kept.then(|| input.with_fetch(Some(*first))).flatten() {
+        Some(input) => input,
+        None => Arc::new(GlobalLimitExec::new(Arc::clone(input), 0, Some(*first))),
+    }))
+}
+
+/// A sort of rows that are brought together for it: the first of each part, and of these the first.
+fn in_parts(sort: &Plan) -> Plan {
+    let Some(whole) = sort.downcast_ref::<SortExec>() else { return Arc::clone(sort) };
+    let Some(together) = whole.input().downcast_ref::<CoalescePartitionsExec>() else {
+        return Arc::clone(sort);
+    };
+    if together.fetch().is_some() {
+        return Arc::clone(sort);
+    }
+    let parts = SortExec::new(whole.expr().clone(), Arc::clone(together.input()))
+        .with_preserve_partitioning(true)
+        .with_fetch(whole.fetch());
+    let merged = SortPreservingMergeExec::new(whole.expr().clone(), Arc::new(parts));
+    Arc::new(merged.with_fetch(whole.fetch()))
+}
+
+/// A sort that keeps the first rows.
+#[derive(Debug)]
+struct Sealed {
+    sort: Plan,
+}
+
+impl DisplayAs for Sealed {
+    fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Sealed")
+    }
+}
+
+impl ExecutionPlan for Sealed {
+    fn name(&self) -> &str {
+        "Sealed"
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        self.sort.properties()
+    }
+
+    fn children(&self) -> Vec<&Plan> {
+        self.sort.children()
+    }
+
+    fn required_input_distribution(&self) -> Vec<Distribution> {
+        vec![Distribution::SinglePartition]
+    }
+
+    fn maintains_input_order(&self) -> Vec<bool> {
+        vec![false]
+    }
+
+    fn benefits_from_input_partitioning(&self) -> Vec<bool> {
+        vec![false]
+    }
+
+    fn apply_expressions(
+        &self,
+        see: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        self.sort.apply_expressions(see)
+    }
+
+    fn replace_children(self: Arc<Self>, children: Vec<Plan>, _: ReplaceChildrenOptions) -> Result<Plan> {
+        Ok(Arc::new(Sealed { sort: with_children(Arc::clone(&self.sort), children)? }))
+    }
+
+    fn with_new_children(self: Arc<Self>, children: Vec<Plan>) -> Result<Plan> {
+        use datafusion::physical_plan::execution_plan::ChildrenPropertiesMode::Recompute;
+        self.replace_children(children, ReplaceChildrenOptions::new(Recompute))
+    }
+
+    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+        self.sort.execute(partition, context)
+    }
+
+    fn statistics_from_inputs(
+        &self,
+        inputs: &[Arc<Statistics>],
+        of: &StatisticsArgs,
+    ) -> Result<Arc<Statistics>> {
+        self.sort.statistics_from_inputs(inputs, of)
+    }
+}
+
+/// The first rows of what is in order.
+#[derive(Debug)]
+struct First {
+    first: usize,
+    order: LexOrdering,
+    input: Plan,
+}
+
+impl DisplayAs for First {
+    fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "First: {}", self.first)
+    }
+}
+
+impl ExecutionPlan for First {
+    fn name(&self) -> &str {
+        "First"
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        self.input.properties()
+    }
+
+    fn children(&self) -> Vec<&Plan> {
+        vec![&self.input]
+    }
+
+    fn required_input_distribution(&self) -> Vec<Distribution> {
+        vec![Distribution::SinglePartition]
+    }
+
+    fn required_input_ordering(&self) -> Vec<Option<OrderingRequirements>> {
+        vec![Some(OrderingRequirements::from(self.order.clone()))]
+    }
+
+    fn maintains_input_order(&self) -> Vec<bool> {
+        vec![true]
+    }
+
+    fn benefits_from_input_partitioning(&self) -> Vec<bool> {
+        vec![false]
+    }
+
+    fn apply_expressions(
+        &self,
+        see: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        for by in &self.order {
+            if see(&by.expr)? == TreeNodeRecursion::Stop {
+                return Ok(TreeNodeRecursion::Stop);
+            }
+        }
+        Ok(TreeNodeRecursion::Continue)
+    }
+
+    fn replace_children(self: Arc<Self>, children: Vec<Plan>, _: ReplaceChildrenOptions) -> Result<Plan> {
+        let input = children.into_iter().next();
+        let input = input.ok_or_else(|| DataFusionError::Internal("the first of nothing".to_owned()))?;
+        Ok(Arc::new(First { first: self.first, order: self.order.clone(), input }))
+    }
+
+    fn with_new_children(self: Arc<Self>, children: Vec<Plan>) -> Result<Plan> {
+        use datafusion::physical_plan::execution_plan::ChildrenPropertiesMode::Recompute;
+        self.replace_children(children, ReplaceChildrenOptions::new(Recompute))
+    }
+
+    fn execute(&self, _: usize, _: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+        Err(DataFusionError::Internal("the first rows of an unfinished plan".to_owned()))
+    }
+
+    fn statistics_from_inputs(
+        &self,
+        inputs: &[Arc<Statistics>],
+        _: &StatisticsArgs,
+    ) -> Result<Arc<Statistics>> {
+        let unknown = || Arc::new(Statistics::new_unknown(&self.input.schema()));
+        Ok(inputs.first().map_or_else(unknown, Arc::clone))
+    }
+}

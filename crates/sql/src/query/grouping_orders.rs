@@ -1,0 +1,164 @@
+//! Aggregates of several grouping sets have no order of their input, and no key.
+//!
+//! DataFusion takes a column that all sets have to be in the order of the input, and gives a group out when the input has gone past its value of that column. But each batch is gone through once for each set, so that the values start
+//! again: groups come out twice, and in no order. It also takes all columns of the groups together for a key, though a column that a set leaves out is NULL in it, as it may be in another set's row. [`Unordered`] stands below and
+//! above such an aggregate, and says nothing of either.
+
+use std::fmt;
+
+use cairn_vfs::sync::Arc;
+use datafusion::common::Statistics;
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::error::{DataFusionError, Result};
+use datafusion::execution::TaskContext;
+use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode};
+use datafusion::physical_plan::execution_plan::{ChildrenPropertiesMode, ReplaceChildrenOptions};
+use datafusion::physical_plan::{
+    DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, PlanProperties,
+    SendableRecordBatchStream, StatisticsArgs,
+};
+
+type Plan = Arc<dyn ExecutionPlan>;
+
+/// Has such aggregates know nothing of their input's order, and others nothing of theirs.
+#[derive(Debug)]
+pub(super) struct GroupingOrders;
+
+impl PhysicalOptimizerRule for GroupingOrders {
+    fn optimize(&self, plan: Plan, _: &ConfigOptions) -> Result<Plan> {
+        let has_sets = |plan: &Plan| {
+            plan.downcast_ref::<AggregateExec>()
+                .is_some_and(|aggregate| aggregate.group_expr().has_grouping_set())
+        };
+        let sees = |plan: Plan| {
+            let Some(aggregate) = plan.downcast_ref::<AggregateExec>() else {
+                return Ok(Transformed::no(plan));
+            };
+            let reads_rows = matches!(
+                aggregate.mode(),
+                AggregateMode::Partial | AggregateMode::Single | AggregateMode::SinglePartitioned
+            );
+            let ends = !matches!(aggregate.mode(), AggregateMode::Partial | AggregateMode::PartialReduce);
+            let is_of_sets = has_sets(&plan) || !reads_rows && is_of_partial_sets(aggregate.input());
+            if !is_of_sets {
+                return Ok(Transformed::no(plan));
+            }
+            let plan = match reads_rows {
+                true => {
+                    let input: Plan = Arc::new(Unordered::new(aggregate.input()));
+                    with_children(plan, vec![input])?
+                }
+                false => plan,
+            };
+            let plan = if ends { Arc::new(Unordered::new(&plan)) } else { plan };
+            Ok(Transformed::yes(plan))
+        };
+        Ok(plan.transform_up(sees)?.data)
+    }
+
+    fn name(&self) -> &str {
+        "cairn_grouping_orders"
+    }
+
+    fn schema_check(&self) -> bool {
+        true
+    }
+}
+
+/// Whether what is put together are groups of sets.
+fn is_of_partial_sets(plan: &Plan) -> bool {
+    match plan.downcast_ref::<AggregateExec>() {
+        Some(aggregate) => aggregate.group_expr().has_grouping_set() || is_of_partial_sets(aggregate.input()),
+        None => match plan.children().as_slice() {
+            [input] if plan.maintains_input_order().is_empty() || plan.name().contains("Repartition") => {
+                is_of_partial_sets(input)
+            }
+            _ => false,
+        },
+    }
+}
+
+/// An operator with other inputs, from which it concludes anew what it can say of its rows.
+pub(super) fn with_children(plan: Plan, children: Vec<Plan>) -> Result<Plan> {
+    plan.replace_children(children, ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute))
+}
+
+/// Passes batches on, and says nothing of their order.
+#[derive(Debug)]
+pub(super) struct Unordered {
+    input: Plan,
+    properties: Arc<PlanProperties>,
+}
+
+impl Unordered {
+    pub fn new(input: &Plan) -> Self {
+        let properties = PlanProperties::new(
+            EquivalenceProperties::new(input.schema()),
+            input.output_partitioning().clone(),
+            input.pipeline_behavior(),
+            input.boundedness(),
+        );
+        Unordered { input: Arc::clone(input), properties: Arc::new(properties) }
+    }
+}
+
+impl DisplayAs for Unordered {
+    fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Unordered")
+    }
+}
+
+impl ExecutionPlan for Unordered {
+    fn name(&self) -> &str {
+        "Unordered"
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        &self.properties
+    }
+
+    fn children(&self) -> Vec<&Plan> {
+        vec![&self.input]
+    }
+
+    fn maintains_input_order(&self) -> Vec<bool> {
+        vec![false]
+    }
+
+    fn benefits_from_input_partitioning(&self) -> Vec<bool> {
+        vec![false]
+    }
+
+    fn apply_expressions(
+        &self,
+        _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        Ok(TreeNodeRecursion::Continue)
+    }
+
+    fn replace_children(self: Arc<Self>, children: Vec<Plan>, _: ReplaceChildrenOptions) -> Result<Plan> {
+        let input = children.first();
+        let input = input.ok_or_else(|| DataFusionError::Internal("nothing is unordered".to_owned()))?;
+        Ok(Arc::new(Unordered::new(input)))
+    }
+
+    fn with_new_children(self: Arc<Self>, children: Vec<Plan>) -> Result<Plan> {
+        self.replace_children(children, ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute))
+    }
+
+    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+        self.input.execute(partition, context)
+    }
+
+    fn statistics_from_inputs(
+        &self,
+        inputs: &[Arc<Statistics>],
+        _: &StatisticsArgs,
+    ) -> Result<Arc<Statistics>> {
+        let unknown = || Arc::new(Statistics::new_unknown(&self.input.schema()));
+        Ok(inputs.first().map_or_else(unknown, Arc::clone))
+    }
+}

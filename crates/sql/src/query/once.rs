@@ -1,0 +1,425 @@
+//! Queries of WITH that are computed once, however often they are looked at.
+//!
+//! DataFusion puts the plan of such a query wherever its name stands, and each place computes it for itself: two places see two values of `random()`, `nextval()` counts twice, and a chain of queries each of
+//! which looks at the one before twice takes time that doubles with each. PostgreSQL computes a query of WITH once if it is looked at more than once, says `MATERIALIZED`, or has values that are different from one time to the next;
+//! what is looked at once is a part of the query that looks, as it is with `NOT MATERIALIZED`.
+//!
+//! The statement's text is changed before it is planned (`rewrite/withs.rs`): such a query gets a limit that is a call of [`ONCE`]. That is how its plan is found again in each place, and an operator
+//! put there instead ([`Once`]). Nothing moves through that operator, neither conditions nor limits, so that all of these plans give the same rows. In a run the first that is asked for rows starts its
+//! plan; the batches are kept for all others, in memory or in files, until the run is over ([`Made`]).
+
+use std::collections::HashMap;
+use std::fmt;
+
+use arrow::array::{RecordBatch, RecordBatchOptions};
+use arrow::datatypes::{DataType, SchemaRef};
+use async_trait::async_trait;
+use cairn_vfs::sync::{Arc, Mutex, lock};
+use datafusion::catalog::Session;
+use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
+use datafusion::common::{DFSchemaRef, ScalarValue, Statistics};
+use datafusion::error::{DataFusionError, Result};
+use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
+use datafusion::execution::runtime_env::RuntimeEnv;
+use datafusion::execution::{SpillFile, TaskContext};
+use datafusion::logical_expr::expr::ScalarFunction;
+use datafusion::logical_expr::physical_planning_context::PhysicalPlanningContext;
+use datafusion::logical_expr::{
+    Expr, Extension, LogicalPlan, RecursiveQuery, ScalarUDF, UserDefinedLogicalNode,
+    UserDefinedLogicalNodeCore,
+};
+use datafusion::physical_expr::{
+    Distribution, EquivalenceProperties, LexOrdering, OrderingRequirements, Partitioning, PhysicalExpr,
+};
+use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType, ReplaceChildrenOptions};
+use datafusion::physical_plan::metrics::{ExecutionPlanMetricsSet, SpillMetrics};
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::{
+    DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, PlanProperties,
+    SendableRecordBatchStream, SpillManager, StatisticsArgs,
+};
+use datafusion::physical_planner::{ExtensionPlanner, PhysicalPlanner};
+use futures_util::{StreamExt, stream};
+
+use super::aside::schema_aside;
+use super::functions::RowFunction;
+use super::rewrite::ONCE;
+use super::unnest::outer_columns;
+
+type Plan = std::sync::Arc<dyn ExecutionPlan>;
+
+/// What marks a query of WITH: a number in the statement, even where it is computed once in any case.
+pub(super) fn marker() -> ScalarUDF {
+    RowFunction::volatile(ONCE, &[1], DataType::Int64, |_| {
+        Err(DataFusionError::Internal("a query of WITH is marked where it cannot be".to_owned()))
+    })
+}
+
+/// The number in a marker.
+fn marked(fetch: &Expr) -> Option<i64> {
+    let Expr::ScalarFunction(ScalarFunction { func, args }) = fetch else { return None };
+    match args.as_slice() {
+        [Expr::Literal(number, _)] if func.name() == ONCE => match number.cast_to(&DataType::Int64) {
+            Ok(ScalarValue::Int64(number)) => number,
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// Puts operators where queries are marked, or takes the marks away. Recursive queries have no marks: those that are there more than once are told by what they are.
+pub(super) fn put(plan: LogicalPlan) -> Result<LogicalPlan> {
+    let mut recursive: Vec<(RecursiveQuery, usize)> = Vec::new();
+    let mut has_marks = false;
+    plan.apply_with_subqueries(|plan| {
+        match plan {
+            LogicalPlan::Limit(limit) => has_marks |= limit.fetch.as_deref().and_then(marked).is_some(),
+            LogicalPlan::RecursiveQuery(query) => {
+                match recursive.iter_mut().find(|(other, _)| other == query) {
+                    Some((_, count)) => *count += 1,
+                    None => recursive.push((query.clone(), 1)),
+                }
+            }
+            _ => {}
+        }
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    if !has_marks && recursive.iter().all(|(_, count)| *count < 2) {
+        return Ok(plan);
+    }
+    let changed = plan.transform_down_with_subqueries(|plan| match &plan {
+        LogicalPlan::Limit(limit) => {
+            let Some(number) = limit.fetch.as_deref().and_then(marked) else {
+                return Ok(Transformed::no(plan));
+            };
+            let input = LogicalPlan::clone(&limit.input);
+            let always = number % 2 == 0;
+            let is_once = (always || is_volatile(&input)?) && outer_columns(&input)?.is_empty();
+            Ok(Transformed::yes(if is_once { once(number, input) } else { input }))
+        }
+        // What is below has been seen to.
+        LogicalPlan::Extension(extension) if extension.node.as_any().is::<Once>() => {
+            Ok(Transformed::no(plan))
+        }
+        LogicalPlan::RecursiveQuery(query) => {
+            let at = recursive.iter().position(|(other, count)| other == query && *count > 1);
+            let Some(at) = at.filter(|_| outer_columns(&plan).is_ok_and(|outer| outer.is_empty())) else {
+                return Ok(Transformed::no(plan));
+            };
+            let number = -1 - i64::try_from(at).unwrap_or(i64::MAX - 1);
+            Ok(Transformed::new(once(number, plan), true, TreeNodeRecursion::Jump))
+        }
+        _ => Ok(Transformed::no(plan)),
+    })?;
+    Ok(changed.data)
+}
+
+fn once(number: i64, input: LogicalPlan) -> LogicalPlan {
+    // What it is sorted by may be no column of its result: that of the rows before tells their order.
+    if let LogicalPlan::Projection(projection) = &input
+        && is_sorted(&projection.input)
+        && projection.expr.iter().all(|expr| matches!(expr.clone().unalias(), Expr::Column(_)))
+    {
+        let mut projection = projection.clone();
+        projection.input = once(number, LogicalPlan::clone(&projection.input)).into();
+        return LogicalPlan::Projection(projection);
+    }
+    LogicalPlan::Extension(Extension { node: std::sync::Arc::new(Once { number, input }) })
+}
+
+fn is_volatile(plan: &LogicalPlan) -> Result<bool> {
+    let mut is_volatile = false;
+    plan.apply_with_subqueries(|plan| {
+        plan.apply_expressions(|expr| {
+            // A mark is none of its own.
+            is_volatile |= expr.is_volatile() && marked(expr).is_none();
+            Ok(TreeNodeRecursion::Continue)
+        })
+    })?;
+    Ok(is_volatile)
+}
+
+/// A query that is computed once.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd)]
+pub(super) struct Once {
+    number: i64,
+    input: LogicalPlan,
+}
+
+impl UserDefinedLogicalNodeCore for Once {
+    fn name(&self) -> &str {
+        "Once"
+    }
+
+    fn inputs(&self) -> Vec<&LogicalPlan> {
+        vec![&self.input]
+    }
+
+    fn schema(&self) -> &DFSchemaRef {
+        self.input.schema()
+    }
+
+    fn expressions(&self) -> Vec<Expr> {
+        Vec::new()
+    }
+
+    fn fmt_for_explain(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Once: {}", self.number)
+    }
+
+    fn with_exprs_and_inputs(&self, _: Vec<Expr>, inputs: Vec<LogicalPlan>) -> Result<Self> {
+        let input = inputs.into_iter().next().ok_or_else(no_input)?;
+        Ok(Once { number: self.number, input })
+    }
+}
+
+fn no_input() -> DataFusionError {
+    DataFusionError::Internal("nothing is computed once".to_owned())
+}
+
+/// Puts the operators of a run in the places of [`Once`].
+#[derive(Debug)]
+pub(super) struct Planner;
+
+#[async_trait]
+impl ExtensionPlanner for Planner {
+    async fn plan_extension(
+        &self,
+        _: &dyn PhysicalPlanner,
+        node: &dyn UserDefinedLogicalNode,
+        _: &[&LogicalPlan],
+        inputs: &[Plan],
+        _: &dyn Session,
+        _: &PhysicalPlanningContext,
+    ) -> Result<Option<Plan>> {
+        let (Some(node), [input]) = (node.as_any().downcast_ref::<Once>(), inputs) else { return Ok(None) };
+        let order = input.output_ordering().filter(|_| is_sorted(&node.input)).cloned();
+        Ok(Some(std::sync::Arc::new(OnceExec::new(node.number, input, order))))
+    }
+}
+
+/// Whether a query says in which order its rows are.
+fn is_sorted(plan: &LogicalPlan) -> bool {
+    match plan {
+        LogicalPlan::Sort(_) => true,
+        LogicalPlan::Projection(projection) => is_sorted(&projection.input),
+        LogicalPlan::SubqueryAlias(alias) => is_sorted(&alias.input),
+        LogicalPlan::Limit(limit) => is_sorted(&limit.input),
+        _ => false,
+    }
+}
+
+/// The operator: gives what the first of its kind in the run makes.
+#[derive(Debug)]
+pub(super) struct OnceExec {
+    number: i64,
+    input: Plan,
+    /// That the query says itself.
+    order: Option<LexOrdering>,
+    properties: std::sync::Arc<PlanProperties>,
+}
+
+impl OnceExec {
+    fn new(number: i64, input: &Plan, order: Option<LexOrdering>) -> Self {
+        let schema = schema_aside(&input.schema());
+        let equivalences = match &order {
+            Some(order) => EquivalenceProperties::new_with_orderings(schema, [order.clone()]),
+            None => EquivalenceProperties::new(schema),
+        };
+        let properties = PlanProperties::new(
+            equivalences,
+            Partitioning::UnknownPartitioning(1),
+            EmissionType::Incremental,
+            Boundedness::Bounded,
+        );
+        let (input, properties) = (std::sync::Arc::clone(input), std::sync::Arc::new(properties));
+        OnceExec { number, input, order, properties }
+    }
+}
+
+impl DisplayAs for OnceExec {
+    fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Once: {}", self.number)
+    }
+}
+
+impl ExecutionPlan for OnceExec {
+    fn name(&self) -> &str {
+        "Once"
+    }
+
+    fn properties(&self) -> &std::sync::Arc<PlanProperties> {
+        &self.properties
+    }
+
+    fn children(&self) -> Vec<&Plan> {
+        vec![&self.input]
+    }
+
+    fn required_input_distribution(&self) -> Vec<Distribution> {
+        vec![Distribution::SinglePartition]
+    }
+
+    fn required_input_ordering(&self) -> Vec<Option<OrderingRequirements>> {
+        vec![self.order.clone().map(OrderingRequirements::from)]
+    }
+
+    fn benefits_from_input_partitioning(&self) -> Vec<bool> {
+        vec![true]
+    }
+
+    fn maintains_input_order(&self) -> Vec<bool> {
+        vec![self.order.is_some()]
+    }
+
+    fn apply_expressions(
+        &self,
+        _: &mut dyn FnMut(&std::sync::Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        Ok(TreeNodeRecursion::Continue)
+    }
+
+    fn replace_children(
+        self: std::sync::Arc<Self>,
+        children: Vec<Plan>,
+        _: ReplaceChildrenOptions,
+    ) -> Result<Plan> {
+        let input = children.first().ok_or_else(no_input)?;
+        Ok(std::sync::Arc::new(OnceExec::new(self.number, input, self.order.clone())))
+    }
+
+    fn with_new_children(self: std::sync::Arc<Self>, children: Vec<Plan>) -> Result<Plan> {
+        use datafusion::physical_plan::execution_plan::ChildrenPropertiesMode::Recompute;
+        self.replace_children(children, ReplaceChildrenOptions::new(Recompute))
+    }
+
+    fn execute(
+        &self,
+        partition: usize,
+        context: std::sync::Arc<TaskContext>,
+    ) -> Result<SendableRecordBatchStream> {
+        let made = context.session_config().get_extension::<Made>();
+        let Some(made) = made else { return self.input.execute(partition, context) };
+        let schema = self.schema();
+        let kept = made.of(self.number, || {
+            let runtime = context.runtime_env();
+            let rows = self.input.execute(partition, context)?;
+            Ok(Batches::new(rows, &schema, runtime))
+        })?;
+        let batches = stream::try_unfold((kept, 0, None), |(kept, at, file)| next(kept, at, file));
+        Ok(Box::pin(RecordBatchStreamAdapter::new(schema, batches)))
+    }
+
+    fn statistics_from_inputs(
+        &self,
+        inputs: &[std::sync::Arc<Statistics>],
+        _: &StatisticsArgs,
+    ) -> Result<std::sync::Arc<Statistics>> {
+        let unknown = || std::sync::Arc::new(Statistics::new_unknown(&self.schema()));
+        Ok(inputs.first().map_or_else(unknown, std::sync::Arc::clone))
+    }
+}
+
+/// Where somebody is who reads: behind so many batches, in a file or not.
+type Place = (Arc<Batches>, usize, Option<SendableRecordBatchStream>);
+
+async fn next(
+    kept: Arc<Batches>,
+    at: usize,
+    file: Option<SendableRecordBatchStream>,
+) -> Result<Option<(RecordBatch, Place)>> {
+    let (mut at, mut file) = (at, file);
+    loop {
+        if let Some(reading) = &mut file {
+            if let Some(batch) = reading.next().await.transpose()? {
+                return Ok(Some((batch, (kept, at, file))));
+            }
+        }
+        match kept.get(at).await? {
+            None => return Ok(None),
+            Some(Entry::InMemory(batch)) => return Ok(Some((batch, (kept, at + 1, None)))),
+            Some(Entry::InFile(of)) => {
+                file = Some(kept.spills.read_spill_as_stream(of, None)?);
+                at += 1;
+            }
+        }
+    }
+}
+
+/// What a run has computed once, by number. It is an extension of the run's settings.
+#[derive(Debug, Default)]
+pub(super) struct Made(Mutex<HashMap<i64, Arc<Batches>>>);
+
+impl Made {
+    fn of(&self, number: i64, start: impl FnOnce() -> Result<Batches>) -> Result<Arc<Batches>> {
+        let mut made = lock(&self.0);
+        if let Some(batches) = made.get(&number) {
+            return Ok(Arc::clone(batches));
+        }
+        let batches = Arc::new(start()?);
+        made.insert(number, Arc::clone(&batches));
+        Ok(batches)
+    }
+}
+
+/// A batch that was made.
+#[derive(Clone)]
+enum Entry {
+    InMemory(RecordBatch),
+    InFile(std::sync::Arc<dyn SpillFile>),
+}
+
+/// The batches that there are, and where more come from.
+struct Batches {
+    state: tokio::sync::Mutex<State>,
+    schema: SchemaRef,
+    spills: SpillManager,
+}
+
+struct State {
+    entries: Vec<Entry>,
+    /// `None` when all are there.
+    rows: Option<SendableRecordBatchStream>,
+    memory: MemoryReservation,
+}
+
+impl fmt::Debug for Batches {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Batches").finish_non_exhaustive()
+    }
+}
+
+impl Batches {
+    fn new(rows: SendableRecordBatchStream, schema: &SchemaRef, runtime: std::sync::Arc<RuntimeEnv>) -> Self {
+        let memory = MemoryConsumer::new("rows that are computed once").register(&runtime.memory_pool);
+        let metrics = SpillMetrics::new(&ExecutionPlanMetricsSet::new(), 0);
+        let spills = SpillManager::new(runtime, metrics, std::sync::Arc::clone(schema));
+        let state = State { entries: Vec::new(), rows: Some(rows), memory };
+        Batches { state: tokio::sync::Mutex::new(state), schema: std::sync::Arc::clone(schema), spills }
+    }
+
+    /// A batch by its place, made if nobody has asked for it yet. What does not fit in memory goes to a file of its own.
+    async fn get(&self, at: usize) -> Result<Option<Entry>> {
+        let mut state = self.state.lock().await;
+        loop {
+            if let Some(entry) = state.entries.get(at) {
+                return Ok(Some(entry.clone()));
+            }
+            let Some(rows) = &mut state.rows else { return Ok(None) };
+            let Some(batch) = rows.next().await.transpose()? else {
+                state.rows = None;
+                continue;
+            };
+            let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+            let columns = batch.columns().to_vec();
+            let batch =
+                RecordBatch::try_new_with_options(std::sync::Arc::clone(&self.schema), columns, &options)?;
+            if state.memory.try_grow(batch.get_array_memory_size()).is_ok() {
+                state.entries.push(Entry::InMemory(batch));
+                continue;
+            }
+            let file = self.spills.spill_record_batch_and_finish(&[batch], "rows that are computed once")?;
+            state.entries.extend(file.map(Entry::InFile));
+        }
+    }
+}

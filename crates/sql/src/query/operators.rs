@@ -1,0 +1,28 @@
+//! What makes plans of operators of optimized plans: DataFusion's planner, which knows ours.
+
+use async_trait::async_trait;
+use cairn_vfs::sync::Arc;
+use datafusion::catalog::Session;
+use datafusion::error::Result;
+use datafusion::execution::context::QueryPlanner;
+use datafusion::logical_expr::LogicalPlan;
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_planner::{DefaultPhysicalPlanner, PhysicalPlanner};
+
+use super::once;
+
+/// The planner.
+#[derive(Debug)]
+pub(super) struct Planner;
+
+#[async_trait]
+impl QueryPlanner for Planner {
+    async fn create_physical_plan(
+        &self,
+        plan: &LogicalPlan,
+        session: &dyn Session,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let planner = DefaultPhysicalPlanner::with_extension_planners(vec![Arc::new(once::Planner)]);
+        planner.create_physical_plan(plan, session).await
+    }
+}

@@ -1,0 +1,217 @@
+//! What the columns of recursive queries are.
+//!
+//! The term that does not look at the query itself decides, in PostgreSQL as in DataFusion. A numeric without digits has as many in PostgreSQL as each value has, and in a plan here one number of them for all rows: where
+//! the recursive term gives more digits behind the point (`s + 0.25` of `0::numeric`), the query is planned once more with that many in both terms, until there are enough. Where they become more with each step (`n * 1.1`),
+//! they are as many as a numeric without digits has. Where the recursive term is of another type it is refused as PostgreSQL refuses it; DataFusion would make a whole number of it.
+
+use arrow::datatypes::{DataType, Field, FieldRef};
+use cairn_vfs::sync::Arc;
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::error::{DataFusionError, Result};
+use datafusion::logical_expr::expr::{Alias, Cast, ScalarFunction};
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
+use datafusion::logical_expr::{
+    ColumnarValue, Expr, ExprSchemable, LogicalPlan, RecursiveQuery, ReturnFieldArgs, ScalarFunctionArgs,
+    ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+};
+use datafusion::sql::sqlparser::ast::Statement as Tree;
+
+use super::errors::external;
+use super::rewrite::{BRANCH, retype, shown};
+use crate::error::Error;
+use crate::sqlstate::DATATYPE_MISMATCH;
+
+/// Plans of a statement at most, the last of which takes what there is.
+const MOST_PLANS: usize = 4;
+
+/// Digits behind the point that a numeric without digits has.
+const OPEN_SCALE: i8 = 10;
+
+/// Plans a statement as often as it takes until both terms of each recursive query have room for the other's values.
+pub(super) fn plan(tree: Tree, plan: impl Fn(Tree) -> Result<LogicalPlan>) -> Result<LogicalPlan> {
+    let mut tree = tree;
+    for round in 1.. {
+        let planned = plan(tree.clone())?;
+        if !is_marked(&planned)? {
+            return Ok(planned);
+        }
+        let wanted = wanted(&planned, round == MOST_PLANS)?;
+        if wanted.is_empty() || round > MOST_PLANS {
+            return without_marks(planned);
+        }
+        for wanted in wanted {
+            retype(&mut tree, &wanted.query, &wanted.names, &wanted.types);
+        }
+    }
+    plan(tree)
+}
+
+/// What a term that does not look at its query has to be made.
+#[derive(Debug)]
+struct Wanted {
+    query: String,
+    names: Vec<String>,
+    /// As SQL says them; `None`: what they are.
+    types: Vec<Option<String>>,
+}
+
+fn is_mark(expr: &Expr) -> bool {
+    matches!(expr, Expr::ScalarFunction(function) if function.name() == BRANCH)
+}
+
+fn is_marked(plan: &LogicalPlan) -> Result<bool> {
+    let mut found = false;
+    plan.apply_with_subqueries(|plan| {
+        plan.apply_expressions(|expr| {
+            found |= expr.exists(|expr| Ok(is_mark(expr)))?;
+            Ok(TreeNodeRecursion::Continue)
+        })
+    })?;
+    Ok(found)
+}
+
+/// What has to change in the recursive queries of a plan; `last`: there is one more plan.
+fn wanted(plan: &LogicalPlan, last: bool) -> Result<Vec<Wanted>> {
+    let mut all = Vec::new();
+    plan.apply_with_subqueries(|plan| {
+        if let LogicalPlan::RecursiveQuery(query) = plan {
+            all.extend(of_query(query, last)?);
+        }
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    Ok(all)
+}
+
+fn of_query(query: &RecursiveQuery, last: bool) -> Result<Option<Wanted>> {
+    let LogicalPlan::Projection(projection) = &*query.recursive_term else { return Ok(None) };
+    let schema = query.static_term.schema();
+    let mut types = vec![None; schema.fields().len()];
+    for (at, (expr, field)) in projection.expr.iter().zip(schema.fields()).enumerate() {
+        let Some(given) = before_cast(expr) else { continue };
+        let given = given.get_type(projection.input.schema())?;
+        let kind = field.data_type();
+        let place = types.get_mut(at);
+        match (kind, &given) {
+            (DataType::Decimal128(_, scale), DataType::Decimal128(_, more)) if more > scale => {
+                let wider = if last { OPEN_SCALE.max(*scale) } else { *more };
+                if wider != *scale {
+                    place.into_iter().for_each(|place| *place = Some(format!("numeric(38, {wider})")));
+                }
+            }
+            _ => check(query, at, kind, &given)?,
+        }
+    }
+    let names = schema.fields().iter().map(|field| shown(field.name()).to_owned()).collect();
+    let wanted = Wanted { query: query.name.clone(), names, types };
+    Ok(wanted.types.iter().any(Option::is_some).then_some(wanted))
+}
+
+/// What a marked expression is before it is made the other term's type.
+fn before_cast(expr: &Expr) -> Option<&Expr> {
+    match expr {
+        Expr::Alias(Alias { expr, .. }) => before_cast(expr),
+        // All that a statement says is marked: a column is one that a star stands for, or of something within.
+        Expr::Cast(Cast { expr, .. }) if is_mark(expr) || matches!(**expr, Expr::Column(_)) => Some(expr),
+        expr if is_mark(expr) => Some(expr),
+        _ => None,
+    }
+}
+
+/// How types go over into each other where nobody asks; `None` for others.
+fn rank(kind: &DataType) -> Option<(u8, u8)> {
+    Some(match kind {
+        DataType::Int16 | DataType::Int32 | DataType::Int64 => (0, 0),
+        DataType::Decimal128(..) => (0, 1),
+        DataType::Float32 => (0, 2),
+        DataType::Float64 => (0, 3),
+        DataType::Date32 => (1, 0),
+        DataType::Timestamp(_, None) => (1, 1),
+        DataType::Timestamp(_, Some(_)) => (1, 2),
+        _ => return None,
+    })
+}
+
+/// Sees that the recursive term does not ask for a wider type.
+fn check(query: &RecursiveQuery, at: usize, kind: &DataType, given: &DataType) -> Result<()> {
+    match (rank(kind), rank(given)) {
+        (Some((one, least)), Some((other, most))) if one == other && most > least => {
+            let name = |kind: &DataType| match kind {
+                DataType::Int16 => "smallint",
+                DataType::Int32 => "integer",
+                DataType::Int64 => "bigint",
+                DataType::Decimal128(..) => "numeric",
+                DataType::Float32 => "real",
+                DataType::Float64 => "double precision",
+                DataType::Date32 => "date",
+                DataType::Timestamp(_, None) => "timestamp without time zone",
+                _ => "timestamp with time zone",
+            };
+            // A number without a point is an integer; here it is not known yet how many bits it has.
+            let own = if *kind == DataType::Int64 { "integer" } else { name(kind) };
+            let what = format!(
+                "recursive query \"{}\" column {} has type {own} in non-recursive term but type {} overall",
+                query.name,
+                at + 1,
+                name(given)
+            );
+            let error = Error::new(DATATYPE_MISMATCH, what);
+            Err(external(error.with_hint("Cast the output of the non-recursive term to the correct type.")))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn without_marks(plan: LogicalPlan) -> Result<LogicalPlan> {
+    let changed = plan.transform_up_with_subqueries(|plan| {
+        let names = NamePreserver::new(&plan);
+        plan.map_expressions(|expr| {
+            let name = names.save(&expr);
+            let changed = expr.transform_up(|expr| match expr {
+                Expr::ScalarFunction(ScalarFunction { func, mut args })
+                    if func.name() == BRANCH && args.len() == 1 =>
+                {
+                    Ok(Transformed::yes(args.pop().unwrap_or_default()))
+                }
+                expr => Ok(Transformed::no(expr)),
+            })?;
+            Ok(changed.update_data(|expr| name.restore(expr)))
+        })
+    })?;
+    Ok(changed.data)
+}
+
+/// What marks a column of a recursive term; it is gone before the plan runs.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Branch {
+    signature: Signature,
+}
+
+/// See [`BRANCH`].
+pub(super) fn branch() -> ScalarUDF {
+    ScalarUDF::from(Branch { signature: Signature::any(1, Volatility::Immutable) })
+}
+
+impl ScalarUDFImpl for Branch {
+    fn name(&self) -> &str {
+        BRANCH
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, args: &[DataType]) -> Result<DataType> {
+        Ok(args.first().cloned().unwrap_or(DataType::Null))
+    }
+
+    fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
+        let of = args.arg_fields.first();
+        let none = || Field::new(BRANCH, DataType::Null, true);
+        Ok(Arc::new(of.map_or_else(none, |field| field.as_ref().clone()).with_name(BRANCH)))
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let value = args.args.into_iter().next();
+        value.ok_or_else(|| DataFusionError::Internal("a column without a value".to_owned()))
+    }
+}

@@ -1,0 +1,69 @@
+//! Queries of WITH that are computed once are marked, so that they are found again in the plan (`query/once`).
+
+use std::ops::ControlFlow;
+
+use datafusion::sql::sqlparser::ast::{self, CteAsMaterialized, TableFactor, Visit};
+
+use crate::syntax::build::{call, number};
+use crate::syntax::{Plain, ident, one};
+
+/// What the mark is called.
+pub(in crate::query) const ONCE: &str = "cairn_once";
+
+/// Marks the queries of a WITH. `marks`: how many the statement has so far.
+pub(super) fn mark(query: &mut ast::Query, marks: &mut i64) {
+    let Some(with) = &query.with else { return };
+    let names: Vec<String> = with.cte_tables.iter().map(|cte| ident(&cte.alias.name)).collect();
+    let looks: Vec<usize> = names.iter().map(|name| count(&*query, name)).collect();
+    let recursive = with.recursive;
+    let Some(with) = &mut query.with else { return };
+    for ((cte, name), looks) in with.cte_tables.iter_mut().zip(&names).zip(looks) {
+        // A recursive query has to be seen as one.
+        if recursive && count(&*cte.query, name) > 0 {
+            continue;
+        }
+        *marks += 1;
+        let always = match cte.materialized {
+            Some(CteAsMaterialized::Materialized) => true,
+            Some(CteAsMaterialized::NotMaterialized) => false,
+            None => looks > 1,
+        };
+        cte.materialized = None;
+        let Some(mut around) = empty() else { continue };
+        let inner = std::mem::replace(&mut cte.query, empty().unwrap_or_else(|| around.clone()));
+        around.body = Box::new(ast::SetExpr::Query(inner));
+        let mark = call(ONCE, vec![number(*marks * 2 + i64::from(!always))]);
+        around.limit_clause =
+            Some(ast::LimitClause::LimitOffset { limit: Some(mark), offset: None, limit_by: Vec::new() });
+        cte.query = around;
+    }
+}
+
+fn empty() -> Option<Box<ast::Query>> {
+    let parsed = one("SELECT 1").ok()?;
+    match &*parsed.statement {
+        Plain::Tree(ast::Statement::Query(query)) => Some(query.clone()),
+        _ => None,
+    }
+}
+
+/// How often a name stands where tables do.
+pub(super) fn count(tree: &impl Visit, name: &str) -> usize {
+    struct Looks<'a>(&'a str, usize);
+    impl ast::Visitor for Looks<'_> {
+        type Break = ();
+
+        fn pre_visit_table_factor(&mut self, factor: &TableFactor) -> ControlFlow<()> {
+            if let TableFactor::Table { name, args: None, .. } = factor
+                && let [ast::ObjectNamePart::Identifier(only)] = name.0.as_slice()
+                && ident(only) == self.0
+            {
+                self.1 += 1;
+            }
+            ControlFlow::Continue(())
+        }
+    }
+    let mut looks = Looks(name, 0);
+    let _ = tree.visit(&mut looks);
+    looks.1
+}

@@ -1,0 +1,56 @@
+//! Goal: a query of WITH is computed once where PostgreSQL does so. Method: values that are different each time, sequences that count, and chains of queries that would take hours if each place computed its own.
+
+use crate::support::{ask, database, run};
+
+#[test]
+fn two_places_see_the_same_rows() {
+    let mut c = database().connect();
+    run(&mut c, "create sequence sq");
+    assert_eq!(ask(&mut c, "with x as (select nextval('sq') n) select a.n, b.n from x a, x b"), ["1|1"]);
+    assert_eq!(ask(&mut c, "select nextval('sq')"), ["2"]);
+    for sql in [
+        "with x as (select random() n) select a.n = b.n from x a, x b",
+        "with x as (select clock_timestamp() n) select a.n = b.n from x a, x b",
+        "with x as materialized (select random() n) select (select n from x) = (select n from x)",
+        "with x as not materialized (select random() n) select a.n = b.n from x a, x b",
+        "with recursive x as (select random() n union all select n + 1 from x where n < 3) select sum(a.n) = (select sum(n) from x) from x a",
+        "select exists (with x as (select random() q) select from x a join x b on a.q = b.q)",
+    ] {
+        assert_eq!(ask(&mut c, sql), ["t"], "{sql}");
+    }
+    let apart = "with x as (select random() r from generate_series(1, 100) g(i)) select (select count(*) from x where r < 0.5) + (select count(*) from x where r >= 0.5)";
+    assert_eq!(ask(&mut c, apart), ["100"]);
+    let rows = "with x as (select i, random() r from generate_series(1, 50) g(i)) select count(*) from x a join x b using (i) where a.r = b.r";
+    assert_eq!(ask(&mut c, rows), ["50"]);
+    // Values of a subquery are not computed anew where they are compared.
+    let once = "select count(*) from (select random() r from generate_series(1, 1000) g(i)) s where r < 0.5 and r > 0.5";
+    assert_eq!(ask(&mut c, once), ["0"]);
+}
+
+/// Goal: a query that changes rows has its WITH computed once, and each run anew. Method: a statement whose plan is kept, with a sequence.
+#[test]
+fn each_run_computes_it_anew() {
+    let mut c = database().connect();
+    run(&mut c, "create sequence sq");
+    run(&mut c, "create table t (a bigint, b bigint)");
+    let insert = "with x as (select nextval('sq') n) insert into t select a.n, b.n from x a, x b";
+    for _ in 0..3 {
+        assert_eq!(run(&mut c, insert), 1);
+    }
+    assert_eq!(ask(&mut c, "select a, b from t order by a"), ["1|1", "2|2", "3|3"]);
+}
+
+/// Goal: a chain of queries, each of which looks at the one before twice, is computed link by link. Method: a sequence counts how often the first one is.
+#[test]
+fn chains_are_computed_once() {
+    let mut c = database().connect();
+    run(&mut c, "create sequence sq");
+    let mut sql = "with q0 as (select nextval('sq') as n)".to_owned();
+    for at in 1..=6 {
+        let before = at - 1;
+        sql += &format!(", q{at} as (select a.n + b.n as n from q{before} a, q{before} b)");
+    }
+    sql += " select n from q6";
+    assert_eq!(ask(&mut c, &sql), ["64"]);
+    assert_eq!(ask(&mut c, "select nextval('sq')"), ["2"]);
+}

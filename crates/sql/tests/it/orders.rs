@@ -1,0 +1,95 @@
+//! Goal: rows are in the order that was asked for, and the first rows are the first. Method: grouping sets, joins and sets of tables that are in an order by themselves, where what is asked for is nearly that order.
+
+use cairn_sql::Connection;
+
+use crate::support::{ask, database, run};
+
+fn keyed() -> Connection {
+    let mut c = database().connect();
+    run(&mut c, "create table g (k int primary key, v int)");
+    run(&mut c, "insert into g select i, 7 - i from generate_series(1, 6) s(i)");
+    run(&mut c, "create table x (x int)");
+    run(&mut c, "insert into x values (0), (1), (2)");
+    c
+}
+
+/// Goal: a table's order is not that of its grouping sets. Method: sets that all have the key, of more rows than a batch has as well.
+#[test]
+fn grouping_sets_have_no_order() {
+    let mut c = keyed();
+    let sets = "select k from (select v, k from g group by grouping sets ((v, k), (k))) q order by k";
+    let twice: Vec<String> = (1..=6).flat_map(|k| [k.to_string(), k.to_string()]).collect();
+    assert_eq!(ask(&mut c, sets), twice);
+    assert_eq!(ask(&mut c, &format!("{sets} limit 3")), ["1", "1", "2"]);
+    let rolled = "select k, v, count(*) from g group by k, rollup (v) order by k, v limit 3";
+    assert_eq!(ask(&mut c, rolled), ["1|6|1", "1|NULL|1", "2|5|1"]);
+    run(&mut c, "create table many (k int, i int, m int, primary key (k, i))");
+    run(&mut c, "insert into many select i / 10000, i, i % 2 from generate_series(0, 29999) s(i)");
+    let groups = "select k, m, count(*) from many group by grouping sets ((k, m), (k)) order by 1, 2";
+    let mut expected = Vec::new();
+    for k in 0..3 {
+        expected.extend([format!("{k}|0|5000"), format!("{k}|1|5000"), format!("{k}|NULL|10000")]);
+    }
+    assert_eq!(ask(&mut c, groups), expected);
+}
+
+/// Goal: a limit counts rows of the result. Method: DISTINCT, groups, filters and offsets between a sort with a limit and another one.
+#[test]
+fn limits_count_results() {
+    let mut c = keyed();
+    let distinct = "with s as (select x from x order by x limit 3) select distinct x from (select * from s union all select * from s union all select * from s) t order by x limit 3";
+    assert_eq!(ask(&mut c, distinct), ["0", "1", "2"]);
+    let groups = "select k / 2, count(*) from g group by k / 2 order by k / 2 limit 3";
+    assert_eq!(ask(&mut c, groups), ["0|1", "1|2", "2|2"]);
+    let filtered = "select k from (select k from g order by k limit 5) q where k % 2 = 0 order by k limit 2";
+    assert_eq!(ask(&mut c, filtered), ["2", "4"]);
+    let skipped = "select k from (select k from g order by k limit 4 offset 2) q order by k limit 3";
+    assert_eq!(ask(&mut c, skipped), ["3", "4", "5"]);
+    let joined = "select g.k, x.x from (select k from g order by k limit 4) g join x on x.x < g.k order by g.k, x.x limit 4";
+    assert_eq!(ask(&mut c, joined), ["1|0", "2|0", "2|1", "3|0"]);
+    let windows = "select k, r from (select k, row_number() over (order by v) r from g) q order by r limit 2";
+    assert_eq!(ask(&mut c, windows), ["6|1", "5|2"]);
+}
+
+/// Goal: the order of one side of a join is not that of its rows among those of the other. Method: keys of two columns, one of which is joined.
+#[test]
+fn joins_have_the_order_of_one_side() {
+    let mut c = keyed();
+    run(&mut c, "create table u (a int, b int, primary key (a, b))");
+    run(&mut c, "create table w (a int, n int, b int, primary key (a, n))");
+    run(&mut c, "insert into u select i / 4, i % 4 from generate_series(0, 15) s(i)");
+    run(&mut c, "insert into w select i % 4, i, (i * 7) % 4 from generate_series(1, 300) s(i)");
+    let sorted = |c: &mut Connection, sql: &str| {
+        let rows: Vec<Vec<i64>> =
+            ask(c, sql).iter().map(|row| row.split('|').map(|n| n.parse().unwrap()).collect()).collect();
+        assert!(rows.len() > 100, "{sql}");
+        assert!(rows.is_sorted(), "{sql}: {rows:?}");
+    };
+    sorted(
+        &mut c,
+        "select u.a, u.b from u join w on u.a = w.a and u.b = w.b where (w.a, w.n) > (1, 0) order by u.a, u.b",
+    );
+    sorted(&mut c, "select w.a, u.b from w join u on u.a = w.a order by w.a, u.b");
+    sorted(&mut c, "select w.a, u.b, w.n from u, w where u.a = w.a order by 1, 2, 3");
+    let groups = "select u.a, u.b, count(*) from u join w on u.a = w.a group by u.a, u.b order by 1, 2";
+    let expected: Vec<String> = (0..16).map(|i| format!("{}|{}|75", i / 4, i % 4)).collect();
+    assert_eq!(ask(&mut c, groups), expected);
+}
+
+/// Goal: rows come in the order of a subquery where the query has none, as PostgreSQL hands them up. Method: limits, aggregates, numbers of rows and queries of WITH over subqueries with ORDER BY.
+#[test]
+fn subqueries_keep_their_order() {
+    let mut c = keyed();
+    let first = "select * from (select k, v from g order by v, k) q limit 3";
+    assert_eq!(ask(&mut c, first), ["6|1", "5|2", "4|3"]);
+    assert_eq!(ask(&mut c, "select array_agg(k) from (select k from g order by v) q"), ["{6,5,4,3,2,1}"]);
+    let texts = "select string_agg(k::text, ',') from (select k from g order by v limit 3) q where k > 4";
+    assert_eq!(ask(&mut c, texts), ["6,5"]);
+    let numbers = "select k, row_number() over () from (select k from g where k < 4 order by v) q order by k";
+    assert_eq!(ask(&mut c, numbers), ["1|3", "2|2", "3|1"]);
+    let grouped = "select k % 2, array_agg(k) from (select k from g order by v) q group by 1 order by 1";
+    assert_eq!(ask(&mut c, grouped), ["0|{6,4,2}", "1|{5,3,1}"]);
+    let with =
+        "with q as (select k from g order by v) select (select k from q limit 1), (select min(k) from q)";
+    assert_eq!(ask(&mut c, with), ["6|1"]);
+}
