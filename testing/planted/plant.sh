@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Plants bugs in a copy of an engine, one at a time, and sees whether its tests notice.
 #
-#   testing/planted/plant.sh kv|pool [NAME...]               all bugs of kv.mutations, or those named
-#   testing/planted/plant.sh kv|pool --schedules [NAME...]   those of kv.schedules.mutations, under explored schedules
+#   testing/planted/plant.sh kv|pool|table|wal [NAME...]     all bugs of kv.mutations, say, or those named
+#   testing/planted/plant.sh kv|pool --schedules [NAME...]      those of kv.schedules.mutations, under explored schedules
 #
 # Every bug is built in behind a name that the test programs are given in their environment, so that one build does for all.
 # The tests are first run with none of them and must pass. Ends with 1 if a bug was not found. SCRATCH is where the copy
@@ -17,10 +17,13 @@ engine="${1:-}"
 case "$engine" in
   kv) crates="kv wal" programs=(--lib --test faults --test limits) ;;
   pool) crates="pool" programs=(--lib --test faults --test basics) ;;
-  *) echo "planted: which engine? kv or pool" >&2; exit 2 ;;
+  table) crates="table pool wal" programs=(--lib --test faults --test it) ;;
+  wal) crates="wal" programs=(--lib --test log) ;;
+  *) echo "planted: which engine? kv, pool, table or wal" >&2; exit 2 ;;
 esac
 shift
 list="testing/planted/$engine.mutations" default=faults
+[ "$engine" != wal ] || default=log
 if [ "${1:-}" = --schedules ]; then
   shift
   list="testing/planted/$engine.schedules.mutations" programs=(--lib --test shuttle) default=shuttle
@@ -78,7 +81,7 @@ done < <(perl -ne 'print "$1\n" if /"executable":"([^"]+)"/' "$scratch/build.jso
 try() {
   local program="$default" filter="$2"
   case "$filter" in
-    lib:* | limits:* | basics:* | shuttle:* | faults:*) program="${filter%%:*}" filter="${filter#*:}" ;;
+    lib:* | limits:* | basics:* | shuttle:* | faults:* | it:* | log:*) program="${filter%%:*}" filter="${filter#*:}" ;;
   esac
   pause
   (cd "$tree/crates/$engine" && CAIRN_PLANTED="$1" timeout "$3" "${path[$program]}" -q "$filter" >"$scratch/$1.log" 2>&1)

@@ -12,7 +12,7 @@ use crate::background::Background;
 use crate::error::{Error, Result};
 use crate::format::Format;
 use crate::guard::{Exclusive, Shared};
-use crate::journal::Journal;
+use crate::journal::{Journal, Owner};
 use crate::optimistic::{Changed, Optimistic};
 use crate::page::PageId;
 use crate::pool::Inner;
@@ -31,6 +31,8 @@ pub struct FileOptions {
     /// A file for copies of pages that are about to be written, so that a page torn by a power loss is mended when the file is opened. It is the
     /// file's own; without one, or full page images in the log, a torn page is found (by its check) and lost.
     pub double_write: Option<Box<dyn File>>,
+    /// Whose file it is, for the double write. One that has copies of another owner's file is refused.
+    pub owner: Owner,
 }
 
 impl FileOptions {
@@ -57,6 +59,13 @@ impl FileOptions {
     #[must_use]
     pub fn double_write(mut self, journal: Box<dyn File>) -> Self {
         self.double_write = Some(journal);
+        self
+    }
+
+    /// Whose file it is: see [`FileOptions::owner`](field@FileOptions::owner).
+    #[must_use]
+    pub fn owner(mut self, owner: Owner) -> Self {
+        self.owner = owner;
         self
     }
 }
@@ -188,6 +197,28 @@ impl PoolFile {
     /// Errors: the first of [`Error::Log`], [`Error::Vfs`], [`Error::Poisoned`]; pages that could not be written stay dirty.
     pub fn flush(&self) -> Result<()> {
         self.state.flush()
+    }
+
+    /// Takes room on the disk for pages that will be created, so that writing them does not meet a full disk. The file's length stays. Does nothing where the file system has no such thing.
+    /// Errors: [`Error::Vfs`], of a full disk among others; then nothing was taken.
+    pub fn reserve(&self, pages: std::ops::Range<u32>) -> Result<()> {
+        let (start, end) = (self.state.offset(pages.start), self.state.offset(pages.end));
+        match self.state.file.allocate(start, end.saturating_sub(start)) {
+            Err(error) if error.kind() == cairn_vfs::ErrorKind::Unsupported => Ok(()),
+            done => Ok(done?),
+        }
+    }
+
+    /// Writes a page if it is dirty. With a double write its copy is durable when this returns. Errors: as [`PoolFile::flush`].
+    pub fn flush_page(&self, page: u32) -> Result<()> {
+        self.state.flush_page(page)
+    }
+
+    /// Says from now on that what is written is another opening's, or another owner's: see [`Owner`].
+    pub fn set_owner(&self, owner: Owner) {
+        if let Some(journal) = &self.state.journal {
+            lock(journal).set_owner(owner);
+        }
     }
 
     /// Makes what was written durable (`fdatasync`). An error poisons the file: it is not written any more.

@@ -179,12 +179,12 @@ impl Pool {
     /// The file is the pool's alone: pages that others change in it are not seen. Errors: [`Error::Vfs`]; [`Error::Invalid`] for a double write
     /// of other pages.
     pub fn open(&self, file: Box<dyn File>, mut options: FileOptions) -> Result<PoolFile> {
-        let (page_size, format) = (self.page_size(), options.format);
+        let (page_size, format, owner) = (self.page_size(), options.format, options.owner);
         // Before the lock: copies are read, written to their pages and synced.
         let journal = options
             .double_write
             .take()
-            .map(|journal| Journal::open(journal, &*file, page_size, format))
+            .map(|journal| Journal::open(journal, &*file, page_size, format, owner))
             .transpose()?;
         let state = write(&self.inner.files).add(|number| {
             Arc::new(FileState::new(number, Arc::clone(&self.inner), file, journal, options))

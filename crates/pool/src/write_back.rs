@@ -64,6 +64,15 @@ impl FileState {
         result
     }
 
+    /// Writes a page if it is dirty. One that is not in memory has been written.
+    pub(crate) fn flush_page(&self, page: u32) -> Result<()> {
+        let Some(frame) = self.translation.frame(page) else { return Ok(()) };
+        let mut staging = self.pool.take_staging()?;
+        let result = self.write_all(&[(page, frame)], &mut staging);
+        self.pool.keep_staging(staging);
+        result
+    }
+
     /// Writes some pages and waits for those that others write.
     fn write_all(&self, pages: &[(u32, Frame)], staging: &mut Staging) -> Result<()> {
         let mut pages = pages.to_vec();

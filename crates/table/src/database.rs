@@ -6,7 +6,7 @@ use std::time::Duration;
 use cairn_pool::Lsn;
 use cairn_vfs::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use cairn_vfs::sync::{Arc, Current, Mutex, MutexGuard, OnceLock, lock};
-use cairn_vfs::{Clock, Fs, Operation, Rng, SystemClock, SystemRng};
+use cairn_vfs::{Clock, File, Fs, Operation, Rng, SystemClock, SystemRng};
 
 use crate::catalog::{Catalog, ROOT};
 use crate::clean::{self, Cleaning};
@@ -120,6 +120,8 @@ pub(crate) struct Inner {
     /// The first error of giving space and log back since somebody asked.
     put_off: Mutex<Option<Error>>,
     pub(crate) counts: Counts,
+    /// The file that this is a shadow of, locked: see [`Database::open_shadow`].
+    pub(crate) shadowed: Option<Box<dyn File>>,
 }
 
 #[derive(Debug, Default)]
@@ -170,6 +172,7 @@ impl Database {
             cleaning: Cleaning::default(),
             put_off: Mutex::default(),
             counts: Counts::default(),
+            shadowed: None,
         };
         let database = Database { inner: Arc::new(inner) };
         database.checkpoint()?;

@@ -203,6 +203,23 @@ pub enum Error {
 }
 
 impl Error {
+    /// Whether the disk has no room, or the owner's share of it is used up.
+    pub fn is_full(&self) -> bool {
+        match self {
+            Error::Pool(cairn_pool::Error::Log { cause, .. }) | Error::Log { cause } => {
+                let full = |error: &(dyn std::error::Error + 'static)| {
+                    error.downcast_ref::<cairn_wal::Error>().is_some_and(cairn_wal::Error::is_full)
+                        || error.downcast_ref::<Error>().is_some_and(Error::is_full)
+                };
+                full(&**cause)
+            }
+            Error::Pool(error) => error.is_full(),
+            Error::Vfs(error) => error.is_full(),
+            Error::Recovery(error) => error.is_full(),
+            _ => false,
+        }
+    }
+
     /// What the caller may do about it.
     pub fn kind(&self) -> ErrorKind {
         match self {

@@ -12,6 +12,9 @@ use crate::segment::{Prepared, Segment};
 use crate::shared::{Sealed, Shared};
 use crate::{Error, Lsn, Result};
 
+/// What the mark of a log that is closed takes.
+const MARK_BYTES: usize = HEAD_BYTES;
+
 /// Hands out room for records, in the order in which a recovery will find them. There is one for each log; many
 /// threads share it under a lock of theirs, which they hold for a reservation and not for filling it.
 #[derive(Debug)]
@@ -59,7 +62,7 @@ impl Appender {
     /// [`MAX_RECORD_BYTES`]; a full disk, after which it can be tried again; all others poison the log.
     #[inline]
     pub fn reserve(&mut self, payload_bytes: usize) -> Result<Reservation> {
-        self.reserve_kind(payload_bytes)
+        self.reserve_kind(payload_bytes, Kind::Data)
     }
 
     /// Appends a record whose payload is the concatenation of `parts`. Its position.
@@ -102,7 +105,7 @@ impl Appender {
         if self.map.position() <= u64::from(HEADER_BYTES) {
             return Ok(());
         }
-        let mark = self.reserve_kind(0)?.commit_as(Kind::Close)?;
+        let mark = self.reserve_kind(0, Kind::Close)?.commit_as(Kind::Close)?;
         self.shared.sync_to(mark)
     }
 
@@ -112,12 +115,17 @@ impl Appender {
     }
 
     #[inline]
-    fn reserve_kind(&mut self, payload_bytes: usize) -> Result<Reservation> {
+    fn reserve_kind(&mut self, payload_bytes: usize, kind: Kind) -> Result<Reservation> {
         self.shared.check()?;
         if payload_bytes > MAX_RECORD_BYTES {
             return Err(too_long(payload_bytes));
         }
         let bytes = record_bytes(payload_bytes);
+        // So there is always room for the mark of a log that is closed, on a full disk as well: without it the next process has to write anew what this one has synced.
+        let behind = if kind == Kind::Close { 0 } else { MARK_BYTES };
+        if self.map.position() + (bytes + behind) as u64 > self.map.end() {
+            self.next_segment(bytes + behind)?;
+        }
         let slot = match self.map.reserve(bytes) {
             Some(slot) => slot,
             None => self.reserve_slowly(bytes)?,
@@ -220,8 +228,7 @@ fn activate(
     oldest: Option<u32>,
 ) -> Result<(AppendMap, Arc<Segment>)> {
     let number = prepared.number;
-    // Another number of the same stream for each segment, as SplitMix64 makes them.
-    let salt = shared.salt.wrapping_add(u64::from(number).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    let salt = shared.salt_of(number);
     let oldest = oldest.unwrap_or(number);
     let header = Header { number, log_id: shared.log_id, salt, previous, oldest };
     let segment = Arc::new(Segment::new(&prepared, header));

@@ -83,6 +83,7 @@ impl Log {
         }
         let mut known = adopt(&shared, &tail)?;
         let appender = Appender::begin(Arc::clone(&shared), previous)?;
+        shared.takes_less.store(false, Ordering::Release);
         if !tail.cut.is_empty() {
             // ORDER: a newer header is on stable storage before these go. How far the log has reached would be unknown otherwise, and whoever remembers positions
             // would see them a second time. And where the newest of them outlives the one before it, as after a crash among these removals it could, it would be taken
@@ -183,6 +184,18 @@ impl Log {
     /// A random number that all segments of this log carry.
     pub fn id(&self) -> u64 {
         self.shared.log_id
+    }
+
+    /// Whether segments are made smaller than usual, down to 8 KiB, where the disk has no room for more: for who gives room back, and has to append for it. Others are told that the disk is full while
+    /// there is still some. Default false, but for the first segment of an opening.
+    pub fn take_less(&self, on: bool) {
+        self.shared.takes_less.store(on, Ordering::Release);
+    }
+
+    /// The random number of the segment that a position is in, which this process has begun. Whoever remembers the position may remember this with it: another log that has gone on from a copy
+    /// of this one has another one there ([`Tail::salt`]).
+    pub fn salt(&self, lsn: Lsn) -> u64 {
+        self.shared.salt_of(lsn.segment())
     }
 
     /// What it has done so far.

@@ -97,6 +97,10 @@ impl Damage {
 pub struct Tail {
     pub(crate) dir: PathBuf,
     pub(crate) log_id: Option<u64>,
+    /// Where its oldest segment says that the one before it ended.
+    start: Lsn,
+    /// Numbers and salts of its segments, with records or without.
+    salts: Vec<(u32, u64)>,
     pub(crate) end: Lsn,
     pub(crate) reached: Lsn,
     /// Segments behind the end, of the log no more: the newest if it has no records, and what was given up. The headers of newer ones say where the log
@@ -137,6 +141,29 @@ impl Tail {
     /// The position behind the last record.
     pub fn end(&self) -> Lsn {
         self.end
+    }
+
+    /// The number that all segments of the log carry; `None` of a log without segments.
+    pub fn id(&self) -> Option<u64> {
+        self.log_id
+    }
+
+    /// Gives a log without segments its number, which is drawn otherwise.
+    #[must_use]
+    pub fn with_id(mut self, id: u64) -> Tail {
+        self.log_id.get_or_insert(id);
+        self
+    }
+
+    /// Everything behind this position, up to [`Tail::end`], is there; what was before was released, or is missing. [`Lsn::ZERO`] of a log that is there from its
+    /// beginning on. Of a recovery from [`Lsn::ZERO`].
+    pub fn start(&self) -> Lsn {
+        self.start
+    }
+
+    /// The random number of a segment of the log, by its own number; `None` when it is not there. See [`Log::salt`](crate::Log::salt).
+    pub fn salt(&self, segment: u32) -> Option<u64> {
+        self.salts.iter().find(|(number, _)| *number == segment).map(|(_, salt)| *salt)
     }
 
     /// The highest position that anybody can have seen of the log: its end, or where its newest segment begins that has no records.
@@ -276,6 +303,8 @@ impl Recovery {
     pub fn finish(mut self) -> Result<Tail> {
         while self.next()?.is_some() {}
         let reached = self.position();
+        let start = self.links.first().and_then(|link| link.header.previous).map_or(Lsn::ZERO, |p| p.end);
+        let salts = self.links.iter().map(|link| (link.header.number, link.header.salt)).collect();
         // The mark at the end has said what it had to say, and need not be made durable.
         self.offset = self.close_mark.unwrap_or(self.offset);
         // Nor does a segment that was begun and has no records.
@@ -301,6 +330,8 @@ impl Recovery {
         Ok(Tail {
             dir: self.dir.clone(),
             log_id: self.log_id,
+            start,
+            salts,
             end: self.position(),
             reached,
             cut,

@@ -42,6 +42,8 @@ pub(crate) struct Shared {
     /// How often memory was prepared since the last sync.
     windows_unsynced: AtomicU64,
     pub(crate) counts: Counts,
+    /// See [`Log::take_less`](crate::Log::take_less).
+    pub(crate) takes_less: AtomicBool,
     pub(crate) wanted: Mutex<Wanted>,
     pub(crate) wanted_changed: Condvar,
 }
@@ -103,9 +105,16 @@ impl Shared {
             group: Group::default(),
             windows_unsynced: AtomicU64::new(0),
             counts: Counts::default(),
+            // The first segment of an opening must be had, or there is no opening on a full disk.
+            takes_less: AtomicBool::new(true),
             wanted: Mutex::default(),
             wanted_changed: Condvar::new(),
         }
+    }
+
+    /// The salt of a segment that this process begins: another number of the same stream for each, as SplitMix64 makes them.
+    pub(crate) fn salt_of(&self, number: u32) -> u64 {
+        self.salt.wrapping_add(u64::from(number).wrapping_mul(0x9e37_79b9_7f4a_7c15))
     }
 
     /// Fails when the log has.
@@ -272,11 +281,25 @@ impl Shared {
         let full = u64::from(self.options.segment_bytes);
         let recycled = if bytes <= full { files.free.pop() } else { None };
         let usual = if recycled.is_some() { full } else { self.usual_bytes(files) };
-        let bytes = bytes.max(usual).next_multiple_of(4096);
-        let result = self
-            .open_file(recycled.as_deref(), &path)
-            .and_then(|file| self.make_ready(number, path.clone(), file, bytes));
-        let prepared = self.or_clean_up(&path, result)?;
+        let least = bytes.max(2 * u64::from(HEADER_BYTES)).next_multiple_of(4096);
+        let mut bytes = bytes.max(usual).next_multiple_of(4096);
+        let prepared = loop {
+            let result = self
+                .open_file(recycled.as_deref(), &path)
+                .and_then(|file| self.make_ready(number, path.clone(), file, bytes));
+            match self.or_clean_up(&path, result) {
+                // A smaller one may have room. A file that was there has all of its room.
+                Err(error)
+                    if error.is_full()
+                        && recycled.is_none()
+                        && bytes > least
+                        && self.takes_less.load(Ordering::Acquire) =>
+                {
+                    bytes = (bytes / 4).max(least).next_multiple_of(4096);
+                }
+                result => break result?,
+            }
+        };
         files.next = following;
         // That many are more than any segment has.
         files.doublings = (files.doublings + 1).min(u32::BITS - 1);

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use cairn_pool::{BackgroundWriter, Builder, FileOptions, Lsn, Pool, PoolFile};
+use cairn_pool::{BackgroundWriter, Builder, Copies, FileOptions, Lsn, Owner, Pool, PoolFile};
 use cairn_vfs::fault::{Fault, Rule, SyncFailure};
 use cairn_vfs::{ErrorKind, FaultFs, FaultOptions, Fs, OpenOptions, Operation};
 
@@ -113,4 +113,39 @@ fn an_opening_beside_others() {
     let first = pool.open(pages(), FileOptions::new().double_write(double)).unwrap();
     assert!(hook.has_happened());
     assert_eq!((first.read(0).unwrap()[0], on_disk(&fs, "/other", 0)), (1, Some(2)));
+}
+
+/// Goal: copies of an earlier batch than the last one, put there from outside, do not take the place of what has been written since; those of another file are refused before anything is written.
+/// Method: a double write from before a change; and one of another owner's file.
+#[test]
+fn copies_of_another_time_or_file() {
+    let fs = FaultFs::new(FaultOptions::seeded(1));
+    let pool = builder().build().unwrap();
+    let open = |path: &str, owner: u64| {
+        let double = fs.open("/double".as_ref(), OpenOptions::create()).unwrap();
+        let owner = Owner { file: owner, session: 5, before: 4 };
+        let pages = fs.open(path.as_ref(), OpenOptions::create()).unwrap();
+        pool.open(pages, FileOptions::new().double_write(double).owner(owner))
+    };
+    let file = open("/pages", 7).unwrap();
+    file.create(3).unwrap().payload_mut(Lsn(10))[0] = 1;
+    file.close().unwrap();
+    let old = fs.bytes_of("/double".as_ref()).unwrap();
+    let copies =
+        Copies::read(&*fs.open("/double".as_ref(), OpenOptions::read()).unwrap(), 4096).unwrap().unwrap();
+    assert_eq!(copies.owner, Owner { file: 7, session: 5, before: 4 });
+    let file = open("/pages", 7).unwrap();
+    file.write(3).unwrap().payload_mut(Lsn(20))[0] = 2;
+    file.close().unwrap();
+    let put = |bytes: &[u8]| {
+        let double = fs.open("/double".as_ref(), OpenOptions::write()).unwrap();
+        double.write_all_at(bytes, 0).unwrap();
+    };
+    put(&old);
+    assert_eq!(open("/pages", 7).unwrap().read(3).unwrap()[0], 2, "an older copy was written over the page");
+    let before = fs.bytes_of("/pages".as_ref()).unwrap();
+    put(&old);
+    let refused = open("/pages", 8).unwrap_err();
+    assert!(refused.to_string().contains("/double is the double write of another file"), "{refused}");
+    assert_eq!(fs.bytes_of("/pages".as_ref()).unwrap(), before);
 }

@@ -6,9 +6,11 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use cairn_pool::PAGE_HEADER_LEN;
 use cairn_vfs::{File, Fs, OpenOptions};
 
-use super::space::{first_page, page_size_of};
+use super::first::DRAWN;
+use super::space::{MAGIC, first_page, page_size_of};
 use crate::{Error, Result};
 
 /// Refuses a file that begins no database and has no log or double write beside it, which could give its first page back. Reads only.
@@ -43,7 +45,16 @@ pub(crate) fn refuse_bytes(file: &dyn File, page_size: usize) -> Result<()> {
     let page = first_page(page_size);
     let mut bytes = vec![0; page.len().min(usize::try_from(len).unwrap_or(usize::MAX))];
     file.read_exact_at(&mut bytes, 0)?;
-    let is_left = bytes.iter().zip(&page).all(|(found, made)| [*made, 0].contains(found));
+    // Where it says what it is, its check and the numbers that were drawn when it was made may be any.
+    let says_so = bytes.get(PAGE_HEADER_LEN..).is_some_and(|payload| payload.starts_with(MAGIC));
+    let is_drawn = |at: usize| {
+        says_so && (at < 8 || at.checked_sub(PAGE_HEADER_LEN).is_some_and(|at| DRAWN.contains(&at)))
+    };
+    let is_left = bytes
+        .iter()
+        .zip(&page)
+        .enumerate()
+        .all(|(at, (found, made))| is_drawn(at) || [*made, 0].contains(found));
     if is_left && len <= page.len() as u64 {
         return Ok(());
     }
@@ -91,7 +102,7 @@ mod tests {
             bytes.truncate(100);
             bytes
         };
-        let mut all: Vec<Vec<u8>> = vec![changed(0), changed(17), changed(99), vec![0; PAGE + 1]];
+        let mut all: Vec<Vec<u8>> = vec![changed(8), changed(17), changed(99), vec![0; PAGE + 1]];
         all.extend([1, 8, 20, 1000, PAGE - 1, PAGE, 2 * PAGE, 20_000].map(|len| text[..len].to_vec()));
         for bytes in all {
             for has_log in [false, true] {

@@ -14,6 +14,11 @@ pub trait Log: fmt::Debug + Send + Sync {
 
     /// Appends a record. Its number is larger than those of all records before. Errors: the log's; then nothing was changed.
     fn append(&self, record: &[u8]) -> Result<Lsn>;
+
+    /// Makes all of it durable, where it can be made so, and says up to where it is and the random number of its segment there. `None` where there is no such thing.
+    fn settle(&self) -> Option<(Lsn, u64)> {
+        None
+    }
 }
 
 /// For trees whose pages need not outlive a crash: temporary tables, and tests.

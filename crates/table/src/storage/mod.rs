@@ -2,6 +2,7 @@
 
 mod chain;
 mod change;
+mod first;
 mod foreign;
 mod log;
 mod node;
@@ -12,6 +13,7 @@ mod redo;
 mod source;
 mod space;
 mod store;
+mod together;
 mod tree;
 mod unfinished;
 mod wal;
@@ -26,6 +28,6 @@ pub(crate) use packed::{CHUNK as UNPACKED_AT_ONCE, Column, ColumnSet, Layout, Le
 pub(crate) use record::{Before, Record};
 pub use space::Space;
 pub(crate) use space::page_size_of;
-pub use store::{Store, StoreOptions, log_dir, pages_path};
+pub use store::{Store, StoreOptions, log_dir, pages_path, real_path};
 pub(crate) use tree::{Builder, Edit, Gone, RunMemory};
 pub use tree::{Cursor, Direction, Tree, TreeStats};

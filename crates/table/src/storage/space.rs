@@ -1,7 +1,7 @@
 //! The file: which pages there are, and which of them are free.
 //!
 //! ```text
-//!   page 0    "CAIRNSQL" | version u32 | page size u32 | pages u32 | first free page u32, 0 for none
+//!   page 0    "CAIRNSQL" | version u32 | page size u32 | pages u32 | first free page u32, 0 for none | which files belong to it (`first.rs`)
 //!   free      3 u8 | 0 x 3 | next free page u32
 //! ```
 
@@ -10,19 +10,24 @@ use std::sync::Arc;
 
 use cairn_pool::{Changed, Exclusive, Lsn, PAGE_HEADER_LEN, PoolFile, stamp};
 use cairn_vfs::File;
+use cairn_vfs::sync::atomic::{AtomicU32, Ordering};
+use cairn_vfs::sync::{Mutex, lock};
 
 use super::change::Change;
+use super::first::First;
 use super::log::Log;
 use super::ops::Op;
 use super::source::Source;
 use crate::{Error, Result, hook};
 
-const MAGIC: &[u8; 8] = b"CAIRNSQL";
-const VERSION: u32 = 1;
+pub(super) const MAGIC: &[u8; 8] = b"CAIRNSQL";
+const VERSION: u32 = 2;
 const PAGES: usize = 16;
 const FREE: usize = 20;
 const META_LEN: usize = 24;
 const FREE_PAGE: u8 = 3;
+/// So many pages are taken room for at a time.
+const RESERVED: u32 = 16;
 /// As often the list of free pages is looked through while others change it.
 const LOOKS: usize = 8;
 
@@ -51,7 +56,7 @@ pub(crate) fn put_free(payload: &mut [u8], next: u32) -> Result<(), Changed> {
 }
 
 /// What page 0 of an empty database has. There is room: pages have 4 KiB at least.
-fn put_first(payload: &mut [u8], page_size: usize) {
+fn put_first(payload: &mut [u8], page_size: usize, first: &First) {
     for (at, bytes) in [(0, &MAGIC[..]), (8, &VERSION.to_le_bytes()), (12, &(page_size as u32).to_le_bytes())]
     {
         if let Some(place) = payload.get_mut(at..at + bytes.len()) {
@@ -59,14 +64,25 @@ fn put_first(payload: &mut [u8], page_size: usize) {
         }
     }
     let _ = put_meta(payload, Meta { pages: 1, free: 0 });
+    let _ = first.put(payload);
 }
 
 /// Page 0 of an empty database, as it is in the file.
 pub(crate) fn first_page(page_size: usize) -> Vec<u8> {
     let mut page = vec![0; page_size];
-    put_first(page.get_mut(PAGE_HEADER_LEN..).unwrap_or_default(), page_size);
+    put_first(page.get_mut(PAGE_HEADER_LEN..).unwrap_or_default(), page_size, &First::default());
     stamp(&mut page, 0, Lsn::NONE);
     page
+}
+
+/// Sees that a payload of page 0 begins a database with such pages. Errors: [`Error::Corruption`].
+pub(crate) fn begins_database(path: &Path, payload: &[u8], page_size: usize) -> Result<()> {
+    let found = (payload.get(..8), Source::u32(payload, 8), Source::u32(payload, 12));
+    if found == (Some(MAGIC), Ok(VERSION), Ok(page_size as u32)) {
+        return Ok(());
+    }
+    let what = format!("it does not begin a database of version {VERSION} with pages of {page_size} bytes");
+    Err(Error::Corruption { file: path.to_owned(), page: 0, what })
 }
 
 /// Bytes of a page by what page 0 of a file says; `None` when it is not one of a database. It is not checked: whoever opens the file does that.
@@ -81,6 +97,14 @@ pub(crate) fn page_size_of(file: &dyn File) -> Result<Option<u32>> {
     Ok(size.filter(|_| bytes.starts_with(MAGIC)))
 }
 
+/// What page 0 says of other files.
+#[derive(Debug, Default)]
+struct Said {
+    first: First,
+    /// Whether that is what page 0 has, on stable storage.
+    is_there: bool,
+}
+
 /// The pages of a database file, and the log of their changes.
 #[derive(Debug)]
 pub struct Space {
@@ -89,6 +113,10 @@ pub struct Space {
     page_size: usize,
     /// Bytes of a page that trees have.
     pub(crate) payload: usize,
+    /// What page 0 says of the files that belong together, or will say when it is written the next time.
+    first: Mutex<Said>,
+    /// The file has room on the disk for so many pages. Changed by who holds page 0.
+    reserved: AtomicU32,
     /// Keeps others out as long as anybody has the pages. Let go of after the file is closed, whose field comes first.
     _lock: Option<Box<dyn File>>,
 }
@@ -96,31 +124,83 @@ pub struct Space {
 impl Space {
     /// Makes an empty database in an empty file. Errors: the pool's.
     pub fn create(file: PoolFile, page_size: usize, log: Arc<dyn Log>) -> Result<Space> {
+        Space::create_as(file, page_size, log, First::default())
+    }
+
+    /// As [`Space::create`], of one that has a log and a double write.
+    pub(crate) fn create_as(
+        file: PoolFile,
+        page_size: usize,
+        log: Arc<dyn Log>,
+        first: First,
+    ) -> Result<Space> {
         let mut page = file.create(0)?;
         let payload = page.payload_mut(Lsn::NONE);
         let len = payload.len();
-        put_first(payload, page_size);
+        put_first(payload, page_size, &first);
         drop(page);
-        Ok(Space { file, log, page_size, payload: len, _lock: None })
+        Ok(Space {
+            file,
+            log,
+            page_size,
+            payload: len,
+            first: Mutex::new(Said { first, is_there: false }),
+            reserved: AtomicU32::new(1),
+            _lock: None,
+        })
     }
 
     /// Opens a database. Errors: [`Error::Corruption`] when page 0 is not one of a database with such pages; the pool's.
     pub fn open(file: PoolFile, page_size: usize, log: Arc<dyn Log>) -> Result<Space> {
         let page = file.read(0)?;
-        let found = (page.get(..8), Source::u32(&*page, 8), Source::u32(&*page, 12));
-        if found != (Some(MAGIC), Ok(VERSION), Ok(page_size as u32)) {
-            let what =
-                format!("it does not begin a database of version {VERSION} with pages of {page_size} bytes");
-            return Err(Error::Corruption { file: file.path().to_owned(), page: 0, what });
-        }
+        begins_database(file.path(), &page, page_size)?;
         let payload = page.len();
+        let first = First::of(&page).unwrap_or_default();
+        let first = Mutex::new(Said { first, is_there: false });
         drop(page);
-        Ok(Space { file, log, page_size, payload, _lock: None })
+        let reserved = AtomicU32::new(file.pages_on_disk()?);
+        Ok(Space { file, log, page_size, payload, first, reserved, _lock: None })
+    }
+
+    /// Says in page 0 what has changed of the files that belong together, and makes that durable, behind all that it says. Errors: the pool's; what is in memory stays, and is
+    /// said the next time.
+    pub(crate) fn note(&self, change: impl FnOnce(&mut First)) -> Result<()> {
+        let mut said = lock(&self.first);
+        let before = said.first;
+        change(&mut said.first);
+        if said.is_there && said.first == before {
+            return Ok(());
+        }
+        said.is_there = false;
+        let mut page = self.file.write(0)?;
+        said.first.put(page.payload_mut(Lsn::NONE)).map_err(|_| self.damaged(0, "it is too short"))?;
+        drop(page);
+        self.file.flush_page(0)?;
+        self.file.sync()?;
+        said.is_there = true;
+        Ok(())
+    }
+
+    /// Says whose the double write is from now on, and page 0 when it is written the next time.
+    pub(crate) fn begin_session(&self, session: u64) {
+        let mut said = lock(&self.first);
+        let first = &mut said.first;
+        (first.before, first.session) = (first.session, session);
+        let owner = first.owner();
+        said.is_there = false;
+        self.file.set_owner(owner);
+    }
+
+    /// Pages of the file as it is on the disk. Errors: the pool's.
+    pub(crate) fn pages_on_disk(&self) -> Result<u32> {
+        Ok(self.file.pages_on_disk()?)
     }
 
     /// Keeps a lock for as long as there is anybody who can change the pages.
     pub(crate) fn keep(self, lock: Box<dyn File>) -> Space {
-        Space { _lock: Some(lock), ..self }
+        let mut space = self;
+        space._lock = Some(lock);
+        space
     }
 
     /// Bytes of a page.
@@ -196,7 +276,30 @@ impl Space {
         }
         let number = meta.pages;
         meta.pages = number.checked_add(1).ok_or(Error::NoPages)?;
+        self.reserve(number)?;
         Ok((number, self.file.create(number)?))
+    }
+
+    /// Takes room on the disk for a new page, and for some that follow. Whoever wants the page is told of a full disk before anything is changed; that it is written later, in an eviction or a checkpoint that gives room back,
+    /// needs none. Page 0 is held. Errors: the pool's.
+    fn reserve(&self, page: u32) -> Result<()> {
+        if page < self.reserved.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        let end = page.saturating_add(RESERVED);
+        let end = match self.file.reserve(page..end) {
+            // For one there is perhaps.
+            Err(error) if error.is_full() => {
+                self.file.reserve(page..page + 1)?;
+                page + 1
+            }
+            done => {
+                done?;
+                end
+            }
+        };
+        self.reserved.store(end, Ordering::Relaxed);
+        Ok(())
     }
 
     /// Says anew which pages are free: those of `free`, which are taken in this order; and how many the file has. Nobody else allocates meanwhile. Until it is done
@@ -224,6 +327,9 @@ impl Space {
 
     /// Cuts the file off, once its pages beyond are neither used nor free and all that says so is durable. Errors: the pool's.
     pub(crate) fn truncate(&self, pages: u32) -> Result<()> {
+        // ORDER: page 0 expects no more when there are fewer.
+        self.note(|first| first.pages = first.pages.min(pages))?;
+        self.reserved.store(pages, Ordering::Relaxed);
         Ok(self.file.truncate(pages)?)
     }
 
@@ -267,5 +373,20 @@ impl Space {
         let at = change.hold(first);
         change.plan(at, Op::Meta(Meta { free: page, ..meta }));
         Ok(())
+    }
+}
+
+impl Drop for Space {
+    /// Says how far the log was when the database was closed, so that one which lost its end is missed.
+    fn drop(&mut self) {
+        // Whoever has closed it is not told of errors; what page 0 said before is still so.
+        let Ok(()) = self.file.flush() else { return };
+        let Some((reached, salt)) = self.log.settle() else { return };
+        if reached <= lock(&self.first).first.reached {
+            return;
+        }
+        // ORDER: the length is durable before page 0 says it.
+        let (Ok(()), Ok(pages)) = (self.file.sync(), self.file.pages_on_disk()) else { return };
+        let _ = self.note(|first| (first.reached, first.salt, first.pages) = (reached, salt, pages));
     }
 }

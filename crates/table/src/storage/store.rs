@@ -10,15 +10,17 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use cairn_pool::{BackgroundWriter, FileOptions, Lsn, Pool, PoolFile};
-use cairn_vfs::{Fs, OpenOptions, Operation, Rng, SystemRng};
+use cairn_vfs::{File, Fs, OpenOptions, Operation, Rng, SystemRng};
 use cairn_wal::{Recovery, RecoveryOptions, Tail};
 
 use super::chain::read_chain;
-use super::foreign::{refuse_bytes, refuse_foreign};
+use super::first::First;
+use super::foreign::refuse_foreign;
 use super::log::Log;
 use super::record::Record;
 use super::redo::{leaves_ghost, redo};
 use super::space::Space;
+use super::together;
 use super::tree::{Gone, Tree};
 use super::unfinished::{Analysis, Undo, Unfinished};
 use super::wal::WalLog;
@@ -57,8 +59,6 @@ impl Default for StoreOptions {
 struct Found {
     tail: Tail,
     unfinished: Unfinished,
-    /// It has no record.
-    is_empty: bool,
 }
 
 /// An open database.
@@ -74,6 +74,12 @@ pub struct Store {
 /// The directory with the log of the database in this file.
 pub fn log_dir(path: &Path) -> PathBuf {
     beside(path, "-log")
+}
+
+/// The file that is meant by a path: where a symbolic link leads, whose log and double write are beside it. Of a hard link nobody knows what it is a link to: a database is opened by the name that its
+/// log and double write have. Errors: the file system's.
+pub fn real_path(fs: &Arc<dyn Fs>, path: &Path) -> Result<PathBuf> {
+    Ok(fs.follow(path)?.unwrap_or_else(|| path.to_owned()))
 }
 
 /// The file beside a database where pages are copied before they are written.
@@ -124,11 +130,12 @@ impl Store {
                 what: format!("frames is {frames}; {MIN_FRAMES} at least were expected"),
             });
         }
+        let path = &*real_path(fs, path)?;
         let (directory, copies) = (log_dir(path), pages_path(path));
         refuse_foreign(fs, path, options.page_size, &[&directory, &copies])?;
-        let lock = fs.open(path, OpenOptions::create())?;
-        lock.try_lock()?;
-        let Found { tail, mut unfinished, is_empty } = Store::read_log(fs, &directory)?;
+        // ORDER: nothing is made or changed before it is seen that these are all files of one database, and all of it. A segment that is made raises the log's end, and the
+        // next one to look would miss nothing; a copy that is written over its page cannot be taken back.
+        let (lock, Found { tail, mut unfinished }, first) = Store::look(fs, path, options.page_size)?;
         let log = Arc::new(WalLog::recovered(Lsn(tail.reached().get())));
         let writer = if options.background { BackgroundWriter::Above(0.25) } else { BackgroundWriter::Off };
         let pool = Pool::builder()
@@ -136,49 +143,77 @@ impl Store {
             .frames(options.frames)
             .background_writer(writer)
             .build()?;
-        // ORDER: nothing is made, of the log least of all, before it is seen that this is all of it. A segment that is made raises the log's end, and the next one to
-        // look would miss nothing.
-        if !fs.exists(&copies)? {
+        if first.is_some() && !fs.exists(&copies)? {
             let bare = pool.open(fs.open(path, OpenOptions::read())?, FileOptions::new())?;
-            Store::check_log(&bare, &tail, Store::newest_change)?;
+            Store::check_newest(&bare, &tail)?;
         }
+        let known = first.unwrap_or_else(|| First {
+            database: rng.next_u64(),
+            log: rng.next_u64(),
+            session: rng.next_u64(),
+            ..First::default()
+        });
         let double = fs.open(&copies, OpenOptions::create())?;
         let write_ahead = Arc::clone(&log) as Arc<dyn cairn_pool::WriteAhead>;
-        let settings = FileOptions::new().write_ahead(write_ahead).double_write(double);
+        let settings = FileOptions::new().write_ahead(write_ahead).double_write(double).owner(known.owner());
         let file = pool.open(fs.open(path, OpenOptions::create())?, settings)?;
-        Store::check_log(&file, &tail, |file| Ok(file.logged()))?;
         // The names of both files, before anything is said to be durable.
         fs.sync_parent(path)?;
+        let (shared, page_size) = (Arc::<WalLog>::clone(&log) as Arc<dyn Log>, options.page_size);
+        let made = match first {
+            Some(_) => Err(file),
+            None => {
+                let space = Space::create_as(file, page_size, Arc::clone(&shared), known)?;
+                // ORDER: on the disk before there is a log, so that one beside a file without a page 0 is that of a database which was lost.
+                space.flush()?;
+                Ok(space)
+            }
+        };
         let settings = options.log.clone().background(options.background);
+        let mut tail = tail.with_id(known.log);
+        // What the pages have need not be made durable once more, and gives its room back.
+        tail.release_before(cairn_wal::Lsn::from(known.checkpoint.0));
         let (segments, appender) = cairn_wal::Log::open(fs, &settings, tail, rng)?;
         log.begin(segments, appender);
-        let space = if is_empty && file.pages_on_disk()? == 0 {
-            refuse_bytes(&*lock, options.page_size)?;
-            let log: Arc<dyn Log> = Arc::<WalLog>::clone(&log);
-            let space = Space::create(file, options.page_size, log)?;
-            // ORDER: on the disk before the first record, which tells a recovery that there is a database. No record says what page 0 begins with.
-            space.flush()?;
-            space
-        } else {
-            Store::replay(fs, &directory, &file, &mut unfinished)?;
-            let log: Arc<dyn Log> = Arc::<WalLog>::clone(&log);
-            Space::open(file, options.page_size, log)?
+        let space = match made {
+            Ok(space) => space,
+            Err(file) => {
+                Store::replay(fs, &directory, &file, &mut unfinished)?;
+                let space = Space::open(file, page_size, shared)?;
+                space.begin_session(rng.next_u64());
+                space
+            }
         };
         let (space, fs, path) = (Arc::new(space.keep(lock)), Arc::clone(fs), path.to_owned());
         Ok((Store { space, pool, log, fs, path }, unfinished))
+    }
+
+    /// Locks a database's file, reads its log, and sees that its files belong together. Makes an empty file where there is nothing at all, and writes nothing.
+    fn look(
+        fs: &Arc<dyn Fs>,
+        path: &Path,
+        page_size: usize,
+    ) -> Result<(Box<dyn File>, Found, Option<First>)> {
+        if !fs.exists(path)? {
+            together::look(fs, path, page_size, &Store::read_log(fs, &log_dir(path))?.tail)?;
+        }
+        let lock = fs.open(path, OpenOptions::create())?;
+        lock.try_lock()?;
+        // Under the lock: somebody may have made it meanwhile.
+        let found = Store::read_log(fs, &log_dir(path))?;
+        let first = together::look(fs, path, page_size, &found.tail)?;
+        Ok((lock, found, first))
     }
 
     /// Reads the log to its end. Changes nothing.
     fn read_log(fs: &Arc<dyn Fs>, directory: &Path) -> Result<Found> {
         let from = cairn_wal::Lsn::ZERO;
         let mut recovery = Recovery::open(fs, directory, from, &RecoveryOptions::default())?;
-        let mut is_empty = true;
         let mut analysis = Analysis::default();
         while let Some(record) = recovery.next()? {
-            is_empty = false;
             analysis.see(record.payload);
         }
-        Ok(Found { tail: recovery.finish()?, unfinished: analysis.finish(), is_empty })
+        Ok(Found { tail: recovery.finish()?, unfinished: analysis.finish() })
     }
 
     /// Does again what the pages have not. All of the log is durable by now, so pages may be written on the way.
@@ -205,41 +240,20 @@ impl Store {
         Ok(())
     }
 
-    /// Sees that the log is this database's, and all of it: positions would begin anew otherwise, and pages take their next changes for old ones. No page is written
-    /// before the log is durable up to its last change, so this holds after any crash. `logged` knows how far it was.
+    /// Sees that no page has a change behind the log's end, of a file that came without its double write: that would know how far the log was. Cost: a look at each page.
     ///
     /// Errors: [`Error::Corruption`]; the pool's.
-    fn check_log(file: &PoolFile, tail: &Tail, logged: impl FnOnce(&PoolFile) -> Result<Lsn>) -> Result<()> {
-        if file.pages_on_disk()? == 0 {
+    fn check_newest(file: &PoolFile, tail: &Tail) -> Result<()> {
+        let (newest, end) = (Store::newest_change(file)?, Lsn(tail.reached().get()));
+        if newest <= end {
             return Ok(());
         }
-        let end = Lsn(tail.reached().get());
-        // Before a page is read, of which the pool would say less.
-        let any = logged(file)?;
-        let wrong = if any > end {
-            format!(
-                "the log was on the disk up to {any} when pages were written, and it ends at {end}: all or a part of it was removed, or it is another database's"
-            )
-        } else {
-            let first = file.read(0)?.lsn();
-            if first <= end {
-                return Ok(());
-            }
-            format!(
-                "its last change is at {first}, and the log ends at {end}: it was removed, or is another database's"
-            )
-        };
-        // The usual reason: somebody has copied or moved the file alone.
-        let (log, pages) = (log_dir(file.path()), pages_path(file.path()));
-        let what = format!(
-            "{wrong}; {} and {} belong to the file and go where it goes, or a backup (`cairn sql backup`) takes all of it",
-            log.display(),
-            pages.display()
-        );
-        Err(Error::Corruption { file: file.path().to_owned(), page: 0, what })
+        let what =
+            format!("a page was changed at {newest}, and the log ends at {end}: a part of it was removed");
+        Err(together::apart(file.path(), file.path(), &what))
     }
 
-    /// The last change of any page, by a look at each: of a file that came without its double write, which would know how far the log was.
+    /// The last change of any page.
     fn newest_change(file: &PoolFile) -> Result<Lsn> {
         let mut newest = Lsn::NONE;
         for page in file.scan(0..file.pages_on_disk()?) {
@@ -255,6 +269,7 @@ impl Store {
 
     /// A file that is there of a database, its log and its double write included: whoever makes one would take it for its own. Errors: the file system's.
     pub(crate) fn find(fs: &Arc<dyn Fs>, path: &Path) -> Result<Option<PathBuf>> {
+        let path = &*real_path(fs, path)?;
         for file in [path.to_owned(), pages_path(path)] {
             if fs.exists(&file)? {
                 return Ok(Some(file));
@@ -267,6 +282,7 @@ impl Store {
 
     /// Removes the files of a database that nobody has open, as far as there are any. Errors: the file system's.
     pub(crate) fn remove(fs: &Arc<dyn Fs>, path: &Path) -> Result<()> {
+        let path = &*real_path(fs, path)?;
         let directory = log_dir(path);
         if fs.exists(&directory)? {
             for name in fs.read_dir(&directory)? {
@@ -399,6 +415,16 @@ impl Store {
         self.space.flush()?;
         let needed = self.pool.oldest_change().map_or(end, |oldest| Lsn(oldest.0.saturating_sub(1)).min(end));
         let needed = needed.min(keep);
-        Ok(self.log.release_before(needed)? && needed == end)
+        let (reached, salt, is_begun) = self.log.begin_segment()?;
+        let pages = self.space.pages_on_disk()?;
+        // ORDER: the pages are durable, and so is the log; then page 0 says so; and then the log may go that is not needed with such a page 0.
+        self.space.note(|first| {
+            first.checkpoint = first.checkpoint.max(needed);
+            (first.reached, first.salt, first.pages) = (reached, salt, pages);
+        })?;
+        self.log.release_before(needed)?;
+        // On a full disk there is room for a new segment now, perhaps.
+        let is_begun = is_begun || self.log.begin_segment()?.2;
+        Ok(is_begun && needed == end)
     }
 }

@@ -9,6 +9,8 @@ use cairn_vfs::sync::{Line, Mutex, OnceLock, PoisonError, lock};
 use cairn_wal::{Appender, Log as Segments};
 
 use super::log::Log;
+use super::record::Record;
+use super::redo::leaves_ghost;
 use crate::{Error, Result};
 
 /// The log of a database. There is nothing to append to before [`WalLog::begin`]: recovery comes first.
@@ -63,23 +65,24 @@ impl WalLog {
         self.open.get().map_or(0, |open| open.bytes.load(Ordering::Relaxed))
     }
 
-    /// Nobody needs records up to a position any more. A new segment is begun, so that the last one can go as well in its time; on a full disk, after there is room
-    /// again. False when there is none, and the last segment has stayed. Errors: the log's.
-    pub(crate) fn release_before(&self, lsn: Lsn) -> Result<bool> {
+    /// Begins a new segment, so that the last one can go as well in its time; not where the disk has no room for one. Makes the log durable up to where it ends then,
+    /// and gives that, the random number of its segment, and whether it was begun. Errors: the log's.
+    pub(crate) fn begin_segment(&self) -> Result<(Lsn, u64, bool)> {
         let open = self.open()?;
-        let begun = match open.rotate() {
-            Err(error) if error.is_full() => {
-                open.release(lsn, open.segments.reserved())?;
-                open.rotate()
-            }
-            begun => begun,
+        let (end, is_begun) = match open.rotate() {
+            Ok(begun) => (begun, true),
+            Err(error) if error.is_full() => (open.segments.reserved(), false),
+            Err(error) => return Err(error.into()),
         };
-        match begun {
-            Ok(begun) => open.release(lsn, begun).map(|()| true),
-            // What comes before it has gone.
-            Err(error) if error.is_full() => Ok(false),
-            Err(error) => Err(error.into()),
-        }
+        open.segments.sync_to(end)?;
+        Ok((Lsn(end.get()), open.segments.salt(end), is_begun))
+    }
+
+    /// Nobody needs records up to a position any more. ORDER: everything is durable, the header of the newest segment included ([`WalLog::begin_segment`]). A crash may bring
+    /// some of the released segments back and not others, and by that header a recovery tells that they are over. Of a transaction whose commit was in the page cache only it would find the
+    /// beginning otherwise, or the end, and undo that. Errors: the log's.
+    pub(crate) fn release_before(&self, lsn: Lsn) -> Result<()> {
+        Ok(self.open()?.segments.release_before(lsn.0.into())?)
     }
 }
 
@@ -87,18 +90,22 @@ impl Open {
     /// Begins a new segment, which is where the log ends then: with nothing more appended, the last segment can go at the next time.
     fn rotate(&self) -> cairn_wal::Result<cairn_wal::Lsn> {
         let mut appender = lock(&self.appender);
-        let begun = appender.rotate()?;
+        // Behind it the log before it can go: so it is worth the last room that there is.
+        self.segments.take_less(true);
+        let begun = appender.rotate();
+        self.segments.take_less(false);
+        let begun = begun?;
         self.end.store(begun.get(), Ordering::Release);
         Ok(begun)
     }
+}
 
-    /// Releases what is before `lsn`. `newest` is in the segment that is being written.
-    fn release(&self, lsn: Lsn, newest: cairn_wal::Lsn) -> Result<()> {
-        // ORDER: everything is durable first, the header of the newest segment included. A crash may bring some of the released segments back and not others, and
-        // by that header a recovery tells that they are over. Of a transaction whose commit was in the page cache only it would find the beginning otherwise, or
-        // the end, and undo that.
-        self.segments.sync_to(newest)?;
-        Ok(self.segments.release_before(lsn.0.into())?)
+/// Whether a record is of something that deletes rows, undoes or ends a transaction, or gives pages back; changes of pages on nobody's behalf are most of that. Looked at on a full disk only.
+fn gives_back(record: &[u8]) -> bool {
+    match Record::decode(record) {
+        Some((Record::Row { .. }, changes)) => leaves_ghost(changes),
+        Some((Record::Made { .. }, _)) | None => false,
+        Some(_) => true,
     }
 }
 
@@ -113,6 +120,13 @@ impl Drop for WalLog {
 }
 
 impl Log for WalLog {
+    fn settle(&self) -> Option<(Lsn, u64)> {
+        let open = self.open.get()?;
+        let end = self.end();
+        open.segments.sync_to(end.0.into()).ok()?;
+        Some((end, open.segments.salt(end.0.into())))
+    }
+
     fn end(&self) -> Lsn {
         self.open.get().map_or(Lsn::NONE, |open| Lsn(open.end.load(Ordering::Acquire)))
     }
@@ -121,7 +135,16 @@ impl Log for WalLog {
         let log = |error: cairn_wal::Error| Error::Log { cause: Arc::new(error) };
         let open = self.open()?;
         let mut appender = lock(&open.appender);
-        let lsn = appender.append(&[record]).map_err(log)?;
+        let lsn = match appender.append(&[record]) {
+            // What it takes to give room back has what room there is. Others are told earlier.
+            Err(error) if error.is_full() && gives_back(record) => {
+                open.segments.take_less(true);
+                let appended = appender.append(&[record]);
+                open.segments.take_less(false);
+                appended.map_err(log)?
+            }
+            appended => appended.map_err(log)?,
+        };
         // ORDER: under the lock, so it only grows, and no record is appended later with a number that is not above it.
         open.end.store(lsn.get(), Ordering::Release);
         // Under the lock, so a plain addition.
@@ -187,7 +210,9 @@ mod tests {
             assert!(before < lsn && lsn <= log.end(), "{turn}");
             assert_eq!(log.end().0, reserved(), "{turn}");
             if turn % 7 == 0 {
-                log.release_before(log.end()).unwrap();
+                let end = log.end();
+                assert!(log.begin_segment().unwrap().2);
+                log.release_before(end).unwrap();
                 assert!(log.end() > lsn, "{turn}");
                 assert_eq!(log.end().0, reserved(), "{turn}");
             }

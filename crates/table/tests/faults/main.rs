@@ -3,7 +3,9 @@
 //! `CAIRN_SEED=n` replays a seed, `CAIRN_SOAK=1` asks for the long form.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test program")]
 
+mod apart;
 mod creation;
+mod full;
 mod harness;
 mod log;
 mod missing;

@@ -19,6 +19,7 @@ mod constraints;
 mod fixed;
 mod history;
 mod leftovers;
+mod links;
 mod locked;
 mod references;
 mod savepoints;

@@ -446,3 +446,36 @@ fn strangers() {
     assert_eq!(error.kind(), cairn_vfs::ErrorKind::Unsupported);
     assert!(error.to_string().contains("version 2"), "{error}");
 }
+
+/// Goal: a log is closed with its mark on a disk that has no room for one byte more, so that damage to its last record is told; and segments are as large as they are asked to be, or there is an error, but for who takes
+/// less. Method: appends until there is no room for the next segment, with records of many lengths; a bit of the last record flipped after the log was closed.
+#[test]
+fn closed_on_a_full_disk() {
+    for len in 0..40 {
+        let disk = FaultFs::new(FaultOptions::seeded(1));
+        let fs = shared(&disk);
+        let (log, mut appender, _) = open(&fs, &small(), 1).unwrap();
+        appender.append(&[b"first"]).unwrap();
+        disk.set_quota(Some(disk.used_bytes() + 4096));
+        let payload = vec![7; len];
+        let mut last = appender.position();
+        let error = loop {
+            match appender.append(&[&payload]) {
+                Ok(lsn) => last = lsn,
+                Err(error) => break error,
+            }
+        };
+        assert!(error.is_full(), "{error}");
+        if len % 2 == 0 {
+            // Not one of so few bytes either.
+            log.take_less(true);
+            assert!(appender.append(&[&payload]).is_err());
+        }
+        log.close(appender).unwrap();
+        assert!(recover(&fs, Lsn::ZERO, Mode::Strict).is_ok(), "{len}");
+        let path = Path::new(DIR).join(format!("{:06}.wal", last.segment()));
+        assert!(disk.flip_bit(&path, u64::from(last.offset()) - 16, 3));
+        let told = recover(&fs, Lsn::ZERO, Mode::TolerateTornTail).map(|_| ()).unwrap_err();
+        assert!(is_corruption(&told), "{len}: {told}");
+    }
+}

@@ -1,0 +1,57 @@
+//! Databases that are only read: what an opening would write stays in memory.
+
+use std::path::Path;
+
+use cairn_vfs::sync::Arc;
+use cairn_vfs::{File, Fs, MemFs, OpenOptions};
+
+use crate::storage::{log_dir, pages_path, real_path};
+use crate::{Database, Options, Result};
+
+impl Database {
+    /// Opens a database without writing to its files: what a crash has left is recovered in memory, and so is every change, which is gone when this is closed. Needs no room on the disk, and
+    /// no right to write there. Keeps others out as long as it is open, as their changes would be read in part.
+    ///
+    /// Cost: as [`Database::open`], and memory for the pages and the log that the recovery writes. Errors: as [`Database::open`]; files that cannot be mapped.
+    pub fn open_shadow(fs: &Arc<dyn Fs>, path: &Path, options: &Options) -> Result<Database> {
+        let path = &*real_path(fs, path)?;
+        let file = fs.open(path, OpenOptions::read())?;
+        file.try_lock()?;
+        let memory = MemFs::new();
+        if let Some(parent) = path.parent() {
+            memory.create_dir_all(parent)?;
+        }
+        shadow(&memory, path, &*file)?;
+        let (mut beside, log) = (vec![pages_path(path)], log_dir(path));
+        if fs.exists(&log)? {
+            memory.create_dir_all(&log)?;
+            beside.extend(fs.read_dir(&log)?);
+        }
+        for part in beside {
+            if fs.exists(&part)? {
+                shadow(&memory, &part, &*fs.open(&part, OpenOptions::read())?)?;
+            }
+        }
+        let memory: Arc<dyn Fs> = Arc::new(memory);
+        let mut database = Database::open(&memory, path, options)?;
+        // Nobody else has it yet.
+        if let Some(inner) = Arc::get_mut(&mut database.inner) {
+            inner.shadowed = Some(file);
+        }
+        Ok(database)
+    }
+
+    /// Whether it was opened by [`Database::open_shadow`].
+    pub fn is_shadow(&self) -> bool {
+        self.inner.shadowed.is_some()
+    }
+}
+
+/// Adds a file. An empty one cannot be mapped.
+fn shadow(memory: &MemFs, path: &Path, file: &dyn File) -> Result<()> {
+    if file.len()? == 0 {
+        memory.open(path, OpenOptions::create_new())?;
+        return Ok(());
+    }
+    Ok(memory.add_shadow(path, file)?)
+}

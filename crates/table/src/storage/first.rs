@@ -1,0 +1,106 @@
+//! What page 0 says of the files that belong together.
+//!
+//! ```text
+//!   24  database u64     random, the same for its whole life
+//!   32  log u64          the number that all segments of its log carry
+//!   40  session u64      random, of the last opening that wrote here
+//!   48  before u64       of the opening before that one
+//!   56  checkpoint u64   position: all changes up to it are in the pages, so the log is needed from there on
+//!   64  reached u64      position: the log was on stable storage up to it when this was written
+//!   72  salt u64         of the log's segment that this position is in
+//!   80  pages u32        the file had so many at least
+//! ```
+//!
+//! Written by each checkpoint, once everything else is on stable storage and before any of the log is released; and when the database is closed. No record of the log says it.
+
+use cairn_pool::{Changed, Lsn, Owner};
+
+use super::source::Source;
+
+const AT: usize = 24;
+const LEN: usize = 60;
+
+/// See the [module](self).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct First {
+    pub(crate) database: u64,
+    pub(crate) log: u64,
+    pub(crate) session: u64,
+    pub(crate) before: u64,
+    pub(crate) checkpoint: Lsn,
+    pub(crate) reached: Lsn,
+    pub(crate) salt: u64,
+    pub(crate) pages: u32,
+}
+
+/// Where in a payload these are whose bytes nobody can foretell.
+pub(crate) const DRAWN: std::ops::Range<usize> = AT..AT + 32;
+
+impl First {
+    /// Whose the double write is.
+    pub(crate) fn owner(&self) -> Owner {
+        Owner { file: self.database, session: self.session, before: self.before }
+    }
+
+    /// What a payload says, which is one of a page 0.
+    pub(crate) fn of(payload: &[u8]) -> Option<First> {
+        let word = |at: usize| {
+            let bytes = payload.get(AT + 8 * at..)?.first_chunk()?;
+            Some(u64::from_le_bytes(*bytes))
+        };
+        Some(First {
+            database: word(0)?,
+            log: word(1)?,
+            session: word(2)?,
+            before: word(3)?,
+            checkpoint: Lsn(word(4)?),
+            reached: Lsn(word(5)?),
+            salt: word(6)?,
+            pages: Source::u32(payload, AT + 56).ok()?,
+        })
+    }
+
+    /// Puts it into a payload.
+    pub(crate) fn put(&self, payload: &mut [u8]) -> Result<(), Changed> {
+        let place = payload.get_mut(AT..AT + LEN).ok_or(Changed)?;
+        let words = [
+            self.database,
+            self.log,
+            self.session,
+            self.before,
+            self.checkpoint.0,
+            self.reached.0,
+            self.salt,
+        ];
+        for (place, word) in place.chunks_mut(8).zip(words) {
+            place.copy_from_slice(&word.to_le_bytes());
+        }
+        place.get_mut(56..60).ok_or(Changed)?.copy_from_slice(&self.pages.to_le_bytes());
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Goal: what is put is read, in its place and nowhere else.
+    #[test]
+    fn round_trip() {
+        let first = First {
+            database: 1,
+            log: 2,
+            session: 3,
+            before: 4,
+            checkpoint: Lsn(5),
+            reached: Lsn(6),
+            salt: 7,
+            pages: 8,
+        };
+        let mut payload = vec![0xee; 100];
+        first.put(&mut payload).unwrap();
+        assert_eq!(First::of(&payload), Some(first));
+        assert!(payload[..24].iter().chain(&payload[84..]).all(|&byte| byte == 0xee));
+        assert!(First::of(&payload[..83]).is_none() && first.put(&mut payload[..83]).is_err());
+    }
+}

@@ -1,0 +1,240 @@
+//! Whether the files of a database belong together: looked at before anything is written, of the double write's copies least of all.
+//!
+//! What each file knows of the others:
+//!
+//! ```text
+//!   NAME         page 0: whose log, which opening, from where on the log is needed, how far it was, how many pages (`first.rs`)
+//!   NAME-pages   whose file, which opening, how far the log was; perhaps a copy of page 0
+//!   NAME-log/    its number, where it begins, where it ends, a random number for each segment
+//! ```
+//!
+//! What a power loss leaves passes, at every moment: page 0 is written behind everything that it says, and the log is released when that is on stable storage. Of a page 0 in place that is sound
+//! all of this holds, and of the copy of a newer one as well; so each that there is has to pass.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use cairn_pool::{Copies, Lsn, PAGE_HEADER_LEN};
+use cairn_vfs::{File, Fs, OpenOptions};
+use cairn_wal::Tail;
+
+use super::first::First;
+use super::foreign::refuse_bytes;
+use super::space::{begins_database, page_size_of};
+use super::store::{log_dir, pages_path};
+use crate::{Error, Result};
+
+/// A page 0, and the position of its last change.
+struct Page {
+    first: First,
+    lsn: Lsn,
+}
+
+/// What page 0 of a database says; `None` where there is nothing but what is left of making one. Reads only.
+///
+/// Errors: [`Error::Corruption`] for files that do not belong together, or are not whole; [`Error::NotADatabase`]; the file system's.
+pub(crate) fn look(fs: &Arc<dyn Fs>, path: &Path, page_size: usize, tail: &Tail) -> Result<Option<First>> {
+    let file = if fs.exists(path)? { Some(fs.open(path, OpenOptions::read())?) } else { None };
+    let copies_path = pages_path(path);
+    let double =
+        if fs.exists(&copies_path)? { Some(fs.open(&copies_path, OpenOptions::read())?) } else { None };
+    let copies = match &double {
+        Some(double) => Copies::read(&**double, page_size)?,
+        None => None,
+    };
+    let own = match &file {
+        Some(file) => page_in_place(&**file, path, page_size)?,
+        None => None,
+    };
+    let copied = match (&double, &copies) {
+        (Some(double), Some(copies)) => copies.page(&**double, 0)?.and_then(|page| page_of(&page)),
+        _ => None,
+    };
+    let log_dir = log_dir(path);
+    let Some(newest) = newest(own.as_ref(), copied.as_ref()) else {
+        // Copies that are torn, of before there was a log, are what is left of making it.
+        let has_copies = copies.is_some_and(|copies| copies.logged != Lsn::NONE);
+        return unmade(file.as_deref(), path, page_size, tail, has_copies).map(|()| None);
+    };
+    if let Some(copies) = &copies {
+        check_copies(path, &copies_path, copies, own.as_ref(), newest)?;
+        check_end(path, copies.logged, tail, |any, end| {
+            format!(
+                "the log was on the disk up to {any} when pages were written, and it ends at {end}: all or a part of it was removed, or it is another database's"
+            )
+        })?;
+    }
+    for page in own.iter().chain(&copied) {
+        check_log(path, &log_dir, page, tail)?;
+    }
+    let len = match &file {
+        Some(file) => file.len()?,
+        None => 0,
+    };
+    let (there, expected) = (len / page_size as u64, u64::from(newest.first.pages));
+    if there < expected {
+        let what =
+            format!("the file has {there} pages, and had {expected} at its last checkpoint: it was cut off");
+        return Err(apart(path, path, &what));
+    }
+    Ok(Some(newest.first))
+}
+
+/// The newer one of page 0 in place and its copy.
+fn newest<'p>(own: Option<&'p Page>, copied: Option<&'p Page>) -> Option<&'p Page> {
+    match (own, copied) {
+        (Some(own), Some(copied)) if own.first.reached > copied.first.reached => Some(own),
+        (own, copied) => copied.or(own),
+    }
+}
+
+/// Page 0 as it is in the file; `None` where it is torn or not there. Errors: [`Error::Corruption`] for a sound page that begins no database with such pages.
+fn page_in_place(file: &dyn File, path: &Path, page_size: usize) -> Result<Option<Page>> {
+    if file.len()? < page_size as u64 {
+        return Ok(None);
+    }
+    let mut bytes = vec![0; page_size];
+    file.read_exact_at(&mut bytes, 0)?;
+    let is_zero = bytes.iter().all(|&byte| byte == 0);
+    let other_size = page_size_of(file)?.is_some_and(|size| size as usize != page_size);
+    if other_size || (!is_zero && cairn_pool::verify(&bytes, 0).is_ok() && page_of(&bytes).is_none()) {
+        begins_database(path, bytes.get(PAGE_HEADER_LEN..).unwrap_or_default(), page_size)?;
+    }
+    Ok(page_of(&bytes))
+}
+
+/// What the bytes of a page 0 say; `None` where they are none.
+fn page_of(bytes: &[u8]) -> Option<Page> {
+    let lsn = cairn_pool::verify(bytes, 0).ok()?;
+    let payload = bytes.get(PAGE_HEADER_LEN..)?;
+    begins_database(Path::new(""), payload, bytes.len()).ok()?;
+    Some(Page { first: First::of(payload)?, lsn })
+}
+
+/// Sees that nothing says that there was a database whose page 0 is neither here nor there.
+fn unmade(
+    file: Option<&dyn File>,
+    path: &Path,
+    page_size: usize,
+    tail: &Tail,
+    has_copies: bool,
+) -> Result<()> {
+    let len = match file {
+        Some(file) => file.len()?,
+        None => 0,
+    };
+    if tail.id().is_none() && !has_copies {
+        return file.map_or(Ok(()), |file| refuse_bytes(file, page_size));
+    }
+    if len < page_size as u64
+        && let Some(file) = file.filter(|_| len > 0)
+    {
+        // A text, say, beside a folder that has a log.
+        refuse_bytes(file, page_size)?;
+    }
+    let what = match (file, len) {
+        (None, _) => "the file is not there, and there are other files of its database",
+        (Some(_), 0) => "the file is empty, and there are other files of its database",
+        _ => "it does not begin a database",
+    };
+    Err(apart(path, path, what))
+}
+
+/// Sees that copies are of this file, and not older than what it says.
+fn check_copies(
+    path: &Path,
+    copies_path: &Path,
+    copies: &Copies,
+    own: Option<&Page>,
+    newest: &Page,
+) -> Result<()> {
+    let (owner, database) = (copies.owner, newest.first.database);
+    let is_of_it = |page: &Page| owner.file == page.first.database;
+    if !is_of_it(newest) || own.is_some_and(|own| !is_of_it(own)) {
+        let what = format!(
+            "{} is of database {:016x}, and {} of another one ({:016x})",
+            copies_path.display(),
+            owner.file,
+            path.display(),
+            own.map_or(database, |own| own.first.database)
+        );
+        return Err(apart(copies_path, path, &what));
+    }
+    // Without a sound page 0 in place its copy is among these.
+    let Some(Page { first, .. }) = own else { return Ok(()) };
+    if ![owner.session, owner.before].contains(&first.session) {
+        let what = format!(
+            "{} and {} are of the same database, and not of the same time",
+            copies_path.display(),
+            path.display()
+        );
+        return Err(apart(copies_path, path, &what));
+    }
+    if copies.logged < first.reached {
+        let what = format!(
+            "{} is older than {}: it was written when the log was on the disk up to {}, and the file when it was up to {}",
+            copies_path.display(),
+            path.display(),
+            copies.logged,
+            first.reached
+        );
+        return Err(apart(copies_path, path, &what));
+    }
+    Ok(())
+}
+
+/// Sees that the log is the database's, and has all that its pages need.
+fn check_log(path: &Path, log_dir: &Path, page: &Page, tail: &Tail) -> Result<()> {
+    let first = &page.first;
+    if let Some(id) = tail.id().filter(|id| *id != first.log) {
+        let what = format!(
+            "{} is log {id:016x}, and the one of {} is {:016x}: it is another database's",
+            log_dir.display(),
+            path.display(),
+            first.log
+        );
+        return Err(apart(log_dir, path, &what));
+    }
+    check_end(path, first.reached.max(page.lsn), tail, |reached, end| {
+        format!(
+            "its last change is at {reached} or behind that, and the log ends at {end}: it was removed, or a part of it, or is another database's"
+        )
+    })?;
+    let start = Lsn(tail.start().get());
+    if start > first.checkpoint {
+        let what = format!(
+            "the log in {} begins at {start}, and is needed from {} on: {} is older than its log, or a part of the log was removed",
+            log_dir.display(),
+            first.checkpoint,
+            path.display()
+        );
+        return Err(apart(path, path, &what));
+    }
+    let reached = cairn_wal::Lsn::from(first.reached.0);
+    if first.reached != Lsn::NONE && tail.salt(reached.segment()).is_some_and(|salt| salt != first.salt) {
+        let what = format!(
+            "segment {} in {} is not the one that {} was written with: one of them has gone on from a copy of the database",
+            reached.segment(),
+            log_dir.display(),
+            path.display()
+        );
+        return Err(apart(log_dir, path, &what));
+    }
+    Ok(())
+}
+
+fn check_end(path: &Path, reached: Lsn, tail: &Tail, what: impl FnOnce(Lsn, Lsn) -> String) -> Result<()> {
+    let end = Lsn(tail.reached().get());
+    if reached <= end { Ok(()) } else { Err(apart(path, path, &what(reached, end))) }
+}
+
+/// That a file of a database is not what the others say.
+pub(super) fn apart(file: &Path, path: &Path, what: &str) -> Error {
+    // The usual reason: somebody has copied or moved the file alone.
+    let what = format!(
+        "{what}; nothing was changed; {} and {} belong to the file and go where it goes, or a backup (`cairn sql backup`) takes all of it",
+        log_dir(path).display(),
+        pages_path(path).display()
+    );
+    Error::Corruption { file: file.to_owned(), page: 0, what }
+}
