@@ -209,6 +209,11 @@ impl PoolFile {
         }
     }
 
+    /// Gives room back that was taken behind the file's end ([`PoolFile::reserve`]), by who has not created pages there yet. Errors: [`Error::Vfs`].
+    pub fn give_back_reserved(&self) -> Result<()> {
+        Ok(self.state.file.set_len(self.state.file.len()?)?)
+    }
+
     /// Writes a page if it is dirty. With a double write its copy is durable when this returns. Errors: as [`PoolFile::flush`].
     pub fn flush_page(&self, page: u32) -> Result<()> {
         self.state.flush_page(page)

@@ -286,18 +286,9 @@ impl Space {
         if page < self.reserved.load(Ordering::Relaxed) {
             return Ok(());
         }
+        // Twice as many, so that some are always left: the next opening gives them back, and has room for its log.
         let end = page.saturating_add(RESERVED);
-        let end = match self.file.reserve(page..end) {
-            // For one there is perhaps.
-            Err(error) if error.is_full() => {
-                self.file.reserve(page..page + 1)?;
-                page + 1
-            }
-            done => {
-                done?;
-                end
-            }
-        };
+        self.file.reserve(page..end.saturating_add(RESERVED))?;
         self.reserved.store(end, Ordering::Relaxed);
         Ok(())
     }

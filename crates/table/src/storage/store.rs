@@ -157,6 +157,8 @@ impl Store {
         let write_ahead = Arc::clone(&log) as Arc<dyn cairn_pool::WriteAhead>;
         let settings = FileOptions::new().write_ahead(write_ahead).double_write(double).owner(known.owner());
         let file = pool.open(fs.open(path, OpenOptions::create())?, settings)?;
+        // For the log that is opened below.
+        file.give_back_reserved()?;
         // The names of both files, before anything is said to be durable.
         fs.sync_parent(path)?;
         let (shared, page_size) = (Arc::<WalLog>::clone(&log) as Arc<dyn Log>, options.page_size);

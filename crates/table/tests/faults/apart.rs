@@ -251,6 +251,31 @@ fn copies_that_have_gone_on() {
     assert!(refused > 10, "{right} {refused}");
 }
 
+/// Goal: a commit that changed no page any more is missed as well when the log is older than the close. Method: the pages of a transaction are written by a checkpoint, it commits, and the database is closed; the log of before
+/// the commit.
+#[test]
+fn a_commit_that_changed_no_page() {
+    let disk = FaultFs::new(FaultOptions::seeded(seed()));
+    let db = open(&disk).unwrap();
+    let mut transaction = db.begin(Isolation::ReadCommitted).unwrap();
+    transaction.create_table(def("t")).unwrap();
+    transaction.commit(Durability::Sync).unwrap();
+    let mut transaction = db.begin(Isolation::ReadCommitted).unwrap();
+    let table = transaction.view().catalog().table("public", "t").unwrap().clone();
+    transaction.insert(&table, &[Value::Int(1), Value::Int(1), Value::Text("w")]).unwrap();
+    db.checkpoint().unwrap();
+    let before = Moment::of(&disk.crash_point().image(CrashImage::All), &Tables::new(), false);
+    transaction.commit(Durability::Sync).unwrap();
+    let found = content(&db).unwrap();
+    drop((table, db));
+    let closed = Moment::of(&disk, &found, true);
+    let disk = closed.disk();
+    closed.kind(LOG).for_each(|(path, _)| disk.remove(path).unwrap());
+    before.kind(LOG).for_each(|(path, bytes)| put(&disk, path, bytes));
+    assert!(!is_right(&disk, &found, "the log of before the commit"));
+    assert!(is_right(&closed.disk(), &found, "as it was closed"));
+}
+
 /// Goal: what goes together may go anywhere: a database that is renamed with its log and its double write is itself.
 #[test]
 fn another_name() {
