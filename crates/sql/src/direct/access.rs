@@ -2,10 +2,11 @@
 
 use cairn_table::Table;
 use cairn_table::row::Order;
-use cairn_table::schema::KeyColumn;
+use cairn_table::schema::{ColumnType, KeyColumn};
 use cairn_vfs::sync::Arc;
 
 use super::columnar::Conditions;
+use super::place::keeps_values;
 use super::select::slots;
 use crate::expr::{Comparison, Node};
 
@@ -138,7 +139,7 @@ fn candidate(table: &Arc<Table>, index: Option<usize>, conjuncts: &[Node], wante
     let mut range = RangePlan::default();
     let mut used = Vec::new();
     for column in columns.iter().take(own) {
-        let Some((at, value)) = equality(conjuncts, column.column) else { break };
+        let Some((at, value)) = equality(conjuncts, &Key::of(table, column)) else { break };
         range.prefix.push(value);
         used.push(at);
     }
@@ -146,11 +147,12 @@ fn candidate(table: &Arc<Table>, index: Option<usize>, conjuncts: &[Node], wante
     range.is_point = whole && unique;
     let next = columns.get(range.prefix.len()).filter(|_| range.prefix.len() < own);
     if let Some(next) = next {
-        if let Some((at, list)) = one_of(conjuncts, next.column) {
+        let next = Key::of(table, next);
+        if let Some((at, list)) = one_of(conjuncts, &next) {
             range.any_of = Some(list);
             used.push(at);
         } else {
-            bounds(conjuncts, next.column, &mut range, &mut used);
+            bounds(conjuncts, &next, &mut range, &mut used);
         }
     }
     let fetches =
@@ -200,19 +202,17 @@ fn score(
 }
 
 /// A conjunct that says what a column is equal to.
-fn equality(conjuncts: &[Node], column: usize) -> Option<(usize, Node)> {
-    conjuncts.iter().enumerate().find_map(|(at, node)| match comparison(node, column)? {
+fn equality(conjuncts: &[Node], key: &Key<'_>) -> Option<(usize, Node)> {
+    conjuncts.iter().enumerate().find_map(|(at, node)| match comparison(node, key)? {
         (Comparison::Equal, value) => Some((at, value.clone())),
         _ => None,
     })
 }
 
 /// A conjunct that lists what a column may be.
-fn one_of(conjuncts: &[Node], column: usize) -> Option<(usize, Vec<Node>)> {
+fn one_of(conjuncts: &[Node], key: &Key<'_>) -> Option<(usize, Vec<Node>)> {
     conjuncts.iter().enumerate().find_map(|(at, node)| match node {
-        Node::In { operand, list, negated: false }
-            if is_column(operand, column) && list.iter().all(is_value) =>
-        {
+        Node::In { operand, list, negated: false } if key.is(operand) && list.iter().all(is_value) => {
             Some((at, list.clone()))
         }
         _ => None,
@@ -220,9 +220,9 @@ fn one_of(conjuncts: &[Node], column: usize) -> Option<(usize, Vec<Node>)> {
 }
 
 /// The narrowest bounds cannot be told before values are known: the first on either side is taken, the others stay conditions.
-fn bounds(conjuncts: &[Node], column: usize, range: &mut RangePlan, used: &mut Vec<usize>) {
+fn bounds(conjuncts: &[Node], key: &Key<'_>, range: &mut RangePlan, used: &mut Vec<usize>) {
     for (at, node) in conjuncts.iter().enumerate() {
-        let Some((comparison, value)) = comparison(node, column) else { continue };
+        let Some((comparison, value)) = comparison(node, key) else { continue };
         let (side, inclusive) = match comparison {
             Comparison::Greater => (&mut range.lower, false),
             Comparison::GreaterOrEqual => (&mut range.lower, true),
@@ -238,17 +238,38 @@ fn bounds(conjuncts: &[Node], column: usize, range: &mut RangePlan, used: &mut V
 }
 
 /// A comparison of the column with something that does not depend on the row.
-fn comparison(node: &Node, column: usize) -> Option<(Comparison, &Node)> {
+fn comparison<'n>(node: &'n Node, key: &Key<'_>) -> Option<(Comparison, &'n Node)> {
     let Node::Compare(comparison, pair) = node else { return None };
     let [left, right] = &**pair;
-    if is_column(left, column) && is_value(right) {
+    if key.is(left) && is_value(right) {
         return Some((*comparison, right));
     }
-    (is_column(right, column) && is_value(left)).then_some((comparison.flipped(), left))
+    (key.is(right) && is_value(left)).then_some((comparison.flipped(), left))
 }
 
-fn is_column(node: &Node, column: usize) -> bool {
-    matches!(node, Node::Slot { slot, .. } if *slot == column)
+/// A column of a tree's key.
+struct Key<'t> {
+    column: usize,
+    kind: Option<&'t ColumnType>,
+}
+
+impl<'t> Key<'t> {
+    fn of(table: &'t Table, key: &KeyColumn) -> Self {
+        let kind = table.def().columns.get(key.column).map(|column| &column.kind);
+        Key { column: key.column, kind }
+    }
+
+    /// Whether that is the column, or its values as ones of a wider type.
+    fn is(&self, node: &Node) -> bool {
+        let mut node = node;
+        while let Node::Cast { operand, to } = node {
+            if !self.kind.is_some_and(|from| keeps_values(from, to)) {
+                return false;
+            }
+            node = operand;
+        }
+        matches!(node, Node::Slot { slot, .. } if *slot == self.column)
+    }
 }
 
 fn is_value(node: &Node) -> bool {
@@ -280,4 +301,164 @@ fn order(columns: &[KeyColumn], range: &RangePlan, wanted: &Wanted<'_>) -> (bool
         }
     }
     (true, direction.unwrap_or(false))
+}
+
+#[cfg(test)]
+mod tests {
+    use cairn_table::row::Type;
+    use cairn_table::schema::ColumnType;
+    use cairn_vfs::MemFs;
+    use cairn_vfs::sync::Arc;
+
+    use crate::session::Plan;
+    use crate::{Connection, Database, Datum, Outcome};
+
+    fn database() -> Database {
+        Database::builder().fs(Arc::new(MemFs::new())).open("test.db").unwrap()
+    }
+
+    /// The first columns of the rows that a statement gives, in order.
+    fn rows(c: &mut Connection, sql: &str, types: &[Type], params: &[Datum]) -> Vec<String> {
+        let types: Vec<Option<ColumnType>> = types.iter().map(|kind| Some((*kind).into())).collect();
+        let statement = c.prepare_typed(sql, &types).unwrap_or_else(|error| panic!("{sql}: {error}"));
+        let mut found = Vec::new();
+        let outcome = c.run(&statement, params).unwrap_or_else(|error| panic!("{sql}: {error}"));
+        let Outcome::Rows(mut rows) = outcome else { panic!("{sql} gives no rows") };
+        while let Some(row) = rows.next().unwrap() {
+            found.push(row.get(0).to_string());
+        }
+        found.sort();
+        found
+    }
+
+    /// Goal: a key is looked up by values of other types, and rows are those that meet the condition: of values at, between and beyond the key's. Method: how statements with parameters of each
+    /// type find their rows, and the rows beside those of a column without a tree.
+    #[test]
+    fn keys_are_looked_up_by_other_types() {
+        let database = database();
+        let mut c = database.connect();
+        let decimal = |unscaled, scale| Datum::Decimal { unscaled, scale };
+        let whole =
+            [0, 1, 3, 7, 40_000, -40_000, i64::from(i32::MAX) + 1, i64::MIN, i64::MAX].map(Datum::BigInt);
+        let fractions: Vec<Datum> =
+            [0.0, 1.5, -1.5, 3.0, 1e30, -1e30, f64::INFINITY, f64::NEG_INFINITY, f64::NAN]
+                .map(Datum::Double)
+                .into();
+        let numerics = [decimal(15, 1), decimal(-15, 1), decimal(300, 2), decimal(10_i128.pow(30), 0)];
+        let day = 86_400_000_000;
+        let moments = [0, 1, day, day - 1, -1, 3 * day, i64::MAX / 2, i64::MIN / 2].map(Datum::Timestamp);
+        let days = [0, 1, 3, -1].map(Datum::Date);
+        for (kind, key, type_of, values) in [
+            ("int", "i", Type::BigInt, whole.to_vec()),
+            ("smallint", "i", Type::BigInt, whole.to_vec()),
+            ("bigint", "i", Type::SmallInt, [0, 3].map(Datum::SmallInt).to_vec()),
+            ("int", "i", Type::Decimal, numerics.to_vec()),
+            ("bigint", "i", Type::Decimal, numerics.to_vec()),
+            ("numeric(12,2)", "i", Type::BigInt, whole.to_vec()),
+            ("numeric(12,0)", "i", Type::Decimal, numerics.to_vec()),
+            ("int", "i", Type::Double, fractions.clone()),
+            ("smallint", "i", Type::Real, [1.5, 3.0].map(Datum::Real).to_vec()),
+            ("real", "i / 2.0", Type::Double, fractions.clone()),
+            ("double precision", "i / 2.0", Type::Real, [1.5, 3.0].map(Datum::Real).to_vec()),
+            ("date", "date '1970-01-01' + i", Type::Timestamp, moments.to_vec()),
+            ("timestamp", "timestamp '1970-01-01' + i * interval '12 hours'", Type::Date, days.to_vec()),
+        ] {
+            c.execute("drop table if exists t", &[]).unwrap();
+            c.execute(&format!("create table t (k {kind} primary key, same {kind})"), &[]).unwrap();
+            let source = "from generate_series(-9, 9) as g(i)";
+            c.execute(&format!("insert into t select {key}, {key} {source}"), &[]).unwrap();
+            for (condition, count) in [
+                ("# = $1", 1),
+                ("# < $1", 1),
+                ("# <= $1", 1),
+                ("# > $1", 1),
+                ("$1 <= #", 1),
+                ("# between $1 and $2", 2),
+                ("# > $1 and # <= $2", 2),
+                ("# in ($1, $2)", 2),
+                ("# in ($1, 3, $2)", 2),
+            ] {
+                if condition.contains('3') && matches!(type_of, Type::Timestamp | Type::Date) {
+                    continue;
+                }
+                let sql = |column| format!("select k from t where {}", condition.replace('#', column));
+                let types = vec![type_of; count];
+                let given: Vec<_> = types.iter().map(|kind| Some((*kind).into())).collect();
+                let statement = c.prepare_typed(&sql("k"), &given).unwrap();
+                let planned = statement.planned();
+                let Plan::Select(select) = &planned.plan else {
+                    panic!("{kind} {condition}: {:?}", planned.plan)
+                };
+                let access = select.access.as_ref().unwrap();
+                assert!(!access.is_full(), "{kind} {type_of:?} {condition}: {:?}", access.range);
+                assert!(access.residual.is_none(), "{kind} {type_of:?} {condition}: {:?}", access.residual);
+                for (at, value) in values.iter().enumerate() {
+                    let mut params = vec![value.clone()];
+                    params.extend(values.get((at + 1) % values.len()).cloned().filter(|_| count > 1));
+                    let found = rows(&mut c, &sql("k"), &types, &params);
+                    let expected = rows(&mut c, &sql("same"), &types, &params);
+                    assert_eq!(found, expected, "{kind} {condition} {params:?}");
+                }
+            }
+        }
+    }
+
+    /// Goal: changes of rows and joins find their rows so too, and values beyond a key's type are no error. Method: what an UPDATE, a DELETE and joins of tables with keys of different types are planned
+    /// to read.
+    #[test]
+    fn changes_and_joins_look_up_by_other_types() {
+        let database = database();
+        let mut c = database.connect();
+        for sql in [
+            "create table t (k int primary key, v int)",
+            "create table u (k bigint primary key, t bigint)",
+            "insert into t select i, i from generate_series(1, 1000) as g(i)",
+            "insert into u select i, i * 3 from generate_series(1, 1000) as g(i)",
+            "insert into u values (5000000000, 5000000000)",
+        ] {
+            c.execute(sql, &[]).unwrap();
+        }
+        let given = [Some(ColumnType::new(Type::BigInt))];
+        for (sql, count) in [("update t set v = 0 where k = $1", 1), ("delete from t where k in ($1, 7)", 2)]
+        {
+            let statement = c.prepare_typed(sql, &given).unwrap();
+            let planned = statement.planned();
+            let access = match &planned.plan {
+                Plan::Update(update) => format!("{update:?}"),
+                Plan::Delete(delete) => format!("{delete:?}"),
+                other => panic!("{sql}: {other:?}"),
+            };
+            assert!(
+                access.contains("prefix: [Param(0)]") || access.contains("any_of: Some"),
+                "{sql}: {access}"
+            );
+            for (key, count) in [(9, count), (1 << 40, count - 1)] {
+                let Outcome::Done(tag) = c.run(&statement, &[Datum::BigInt(key)]).unwrap() else {
+                    panic!("{sql}")
+                };
+                assert_eq!(tag.rows, Some(count), "{sql}");
+                c.execute("insert into t values (7, 7) on conflict do nothing", &[]).unwrap();
+            }
+        }
+        for sql in [
+            "select t.k from u join t on t.k = u.t where u.k = $1",
+            "select t.k from t join u on t.k = u.t where u.k = $1",
+            "select u.k from t join u on u.k = t.v where t.k = $1",
+        ] {
+            let statement = c.prepare_typed(sql, &given).unwrap();
+            let planned = statement.planned();
+            let Plan::Select(select) = &planned.plan else { panic!("{sql}: {:?}", planned.plan) };
+            assert!(select.joined.is_some() && select.access.as_ref().unwrap().range.is_point, "{sql}");
+        }
+        let found = |c: &mut Connection, key| {
+            rows(
+                c,
+                "select t.k from u join t on t.k = u.t where u.k = $1",
+                &[Type::BigInt],
+                &[Datum::BigInt(key)],
+            )
+        };
+        assert_eq!(found(&mut c, 20), ["60"]);
+        assert_eq!(found(&mut c, 5_000_000_000), Vec::<String>::new());
+    }
 }

@@ -5,12 +5,13 @@
 
 use std::ops::Bound;
 
-use cairn_table::row::{KeyFormat, Type, Value};
+use cairn_table::row::{KeyFormat, Value};
 use cairn_table::schema::{ColumnType, KeyColumn};
 use cairn_table::{KeyRange, RowBuf, Table, View};
 
 use super::access::{Access, RangePlan};
-use crate::datum::{Datum, DatumRef, pow10, rescale_exact};
+use super::place::Place;
+use crate::datum::{Datum, DatumRef};
 use crate::error::Result;
 use crate::expr::{Env, Node, values_of};
 
@@ -191,29 +192,9 @@ fn key_column<'a>(table: &'a Table, column: &KeyColumn) -> Option<Column<'a>> {
 
 /// The value as the column has it; `None` when no row can be equal to it.
 fn exact<'a>(value: DatumRef<'a>, kind: &ColumnType) -> Option<Value<'a>> {
-    match (value, kind.decimal) {
-        (DatumRef::Null, _) => None,
-        (DatumRef::Decimal { unscaled, scale }, Some((_, to))) => {
-            rescale_exact(unscaled, scale, to).map(Value::Decimal)
-        }
-        _ => Some(value.to_value()),
-    }
-}
-
-/// As [`exact`], of an item of a list: whole numbers may be of another width than the column's.
-fn item<'a>(value: &'a Datum, kind: &ColumnType) -> Option<Value<'a>> {
-    let whole = match *value {
-        Datum::SmallInt(value) => i64::from(value),
-        Datum::Int(value) => i64::from(value),
-        Datum::BigInt(value) => value,
-        ref other => return exact(other.borrow(), kind),
-    };
-    match (kind.kind, kind.decimal) {
-        (Type::SmallInt, _) => whole.try_into().ok().map(Value::SmallInt),
-        (Type::Int, _) => whole.try_into().ok().map(Value::Int),
-        (Type::BigInt, _) => Some(Value::BigInt(whole)),
-        (Type::Decimal, Some((_, scale))) => rescale_exact(whole.into(), 0, scale).map(Value::Decimal),
-        _ => exact(value.borrow(), kind),
+    match Place::of(value, kind) {
+        Place::At(value) => Some(value),
+        _ => None,
     }
 }
 
@@ -231,7 +212,7 @@ fn any_of(list: &[Node], column: &Column<'_>, env: &Env<'_>, prefix: &[u8]) -> R
 fn ranges_with(prefix: &[u8], column: &Column<'_>, values: &[Datum]) -> Vec<KeyRange> {
     let mut keys = Vec::with_capacity(values.len());
     for value in values {
-        let Some(value) = item(value, column.kind) else { continue };
+        let Some(value) = exact(value.borrow(), column.kind) else { continue };
         let mut key = prefix.to_vec();
         if encode(&value, column, &mut key) {
             keys.push(key);
@@ -305,24 +286,13 @@ fn bound(
     prefix: &[u8],
 ) -> Result<Side> {
     let value = node.eval(env)?;
-    let mut inclusive = inclusive;
-    let value = match (value.get(), column.kind.decimal) {
-        (DatumRef::Null, _) => return Ok(Side::Nothing),
-        (DatumRef::Decimal { unscaled, scale }, Some((_, to))) if scale > to => {
-            // Between two values of the column: above the bound is above the lower of them, and below it is at most that.
-            let unit = pow10((scale - to).into()).unwrap_or(i128::MAX);
-            if unscaled.rem_euclid(unit) != 0 {
-                inclusive = is_upper;
-            }
-            Value::Decimal(unscaled.div_euclid(unit))
-        }
-        (DatumRef::Decimal { unscaled, scale }, Some((_, to))) => match rescale_exact(unscaled, scale, to) {
-            Some(unscaled) => Value::Decimal(unscaled),
-            // Farther from zero than any value of the column.
-            None if (unscaled > 0) == is_upper => return Ok(Side::Open),
-            None => return Ok(Side::Nothing),
-        },
-        (value, _) => value.to_value(),
+    let (value, inclusive) = match Place::of(value.get(), column.kind) {
+        Place::At(value) => (value, inclusive),
+        // Between two values of the column: above the bound is above the lower of them, and below it is at most that.
+        Place::Above(value) => (value, is_upper),
+        Place::AboveAll if is_upper => return Ok(Side::Open),
+        Place::BelowAll if !is_upper => return Ok(Side::Open),
+        Place::AboveAll | Place::BelowAll | Place::Nowhere => return Ok(Side::Nothing),
     };
     let mut key = prefix.to_vec();
     Ok(if encode(&value, column, &mut key) { Side::At(key, inclusive) } else { Side::Nothing })

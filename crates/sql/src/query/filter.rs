@@ -1,14 +1,16 @@
 //! Which filters a tree sees to, and which ones choose rows of leaves.
 
 use cairn_table::Table;
+use cairn_table::schema::ColumnType;
 use cairn_vfs::sync::Arc;
 use datafusion::common::ScalarValue;
-use datafusion::logical_expr::expr::{InList, Placeholder};
+use datafusion::logical_expr::expr::{Cast, InList, Placeholder};
 use datafusion::logical_expr::{Between, BinaryExpr, Expr, Operator, TableProviderFilterPushDown};
 
 use super::value::datum;
+use crate::batch::kind_of;
 use crate::datum::Datum;
-use crate::direct::{Access, Conditions, Wanted};
+use crate::direct::{Access, Conditions, Wanted, keeps_values};
 use crate::expr::{Comparison, Node};
 
 /// A filter as a condition of the direct path; `None` for those that it has no words for.
@@ -31,23 +33,23 @@ pub(super) fn condition(filter: &Expr, table: &Table) -> Option<Node> {
                     comparison,
                     Box::new([slot(&left.name, table)?, slot(&right.name, table)?]),
                 )),
-                (Expr::Column(column), value) => compared(comparison, &column.name, value, table),
-                (value, Expr::Column(column)) => compared(comparison.flipped(), &column.name, value, table),
-                _ => None,
+                (left, right) => match (Operand::of(left, table), Operand::of(right, table)) {
+                    (Some(column), None) => column.compared(comparison, right),
+                    (None, Some(column)) => column.compared(comparison.flipped(), left),
+                    _ => None,
+                },
             }
         }
         Expr::Between(Between { expr, negated: false, low, high }) => {
-            let Expr::Column(column) = &**expr else { return None };
-            let low = compared(Comparison::GreaterOrEqual, &column.name, low, table)?;
-            let high = compared(Comparison::LessOrEqual, &column.name, high, table)?;
+            let column = Operand::of(expr, table)?;
+            let low = column.compared(Comparison::GreaterOrEqual, low)?;
+            let high = column.compared(Comparison::LessOrEqual, high)?;
             Some(Node::And(vec![low, high]))
         }
         Expr::InList(InList { expr, list, negated: false }) => {
-            let Expr::Column(column) = &**expr else { return None };
-            let operand = slot(&column.name, table)?;
-            let list =
-                list.iter().map(|item| value(item, &column.name, table)).collect::<Option<Vec<_>>>()?;
-            Some(Node::In { operand: Box::new(operand), list, negated: false })
+            let column = Operand::of(expr, table)?;
+            let list = list.iter().map(|item| column.value(item)).collect::<Option<Vec<_>>>()?;
+            Some(Node::In { operand: Box::new(column.node), list, negated: false })
         }
         _ => None,
     }
@@ -76,14 +78,34 @@ pub(super) fn one_of(equalities: impl Iterator<Item = Option<Node>>) -> Option<N
         if !matches!(value, Node::Const(_)) {
             return None;
         }
-        match (&operand, &column) {
-            (None, Node::Slot { .. }) => operand = Some(column),
-            (Some(Node::Slot { slot: known, .. }), Node::Slot { slot, .. }) if known == slot => {}
+        match &operand {
+            None if is_column(&column) => operand = Some(column),
+            Some(known) if are_same(known, &column) => {}
             _ => return None,
         }
         list.push(value);
     }
     Some(Node::In { operand: Box::new(operand?), list, negated: false })
+}
+
+/// Whether it is a column, as it is or cast.
+fn is_column(node: &Node) -> bool {
+    match node {
+        Node::Slot { .. } => true,
+        Node::Cast { operand, .. } => is_column(operand),
+        _ => false,
+    }
+}
+
+/// Whether both are the same column, cast to the same type.
+fn are_same(one: &Node, other: &Node) -> bool {
+    match (one, other) {
+        (Node::Slot { slot, .. }, Node::Slot { slot: other, .. }) => slot == other,
+        (Node::Cast { operand, to }, Node::Cast { operand: other, to: other_to }) => {
+            to == other_to && are_same(operand, other)
+        }
+        _ => false,
+    }
 }
 
 /// The comparisons that scans know.
@@ -104,23 +126,47 @@ fn slot(name: &str, table: &Table) -> Option<Node> {
     Some(Node::Slot { slot, scale: kind.decimal.map_or(0, |(_, scale)| scale) })
 }
 
-fn value(expr: &Expr, column: &str, table: &Table) -> Option<Node> {
-    let kind = &table.def().columns.get(table.def().column(column)?)?.kind;
-    match expr {
-        Expr::Literal(value, _) => datum(value, kind).map(Node::Const),
-        // It will be a literal of the column's type when there are rows to read.
-        Expr::Placeholder(Placeholder { field: Some(field), .. })
-            if *field.data_type() == crate::batch::data_type(kind) =>
-        {
-            Some(Node::Const(Datum::Null))
-        }
-        _ => None,
-    }
+/// A column beside values of its type, or of a wider one that its values are cast to.
+struct Operand {
+    node: Node,
+    kind: ColumnType,
 }
 
-fn compared(comparison: Comparison, column: &str, expr: &Expr, table: &Table) -> Option<Node> {
-    let pair = Box::new([slot(column, table)?, value(expr, column, table)?]);
-    Some(Node::Compare(comparison, pair))
+impl Operand {
+    fn of(expr: &Expr, table: &Table) -> Option<Operand> {
+        match expr {
+            Expr::Column(column) => {
+                let kind = &table.def().columns.get(table.def().column(&column.name)?)?.kind;
+                Some(Operand { node: slot(&column.name, table)?, kind: kind.clone() })
+            }
+            Expr::Cast(Cast { expr, field }) => {
+                let Operand { node, kind } = Operand::of(expr, table)?;
+                let to = kind_of(field);
+                keeps_values(&kind, &to).then(|| Operand {
+                    node: Node::Cast { operand: Box::new(node), to: to.clone() },
+                    kind: to,
+                })
+            }
+            _ => None,
+        }
+    }
+
+    fn value(&self, expr: &Expr) -> Option<Node> {
+        match expr {
+            Expr::Literal(value, _) => datum(value, &self.kind).map(Node::Const),
+            // It will be a literal of the column's type when there are rows to read.
+            Expr::Placeholder(Placeholder { field: Some(field), .. })
+                if *field.data_type() == crate::batch::data_type(&self.kind) =>
+            {
+                Some(Node::Const(Datum::Null))
+            }
+            _ => None,
+        }
+    }
+
+    fn compared(&self, comparison: Comparison, value: &Expr) -> Option<Node> {
+        Some(Node::Compare(comparison, Box::new([self.node.clone(), self.value(value)?])))
+    }
 }
 
 /// What a scan does with each of some filters. What the best tree for them all sees to is done. Of others those that are on one column, or on two, choose rows of leaves before their other columns are read; the query filters

@@ -5,7 +5,7 @@ use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{JoinType, NullEquality};
 use datafusion::error::Result;
-use datafusion::physical_expr::expressions::Column;
+use datafusion::physical_expr::expressions::{CastExpr, Column};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::aggregates::AggregateExec;
 use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
@@ -22,7 +22,7 @@ use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 use super::aggregate_scan::AggregateScan;
 use super::give_way::GiveWay;
 use super::grouping_orders::Unordered;
-use super::keys::{JoinKeys, Keys, are_noted};
+use super::keys::{JoinKeys, Keys, are_noted, is_wider};
 use super::scan::TableScan;
 
 type Plan = Arc<dyn ExecutionPlan>;
@@ -156,8 +156,16 @@ fn comes_from(plan: &Plan, column: usize) -> Option<(usize, usize)> {
         return Some((0, projected(filter.projection().as_deref(), column)?));
     }
     if let Some(projection) = plan.downcast_ref::<ProjectionExec>() {
-        let of = projection.expr().get(column)?.expr.downcast_ref::<Column>()?;
-        return Some((0, of.index()));
+        let of = &projection.expr().get(column)?.expr;
+        // A whole number that is made wider for the join is the same number.
+        let of = match of.downcast_ref::<CastExpr>() {
+            Some(cast) => {
+                let inner = cast.expr().data_type(&projection.input().schema()).ok()?;
+                Some(cast.expr()).filter(|_| is_wider(cast.cast_type(), &inner))?
+            }
+            None => of,
+        };
+        return Some((0, of.downcast_ref::<Column>()?.index()));
     }
     if let Some(aggregate) = plan.downcast_ref::<AggregateExec>() {
         // A group whose key has no partner is not missed, whatever else it is grouped by.

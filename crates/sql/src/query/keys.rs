@@ -77,6 +77,12 @@ pub(super) fn are_numbers(kind: &DataType) -> bool {
     matches!(kind, DataType::Int16 | DataType::Int32 | DataType::Int64 | DataType::Date32)
 }
 
+/// Whether a type has all whole numbers that another one has.
+pub(super) fn is_wider(kind: &DataType, than: &DataType) -> bool {
+    use DataType::{Int16, Int32, Int64};
+    matches!((kind, than), (Int64, Int32 | Int16) | (Int32, Int16))
+}
+
 /// Whether keys of a type can be noted: those that are equal where their bytes in a tree are.
 pub(super) fn are_noted(kind: &DataType) -> bool {
     let is_exact = matches!(
@@ -135,7 +141,12 @@ impl Found {
                 (members.count() <= most).then(|| members.values().filter_map(value).collect())
             }
             Found::Few(keys) => {
-                (keys.len() <= most).then(|| keys.iter().filter_map(|key| datum(key, kind)).collect())
+                // Numbers of a column that were made wider for the join are its own again, where it can have them.
+                let value = |key: &ScalarValue| match data_type(kind).zip(number(key)) {
+                    Some((own, number)) => datum(&number_of(&own, number)?, kind),
+                    None => datum(key, kind),
+                };
+                (keys.len() <= most).then(|| keys.iter().filter_map(value).collect())
             }
         }
     }
@@ -202,6 +213,16 @@ impl Noted {
 
 fn data_type(kind: &ColumnType) -> Option<DataType> {
     Some(crate::batch::data_type(kind)).filter(are_numbers)
+}
+
+/// The number that a value of one of the types of [`are_numbers`] is.
+fn number(value: &ScalarValue) -> Option<i64> {
+    match value {
+        ScalarValue::Int16(value) => value.map(i64::from),
+        ScalarValue::Int32(value) | ScalarValue::Date32(value) => value.map(i64::from),
+        ScalarValue::Int64(value) => *value,
+        _ => None,
+    }
 }
 
 /// A number as a value of one of the types of [`are_numbers`].

@@ -27,7 +27,7 @@ use datafusion::physical_plan::{
 
 use super::batches::{Blocks, TableBatches, Wanted};
 use super::errors::external;
-use super::keys::{Keys, are_numbers};
+use super::keys::{Keys, are_numbers, is_wider};
 use crate::batch::data_type;
 use crate::datum::DatumRef;
 use crate::direct::{Access, Ranges};
@@ -206,7 +206,8 @@ impl TableScan {
     pub fn told(&self, column: usize, keys: &Arc<Keys>, is_part: bool) -> Option<TableScan> {
         let column = *self.projection.get(column)?;
         let kind = self.access.table.def().columns.get(column)?.kind.clone();
-        if *keys.kind() != data_type(&kind) || self.limit.is_some() {
+        let own = data_type(&kind);
+        if *keys.kind() != own && !is_wider(keys.kind(), &own) || self.limit.is_some() {
             return None;
         }
         let filters =

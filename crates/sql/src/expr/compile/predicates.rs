@@ -43,8 +43,14 @@ impl Compiler<'_> {
             let item = self.compile(item)?;
             let before = operand.kind.clone();
             let (left, right) = self.unify(operand, item, "=")?;
-            // The operand would have to be of another type for this item than for those before it.
-            if !nodes.is_empty() && before.map(|kind| kind.kind) != left.kind.as_ref().map(|kind| kind.kind) {
+            if let (Some(before), Some(now)) = (&before, &left.kind)
+                && before.kind != now.kind
+            {
+                // The operand is of another type for this item than for those before it: they become that too.
+                let earlier = std::mem::take(&mut nodes).into_iter();
+                let typed = earlier.map(|node| self.coerced(Typed::new(node, before.clone()), now));
+                nodes = typed.collect::<Result<_>>()?;
+            } else if before.is_none() && left.kind.is_some() && !nodes.is_empty() {
                 return Err(Failure::Unknown);
             }
             operand = left;
