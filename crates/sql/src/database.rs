@@ -71,6 +71,9 @@ impl Drop for Runtime {
     }
 }
 
+/// Room on the stack of such a thread, of which the system gives what is used: a plan of as many levels as there may be is computed by as many calls.
+const STACK_BYTES: usize = 64 << 20;
+
 /// Threads that are started when they are needed first.
 fn threads(place: &OnceLock<Runtime>, count: usize, name: &str) -> Result<tokio::runtime::Handle> {
     if let Some(Runtime(Some(runtime))) = place.get() {
@@ -79,7 +82,7 @@ fn threads(place: &OnceLock<Runtime>, count: usize, name: &str) -> Result<tokio:
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(count)
         .thread_name(name)
-        .thread_stack_size(8 << 20)
+        .thread_stack_size(STACK_BYTES)
         .enable_time()
         .build()
         .map_err(|error| Error::new(OUT_OF_MEMORY, format!("threads cannot be started: {error}")))?;

@@ -40,6 +40,7 @@ pub const DEADLOCK_DETECTED: &str = "40P01";
 pub const SYNTAX_ERROR: &str = "42601";
 pub const INVALID_FOREIGN_KEY: &str = "42830";
 pub const INVALID_TABLE_DEFINITION: &str = "42P16";
+pub const INVALID_OBJECT_DEFINITION: &str = "42P17";
 pub const DUPLICATE_COLUMN: &str = "42701";
 pub const AMBIGUOUS_COLUMN: &str = "42702";
 pub const GENERATED_ALWAYS: &str = "428C9";

@@ -10,6 +10,7 @@
 mod client;
 mod copy;
 mod cursors;
+mod depth;
 mod ending;
 mod extended;
 mod killing;

@@ -195,7 +195,9 @@ impl Session {
         let Some((schema, name)) = found else { return Ok(CommandTag::new("CREATE VIEW")) };
         let names: Vec<String> = create.columns.iter().map(|column| ident(&column.name)).collect();
         // It has to be one that can be asked.
-        let (_, params, columns) = Query::plan(self, &Tree::Query(create.query.clone()), &[])?;
+        let tree = Tree::Query(create.query.clone());
+        Query::check_view(self, &tree)?;
+        let (_, params, columns) = Query::plan(self, &tree, &[])?;
         if !params.is_empty() {
             return Err(Error::new(crate::sqlstate::UNDEFINED_PARAMETER, "there is no parameter $1"));
         }

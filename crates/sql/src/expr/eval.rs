@@ -5,9 +5,11 @@ use std::borrow::Cow;
 use cairn_table::RowRef;
 use cairn_table::row::{Make, Value};
 
+use super::node::LEVELS;
 use super::{Comparison, Node, arithmetic, builtin, call, cast, like, logic};
 use crate::datum::{Datum, DatumRef};
 use crate::error::Result;
+use crate::syntax::deeper;
 
 /// A value that was computed: borrowed from a row, parameter or constant, or its own.
 #[derive(Debug, Clone)]
@@ -232,6 +234,7 @@ impl Node {
                 Val::boolean(Some(matches != *negated))
             }
             Node::Call(function, arguments) => return call_function(*function, arguments, env),
+            Node::Deep(inner) => return deeper(LEVELS, || inner.eval(env)),
         })
     }
 

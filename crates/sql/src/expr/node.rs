@@ -4,6 +4,7 @@ use cairn_table::schema::ColumnType;
 
 use super::Function;
 use crate::datum::Datum;
+use crate::syntax::deeper;
 
 /// An expression whose types are settled: operands of a comparison or operator have the type that it works on.
 #[derive(Debug, Clone)]
@@ -59,7 +60,12 @@ pub(crate) enum Node {
         negated: bool,
     },
     Call(Function, Vec<Node>),
+    /// The same as what is in it, which has many levels: it is looked at where there is room on the stack for them.
+    Deep(Box<Node>),
 }
+
+/// Levels that are gone into without a look at the stack.
+pub(super) const LEVELS: usize = 64;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Comparison {
@@ -111,39 +117,63 @@ impl Node {
     pub fn walk(&self, each: &mut dyn FnMut(&Node)) {
         each(self);
         match self {
+            Node::Deep(inner) => deeper(LEVELS, || inner.walk(each)),
+            _ => self.parts(&mut |part| part.walk(each)),
+        }
+    }
+
+    /// What it is made of.
+    fn parts(&self, each: &mut dyn FnMut(&Node)) {
+        match self {
             Node::Const(_) | Node::Slot { .. } | Node::Param(_) => {}
-            Node::Not(a) | Node::Negate(a) => a.walk(each),
+            Node::Not(a) | Node::Negate(a) | Node::Deep(a) => each(a),
             Node::IsNull { operand, .. } | Node::IsTruth { operand, .. } | Node::Cast { operand, .. } => {
-                operand.walk(each)
+                each(operand)
             }
             Node::And(all) | Node::Or(all) | Node::Coalesce(all) | Node::Call(_, all) => {
-                all.iter().for_each(|node| node.walk(each));
+                all.iter().for_each(each);
             }
             Node::Compare(_, pair)
             | Node::Binary(_, pair)
             | Node::NullIf(pair)
             | Node::Distinct { pair, .. }
-            | Node::Like { pair, .. } => pair.iter().for_each(|node| node.walk(each)),
+            | Node::Like { pair, .. } => pair.iter().for_each(each),
             Node::Case { whens, otherwise } => {
                 for (when, then) in whens {
-                    when.walk(each);
-                    then.walk(each);
+                    each(when);
+                    each(then);
                 }
                 if let Some(otherwise) = otherwise {
-                    otherwise.walk(each);
+                    each(otherwise);
                 }
             }
             Node::In { operand, list, .. } => {
-                operand.walk(each);
-                list.iter().for_each(|node| node.walk(each));
+                each(operand);
+                list.iter().for_each(each);
             }
         }
+    }
+
+    /// The same, looked at with care where it has become so deep that somebody should.
+    pub fn with_care(self) -> Node {
+        if self.is_high(LEVELS) { Node::Deep(Box::new(self)) } else { self }
+    }
+
+    /// Whether it has more levels than so many, down to those that are looked at with care.
+    fn is_high(&self, levels: usize) -> bool {
+        let Some(below) = levels.checked_sub(1) else { return true };
+        let mut is_high = false;
+        if !matches!(self, Node::Deep(_)) {
+            self.parts(&mut |part| is_high = is_high || part.is_high(below));
+        }
+        is_high
     }
 
     /// As [`Node::walk`], and may change what it looks at; what it makes of a part is not looked at again.
     pub fn change(&mut self, each: &mut dyn FnMut(&mut Node)) {
         match self {
             Node::Const(_) | Node::Slot { .. } | Node::Param(_) => {}
+            Node::Deep(a) => deeper(LEVELS, || a.change(each)),
             Node::Not(a) | Node::Negate(a) => a.change(each),
             Node::IsNull { operand, .. } | Node::IsTruth { operand, .. } | Node::Cast { operand, .. } => {
                 operand.change(each)

@@ -187,15 +187,24 @@ fn with_types(expr: Expr, schema: &DFSchema, outer: &[DFSchema]) -> Result<Trans
         Expr::Literal(..) => narrow(expr),
         Expr::OuterReferenceColumn(..) => Transformed::yes(reference(expr, outer)),
         Expr::BinaryExpr(BinaryExpr { left, op, right }) if takes_type(op) => {
+            // Types are asked for where they are needed only: that looks at all that is below.
             let of = |expr: &Expr| type_beside(expr, op, schema);
-            let (left, right) = match (of(&left), of(&right)) {
-                (Some(kind), None) => (left, typed(right, &kind)?),
-                (None, Some(kind)) => (typed(left, &kind)?, right),
+            let (left, right) = match (is_quoted(&left), is_quoted(&right)) {
+                (false, true) => match of(&left) {
+                    Some(kind) => (left, typed(right, &kind)?),
+                    None => (left, right),
+                },
+                (true, false) => match of(&right) {
+                    Some(kind) => (typed(left, &kind)?, right),
+                    None => (left, right),
+                },
                 _ => (left, right),
             };
             Transformed::yes(Expr::BinaryExpr(BinaryExpr { left, op, right }))
         }
-        Expr::Between(Between { expr, negated, low, high }) => match type_beside(&expr, Operator::Eq, schema)
+        Expr::Between(Between { expr, negated, low, high }) => match (is_quoted(&low) || is_quoted(&high))
+            .then(|| type_beside(&expr, Operator::Eq, schema))
+            .flatten()
         {
             Some(kind) => {
                 let (low, high) = (typed(low, &kind)?, typed(high, &kind)?);
@@ -203,14 +212,17 @@ fn with_types(expr: Expr, schema: &DFSchema, outer: &[DFSchema]) -> Result<Trans
             }
             None => Transformed::no(Expr::Between(Between { expr, negated, low, high })),
         },
-        Expr::InList(InList { expr, list, negated }) => match type_beside(&expr, Operator::Eq, schema) {
-            Some(kind) => {
-                let list = list.into_iter().map(|item| Ok(*typed(Box::new(item), &kind)?));
-                let list = list.collect::<Result<Vec<Expr>>>()?;
-                Transformed::yes(Expr::InList(InList { expr, list, negated }))
+        Expr::InList(InList { expr, list, negated }) => {
+            let has_quoted = list.iter().any(is_quoted);
+            match has_quoted.then(|| type_beside(&expr, Operator::Eq, schema)).flatten() {
+                Some(kind) => {
+                    let list = list.into_iter().map(|item| Ok(*typed(Box::new(item), &kind)?));
+                    let list = list.collect::<Result<Vec<Expr>>>()?;
+                    Transformed::yes(Expr::InList(InList { expr, list, negated }))
+                }
+                None => Transformed::no(Expr::InList(InList { expr, list, negated })),
             }
-            None => Transformed::no(Expr::InList(InList { expr, list, negated })),
-        },
+        }
         Expr::Case(Case { expr: Some(of), when_then_expr, else_expr }) => {
             let kind = type_beside(&of, Operator::Eq, schema);
             let pair = |(when, then)| {
@@ -287,6 +299,11 @@ fn window(mut function: Box<WindowFunction>, schema: &DFSchema) -> Transformed<E
     Transformed::yes(Expr::WindowFunction(function))
 }
 
+/// Whether something is in quotes, and so has no type of its own.
+fn is_quoted(expr: &Expr) -> bool {
+    matches!(expr, Expr::Literal(ScalarValue::Utf8(Some(_)), _))
+}
+
 /// Whether what is in quotes gets the type of an operator's other side.
 fn takes_type(op: Operator) -> bool {
     use Operator::{Eq, Gt, GtEq, IsDistinctFrom, IsNotDistinctFrom, Lt, LtEq, NotEq};
@@ -310,7 +327,11 @@ fn type_beside(expr: &Expr, op: Operator, schema: &DFSchema) -> Option<ColumnTyp
 }
 
 /// The type that something in quotes is read as among others, whose type is the result's.
-fn type_among<'e>(mut all: impl Iterator<Item = &'e Expr>, schema: &DFSchema) -> Option<ColumnType> {
+fn type_among<'e>(all: impl Iterator<Item = &'e Expr> + Clone, schema: &DFSchema) -> Option<ColumnType> {
+    if !all.clone().any(is_quoted) {
+        return None;
+    }
+    let mut all = all;
     all.find_map(|expr| type_beside(expr, Operator::Eq, schema))
 }
 

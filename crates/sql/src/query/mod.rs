@@ -56,6 +56,7 @@ mod stream;
 mod sums;
 mod unnest;
 mod value;
+mod views;
 mod zones;
 
 pub(crate) use change::Change;

@@ -29,11 +29,8 @@ use crate::direct::table_of;
 use crate::error::Error;
 use crate::pg_catalog::{self, ViewColumns, World};
 use crate::sequence::HIDDEN;
-use crate::sqlstate::{STATEMENT_TOO_COMPLEX, UNDEFINED_TABLE};
-use crate::syntax::{Plain, TableName, one};
-
-/// Views in views at most: a view may have been changed so that it asks itself.
-const MOST_VIEWS: usize = 32;
+use crate::sqlstate::UNDEFINED_TABLE;
+use crate::syntax::{Plain, TableName, one, planning};
 
 /// The tables, views and functions that a statement may name.
 pub(super) struct Names<'a> {
@@ -47,7 +44,6 @@ pub(super) struct Names<'a> {
     sources: Mutex<HashMap<TableName, Arc<dyn TableSource>>>,
     /// The state's, behind one that knows the statement's tables.
     planners: OnceLock<Vec<Arc<dyn ExprPlanner>>>,
-    depth: usize,
 }
 
 impl fmt::Debug for Names<'_> {
@@ -74,7 +70,6 @@ impl<'a> Names<'a> {
             counting,
             sources: Mutex::default(),
             planners: OnceLock::new(),
-            depth: 0,
         }
     }
 
@@ -133,11 +128,8 @@ impl<'a> Names<'a> {
         Ok(provider_as_source(Arc::new(ViewTable::new(plan, Some(view.query.clone())))))
     }
 
+    /// Views name others: how many, and that none of them names itself, was seen to before ([`size_of`](super::views::size_of)).
     fn view_plan(&self, view: &ViewDef) -> Result<LogicalPlan> {
-        if self.depth >= MOST_VIEWS {
-            let what = format!("view \"{}\" is made of too many other views", view.name);
-            return Err(external(Error::new(STATEMENT_TOO_COMPLEX, what)));
-        }
         let parsed = one(&view.query).map_err(external)?;
         let Plain::Tree(tree) = &*parsed.statement else { return plan_err!("a view is no query") };
         let mut tree = tree.clone();
@@ -157,7 +149,6 @@ impl<'a> Names<'a> {
             counting: self.counting.clone(),
             sources: Mutex::default(),
             planners: OnceLock::new(),
-            depth: self.depth + 1,
         };
         let plan = inner.plan(tree)?;
         let names: Vec<String> = plan.schema().fields().iter().map(|field| field.name().clone()).collect();
@@ -186,12 +177,15 @@ impl<'a> Names<'a> {
     /// The columns of all views. A view that cannot be planned any more is left out.
     pub fn view_columns(&self) -> ViewColumns {
         let columns = |view: &ViewDef| -> Option<Vec<(String, ColumnType)>> {
-            let plan = self.view_plan(view).ok()?;
-            // The analyzer decides on types.
-            let analyzed = self.state.analyzer().execute_and_check(plan, self.options(), |_, _| {});
-            let plan = analyzed.ok()?;
-            let fields = plan.schema().fields();
-            Some(fields.iter().map(|field| (field.name().clone(), kind_of(field))).collect())
+            let size = super::views::size_of_view(self.catalog, view).ok()?;
+            planning(size.levels, || {
+                let plan = self.view_plan(view).ok()?;
+                // The analyzer decides on types.
+                let analyzed = self.state.analyzer().execute_and_check(plan, self.options(), |_, _| {});
+                let plan = analyzed.ok()?;
+                let fields = plan.schema().fields();
+                Some(fields.iter().map(|field| (field.name().clone(), kind_of(field))).collect())
+            })
         };
         self.catalog.views().filter_map(|(id, view)| Some((id, columns(view)?))).collect()
     }

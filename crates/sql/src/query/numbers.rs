@@ -3,7 +3,7 @@
 //! DataFusion's operators on integers go round at the end of their type, those on floating-point numbers divide by zero, its casts cut digits off, and a numeric that is rounded
 //! down keeps its zeros. An analyzer's rule puts functions into their place once the types are known; they work on whole arrays.
 
-use std::hash::Hash;
+use std::hash::{Hash, Hasher};
 
 use arrow::array::{Array, ArrayRef, AsArray, PrimitiveArray};
 use arrow::compute::kernels::numeric;
@@ -223,6 +223,19 @@ impl ScalarUDFImpl for NumberFunction {
 
     fn signature(&self) -> &Signature {
         &self.signature
+    }
+
+    /// A name of few characters for what is computed of what is computed. DataFusion makes a name of each step whenever it asks for the type of the last one: names that
+    /// have all steps before them in full would make sums of many terms take the cube of their number.
+    fn schema_name(&self, arguments: &[Expr]) -> Result<String> {
+        if arguments.iter().any(|argument| matches!(argument, Expr::ScalarFunction(_))) {
+            let mut hasher = std::hash::DefaultHasher::new();
+            arguments.hash(&mut hasher);
+            return Ok(format!("{}({:x})", self.name(), hasher.finish()));
+        }
+        let names: Vec<String> =
+            arguments.iter().map(|argument| argument.schema_name().to_string()).collect();
+        Ok(format!("{}({})", self.name(), names.join(",")))
     }
 
     fn return_type(&self, arguments: &[DataType]) -> Result<DataType> {

@@ -36,6 +36,7 @@ use super::rewrite::{Lookup, result_names, rewrite, shown};
 use super::sequences::Counting;
 use super::stream::{Batches, Stops};
 use super::value::{parameter_type, scalar};
+use super::views;
 use crate::batch::{data_type, element_of, kind_of};
 use crate::datum::{Datum, DatumRef};
 use crate::error::{Error, Result};
@@ -44,6 +45,7 @@ use crate::outcome::Column;
 use crate::pg_catalog::{self, ViewColumns, World};
 use crate::session::Session;
 use crate::sqlstate::UNDEFINED_PARAMETER;
+use crate::syntax::{DEEPEST, levels, planning, too_deep, too_involved};
 
 /// Digits after the point that a parameter has at least where it stands beside a decimal.
 const OPEN_SCALE: i8 = 10;
@@ -63,6 +65,8 @@ pub(crate) struct Query {
     parameters: Vec<ColumnType>,
     pub kinds: Vec<ColumnType>,
     verb: &'static str,
+    /// Of its text and of the views in it: how deep its plan is, about.
+    levels: usize,
 }
 
 /// What planning a query gives: also the types of its parameters, and its columns.
@@ -103,12 +107,39 @@ impl Query {
         Query::plan_for(session, tree.clone(), types, None)
     }
 
+    /// Sees that a query can be that of a view: that one is a view more. That it asks for itself is found out when it is asked for, as in PostgreSQL.
+    ///
+    /// Errors: 54001 where it is made of too many others.
+    pub fn check_view(session: &mut Session, tree: &Tree) -> Result<()> {
+        let catalog = Arc::clone(session.transaction()?.view().catalog());
+        views::size_of(tree, &catalog, &session.context.settings.search_path, true).map(drop)
+    }
+
     /// As [`Query::plan`], with the keys of one table's rows as a column of it.
     pub(super) fn plan_for(
         session: &mut Session,
         tree: Tree,
         types: &[Option<ColumnType>],
         target: Option<u32>,
+    ) -> Result<Planned> {
+        let catalog = Arc::clone(session.transaction()?.view().catalog());
+        let size = views::size_of(&tree, &catalog, &session.context.settings.search_path, false)?;
+        let levels = size.levels + levels(&tree)?;
+        if levels > DEEPEST {
+            return Err(too_deep());
+        }
+        too_involved(&tree)?;
+        session.levels = session.levels.max(levels);
+        planning(levels, || Query::plan_here(session, tree, types, target, levels))
+    }
+
+    /// As [`Query::plan_for`], where there is room on the stack for so many levels.
+    fn plan_here(
+        session: &mut Session,
+        tree: Tree,
+        types: &[Option<ColumnType>],
+        target: Option<u32>,
+        levels: usize,
     ) -> Result<Planned> {
         let mut tree = tree;
         let verb = if matches!(tree, Tree::Explain { .. }) { "EXPLAIN" } else { "SELECT" };
@@ -163,7 +194,7 @@ impl Query {
         let kinds = columns.iter().map(|column| column.kind.clone()).collect();
         let open = parameters.iter().cloned().map(Some).collect();
         let (is_fixed, kept) = (optimized && !waits, Mutex::new(None));
-        let query = Query { plan, lists, optimized, is_fixed, kept, parameters, kinds, verb };
+        let query = Query { plan, lists, optimized, is_fixed, kept, parameters, kinds, verb, levels };
         Ok((query, open, columns))
     }
 
@@ -184,11 +215,14 @@ impl Query {
     /// Where there is not memory enough for a join's hash table, or for the first rows of a sort, it is run again with operators that go to the disk: before the first row, when nobody has seen
     /// anything of it but the sequences that it took numbers of. A cursor's run is not waited for, and ends with 53200 then.
     fn run_with(&self, session: &mut Session, params: &[Datum], is_aside: bool) -> Result<Batches> {
-        let (mut batches, on_disk_helps) = self.start(session, params, is_aside, Operators::Fast)?;
+        let start = |session: &mut Session, operators| {
+            planning(self.levels, || self.start(session, params, is_aside, operators))
+        };
+        let (mut batches, on_disk_helps) = start(session, Operators::Fast)?;
         if on_disk_helps && session.apart.is_none() && batches.lack_memory() {
             batches.wait();
             drop(batches);
-            (batches, _) = self.start(session, params, is_aside, Operators::OnDisk)?;
+            (batches, _) = start(session, Operators::OnDisk)?;
         }
         Ok(batches)
     }

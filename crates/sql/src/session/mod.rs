@@ -76,6 +76,8 @@ pub(crate) struct Session {
     pub pictures: Pictures,
     /// The columns of views, of the catalog and the settings of these versions.
     pub view_columns: Option<((u64, u64), Arc<ViewColumns>)>,
+    /// Levels of what is planned.
+    pub levels: usize,
 }
 
 impl Session {
@@ -101,6 +103,7 @@ impl Session {
             changes: Changes::default(),
             pictures: Pictures::default(),
             view_columns: None,
+            levels: 0,
             shared,
         }
     }

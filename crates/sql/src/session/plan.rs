@@ -10,7 +10,7 @@ use crate::direct;
 use crate::outcome::Column;
 use crate::query::{Change, Query};
 use crate::statement::StatementKind;
-use crate::syntax::Tree;
+use crate::syntax::{Tree, deep};
 
 /// A statement that is ready to run, as long as the catalog is the one that it was planned with.
 #[derive(Debug)]
@@ -22,6 +22,16 @@ pub(crate) struct Planned {
     pub parameters: Vec<ColumnType>,
     pub columns: Arc<[Column]>,
     pub kind: StatementKind,
+    /// How deep it may be.
+    pub levels: usize,
+}
+
+impl Drop for Planned {
+    /// Where there is room on the stack for its depth, whoever has it last.
+    fn drop(&mut self) {
+        let plan = std::mem::replace(&mut self.plan, Plan::Empty);
+        deep(self.levels, || drop(plan));
+    }
 }
 
 #[derive(Debug)]

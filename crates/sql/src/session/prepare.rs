@@ -17,7 +17,7 @@ use crate::outcome::Column;
 use crate::query::{Change, Query};
 use crate::sqlstate::{FEATURE_NOT_SUPPORTED, INVALID_CURSOR_DEFINITION, TOO_MANY_COLUMNS};
 use crate::statement::{Statement, StatementKind};
-use crate::syntax::{DEEP, Declared, Parsed, Plain, change_of, deep, ident, last_name, one};
+use crate::syntax::{Declared, Parsed, Plain, change_of, ident, last_name, one, planning};
 
 /// Columns of a result: PostgreSQL's limit, and within what its protocol can say.
 const MOST_COLUMNS: usize = 1_664;
@@ -77,6 +77,7 @@ impl Session {
         let parsed = one(statement.sql())?;
         let Plain::Tree(tree) = &*parsed.statement else { return Err(Error::unsupported("preparing this")) };
         let catalog = self.transaction()?.view().catalog().version();
+        self.levels = parsed.depth;
         let (query, params, columns) = Query::plan(self, tree, statement.given())?;
         let planned = StdArc::new(Planned {
             catalog,
@@ -85,6 +86,7 @@ impl Session {
             parameters: params.into_iter().map(|kind| kind.unwrap_or_else(|| Type::Text.into())).collect(),
             columns: columns.into(),
             kind: kind_of(&parsed.statement),
+            levels: self.levels,
         });
         statement.set(&planned);
         Ok(planned)
@@ -102,6 +104,7 @@ impl Session {
             _ => None,
         };
         let columns = columns.unwrap_or_default();
+        let levels = parsed.depth;
         let plan = match &*parsed.statement {
             Plain::Empty => Plan::Empty,
             _ => Plan::Utility(parsed.statement),
@@ -113,6 +116,7 @@ impl Session {
             parameters: Vec::new(),
             columns,
             kind,
+            levels,
         }
     }
 
@@ -121,7 +125,9 @@ impl Session {
         let catalog = self.transaction()?.view().catalog().version();
         let depth = parsed.depth;
         self.pictures.take();
-        let (plan, params, columns) = deep(depth, || self.plan_tree(&parsed, types))?;
+        self.levels = depth;
+        let (plan, params, columns) = planning(depth, || self.plan_tree(&parsed, types))?;
+        let levels = self.levels;
         // What has a picture of the session in it is planned anew each time: no catalog is the one that it was planned for. A cursor's query is a statement of its own.
         let is_of_now = self.pictures.take() && !matches!(plan, Plan::Declare(_));
         let catalog = if is_of_now { u64::MAX } else { catalog };
@@ -137,6 +143,7 @@ impl Session {
             parameters,
             columns: columns.into(),
             kind,
+            levels,
         })
     }
 
@@ -145,15 +152,12 @@ impl Session {
             return self.plan_declare(declared, query, types);
         }
         let Plain::Tree(tree) = &*parsed.statement else { return Err(Error::unsupported("preparing this")) };
-        if parsed.depth <= DEEP
-            && self.context.settings.direct_path
+        if self.context.settings.direct_path
             && let Some(found) = self.plan_direct(tree, types)?
         {
             return Ok(found);
         }
-        if parsed.depth <= DEEP
-            && let Some(found) = Staged::plan(self, tree, types)?
-        {
+        if let Some(found) = Staged::plan(self, tree, types)? {
             return Ok(found);
         }
         self.plan_general(tree, types)

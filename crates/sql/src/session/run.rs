@@ -22,6 +22,7 @@ use crate::sqlstate::{
     READ_ONLY_SQL_TRANSACTION,
 };
 use crate::statement::Statement;
+use crate::syntax::deep;
 
 /// The share of the memory for queries that a sort of the direct path may take: one in so many parts.
 const SORTS: u64 = 16;
@@ -55,7 +56,7 @@ impl Session {
         let last = self.last.take().filter(|last| statement.is_planned(last));
         let mut planned = last.unwrap_or_else(|| statement.planned());
         if let Plan::Utility(tree) = &planned.plan {
-            return self.utility(tree);
+            return deep(planned.levels, move || self.utility(tree));
         }
         if let Plan::Empty = planned.plan {
             return Ok(Outcome::Done(CommandTag::new("")));
@@ -116,7 +117,8 @@ impl Session {
             let what = "cached plan must not change result type";
             return Err(Error::new(FEATURE_NOT_SUPPORTED, what).in_routine("RevalidateCachedQuery"));
         }
-        self.start_planned(statement, planned, params)
+        let levels = planned.levels;
+        deep(levels, || self.start_planned(statement, planned, params))
     }
 
     fn start_planned(
@@ -178,6 +180,7 @@ impl Session {
                     parameters: parameters.collect(),
                     columns: StdArc::clone(&planned.columns),
                     kind: planned.kind,
+                    levels: planned.levels,
                 };
                 *planned = StdArc::new(filled);
                 self.start_planned(statement, planned, &params)

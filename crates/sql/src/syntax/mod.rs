@@ -1,8 +1,10 @@
 //! From text to syntax trees.
 
+mod balance;
 pub(crate) mod build;
 mod change;
 mod cursors;
+mod dialect;
 mod identity;
 mod limits;
 mod names;
@@ -21,7 +23,7 @@ mod words;
 pub(crate) use change::change_of;
 pub(crate) use cursors::{Declared, Direction, Fetch};
 pub(crate) use identity::{IdentityChange, kind_of, sequence_name};
-pub(crate) use limits::{DEEP, deep};
+pub(crate) use limits::{DEEPEST, MOST_RELATIONS, deep, deeper, levels, planning, too_deep, too_involved};
 pub(crate) use names::{TableName, fold, ident, last_name, name_parts, qualified};
 pub(crate) use overriding::{Overriding, sql_of};
 pub use parse::split;

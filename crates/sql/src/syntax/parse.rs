@@ -11,12 +11,16 @@ use datafusion::sql::sqlparser::parser::{Parser, ParserError};
 use datafusion::sql::sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer};
 
 use super::cursors::{self, Declared, Fetch};
+use super::dialect::Dialect;
 use super::limits::{self, MOST_BRACKETS, deep};
-use super::{precedence, symmetric};
+use super::{balance, precedence, symmetric};
 use crate::error::{Error, Result};
-use crate::sqlstate::{STATEMENT_TOO_COMPLEX, SYNTAX_ERROR};
+use crate::sqlstate::SYNTAX_ERROR;
 
 const DIALECT: PostgreSqlDialect = PostgreSqlDialect {};
+
+/// Levels that the parser goes into by recursion: brackets, in which there is an expression each, and a sign or NOT before them.
+const RECURSION: usize = 3 * MOST_BRACKETS;
 
 /// A statement.
 #[derive(Debug)]
@@ -25,7 +29,7 @@ pub(crate) struct Parsed<'a> {
     pub text: &'a str,
     /// What it says.
     pub statement: Tree,
-    /// How deep it may be.
+    /// How many levels it has.
     pub depth: usize,
 }
 
@@ -129,21 +133,30 @@ pub(crate) fn one(sql: &str) -> Result<Parsed<'_>> {
 /// An expression on its own, as the catalog keeps defaults and checks.
 pub(crate) fn expression(text: &str) -> Result<Expr> {
     let tokens = tokenize(text)?;
-    limits::depth(&tokens)?;
-    let parser = Parser::new(&DIALECT).with_recursion_limit(2 * MOST_BRACKETS);
-    let mut parser = parser.with_tokens_with_locations(tokens.clone());
+    let depth = limits::depth(&tokens)?;
+    deep(depth, || expression_of(text, &tokens))
+}
+
+fn expression_of(text: &str, tokens: &[TokenWithSpan]) -> Result<Expr> {
+    let dialect = Dialect::of(tokens.len());
+    let parser = Parser::new(&dialect).with_recursion_limit(RECURSION);
+    let mut parser = parser.with_tokens_with_locations(tokens.to_vec());
     let expr = parser.parse_expr().and_then(|expr| match parser.peek_token().token {
         Token::EOF => Ok(expr),
         _ => parser.expected("end of expression", parser.peek_token()),
     });
-    let mut expr = expr.map_err(|error| syntax_error(text, &tokens, &error))?;
-    if symmetric::is_in(&tokens) {
-        symmetric::correct(&mut expr);
+    let mut expr = expr.map_err(|error| syntax_error(text, tokens, &error))?;
+    if symmetric::is_in(tokens) {
+        symmetric::correct(&mut expr).map_err(|()| limits::too_deep())?;
     }
     let _ = visit_expressions_mut(&mut expr, |expr| {
         precedence::correct_expr(expr);
         ControlFlow::<()>::Continue(())
     });
+    if balance::is_in(tokens) {
+        balance::balance(&mut expr);
+    }
+    limits::levels_of(&expr)?;
     Ok(expr)
 }
 
@@ -153,6 +166,10 @@ fn tokenize(sql: &str) -> Result<Vec<TokenWithSpan>> {
     let mut tokens = tokens.map_err(|error| {
         Error::new(SYNTAX_ERROR, error.message.clone()).at(offset_in_chars(sql, error.location))
     })?;
+    // Before anything is spelt otherwise, which takes time for each place where it is.
+    for piece in tokens.split(|token| token.token == Token::SemiColon) {
+        limits::depth(piece)?;
+    }
     super::quotes::join(&mut tokens);
     super::switches::spell_out(&mut tokens);
     super::strengths::spell_out(&mut tokens);
@@ -225,7 +242,8 @@ fn parse_one<'a>(sql: &str, text: &'a str, tokens: &[TokenWithSpan]) -> Result<P
         return Ok(Parsed { text, statement: Tree::new(statement, depth), depth });
     }
     let plain = deep(depth, || {
-        let parser = Parser::new(&DIALECT).with_recursion_limit(2 * MOST_BRACKETS);
+        let dialect = Dialect::of(tokens.len());
+        let parser = Parser::new(&dialect).with_recursion_limit(RECURSION);
         let mut parser = parser.with_tokens_with_locations(tokens.to_vec());
         let plain = match cursors::parse(&mut parser, |parser| query_text(parser, text, tokens))? {
             Some(plain) => plain,
@@ -237,11 +255,13 @@ fn parse_one<'a>(sql: &str, text: &'a str, tokens: &[TokenWithSpan]) -> Result<P
         }
     });
     let plain = plain.map_err(|error| syntax_error(sql, tokens, &error))?;
-    let depth = match &plain {
-        Plain::Tree(statement) => depth.max(deep(depth, || limits::relations(statement))?),
-        _ => depth,
+    // From here on the tree is dropped where there is room for it, whatever is wrong with it.
+    let tree = Tree::new(plain, depth);
+    let levels = match &*tree {
+        Plain::Tree(statement) => deep(depth, || limits::levels(statement))?,
+        _ => 0,
     };
-    Ok(Parsed { text, statement: Tree::new(plain, depth), depth })
+    Ok(Parsed { text, statement: tree, depth: levels })
 }
 
 /// A statement that the parser has a tree for.
@@ -255,7 +275,10 @@ fn tree(parser: &mut Parser<'_>, tokens: &[TokenWithSpan]) -> Result<Statement, 
         precedence::correct(&mut statement);
     }
     if symmetric::is_in(tokens) {
-        symmetric::correct(&mut statement);
+        symmetric::correct(&mut statement).map_err(|()| ParserError::RecursionLimitExceeded)?;
+    }
+    if balance::is_in(tokens) {
+        balance::balance(&mut statement);
     }
     Ok(statement)
 }
@@ -277,7 +300,7 @@ fn query_text(parser: &mut Parser<'_>, text: &str, tokens: &[TokenWithSpan]) -> 
 fn syntax_error(sql: &str, tokens: &[TokenWithSpan], error: &ParserError) -> Error {
     let message = match error {
         ParserError::RecursionLimitExceeded => {
-            return Error::new(STATEMENT_TOO_COMPLEX, "the statement is nested too deeply");
+            return limits::too_deep();
         }
         ParserError::TokenizerError(message) | ParserError::ParserError(message) => message,
     };

@@ -2,7 +2,9 @@
 
 use std::ops::ControlFlow;
 
-use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, Ident, VisitMut, visit_expressions_mut};
+use datafusion::sql::sqlparser::ast::{
+    BinaryOperator, Expr, Ident, VisitMut, visit_expressions, visit_expressions_mut,
+};
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Word};
 
@@ -43,12 +45,23 @@ pub(super) fn is_in(tokens: &[TokenWithSpan]) -> bool {
     tokens.iter().any(|token| matches!(&token.token, Token::Word(word) if word.value == MARK))
 }
 
+/// Expressions that are written down twice at most. Each BETWEEN SYMMETRIC within another one doubles what is in it.
+const MOST_COPIED: usize = 10_000;
+
 /// Puts bounds right that are marked: whichever is the lower one.
-pub(super) fn correct(tree: &mut impl VisitMut) {
-    let _ = visit_expressions_mut(tree, |expr| {
+///
+/// Errors: what would be written down anew is too much.
+pub(super) fn correct(tree: &mut impl VisitMut) -> Result<(), ()> {
+    let mut left = MOST_COPIED;
+    let done = visit_expressions_mut(tree, |expr| {
         if let Expr::Between { expr: of, negated, low, high } = expr
             && unmark(low)
         {
+            for copied in [&**of, low, high] {
+                if !count(copied, &mut left) {
+                    return ControlFlow::Break(());
+                }
+            }
             let (of, negated, low, high) = (take(of), *negated, take(low), take(high));
             let between = |low: &Expr, high: &Expr| {
                 let (low, high) = (Box::new(low.clone()), Box::new(high.clone()));
@@ -58,8 +71,18 @@ pub(super) fn correct(tree: &mut impl VisitMut) {
             let (left, right) = (between(&low, &high), between(&high, &low));
             *expr = nested(Expr::BinaryOp { left, op, right });
         }
-        ControlFlow::<()>::Continue(())
+        ControlFlow::Continue(())
     });
+    if done.is_break() { Err(()) } else { Ok(()) }
+}
+
+/// Takes the expressions of a tree from what is left of a number; false where there are more.
+fn count(expr: &Expr, left: &mut usize) -> bool {
+    let counted = visit_expressions(expr, |_| {
+        *left = left.saturating_sub(1);
+        if *left == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    });
+    counted.is_continue()
 }
 
 /// Takes the mark away, which is the first operand of all.

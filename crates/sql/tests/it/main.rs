@@ -24,6 +24,7 @@ mod identity;
 mod joins;
 mod large;
 mod late_columns;
+mod limits;
 mod lists;
 mod locking;
 mod lookups;

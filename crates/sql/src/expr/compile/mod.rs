@@ -21,7 +21,7 @@ use constant::fold;
 use crate::datum::{Datum, DatumRef, kept};
 use crate::error::Error;
 use crate::sqlstate::{DATATYPE_MISMATCH, UNDEFINED_FUNCTION};
-use crate::syntax::{column_type, ident};
+use crate::syntax::{column_type, deeper, ident};
 use crate::types::name_of;
 
 /// Why an expression was not compiled.
@@ -126,8 +126,9 @@ impl<'a> Compiler<'a> {
 
     /// Any expression.
     pub fn compile(&mut self, expr: &Expr) -> Result<Typed> {
-        let typed = self.any(expr)?;
-        Ok(Typed { node: fold(typed.node), kind: typed.kind })
+        // A check or a default is compiled for statements that are not as deep as it is.
+        let typed = deeper(0, || self.any(expr))?;
+        Ok(Typed { node: fold(typed.node).with_care(), kind: typed.kind })
     }
 
     /// An expression for a result's column: what has no type yet is text.

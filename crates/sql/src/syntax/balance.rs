@@ -1,0 +1,79 @@
+//! Long chains of AND and OR as trees that are not deep.
+//!
+//! The parser makes `a OR b OR c OR d` as deep as there are operands. Whatever asks for the type or the name of each operator looks at all below it, so that a thousand of them
+//! take a million looks. Both operators give the same in any grouping, so a chain becomes a tree whose depth is the logarithm of its length. Which operand is looked at first stays as it was.
+
+use std::ops::ControlFlow;
+
+use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, VisitMut, VisitorMut};
+use datafusion::sql::sqlparser::keywords::Keyword;
+use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
+
+use super::build::null;
+
+/// Operands up to which a chain stays as it is.
+const SHORT: usize = 16;
+
+/// Whether there may be a long chain.
+pub(super) fn is_in(tokens: &[TokenWithSpan]) -> bool {
+    let connects = |token: &&TokenWithSpan| matches!(&token.token, Token::Word(word) if matches!(word.keyword, Keyword::AND | Keyword::OR));
+    tokens.iter().filter(connects).nth(SHORT).is_some()
+}
+
+/// Balances the chains of a tree. Cost: each operand is moved as often as the tree that it gets into is deep.
+pub(super) fn balance(tree: &mut impl VisitMut) {
+    let _ = tree.visit(&mut Balance);
+}
+
+struct Balance;
+
+impl VisitorMut for Balance {
+    type Break = ();
+
+    fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+        let op = match expr {
+            Expr::BinaryOp { op: op @ (BinaryOperator::And | BinaryOperator::Or), .. } => op.clone(),
+            _ => return ControlFlow::Continue(()),
+        };
+        if is_long(expr, &op) {
+            let mut operands = Vec::new();
+            let mut left = std::mem::replace(expr, null());
+            while let Expr::BinaryOp { left: more, op: own, right } = left {
+                if own != op {
+                    left = Expr::BinaryOp { left: more, op: own, right };
+                    break;
+                }
+                operands.push(*right);
+                left = *more;
+            }
+            operands.push(left);
+            operands.reverse();
+            *expr = joined(operands, &op);
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// Whether a chain has more operands to its left than short ones have.
+fn is_long(expr: &Expr, op: &BinaryOperator) -> bool {
+    let (mut expr, mut count) = (expr, 1);
+    while let Expr::BinaryOp { left, op: own, .. } = expr
+        && own == op
+    {
+        count += 1;
+        if count > SHORT {
+            return true;
+        }
+        expr = left;
+    }
+    false
+}
+
+fn joined(mut operands: Vec<Expr>, op: &BinaryOperator) -> Expr {
+    if operands.len() < 2 {
+        return operands.pop().unwrap_or_else(null);
+    }
+    let right = operands.split_off(operands.len() / 2);
+    let (left, right) = (Box::new(joined(operands, op)), Box::new(joined(right, op)));
+    Expr::BinaryOp { left, op: op.clone(), right }
+}
