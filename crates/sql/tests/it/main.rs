@@ -7,6 +7,8 @@ use std::path::Path;
 
 #[path = "../../../../testing/examples.rs"]
 #[macro_use]
+mod testing;
+
 mod aggregates;
 mod alterations;
 mod answers;
@@ -40,11 +42,9 @@ mod restarts;
 mod session;
 mod subqueries;
 mod support;
-mod testing;
 mod unnesting;
 mod values;
 mod whole_rows;
 mod with;
-
 
 examples! { sql_first_steps = "../../../../examples/sql_first_steps.rs" }
