@@ -15,7 +15,7 @@
 //! output    standard output, as text or JSON;  progress: bars on a terminal;  error: what goes to standard error;  place: what stands at a name
 //! damage    what commands say that check a whole store;  deleted: that remove keys;  target: where exports go;  recording: into traces
 //! ```
-//! Exit codes: 0 done, found or yes, 1 error (usage included), 2 not found or no, 130 ended by Ctrl-C. A reader that goes away, as `head` does, ends
+//! Exit codes: 0 done, found or yes, 1 error (usage included), 2 not found or no, 130 ended by Ctrl-C, 143 by SIGTERM, 129 by a closed terminal. A reader that goes away, as `head` does, ends
 //! the command quietly.
 #![forbid(unsafe_code)]
 
@@ -58,6 +58,7 @@ use error::{Error, Result};
 use output::Outcome;
 
 fn main() -> ExitCode {
+    cairn_rows::parquet::quiet_panics();
     let cli = match Cli::typed(std::env::args_os()) {
         Ok(cli) => cli,
         Err(error) => {
@@ -69,11 +70,15 @@ fn main() -> ExitCode {
     match run(cli.command) {
         Ok(Outcome::Done) => ExitCode::SUCCESS,
         Ok(Outcome::NotFound) => ExitCode::from(2),
-        Err(error) if error.is_closed_pipe() => ExitCode::SUCCESS,
+        Err(error) if error.is_closed_pipe() && !interrupt::is_ending() => ExitCode::SUCCESS,
         Err(error) => {
-            let _ = writeln!(io::stderr(), "{} {error}", output::error_label());
+            // Whoever is asked to end while it waits has no other error than that.
+            let ended = interrupt::is_ending() && !matches!(error, Error::Interrupted(_));
+            let ended = if ended { "interrupted: " } else { "" };
+            let _ = writeln!(io::stderr(), "{} {ended}{error}", output::error_label());
             match error {
-                Error::Interrupted(_) => ExitCode::from(interrupt::EXIT_CODE),
+                Error::Interrupted(_) => ExitCode::from(interrupt::exit_code()),
+                _ if interrupt::is_ending() => ExitCode::from(interrupt::exit_code()),
                 _ => ExitCode::FAILURE,
             }
         }

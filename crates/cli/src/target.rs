@@ -6,7 +6,7 @@ use std::sync::Arc;
 use cairn_vfs::{AppendWriter, Fs, OutputFile};
 
 use crate::error::{Error, Result};
-use crate::interrupt::Interrupt;
+use crate::interrupt::{self, Interrupt, Unfinished};
 use crate::output::{Output, is_stdout};
 
 /// Bytes that are written at once.
@@ -23,6 +23,8 @@ pub enum Target {
         writer: AppendWriter,
         /// Ctrl-C, until which half a file would stay.
         interrupt: Interrupt,
+        /// What to do where that comes too late.
+        unfinished: Option<Unfinished>,
     },
     /// Standard output: there is nothing to put away, and Ctrl-C may end it as it ends any command.
     Output(Output),
@@ -41,14 +43,33 @@ pub fn refuse_json_of_stdout(json: bool, file: Option<&Path>) -> Result<()> {
     Ok(())
 }
 
+/// Has the temporary file of `path` removed where the command is ended from outside; a device has none. The file must be under construction, so that nobody else's is
+/// meant.
+pub fn unfinished(fs: &Arc<dyn Fs>, path: &Path, file: &OutputFile) -> Result<Option<Unfinished>> {
+    match file {
+        OutputFile::Whole(_) => unfinished_at(fs, path),
+        OutputFile::Through(_) => Ok(None),
+    }
+}
+
+/// The same for a file that is built by somebody else, in the way that [`cairn_vfs::AtomicFile`] builds all: beside where `path` leads, with `.tmp` behind its name.
+pub fn unfinished_at(fs: &Arc<dyn Fs>, path: &Path) -> Result<Option<Unfinished>> {
+    let Some(target) = fs.follow(path)? else { return Ok(None) };
+    let mut temporary = target.into_os_string();
+    temporary.push(".tmp");
+    let fs = Arc::clone(fs);
+    interrupt::unfinished(move || _ = fs.remove(temporary.as_ref())).map(Some)
+}
+
 impl Target {
     /// Begins an export. Once in a process.
     pub fn open(fs: &Arc<dyn Fs>, path: Option<&Path>) -> Result<Target> {
         let Some(path) = file_of(path) else { return Ok(Target::Output(Output::new())) };
         let interrupt = Interrupt::catch()?;
         let file = OutputFile::create(fs, path)?;
+        let unfinished = unfinished(fs, path, &file)?;
         let writer = AppendWriter::new(Arc::clone(file.file()), 0, BUFFER_BYTES);
-        Ok(Target::File { file, writer, interrupt })
+        Ok(Target::File { file, writer, interrupt, unfinished })
     }
 
     /// Writes bytes.
@@ -65,9 +86,11 @@ impl Target {
     /// Publishes a file, durably.
     pub fn finish(self) -> Result<()> {
         match self {
-            Target::File { file, mut writer, .. } => {
+            Target::File { file, mut writer, unfinished, .. } => {
                 writer.flush()?;
-                Ok(file.commit()?)
+                file.commit()?;
+                drop(unfinished);
+                Ok(())
             }
             Target::Output(out) => out.finish(),
         }

@@ -37,6 +37,7 @@ pub struct Database(Arc<Shared>);
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub tables: cairn_table::Database,
+    /// Where the files of COPY and of backups are.
     pub fs: Arc<dyn Fs>,
     pub clock: Arc<dyn Clock>,
     pub durability: cairn_table::Durability,
@@ -167,6 +168,7 @@ impl Drop for Timer {
 #[derive(Debug, Clone)]
 pub struct Builder {
     fs: Arc<dyn Fs>,
+    files: Option<Arc<dyn Fs>>,
     clock: Arc<dyn Clock>,
     cache_bytes: u64,
     durability: Durability,
@@ -182,6 +184,7 @@ impl Default for Builder {
     fn default() -> Self {
         Builder {
             fs: Arc::new(StdFs::new()),
+            files: None,
             clock: Arc::new(SystemClock::new()),
             cache_bytes: 128 << 20,
             durability: Durability::Sync,
@@ -200,6 +203,13 @@ impl Builder {
     #[must_use]
     pub fn fs(mut self, fs: Arc<dyn Fs>) -> Self {
         self.fs = fs;
+        self
+    }
+
+    /// The file system in which COPY finds the files that it names, and to which backups go: the database's own by default, which for one in memory nobody else sees.
+    #[must_use]
+    pub fn files(mut self, fs: Arc<dyn Fs>) -> Self {
+        self.files = Some(fs);
         self
     }
 
@@ -285,7 +295,7 @@ impl Builder {
         let threads = self.threads.or_else(|| std::thread::available_parallelism().ok().map(Into::into));
         let shared = Shared {
             tables,
-            fs: Arc::clone(&self.fs),
+            fs: Arc::clone(self.files.as_ref().unwrap_or(&self.fs)),
             clock: Arc::clone(&self.clock),
             durability: match self.durability {
                 Durability::Sync => cairn_table::Durability::Sync,

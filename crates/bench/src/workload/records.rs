@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::path::Path;
 
+use cairn_rows::csv::{Dialect, Failure, Missing, Reader, Row, find_column};
 use cairn_vfs::{Fs, OpenOptions};
 use serde::{Deserialize, Serialize};
 
@@ -25,6 +26,13 @@ impl Separator {
         match path.extension().and_then(|extension| extension.to_str()) {
             Some("tsv" | "tab") => Separator::Tab,
             _ => Separator::Comma,
+        }
+    }
+
+    fn dialect(self) -> Dialect {
+        match self {
+            Separator::Comma => Dialect::CSV,
+            Separator::Tab => Dialect::TSV,
         }
     }
 }
@@ -61,28 +69,19 @@ impl Records {
     /// not there, or a file without records. Costs one pass and the memory of the keys and lines.
     pub fn read(fs: &dyn Fs, path: &Path, separator: Separator, column: &str) -> Result<Records> {
         let map = fs.open(path, OpenOptions::read())?.map()?;
-        let mut reader = reader(&map, separator);
+        let mut reader = Reader::new(&map[..], separator.dialect());
         let at = column_of(&mut reader, path, column)?;
         let refuse = |line: Option<u64>, what: String| Error::Input { file: path.to_owned(), line, what };
 
         let mut lines = Lines::default();
-        let mut record = csv::ByteRecord::new();
-        loop {
-            let start = reader.position().byte() as usize;
-            let line = reader.position().line();
-            match reader.read_byte_record(&mut record) {
-                Ok(false) => break,
-                Ok(true) => {}
-                Err(error) => return Err(refuse(Some(line), error.to_string())),
-            }
-            let Some(key) = record.get(at) else {
-                return Err(refuse(
-                    Some(line),
-                    format!("{} columns; the key is in column {}", record.len(), at + 1),
-                ));
+        let mut row = Row::default();
+        while reader.read(&mut row).map_err(|failure| unreadable(path, &failure))? {
+            let Some(key) = row.get(at) else {
+                let what = format!("{} columns; the key is in column {}", row.len(), at + 1);
+                return Err(refuse(Some(row.line()), what));
             };
-            let text = &map[start..reader.position().byte() as usize];
-            lines.add(key, trim_line_break(skip_empty_lines(text)));
+            let range = row.range();
+            lines.add(key, map.get(range.start as usize..range.end as usize).unwrap_or_default());
         }
         if lines.keys.is_empty() {
             return Err(refuse(None, "no records after the header".to_owned()));
@@ -94,47 +93,22 @@ impl Records {
 /// Reads the header line of `path` alone, and sees that `column` is in it: what is wrong is better known before a run than in it. Errors: as [`Records::read`].
 pub fn check_column(fs: &dyn Fs, path: &Path, separator: Separator, column: &str) -> Result<()> {
     let map = fs.open(path, OpenOptions::read())?.map()?;
-    column_of(&mut reader(&map, separator), path, column).map(|_| ())
+    column_of(&mut Reader::new(&map[..], separator.dialect()), path, column).map(|_| ())
 }
 
-fn reader(bytes: &[u8], separator: Separator) -> csv::Reader<&[u8]> {
-    csv::ReaderBuilder::new()
-        .delimiter(if separator == Separator::Tab { b'\t' } else { b',' })
-        .quoting(separator == Separator::Comma)
-        .flexible(true)
-        .from_reader(bytes)
+fn unreadable(path: &Path, failure: &Failure) -> Error {
+    Error::Input { file: path.to_owned(), line: failure.line(), what: failure.to_string() }
 }
 
 /// Which column of the header is meant.
-fn column_of(reader: &mut csv::Reader<&[u8]>, path: &Path, column: &str) -> Result<usize> {
+fn column_of(reader: &mut Reader<&[u8]>, path: &Path, column: &str) -> Result<usize> {
     let refuse = |what: String| Error::Input { file: path.to_owned(), line: Some(1), what };
-    let header = reader.byte_headers().map_err(|error| refuse(error.to_string()))?;
+    let mut header = Row::default();
+    reader.read(&mut header).map_err(|failure| unreadable(path, &failure))?;
     if header.iter().any(|name| name.contains(&0) || std::str::from_utf8(name).is_err()) {
         return Err(refuse("no text: expected a header line in UTF-8 that names the columns".to_owned()));
     }
-    find_column(header, column).ok_or_else(|| {
-        let names: Vec<_> = header.iter().map(String::from_utf8_lossy).collect();
-        refuse(format!("no column {column:?}; the header has {}", names.join(", ")))
-    })
-}
-
-fn find_column(header: &csv::ByteRecord, column: &str) -> Option<usize> {
-    let by_name = header.iter().position(|name| name == column.as_bytes());
-    by_name.or_else(|| {
-        let number: usize = column.parse().ok()?;
-        (1..=header.len()).contains(&number).then(|| number - 1)
-    })
-}
-
-/// The parser passes over empty lines before a record and counts them into its bytes. Blanks belong to the record.
-fn skip_empty_lines(text: &[u8]) -> &[u8] {
-    let start = text.iter().position(|byte| !b"\r\n".contains(byte));
-    text.get(start.unwrap_or(text.len())..).unwrap_or_default()
-}
-
-fn trim_line_break(line: &[u8]) -> &[u8] {
-    let line = line.strip_suffix(b"\n").unwrap_or(line);
-    line.strip_suffix(b"\r").unwrap_or(line)
+    find_column(header.iter(), column).map_err(|missing: Missing| refuse(missing.told(column, header.iter())))
 }
 
 /// Everything read, keys repeated.

@@ -177,6 +177,22 @@ fn records_of_csv() {
     assert_eq!(by_number, records);
 }
 
+/// Goal: a quote that is never closed is an error with its line, and not one long record; a mark before the header is no part of it; of two columns of a name none is taken.
+#[test]
+fn records_are_not_guessed() {
+    let fs = MemFs::new();
+    file(&fs, "/open.csv", "id,v\n1,\"no end\n2,two\n3,three\n");
+    file(&fs, "/marked.csv", "\u{feff}id,v\n1,one\n");
+    file(&fs, "/twice.csv", "id,id\n1,one\n");
+    let read = |path: &str| Records::read(&fs, Path::new(path), Separator::Comma, "id");
+    let open = read("/open.csv").unwrap_err().to_string();
+    assert!(open.contains("/open.csv, line 2: a quote"), "{open}");
+    let marked = read("/marked.csv").unwrap();
+    assert_eq!((marked.keys.get(0), marked.values.get(0)), (&b"1"[..], &b"1,one"[..]));
+    let twice = read("/twice.csv").unwrap_err().to_string();
+    assert!(twice.contains("/twice.csv, line 1: two columns"), "{twice}");
+}
+
 /// Goal: errors name the file, the line and what is there. Absent keys of real data are absent, even where every
 /// change of the last byte is taken.
 #[test]
@@ -186,7 +202,7 @@ fn records_refuse_and_real_keys_can_be_absent() {
     file(&fs, "/short.tsv", "v\tk\n1\ta\n2\n");
     file(&fs, "/empty.tsv", "k\tv\n");
     let read = |path: &str, column| Records::read(&fs, Path::new(path), Separator::Tab, column);
-    assert!(read("/a.tsv", "x").unwrap_err().to_string().contains("no column \"x\"; the header has k, v"));
+    assert!(read("/a.tsv", "x").unwrap_err().to_string().contains("no column \"x\"; there are k, v"));
     let short = read("/short.tsv", "k").unwrap_err().to_string();
     assert!(short.contains("/short.tsv, line 3: 1 columns; the key is in column 2"), "{short}");
     assert!(read("/empty.tsv", "k").unwrap_err().to_string().contains("no records"));

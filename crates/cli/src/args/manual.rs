@@ -6,14 +6,16 @@ use clap::Args;
 use clap_complete::Shell;
 
 /// What a command that ends says by its exit code.
-pub const EXIT_CODES: [(u8, &str); 4] = [
+pub const EXIT_CODES: [(u8, &str); 6] = [
     (0, "done, found, or the answer is yes"),
     (1, "error: wrong arguments, damage, whatever else could not be done"),
     (2, "no error, but not found, or the answer is no"),
+    (129, "ended by SIGHUP, as its terminal was closed: as 130"),
     (
         130,
         "ended by Ctrl-C before it was done; a run of the lab has kept what it had measured by then. What serves until Ctrl-C ends with 0",
     ),
+    (143, "ended by SIGTERM: as 130"),
 ];
 
 /// What the command and the lab take from the environment.

@@ -16,6 +16,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use cairn_bench::results::Run;
+use cairn_rows::mark;
 use cairn_vfs::{Fs, OutputFile};
 
 use crate::error::{Error, Result};
@@ -50,9 +51,10 @@ pub fn write_file(fs: &Arc<dyn Fs>, path: &Path, content: &[u8]) -> Result<()> {
     Ok(file.commit()?)
 }
 
-/// A page of text, whole: of a file, of a pipe, or of standard input for `-`.
+/// A page of text, whole: of a file, of a pipe, or of standard input for `-`. A byte order mark is no part of it.
 pub fn read_text(fs: &Arc<dyn Fs>, path: &Path) -> Result<String> {
-    let text = read_whole(fs, path, u64::MAX - 1)?;
+    let mut text = read_whole(fs, path, u64::MAX - 1)?;
+    text.drain(..text.len() - mark::without(&text).len());
     let refuse = |what: String| Error::Input { input: name_of(path), place: None, what };
     String::from_utf8(text).map_err(|_| refuse("no text: expected UTF-8".to_owned()))
 }

@@ -2,7 +2,6 @@
 
 use std::ffi::OsString;
 use std::io::{self, Write};
-use std::process;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -109,7 +108,7 @@ pub(crate) fn end_on_ctrl_c(stop: &Stop) -> Result<CtrlC> {
         // Behind the terminal's ^C, in a line that may have begun.
         let _ = writeln!(io::stderr());
         if again || ends_at_once.load(Ordering::Relaxed) {
-            process::exit(i32::from(interrupt::EXIT_CODE));
+            interrupt::end_now();
         }
         stop.ask();
         let _ = writeln!(io::stderr(), "ending with what is measured; once more to end at once");

@@ -11,7 +11,11 @@ use super::writer::{Writer, index_options, kind_by_extension, summarize_pair};
 use crate::args::hash::{BuildArgs, Codec, IndexArgs, Kind, WriteArgs};
 use crate::error::{Error, Result};
 use crate::input;
+use crate::interrupt::Interrupt;
 use crate::output::{Outcome, Output, counted, human};
+
+/// Ctrl-C is looked for every this many records.
+const RECORDS_PER_LOOK: u64 = 256;
 
 /// Builds a store from an input.
 pub fn build(fs: &Arc<dyn Fs>, args: &BuildArgs) -> Result<Outcome> {
@@ -73,16 +77,21 @@ pub fn index(fs: &Arc<dyn Fs>, args: &IndexArgs) -> Result<Outcome> {
     report("indexed", summarize_pair(fs, path)?, args.json)
 }
 
-/// Hands all records of an input to `sink`.
+/// Hands all records of an input to `sink`. Ctrl-C takes back what they were for.
 pub fn pump(
     mut source: Box<dyn input::Source>,
     mut progress: crate::progress::InputProgress,
     sink: &mut dyn input::Sink,
 ) -> Result<u64> {
-    let mut records = 0;
-    while source.feed(sink)? {
+    let interrupt = Interrupt::catch()?;
+    let told = || "what was there is as it was".to_owned();
+    let mut records = 0_u64;
+    while interrupt.outcome(source.feed(sink), told)? {
         progress.record();
         records += 1;
+        if records.is_multiple_of(RECORDS_PER_LOOK) {
+            interrupt.check(told)?;
+        }
     }
     progress.finish();
     Ok(records)

@@ -13,8 +13,10 @@ use serde_json::{Value, json};
 use crate::args::hash::{Codec, Kind, WriteArgs};
 use crate::error::{Error, Result};
 use crate::input::Sink;
+use crate::interrupt::Unfinished;
 use crate::output::human;
 use crate::progress::BuildBar;
+use crate::target::unfinished_at;
 
 /// Writes one store.
 #[derive(Debug)]
@@ -25,6 +27,8 @@ pub enum Writer {
         builder: Box<StoreBuilder>,
         /// The store.
         path: PathBuf,
+        /// What is removed where the command is ended from outside.
+        unfinished: Vec<Unfinished>,
     },
     /// Sparkey's.
     Sparkey {
@@ -34,6 +38,8 @@ pub enum Writer {
         fs: Arc<dyn Fs>,
         /// What the store was called.
         path: PathBuf,
+        /// What is removed where the command is ended from outside.
+        unfinished: Vec<Unfinished>,
     },
 }
 
@@ -51,12 +57,17 @@ impl Writer {
                 let options = table_options(args, codec)?;
                 let mut builder = StoreBuilder::create_in(fs, path, options, &mut rng(path)?)?;
                 builder.set_progress(Box::new(BuildBar::new()));
-                Ok(Writer::Table { builder: Box::new(builder), path: path.to_owned() })
+                let unfinished = Vec::from_iter(unfinished_at(fs, path)?);
+                Ok(Writer::Table { builder: Box::new(builder), path: path.to_owned(), unfinished })
             }
             Kind::Sparkey => {
                 let (log, index) = (log_options(args, codec)?, index_options(args)?);
                 let pair = Box::new(PairBuilder::create_in(fs, path, &log, &index)?);
-                Ok(Writer::Sparkey { pair, fs: Arc::clone(fs), path: path.to_owned() })
+                let mut unfinished = Vec::new();
+                for file in [sparkey::log_path(path), sparkey::index_path(path)] {
+                    unfinished.extend(unfinished_at(fs, &file)?);
+                }
+                Ok(Writer::Sparkey { pair, fs: Arc::clone(fs), path: path.to_owned(), unfinished })
             }
         }
     }
@@ -64,8 +75,9 @@ impl Writer {
     /// Publishes the store and says what was written.
     pub fn finish(self) -> Result<Value> {
         match self {
-            Writer::Table { builder, path } => {
+            Writer::Table { builder, path, unfinished } => {
                 let done = builder.finish()?;
+                drop(unfinished);
                 Ok(json!({
                     "store": path.display().to_string(),
                     "format": "cairn",
@@ -75,8 +87,9 @@ impl Writer {
                     "index_bytes": done.index_bytes,
                 }))
             }
-            Writer::Sparkey { pair, fs, path } => {
+            Writer::Sparkey { pair, fs, path, unfinished } => {
                 pair.finish()?;
+                drop(unfinished);
                 summarize_pair(&fs, &path)
             }
         }

@@ -1,6 +1,7 @@
 //! CSV and TSV with a header line.
 
-use csv::{ByteRecord, ErrorKind, Reader, ReaderBuilder, Writer, WriterBuilder};
+use cairn_rows::csv::{Dialect, Failure, Reader, Row};
+use csv::{Writer, WriterBuilder};
 
 use super::{Sink, Source, Stream, find_column};
 use crate::args::hash::InputArgs;
@@ -12,24 +13,22 @@ use crate::error::{Error, Result};
 pub struct CsvSource {
     reader: Reader<Stream>,
     name: String,
-    separator: u8,
+    dialect: Dialect,
+    /// How many columns the header names.
+    columns: usize,
     key: usize,
     /// `None` for the whole record.
     value: Option<usize>,
-    record: ByteRecord,
+    row: Row,
     line: Vec<u8>,
 }
 
 impl CsvSource {
     /// Reads the header line and finds the columns in it.
-    pub fn open(stream: Stream, separator: u8, name: String, args: &InputArgs) -> Result<CsvSource> {
-        let mut reader =
-            ReaderBuilder::new().delimiter(separator).quoting(separator == b',').from_reader(stream);
-        let header = match reader.byte_headers() {
-            Ok(header) => header.clone(),
-            Err(error) => return Err(refuse(&name, &error)),
-        };
-        if header.is_empty() {
+    pub fn open(stream: Stream, dialect: Dialect, name: String, args: &InputArgs) -> Result<CsvSource> {
+        let mut reader = Reader::new(stream, dialect);
+        let mut header = Row::default();
+        if !reader.read(&mut header).map_err(|failure| refuse(&name, &failure))? {
             let what = "is empty, expected a header line that names the columns".to_owned();
             return Err(Error::Input { input: name, place: None, what });
         }
@@ -41,59 +40,61 @@ impl CsvSource {
         let find = |column: &String| find_column(header.iter(), column, &name);
         let key = args.key.as_ref().map(find).transpose()?.unwrap_or(0);
         let value = args.value.as_ref().map(find).transpose()?;
-        Ok(CsvSource { reader, name, separator, key, value, record: ByteRecord::new(), line: Vec::new() })
+        let columns = header.len();
+        Ok(CsvSource { reader, name, dialect, columns, key, value, row: Row::default(), line: Vec::new() })
     }
 
     /// The record as a line.
     fn whole(&mut self) -> Result<()> {
         self.line.clear();
-        if self.separator == b',' {
-            let mut writer: Writer<&mut Vec<u8>> = WriterBuilder::new().from_writer(&mut self.line);
+        if self.dialect.quotes {
+            let mut writer: Writer<&mut Vec<u8>> =
+                WriterBuilder::new().delimiter(self.dialect.separator).from_writer(&mut self.line);
             let written =
-                writer.write_byte_record(&self.record).and_then(|()| writer.flush().map_err(Into::into));
+                writer.write_record(self.row.iter()).and_then(|()| writer.flush().map_err(Into::into));
             drop(writer);
-            written.map_err(|error| refuse(&self.name, &error))?;
+            written.map_err(|error| self.refuse(error.to_string()))?;
             self.line.pop();
             return Ok(());
         }
-        for (at, field) in self.record.iter().enumerate() {
+        for (at, field) in self.row.iter().enumerate() {
             if at > 0 {
-                self.line.push(self.separator);
+                self.line.push(self.dialect.separator);
             }
             self.line.extend_from_slice(field);
         }
         Ok(())
     }
+
+    /// What is wrong with the record.
+    fn refuse(&self, what: String) -> Error {
+        let place = Some(format!("line {}", self.row.line()));
+        Error::Input { input: self.name.clone(), place, what }
+    }
 }
 
 impl Source for CsvSource {
     fn feed(&mut self, sink: &mut dyn Sink) -> Result<bool> {
-        match self.reader.read_byte_record(&mut self.record) {
-            Ok(true) => {}
-            Ok(false) => return Ok(false),
-            Err(error) => return Err(refuse(&self.name, &error)),
+        if !self.reader.read(&mut self.row).map_err(|failure| refuse(&self.name, &failure))? {
+            return Ok(false);
         }
-        // The reader has refused records that have fewer fields than the header.
-        let field = |at: usize| self.record.get(at).unwrap_or_default();
+        if self.row.len() != self.columns {
+            let (found, expected) = (self.row.len(), self.columns);
+            return Err(self.refuse(format!("{found} columns, expected {expected} as in the header")));
+        }
+        let field = |at: usize| self.row.get(at).unwrap_or_default();
         match self.value {
             Some(value) => sink.put(field(self.key), field(value))?,
             None => {
                 self.whole()?;
-                sink.put(self.record.get(self.key).unwrap_or_default(), &self.line)?;
+                sink.put(self.row.get(self.key).unwrap_or_default(), &self.line)?;
             }
         }
         Ok(true)
     }
 }
 
-fn refuse(name: &str, error: &csv::Error) -> Error {
-    let place = error.position().map(|position| format!("line {}", position.line()));
-    let what = match error.kind() {
-        ErrorKind::UnequalLengths { expected_len, len, .. } => {
-            format!("{len} columns, expected {expected_len} as in the header")
-        }
-        ErrorKind::Io(error) => error.to_string(),
-        _ => error.to_string(),
-    };
-    Error::Input { input: name.to_owned(), place, what }
+fn refuse(name: &str, failure: &Failure) -> Error {
+    let place = failure.line().map(|line| format!("line {line}"));
+    Error::Input { input: name.to_owned(), place, what: failure.to_string() }
 }

@@ -2,12 +2,12 @@
 
 use std::borrow::Cow;
 use std::fmt;
-use std::io::BufRead;
 
-use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
+use cairn_rows::mark;
+use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-use super::stream::trim_line_break;
+use super::stream::{read_line, trim_line_break};
 use super::{Sink, Source, Stream};
 use crate::args::hash::InputArgs;
 use crate::error::{Error, Result};
@@ -18,7 +18,8 @@ const HEX: &str = "_hex";
 
 /// Reads objects. A field that is a string gives its text; a number, true, false, an array or an object gives its
 /// JSON as it stands, so that no digit is lost. Where a field `name` is missing, `name_hex` gives the bytes that its
-/// hexadecimal digits stand for, as the commands' own JSON has them. The value of a whole record is its line.
+/// hexadecimal digits stand for, as the commands' own JSON has them. The value of a whole record is its line. A field that
+/// is asked for may not be there twice.
 #[derive(Debug)]
 pub struct JsonlSource {
     reader: Stream,
@@ -36,7 +37,7 @@ struct Fields {
     value: Option<String>,
 }
 
-/// Their content in one line; of fields that occur twice the last.
+/// Their content in one line.
 #[derive(Debug, Default)]
 struct Found<'a> {
     key: FoundField<'a>,
@@ -85,11 +86,12 @@ impl JsonlSource {
 impl Source for JsonlSource {
     fn feed(&mut self, sink: &mut dyn Sink) -> Result<bool> {
         loop {
-            self.line.clear();
             self.number += 1;
-            let count = self.reader.read_until(b'\n', &mut self.line);
-            if count.map_err(|error| self.refuse(error.to_string()))? == 0 {
+            if !read_line(&mut self.reader, &mut self.line).map_err(|error| self.refuse(error.to_string()))? {
                 return Ok(false);
+            }
+            if self.number == 1 {
+                self.line.drain(..self.line.len() - mark::without(&self.line).len());
             }
             // Blank lines are no records, above all the one after the last line break.
             if !self.line.trim_ascii().is_empty() {
@@ -160,10 +162,14 @@ impl<'de> Visitor<'de> for &Fields {
             }
             let raw = map.next_value::<&RawValue>()?;
             for (is_hex, field) in [(key, &mut found.key), (value, &mut found.value)] {
-                match is_hex {
-                    Some(false) => field.text = Some(raw),
-                    Some(true) => field.hex = Some(raw),
-                    None => {}
+                let slot = match is_hex {
+                    Some(false) => &mut field.text,
+                    Some(true) => &mut field.hex,
+                    None => continue,
+                };
+                // Which of the two is meant nobody knows: readers of JSON take the first, the last, or neither.
+                if slot.replace(raw).is_some() {
+                    return Err(A::Error::custom(format_args!("field {name:?} is there twice")));
                 }
             }
         }

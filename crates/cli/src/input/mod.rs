@@ -11,6 +11,7 @@ use std::io::{BufReader, Read};
 use std::path::Path;
 use std::sync::Arc;
 
+use cairn_rows::csv::{self as rows, Dialect, Missing};
 use cairn_vfs::{Fs, OpenOptions};
 
 use crate::args::hash::{Format, InputArgs};
@@ -109,8 +110,8 @@ type Stream = BufReader<Box<dyn stream::Bytes>>;
 
 fn from_stream(format: Format, stream: Stream, name: String, args: &InputArgs) -> Result<Box<dyn Source>> {
     Ok(match format {
-        Format::Csv => Box::new(csv::CsvSource::open(stream, b',', name, args)?),
-        Format::Tsv => Box::new(csv::CsvSource::open(stream, b'\t', name, args)?),
+        Format::Csv => Box::new(csv::CsvSource::open(stream, Dialect::CSV, name, args)?),
+        Format::Tsv => Box::new(csv::CsvSource::open(stream, Dialect::TSV, name, args)?),
         Format::Jsonl => Box::new(jsonl::JsonlSource::open(stream, name, args)?),
         Format::Parquet | Format::Binary => Box::new(binary::BinarySource::new(stream, name)),
     })
@@ -122,17 +123,9 @@ fn find_column<'a>(
     column: &str,
     input: &str,
 ) -> Result<usize> {
-    if let Some(at) = names.clone().position(|name| name == column.as_bytes()) {
-        return Ok(at);
-    }
-    let count = names.clone().count();
-    match column.parse::<usize>() {
-        Ok(number) if (1..=count).contains(&number) => Ok(number - 1),
-        _ => {
-            let known: Vec<_> = names.map(String::from_utf8_lossy).collect();
-            let what =
-                format!("no column {column:?}; there are {}: --key and --value choose", known.join(", "));
-            Err(Error::Input { input: input.to_owned(), place: None, what })
-        }
-    }
+    rows::find_column(names.clone(), column).map_err(|missing: Missing| {
+        let hint = if missing == Missing::Unknown { ": --key and --value choose" } else { "" };
+        let what = format!("{}{hint}", missing.told(column, names));
+        Error::Input { input: input.to_owned(), place: None, what }
+    })
 }

@@ -1,34 +1,41 @@
 //! Apache Parquet, row by row, with nothing but the columns that are asked for decoded.
 
-use std::io::{self, Read};
-use std::panic::{AssertUnwindSafe, catch_unwind};
+mod column;
+
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::AtomicU64;
 
-use bytes::Bytes;
+use cairn_rows::parquet::{self as rows, guarded, repeated};
 use cairn_vfs::File;
-use parquet::errors::ParquetError;
-use parquet::file::reader::{ChunkReader, FileReader, Length, SerializedFileReader};
-use parquet::record::reader::RowIter;
-use parquet::record::{Field, Row};
-use parquet::schema::types::Type;
-use serde_json::{Map, Value};
+use parquet::errors::{ParquetError, Result as ParquetResult};
+use parquet::file::reader::{FileReader, SerializedFileReader};
 
+use self::column::{Cell, Column};
 use super::{Sink, Source, find_column};
 use crate::args::hash::InputArgs;
 use crate::error::{Error, Result};
-use crate::output::insert_bytes;
 
-/// Reads rows. Texts and byte arrays give their bytes, integers their decimal digits. The value of a whole record is
-/// a JSON object of its columns.
+/// Rows that are decoded at once.
+const BATCH_ROWS: usize = 256;
+
+/// Reads rows. Texts and byte arrays give their bytes; integers and decimals their digits; times are integers, counted in the unit of their column, those of the old
+/// form of 96 bits in nanoseconds since 1970. The value of a whole record is a JSON object of its columns.
 pub struct ParquetSource {
-    rows: RowIter<'static>,
+    file: SerializedFileReader<rows::Source>,
     name: String,
-    /// Positions among the columns that are decoded.
+    /// The columns that are decoded.
+    columns: Vec<Column>,
+    /// Positions among them.
     key: usize,
     /// `None` for the whole record.
     value: Option<usize>,
+    /// The row group that comes next, and rows of the one that is being read that are not decoded yet.
+    next_group: usize,
+    left: usize,
+    /// Rows that are decoded and not given yet.
+    decoded: usize,
     row: u64,
+    line: Vec<u8>,
 }
 
 impl std::fmt::Debug for ParquetSource {
@@ -41,7 +48,7 @@ impl std::fmt::Debug for ParquetSource {
 }
 
 impl ParquetSource {
-    /// Reads the footer and finds the columns. Errors: no Parquet file, a column that is not there or is nested.
+    /// Reads the footer and finds the columns.
     pub fn open(
         file: Arc<dyn File>,
         name: String,
@@ -49,186 +56,263 @@ impl ParquetSource {
         counter: Arc<AtomicU64>,
     ) -> Result<ParquetSource> {
         let refuse = |what: String| Error::Input { input: name.clone(), place: None, what };
-        let bytes = file.len()?;
-        let reader = guarded(|| SerializedFileReader::new(Chunks { file, bytes, counter }))
-            .map_err(|what| refuse(format!("no Parquet file that can be read: {what}")))?;
-        let schema = reader.metadata().file_metadata().schema_descr().root_schema_ptr();
-        let fields = schema.get_fields();
+        let unreadable =
+            |error: ParquetError| refuse(format!("no Parquet file that can be read: {}", told(&error)));
+        let source = rows::Source::open(file, counter).map_err(unreadable)?;
+        let file = guarded(|| SerializedFileReader::new(source.clone())).map_err(unreadable)?;
+        source.limit(file.metadata()).map_err(unreadable)?;
+        let schema = file.metadata().file_metadata().schema_descr_ptr();
+        let fields = schema.root_schema().get_fields();
         let names = || fields.iter().map(|field| field.name().as_bytes());
-        let flat = |at: usize| match fields.get(at) {
-            Some(field) if field.is_primitive() => Ok(at),
-            Some(field) => Err(refuse(format!(
-                "column {:?} is nested, expected texts, byte arrays or integers",
-                field.name()
-            ))),
-            None => Err(refuse("has no columns".to_owned())),
+        let leaves = || (0..schema.num_columns()).map(|leaf| (leaf, schema.get_column_root_idx(leaf)));
+        let flat = |at: usize| {
+            let Some(field) = fields.get(at) else { return Err(refuse("has no columns".to_owned())) };
+            let leaf = leaves().find(|(_, root)| *root == at).map(|(leaf, _)| leaf);
+            match leaf.filter(|leaf| field.is_primitive() && schema.column(*leaf).max_rep_level() == 0) {
+                Some(leaf) => Ok(Column::new(leaf, schema.column(leaf))),
+                None => Err(refuse(format!(
+                    "column {:?} is nested, which a record cannot hold: expected texts, byte arrays or numbers, so name another --key or a --value column",
+                    field.name()
+                ))),
+            }
         };
-        let find = |column: &str| flat(find_column(names(), column, &name)?);
-        // Not as "1", which may be the name of another column.
-        let key = args.key.as_deref().map_or_else(|| flat(0), find)?;
+        let find = |column: &str| find_column(names(), column, &name);
+        let key = args.key.as_deref().map_or(Ok(0), find)?;
         let value = args.value.as_deref().map(find).transpose()?;
         if value.is_none()
-            && let Some(nested) = fields.iter().find(|field| !field.is_primitive())
+            && let Some(name) = repeated(fields.iter().map(|field| field.name()))
         {
             let what = format!(
-                "column {:?} is nested, which a record cannot hold: name a --value column",
-                nested.name()
+                "two columns are called {name:?}, which a record cannot hold: name a --value column by its number"
             );
             return Err(refuse(what));
         }
         let wanted: Vec<usize> = match value {
-            None => (0..fields.len()).collect(),
-            Some(value) => (0..fields.len()).filter(|at| [key, value].contains(at)).collect(),
+            None => (0..fields.len().max(1)).collect(),
+            Some(value) => (0..fields.len().max(1)).filter(|at| [key, value].contains(at)).collect(),
         };
-        let columns = wanted.iter().filter_map(|at| fields.get(*at).cloned()).collect();
-        let projection = Type::group_type_builder(schema.name()).with_fields(columns).build();
-        let projection = projection.map_err(|error| refuse(error.to_string()))?;
-        let rows = guarded(|| RowIter::from_file_into(Box::new(reader)).project(Some(projection)))
-            .map_err(refuse)?;
+        let columns = wanted.iter().map(|at| flat(*at)).collect::<Result<Vec<_>>>()?;
         let place = |column: usize| wanted.iter().position(|at| *at == column).unwrap_or_default();
-        Ok(ParquetSource { rows, key: place(key), value: value.map(place), name: name.clone(), row: 0 })
+        let (key, value) = (place(key), value.map(place));
+        let (next_group, left, decoded, row) = (0, 0, 0, 0);
+        let line = Vec::new();
+        Ok(ParquetSource { file, name, columns, key, value, next_group, left, decoded, row, line })
     }
 
     fn refuse(&self, what: String) -> Error {
         Error::Input { input: self.name.clone(), place: Some(format!("row {}", self.row)), what }
     }
 
-    fn column(&self, row: &Row, at: usize) -> Result<Vec<u8>> {
-        let Some((name, field)) = row.get_column_iter().nth(at) else {
+    /// Decodes rows where none is left; false after the last one.
+    fn fill(&mut self) -> ParquetResult<bool> {
+        while self.decoded == 0 {
+            if self.left == 0 {
+                if self.next_group == self.file.num_row_groups() {
+                    return Ok(false);
+                }
+                self.open_group()?;
+                continue;
+            }
+            let count = self.left.min(BATCH_ROWS);
+            self.columns.iter_mut().try_for_each(|column| column.decode(count))?;
+            (self.decoded, self.left) = (count, self.left - count);
+        }
+        Ok(true)
+    }
+
+    fn open_group(&mut self) -> ParquetResult<()> {
+        let group = self.file.get_row_group(self.next_group)?;
+        let rows = group.metadata().num_rows();
+        for column in &mut self.columns {
+            let values = group.metadata().column(column.leaf).num_values();
+            if values != rows {
+                let what = format!("a row group of {rows} rows, where a column has {values} values");
+                return Err(ParquetError::General(what));
+            }
+            column.open(group.get_column_page_reader(column.leaf)?);
+        }
+        self.next_group += 1;
+        self.left = usize::try_from(rows).unwrap_or_default();
+        Ok(())
+    }
+
+    fn cell(&self, at: usize) -> Result<(&str, Cell<'_>)> {
+        let Some(column) = self.columns.get(at) else {
             return Err(self.refuse(format!("has no column {}", at + 1)));
         };
+        let cell = column.cell().map_err(|what| self.refuse(format!("column {:?} {what}", column.name)))?;
+        Ok((&column.name, cell))
+    }
+
+    fn bytes(&self, at: usize) -> Result<Vec<u8>> {
+        let (name, cell) = self.cell(at)?;
         let wrong = |found: &str| {
             self.refuse(format!("column {name:?} is {found}, expected a text, bytes or an integer"))
         };
-        Ok(match field {
-            Field::Str(text) => text.clone().into_bytes(),
-            Field::Bytes(bytes) => bytes.data().to_vec(),
-            Field::Null => return Err(wrong("null")),
-            _ => match integer(field) {
-                Some(digits) => digits.into_bytes(),
-                None => return Err(wrong("of another type")),
-            },
-        })
+        match cell {
+            Cell::Bytes(bytes) => Ok(bytes.to_vec()),
+            Cell::Digits(digits) => Ok(digits.into_bytes()),
+            Cell::Null => Err(wrong("null")),
+            Cell::Bool(_) | Cell::Number(_) => Err(wrong("of another type")),
+        }
     }
 
-    fn whole(&self, row: &Row) -> Result<Vec<u8>> {
-        let mut object = Map::new();
-        for (name, field) in row.get_column_iter() {
-            let value = match field {
-                Field::Null => Value::Null,
-                Field::Bool(value) => Value::Bool(*value),
-                Field::Float(value) => f64::from(*value).into(),
-                Field::Double(value) => (*value).into(),
-                Field::Str(text) => text.as_str().into(),
-                Field::Bytes(bytes) => {
-                    insert_bytes(&mut object, name, bytes.data());
-                    continue;
-                }
-                _ => match integer(field).and_then(|digits| serde_json::from_str(&digits).ok()) {
-                    Some(number) => number,
-                    None => {
-                        let what = format!(
-                            "column {name:?} has a type that a record cannot hold; name a --value column"
-                        );
-                        return Err(self.refuse(what));
-                    }
+    /// The row as a JSON object. Numbers that are none, which JSON has no word for, are the texts that SQL has for them.
+    fn whole(&self, line: &mut Vec<u8>) -> Result<()> {
+        let mut names = std::collections::HashSet::new();
+        line.clear();
+        for at in 0..self.columns.len() {
+            let (name, cell) = self.cell(at)?;
+            let (name, value) = match cell {
+                Cell::Null => (name.to_owned(), "null".to_owned()),
+                Cell::Bool(value) => (name.to_owned(), value.to_string()),
+                Cell::Digits(digits) => (name.to_owned(), digits),
+                Cell::Number(value) => (name.to_owned(), json_number(value)),
+                Cell::Bytes(bytes) => match std::str::from_utf8(bytes) {
+                    Ok(text) => (name.to_owned(), json_text(text)),
+                    Err(_) => (format!("{name}_hex"), json_text(&crate::output::to_hex(bytes))),
                 },
             };
-            object.insert(name.clone(), value);
+            line.push(if at == 0 { b'{' } else { b',' });
+            line.extend_from_slice(json_text(&name).as_bytes());
+            line.push(b':');
+            line.extend_from_slice(value.as_bytes());
+            if let Some(twice) = names.replace(name) {
+                let what = format!("a record would have two members called {twice:?}: name a --value column");
+                return Err(self.refuse(what));
+            }
         }
-        Ok(Value::Object(object).to_string().into_bytes())
+        line.push(b'}');
+        Ok(())
+    }
+}
+
+fn json_text(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}
+
+fn json_number(value: f64) -> String {
+    match value {
+        value if value.is_finite() => serde_json::Value::from(value).to_string(),
+        value if value.is_nan() => json_text("NaN"),
+        value => json_text(if value > 0.0 { "Infinity" } else { "-Infinity" }),
+    }
+}
+
+/// The words of an error, without those of the library around ours.
+fn told(error: &ParquetError) -> String {
+    match error {
+        ParquetError::General(what) => what.clone(),
+        other => other.to_string(),
     }
 }
 
 impl Source for ParquetSource {
     fn feed(&mut self, sink: &mut dyn Sink) -> Result<bool> {
         self.row += 1;
-        let next = guarded(|| self.rows.next().transpose());
-        let Some(row) = next.map_err(|what| self.refuse(what))? else { return Ok(false) };
-        let key = self.column(&row, self.key)?;
-        let value = match self.value {
-            Some(at) => self.column(&row, at)?,
-            None => self.whole(&row)?,
-        };
-        sink.put(&key, &value)?;
+        if !guarded(|| self.fill()).map_err(|error| self.refuse(told(&error)))? {
+            return Ok(false);
+        }
+        let key = self.bytes(self.key)?;
+        match self.value {
+            Some(at) => sink.put(&key, &self.bytes(at)?)?,
+            None => {
+                let mut line = std::mem::take(&mut self.line);
+                self.whole(&mut line)?;
+                sink.put(&key, &line)?;
+                self.line = line;
+            }
+        }
+        self.columns.iter_mut().for_each(Column::advance);
+        self.decoded -= 1;
         Ok(true)
     }
 }
 
-/// Integers, and times, which are counted in whole units since 1970.
-fn integer(field: &Field) -> Option<String> {
-    Some(match field {
-        Field::Byte(value) => value.to_string(),
-        Field::Short(value) => value.to_string(),
-        Field::Int(value) | Field::Date(value) | Field::TimeMillis(value) => value.to_string(),
-        Field::Long(value)
-        | Field::TimeMicros(value)
-        | Field::TimestampMillis(value)
-        | Field::TimestampMicros(value) => value.to_string(),
-        Field::UByte(value) => value.to_string(),
-        Field::UShort(value) => value.to_string(),
-        Field::UInt(value) => value.to_string(),
-        Field::ULong(value) => value.to_string(),
-        _ => return None,
-    })
-}
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+    use std::path::{Path, PathBuf};
 
-/// Runs a step of the library, which panics on some damaged files, and gives its message either way.
-fn guarded<T>(step: impl FnOnce() -> parquet::errors::Result<T>) -> std::result::Result<T, String> {
-    match catch_unwind(AssertUnwindSafe(step)) {
-        Ok(done) => done.map_err(|error| error.to_string()),
-        Err(_) => Err("damaged".to_owned()),
-    }
-}
+    use cairn_vfs::{Fs, MemFs, OpenOptions};
+    use parquet::basic::Compression;
+    use parquet::data_type::{ByteArray, ByteArrayType, DoubleType};
+    use parquet::file::properties::WriterProperties;
+    use parquet::file::writer::SerializedFileWriter;
+    use parquet::schema::parser::parse_message_type;
 
-/// A file as the library wants it.
-#[derive(Debug)]
-struct Chunks {
-    file: Arc<dyn File>,
-    bytes: u64,
-    counter: Arc<AtomicU64>,
-}
+    use super::*;
 
-/// Reads the file from somewhere on.
-#[derive(Debug)]
-struct From {
-    file: Arc<dyn File>,
-    offset: u64,
-}
+    /// Counts records.
+    struct Counting(u64);
 
-impl Length for Chunks {
-    fn len(&self) -> u64 {
-        self.bytes
-    }
-}
-
-impl ChunkReader for Chunks {
-    type T = io::BufReader<From>;
-
-    fn get_read(&self, start: u64) -> parquet::errors::Result<Self::T> {
-        Ok(io::BufReader::new(From { file: self.file.clone(), offset: start }))
-    }
-
-    fn get_bytes(&self, start: u64, length: usize) -> parquet::errors::Result<Bytes> {
-        // BOUND: a garbled length asks for no more than the file has.
-        if start.checked_add(length as u64).is_none_or(|end| end > self.bytes) {
-            let what =
-                format!("{length} bytes at offset {start} reach beyond the file of {} bytes", self.bytes);
-            return Err(ParquetError::EOF(what));
+    impl Sink for Counting {
+        fn put(&mut self, _: &[u8], _: &[u8]) -> Result<()> {
+            self.0 += 1;
+            Ok(())
         }
-        let mut chunk = vec![0; length];
-        self.file
-            .read_exact_at(&mut chunk, start)
-            .map_err(|error| ParquetError::External(Box::new(error)))?;
-        self.counter.fetch_add(length as u64, Ordering::Relaxed);
-        Ok(chunk.into())
-    }
-}
 
-impl Read for From {
-    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
-        let count = self.file.read_at(buf, self.offset).map_err(io::Error::other)?;
-        self.offset += count as u64;
-        Ok(count)
+        fn put_stream(&mut self, _: &[u8], _: u64, _: &mut dyn Read) -> Result<()> {
+            Ok(())
+        }
+    }
+
+    /// Goal: a flipped bit of a file gives records or an error that names the file, never a panic or an allocation of the file's choosing. Method: each bit of whole files, with a
+    /// dictionary and without, of texts and of numbers that may be absent.
+    #[test]
+    fn flipped_bits_are_errors() {
+        rows::quiet_panics();
+        let schema = "message t { REQUIRED BYTE_ARRAY k (UTF8); OPTIONAL DOUBLE n; }";
+        let schema = Arc::new(parse_message_type(schema).unwrap());
+        for (codec, has_dictionary) in [(Compression::UNCOMPRESSED, true), (Compression::SNAPPY, false)] {
+            let properties =
+                WriterProperties::builder().set_compression(codec).set_dictionary_enabled(has_dictionary);
+            let mut sound = Vec::new();
+            let mut writer =
+                SerializedFileWriter::new(&mut sound, Arc::clone(&schema), Arc::new(properties.build()))
+                    .unwrap();
+            let mut group = writer.next_row_group().unwrap();
+            let keys: Vec<ByteArray> =
+                (0..30).map(|at| ByteArray::from(format!("key {}", at % 7).as_str())).collect();
+            let mut column = group.next_column().unwrap().unwrap();
+            column.typed::<ByteArrayType>().write_batch(&keys, None, None).unwrap();
+            column.close().unwrap();
+            let levels: Vec<i16> = (0..30).map(|at| i16::from(at % 3 > 0)).collect();
+            let numbers: Vec<f64> = (0..20).map(f64::from).collect();
+            let mut column = group.next_column().unwrap().unwrap();
+            column.typed::<DoubleType>().write_batch(&numbers, Some(&levels), None).unwrap();
+            column.close().unwrap();
+            group.close().unwrap();
+            writer.close().unwrap();
+
+            let file: Arc<dyn File> =
+                MemFs::new().open(Path::new("f"), OpenOptions::create()).unwrap().into();
+            file.write_all_at(&sound, 0).unwrap();
+            let args =
+                InputArgs { input: PathBuf::from("f"), format: None, key: Some("1".to_owned()), value: None };
+            let (mut read, mut refused) = (0, 0);
+            for bit in 0..sound.len() * 8 {
+                let (at, mask) = (bit / 8, 1_u8 << (bit % 8));
+                file.write_all_at(&[sound[at] ^ mask], at as u64).unwrap();
+                let source = ParquetSource::open(Arc::clone(&file), "f".to_owned(), &args, Arc::default());
+                let mut counting = Counting(0);
+                let fed = source.and_then(|mut source| {
+                    while source.feed(&mut counting)? {}
+                    Ok(())
+                });
+                match fed {
+                    Ok(()) => read += 1,
+                    Err(error) => {
+                        assert!(
+                            matches!(error, Error::Input { .. }) && error.to_string().starts_with('f'),
+                            "bit {bit}: {error}"
+                        );
+                        refused += 1;
+                    }
+                }
+                file.write_all_at(&[sound[at]], at as u64).unwrap();
+            }
+            assert!(read > 100 && refused > 500, "{codec}: {read} read, {refused} refused");
+        }
     }
 }

@@ -6,10 +6,13 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use cairn_rows::csv::ROW_BYTES_MAX;
+use cairn_rows::mark;
 use cairn_vfs::{Advice, File, Fs, OpenOptions, Operation};
 
 use super::{BUFFER_BYTES, is_stdin, name_of};
 use crate::error::{Error, Result};
+use crate::interrupt::wait_for_input;
 
 /// A stream that can be shown in a debugger.
 pub trait Bytes: Read + Debug {}
@@ -38,6 +41,7 @@ impl Bytes for PipeStream {}
 
 impl Read for PipeStream {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        wait_for_input(&self.pipe)?;
         let count = self.pipe.read(buf)?;
         self.counter.fetch_add(count as u64, Ordering::Relaxed);
         Ok(count)
@@ -79,7 +83,7 @@ impl Read for FileStream {
     }
 }
 
-/// Reads standard input.
+/// Reads standard input, and nothing ahead of what was asked for.
 #[derive(Debug)]
 pub struct StdinStream {
     counter: Arc<AtomicU64>,
@@ -96,13 +100,26 @@ impl Bytes for StdinStream {}
 
 impl Read for StdinStream {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
-        let count = io::stdin().lock().read(buf)?;
+        wait_for_input(&io::stdin())?;
+        // Not through the lock of the standard library, which reads ahead: what it holds nobody could wait for.
+        let count = read_stdin(buf)?;
         self.counter.fetch_add(count as u64, Ordering::Relaxed);
         Ok(count)
     }
 }
 
-/// Hands each line of a file, or of standard input for `-`, to `each`, without its line break.
+#[cfg(unix)]
+fn read_stdin(buf: &mut [u8]) -> io::Result<usize> {
+    Ok(rustix::io::retry_on_intr(|| rustix::io::read(io::stdin(), &mut *buf))?)
+}
+
+#[cfg(not(unix))]
+fn read_stdin(buf: &mut [u8]) -> io::Result<usize> {
+    io::stdin().lock().read(buf)
+}
+
+/// Hands each line of a file, or of standard input for `-`, to `each`, without its line break and without a byte order
+/// mark before the first.
 pub fn read_lines(fs: &Arc<dyn Fs>, path: &Path, mut each: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
     let stream: Box<dyn Bytes> = if is_stdin(path) {
         Box::new(StdinStream::new(Arc::default()))
@@ -110,17 +127,33 @@ pub fn read_lines(fs: &Arc<dyn Fs>, path: &Path, mut each: impl FnMut(&[u8]) -> 
         open_in_order(fs, path, Arc::default())?.0
     };
     let mut reader = BufReader::with_capacity(BUFFER_BYTES, stream);
-    let mut line = Vec::new();
+    let (mut line, mut number) = (Vec::new(), 0_u64);
     loop {
-        line.clear();
-        let read = reader.read_until(b'\n', &mut line);
-        let refuse =
-            |error: io::Error| Error::Input { input: name_of(path), place: None, what: error.to_string() };
-        if read.map_err(refuse)? == 0 {
+        number += 1;
+        let refuse = |error: io::Error| Error::Input {
+            input: name_of(path),
+            place: Some(format!("line {number}")),
+            what: error.to_string(),
+        };
+        if !read_line(&mut reader, &mut line).map_err(refuse)? {
             return Ok(());
         }
-        each(trim_line_break(&line))?;
+        let text = if number == 1 { mark::without(&line) } else { &line };
+        each(trim_line_break(text))?;
     }
+}
+
+/// Reads the next line, with its line break, into `line`; false at the end.
+///
+/// Errors: those of the input; a line of more than [`ROW_BYTES_MAX`] bytes.
+pub fn read_line(reader: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<bool> {
+    line.clear();
+    // BOUND: an input without line breaks would be in memory as a whole.
+    let count = reader.take(ROW_BYTES_MAX as u64 + 1).read_until(b'\n', line)?;
+    if count > ROW_BYTES_MAX {
+        return Err(io::Error::other(format!("a line of more than {ROW_BYTES_MAX} bytes")));
+    }
+    Ok(count > 0)
 }
 
 /// Reads all of a file, or of standard input for `-`. Errors: [`Error::Input`] for more than `limit` bytes.

@@ -77,7 +77,11 @@ pub fn load(fs: &Arc<dyn Fs>, args: &LoadArgs) -> Result<Outcome> {
     let batch = WriteBatch::with_capacity(BATCH_BYTES * 2);
     let mut loader = Loader { store, batch, durability, written: 0, value: Vec::new() };
     let mut records = 0_u64;
-    while source.feed(&mut loader)? {
+    loop {
+        let fed = source.feed(&mut loader);
+        if !interrupt.outcome(fed, || format!("{} records are written and stay", loader.written))? {
+            break;
+        }
         progress.record();
         records += 1;
         if records.is_multiple_of(RECORDS_PER_LOOK) {

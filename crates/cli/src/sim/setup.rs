@@ -118,10 +118,6 @@ fn blamed(error: cairn_sim::Error, args: &ConfigArgs) -> Error {
 }
 
 fn take(imported: Imported, notes: &mut Vec<String>) -> cairn_sim::Options {
-    let count = imported.ignored.len();
-    if count > 0 {
-        notes.push(format!("{count} options of the file have no model and are left out"));
-    }
     notes.extend(imported.notes);
     imported.options
 }

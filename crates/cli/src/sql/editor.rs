@@ -15,6 +15,7 @@ use rustyline::validate::Validator;
 use rustyline::{CompletionType, Config, Context, Editor, Helper};
 
 use crate::error::{Error, Result};
+use crate::interrupt::{self, Unfinished};
 
 use super::source::Source;
 
@@ -85,6 +86,8 @@ fn first_bytes(text: &str) -> usize {
 
 /// A person at a terminal.
 pub struct Terminal {
+    /// The terminal as it was before lines were edited on it.
+    _as_it_was: Option<Unfinished>,
     editor: Editor<Assistant, DefaultHistory>,
     history: Option<PathBuf>,
     prompt: String,
@@ -108,6 +111,11 @@ impl Terminal {
             .map_err(refuse)?
             .completion_type(CompletionType::List)
             .build();
+        // Whoever is ended while a line is edited would leave the terminal without echo and line breaks.
+        let as_it_was = tcgetattr(io::stdin()).ok().map(|before| {
+            interrupt::unfinished(move || _ = tcsetattr(io::stdin(), OptionalActions::Now, &before))
+        });
+        let _as_it_was = as_it_was.transpose()?;
         let mut editor = Editor::with_config(config).map_err(refuse)?;
         editor.set_helper(Some(Assistant { names, files: FilenameCompleter::new() }));
         let history = std::env::var_os("CAIRN_HISTORY")
@@ -117,7 +125,7 @@ impl Terminal {
             // The first time there is none.
             let _ = editor.load_history(path);
         }
-        Ok(Terminal { editor, history, prompt, open: String::new() })
+        Ok(Terminal { _as_it_was, editor, history, prompt, open: String::new() })
     }
 }
 
@@ -157,12 +165,18 @@ pub fn hidden(prompt: &str) -> Result<String> {
     // Nobody may be there to read it.
     let _ = write!(io::stderr(), "{prompt}");
     let before = tcgetattr(&stdin).map_err(|error| Error::Stdin(error.into()))?;
+    let as_it_was = before.clone();
+    let unfinished = interrupt::unfinished(move || {
+        let _ = tcsetattr(io::stdin(), OptionalActions::Now, &as_it_was);
+        let _ = writeln!(io::stderr());
+    })?;
     let mut silent = before.clone();
     silent.local_modes.remove(LocalModes::ECHO);
     tcsetattr(&stdin, OptionalActions::Flush, &silent).map_err(|error| Error::Stdin(error.into()))?;
     let mut line = String::new();
     let read = stdin.lock().read_line(&mut line);
     let _ = tcsetattr(&stdin, OptionalActions::Flush, &before);
+    drop(unfinished);
     let _ = writeln!(io::stderr());
     read.map_err(Error::Stdin)?;
     Ok(line.trim_end_matches(['\n', '\r']).to_owned())

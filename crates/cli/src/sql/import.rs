@@ -1,15 +1,18 @@
 //! Rows of files into tables, and out of them.
 
-use std::io::{BufRead, BufReader, Read};
+use std::io::{self, BufRead, BufReader};
 use std::path::Path;
 use std::sync::Arc;
 
+use cairn_rows::csv::{Dialect, Failure, Reader, Row};
+use cairn_rows::mark;
 use cairn_sql::{CommandTag, Connection, Outcome, quote_ident};
-use cairn_vfs::Fs;
+use cairn_vfs::{Fs, OpenOptions};
 
 use crate::error::{Error, Result};
-use crate::input::stream::open_in_order;
+use crate::input::stream::{is_pipe, open_in_order};
 use crate::interrupt::Asked;
+use crate::place;
 use crate::progress::InputProgress;
 
 use super::catalog::{catalog, parse_name};
@@ -28,7 +31,7 @@ pub fn import(
 ) -> Result<CommandTag> {
     let (schema, table) = parse_name(&import.table);
     let schema = schema.unwrap_or_else(|| "public".to_owned());
-    let separator = if import.has_tabs { '\t' } else { ',' };
+    let separator = if import.has_tabs { b'\t' } else { b',' };
     let is_there = catalog(connection)?.has_name(&schema, &table);
     let target = qualified(&schema, &table);
     let is_alone = !is_there && connection.status() == cairn_sql::TransactionStatus::Idle;
@@ -45,7 +48,7 @@ pub fn import(
         let header = if import.has_header || !is_there { ", HEADER" } else { "" };
         let delimiter = if import.has_tabs { ", DELIMITER E'\\t'" } else { "" };
         let sql = format!("COPY {target} FROM STDIN WITH (FORMAT csv{header}{delimiter})");
-        copy_in(fs, connection, &sql, Path::new(&import.file), asked)
+        rows_in(fs, connection, &sql, Path::new(&import.file), asked, true)
     })();
     if is_alone {
         connection.execute(if done.is_ok() { "COMMIT" } else { "ROLLBACK" }, &[])?;
@@ -53,20 +56,21 @@ pub fn import(
     done
 }
 
-/// Names of columns from the first line.
-fn header(fs: &Arc<dyn Fs>, path: &Path, separator: char) -> Result<Vec<String>> {
+/// Names of columns from the first row, which is read as those behind it are.
+fn header(fs: &Arc<dyn Fs>, path: &Path, separator: u8) -> Result<Vec<String>> {
     let (stream, _) = open_in_order(fs, path, Arc::default())?;
-    let mut line = String::new();
     let refuse = |what: String| Error::Input {
         input: path.display().to_string(),
         place: Some("line 1".to_owned()),
         what,
     };
-    BufReader::new(stream.take(1 << 20)).read_line(&mut line).map_err(|error| refuse(error.to_string()))?;
-    let line = line.strip_prefix('\u{feff}').unwrap_or(&line);
-    let names: Vec<String> =
-        line.trim_end().split(separator).map(|name| name.trim().trim_matches('"').to_owned()).collect();
-    if names.iter().any(String::is_empty) {
+    let mut reader = Reader::new(BufReader::new(stream), Dialect { separator, quotes: true });
+    let mut row = Row::default();
+    reader.read(&mut row).map_err(|failure: Failure| refuse(failure.to_string()))?;
+    let name = |name: &[u8]| std::str::from_utf8(name).map(|name| name.trim().to_owned());
+    let names = row.iter().map(name).collect::<std::result::Result<Vec<_>, _>>();
+    let names = names.map_err(|_| refuse("no text: expected names of columns in UTF-8".to_owned()))?;
+    if names.is_empty() || names.iter().any(String::is_empty) {
         return Err(refuse("expected names of columns".to_owned()));
     }
     Ok(names)
@@ -80,37 +84,71 @@ pub fn copy_in(
     path: &Path,
     asked: &Asked,
 ) -> Result<CommandTag> {
+    rows_in(fs, connection, sql, path, asked, false)
+}
+
+/// The same. COPY takes a byte order mark for a part of the first value, as PostgreSQL does; whoever imports a file of a spreadsheet does not mean it.
+fn rows_in(
+    fs: &Arc<dyn Fs>,
+    connection: &mut Connection,
+    sql: &str,
+    path: &Path,
+    asked: &Asked,
+    skips_mark: bool,
+) -> Result<CommandTag> {
+    let refuse = |error: io::Error| Error::Input {
+        input: path.display().to_string(),
+        place: None,
+        what: error.to_string(),
+    };
     let statement = connection.prepare(sql)?;
-    let counter = Arc::default();
-    let (mut stream, length) = open_in_order(fs, path, Arc::clone(&counter))?;
-    let mut progress = InputProgress::counting(length, counter);
     let Outcome::CopyIn(mut copy) = connection.run(&statement, &[])? else {
         return Err(Error::usage(format!("{sql:?} takes no rows")));
     };
-    let mut piece = vec![0; PIECE_BYTES];
+    if copy.is_parquet() && !is_pipe(path) {
+        place::expect_file(fs, path)?;
+        let file = fs.open(path, OpenOptions::read())?;
+        return copy.read_file(file.into()).map_err(|error| of_file(path, error));
+    }
+    let counter = Arc::default();
+    let (stream, length) = open_in_order(fs, path, Arc::clone(&counter))?;
+    let mut progress = InputProgress::counting(length, counter);
+    let mut reader = BufReader::with_capacity(PIECE_BYTES, stream);
+    if skips_mark && let Some(head) = mark::skip(&mut reader).map_err(refuse)? {
+        copy.write(head).map_err(|error| of_file(path, error))?;
+    }
     loop {
         asked.check(|| "nothing is imported".to_owned())?;
-        let count = stream.read(&mut piece).map_err(|error| Error::Input {
-            input: path.display().to_string(),
-            place: None,
-            what: error.to_string(),
-        })?;
-        if count == 0 {
-            return Ok(copy.finish()?);
+        let piece = reader.fill_buf().map_err(refuse)?;
+        if piece.is_empty() {
+            return copy.finish().map_err(|error| of_file(path, error));
         }
-        copy.write(piece.get(..count).unwrap_or_default())?;
+        copy.write(piece).map_err(|error| of_file(path, error))?;
+        let count = piece.len();
+        reader.consume(count);
         progress.piece();
     }
 }
 
-/// `COPY ... TO STDOUT` into a sink.
-pub fn copy_out(out: &mut Sink, connection: &mut Connection, sql: &str) -> Result<CommandTag> {
+/// What is wrong with a row, with the file that it is in. The detail says which row.
+fn of_file(path: &Path, error: cairn_sql::Error) -> Error {
+    let more = [error.detail(), error.hint()].into_iter().flatten().map(|more| format!(" ({more})"));
+    let what = format!("{error}{}", more.collect::<String>());
+    Error::Input { input: path.display().to_string(), place: None, what }
+}
+
+/// `COPY ... TO STDOUT` into a file, which is replaced when all rows are in it. What is wrong with the statement is told before the file is touched.
+pub fn copy_out(fs: &Arc<dyn Fs>, connection: &mut Connection, sql: &str, path: &Path) -> Result<CommandTag> {
     let statement = connection.prepare(sql)?;
     let Outcome::CopyOut(mut copy) = connection.run(&statement, &[])? else {
         return Err(Error::usage(format!("{sql:?} gives no rows")));
     };
+    let mut out = Sink::file(fs, path)?;
     while let Some(bytes) = copy.next()? {
         out.bytes(&bytes)?;
     }
-    Ok(copy.tag())
+    let tag = copy.tag();
+    drop(copy);
+    out.finish()?;
+    Ok(tag)
 }

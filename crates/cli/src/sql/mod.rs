@@ -87,8 +87,8 @@ fn shell(fs: &Arc<dyn Fs>, args: &ShellArgs) -> Result<Outcome> {
     let ran = run_all(&mut shell, args);
     recording::end(shell.recorder.as_ref());
     // What was shown before an error is shown.
-    let flushed = shell.out.flush();
-    ran.and(flushed)?;
+    let finished = shell.finish(ran.is_ok());
+    ran.and(finished)?;
     match shell.failures {
         0 => Ok(Outcome::Done),
         count => Err(Error::Statements(count)),

@@ -12,9 +12,11 @@ use crate::place;
 
 /// Opens a database file, or makes one; without a path, one in memory.
 pub fn open(fs: &Arc<dyn Fs>, path: Option<&Path>, args: &OpenArgs) -> Result<Database> {
-    let fs: Arc<dyn Fs> = if path.is_some() { Arc::clone(fs) } else { Arc::new(MemFs::new()) };
+    let own: Arc<dyn Fs> = if path.is_some() { Arc::clone(fs) } else { Arc::new(MemFs::new()) };
     let mut builder = Database::builder()
-        .fs(fs)
+        .fs(own)
+        // What a database in memory writes for others is on the disk.
+        .files(Arc::clone(fs))
         .cache_bytes(args.cache_size)
         .read_only(args.read_only)
         .statement_timeout(args.statement_timeout)

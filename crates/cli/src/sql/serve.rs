@@ -2,7 +2,6 @@
 
 use std::io::{self, BufRead, IsTerminal, Write};
 use std::net::{Ipv4Addr, SocketAddr};
-use std::process;
 use std::sync::Arc;
 
 use cairn_server::{Level, Limits, Log, Observer, Passwords, Server, Verifier, is_name};
@@ -10,7 +9,7 @@ use cairn_vfs::Fs;
 
 use crate::args::shell::{PasswdArgs, ServeArgs};
 use crate::error::{Error, Result};
-use crate::interrupt::{Again, EXIT_CODE, when_ended};
+use crate::interrupt::{Again, end_now, when_ended};
 use crate::output::Outcome;
 use crate::recording;
 
@@ -57,7 +56,7 @@ pub fn serve(fs: &Arc<dyn Fs>, args: &ServeArgs) -> Result<Outcome> {
     when_ended(move |Again(again)| {
         if again {
             // What was committed is in the log, as after a kill.
-            process::exit(i32::from(EXIT_CODE));
+            end_now();
         }
         stop.shutdown();
     })?;

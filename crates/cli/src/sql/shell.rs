@@ -19,7 +19,7 @@ use super::lexer::Splitter;
 use super::print::{Look, Printer};
 use super::sink::Sink;
 use super::source::{self, Source};
-use super::{complete, describe, dump, import};
+use super::{complete, describe, dump, import, upkeep};
 
 /// Files that read files that read files.
 const DEPTH_MAX: usize = 16;
@@ -210,10 +210,15 @@ impl Shell {
             }
             Outcome::Done(tag) => tag,
             Outcome::CopyIn(mut copy) => {
-                // As in psql: lines up to one of a backslash and a dot.
-                while let Some(line) = next_line(source, '>', asked)?.filter(|line| line != "\\.") {
+                // As in psql: lines up to one of a backslash and a dot. The last one has a line break only where one follows.
+                let mut line_break: &[u8] = b"";
+                while let Some(line) = next_line(source, '>', asked)? {
+                    copy.write(line_break)?;
+                    line_break = b"\n";
+                    if is_end_of_rows(&line) {
+                        break;
+                    }
                     copy.write(line.as_bytes())?;
-                    copy.write(b"\n")?;
                 }
                 copy.finish()?
             }
@@ -240,7 +245,7 @@ impl Shell {
             Command::List(kinds, pattern) => describe::list(out, connection, kinds, pattern.as_deref())?,
             Command::Describe(name) => describe::describe(out, connection, &name)?,
             Command::Dump(pattern) => _ = dump::dump(out, connection, pattern.as_deref())?,
-            Command::Backup(path) => connection.database().backup(Path::new(&path))?,
+            Command::Backup(path) => upkeep::copy_to(&self.fs, connection.database(), Path::new(&path))?,
             Command::Explain(text) => {
                 let mut nothing = source::Text::new("");
                 self.statement(&format!("EXPLAIN {text}"), &mut nothing)?;
@@ -268,9 +273,7 @@ impl Shell {
                 self.say(tag)?;
             }
             Command::Copy { sql, file, is_in: false } => {
-                let mut sink = Sink::file(&self.fs, Path::new(&file))?;
-                let tag = import::copy_out(&mut sink, connection, &sql)?;
-                sink.flush()?;
+                let tag = import::copy_out(&self.fs, connection, &sql, Path::new(&file))?;
                 self.say(tag)?;
             }
             Command::Databases => {
@@ -324,7 +327,16 @@ impl Shell {
     }
 
     fn redirect(&mut self, to: Sink) -> Result<()> {
-        std::mem::replace(&mut self.out, to).flush()
+        std::mem::replace(&mut self.out, to).finish()
+    }
+
+    /// Ends what results went to. A file is left out where what was to fill it has failed.
+    pub fn finish(&mut self, is_done: bool) -> Result<()> {
+        let out = std::mem::replace(&mut self.out, Sink::stdout());
+        match out {
+            Sink::File { .. } if !is_done => Ok(()),
+            out => out.finish(),
+        }
     }
 
     /// Runs the statements of a file. As far as a person is concerned, an error ends the file and not the shell.
@@ -348,6 +360,11 @@ fn next_line(source: &mut dyn Source, mark: char, asked: Option<&Asked>) -> Resu
         Some(asked) => asked.waiting(|| source.line(mark)),
         None => source.line(mark),
     }
+}
+
+/// Whether a line ends the rows of COPY.
+fn is_end_of_rows(line: &str) -> bool {
+    line.strip_suffix('\r').unwrap_or(line) == "\\."
 }
 
 /// Whether a statement is asked for its rows: what it does besides needs no word then.

@@ -4,10 +4,11 @@ use std::io::{self, BufWriter, Write};
 use std::path::Path;
 use std::sync::Arc;
 
-use cairn_vfs::{AppendWriter, Fs, OpenOptions};
+use cairn_vfs::{AppendWriter, Fs, OutputFile};
 
 use crate::error::{Error, Result};
-use crate::target::Target;
+use crate::interrupt::Unfinished;
+use crate::target::{Target, unfinished};
 
 const BUFFER_BYTES: usize = 1 << 16;
 
@@ -16,12 +17,16 @@ const BUFFER_BYTES: usize = 1 << 16;
 pub enum Sink {
     /// Standard output.
     Stdout(BufWriter<io::Stdout>),
-    /// A file.
+    /// A file that appears as a whole when it is finished, or a device.
     File {
+        /// What it is until then.
+        file: Box<OutputFile>,
         /// Writes it.
         writer: AppendWriter,
         /// Why it cannot be written any more.
         failure: Option<String>,
+        /// What to do with it where the command is ended from outside.
+        unfinished: Option<Unfinished>,
     },
     /// What appears as a whole.
     Export(Target),
@@ -33,14 +38,12 @@ impl Sink {
         Sink::Stdout(BufWriter::with_capacity(BUFFER_BYTES, io::stdout()))
     }
 
-    /// A file, emptied first; or a pipe or another device.
+    /// A file, which takes the place of what is there when it is finished; or a pipe or another device.
     pub fn file(fs: &Arc<dyn Fs>, path: &Path) -> Result<Sink> {
-        let is_device = fs.metadata(path).is_ok_and(|found| !found.is_file && !found.is_dir);
-        let file = if is_device { fs.open_stream(path)? } else { fs.open(path, OpenOptions::create())? };
-        if !is_device {
-            file.set_len(0)?;
-        }
-        Ok(Sink::File { writer: AppendWriter::new(Arc::from(file), 0, BUFFER_BYTES), failure: None })
+        let file = OutputFile::create(fs, path)?;
+        let unfinished = unfinished(fs, path, &file)?;
+        let writer = AppendWriter::new(Arc::clone(file.file()), 0, BUFFER_BYTES);
+        Ok(Sink::File { file: Box::new(file), writer, failure: None, unfinished })
     }
 
     /// Writes bytes. After an error of a file each write has that error again.
@@ -48,7 +51,7 @@ impl Sink {
         match self {
             Sink::Stdout(out) => out.write_all(bytes).map_err(Error::Output),
             Sink::File { failure: Some(why), .. } => Err(Error::usage(why.clone())),
-            Sink::File { writer, failure } => noted(writer.write_all(bytes), failure),
+            Sink::File { writer, failure, .. } => noted(writer.write_all(bytes), failure),
             Sink::Export(target) => target.write(bytes),
         }
     }
@@ -68,18 +71,25 @@ impl Sink {
         match self {
             Sink::Stdout(out) => out.flush().map_err(Error::Output),
             Sink::File { failure: Some(_), .. } => Ok(()),
-            Sink::File { writer, failure } => noted(writer.flush(), failure),
+            Sink::File { writer, failure, .. } => noted(writer.flush(), failure),
             // There is nothing to be seen of it before its end.
             Sink::Export(_) => Ok(()),
         }
     }
 
-    /// Hands everything on and ends.
+    /// Hands everything on and ends: a file gets its name. One that could not be written is left out, and what it was to replace stays. Dropped without this, it is
+    /// left out as well.
     pub fn finish(mut self) -> Result<()> {
         self.flush()?;
         match self {
             Sink::Export(target) => target.finish(),
-            Sink::Stdout(_) | Sink::File { .. } => Ok(()),
+            Sink::File { failure: Some(why), .. } => Err(Error::usage(why)),
+            Sink::File { file, unfinished, .. } => {
+                file.commit()?;
+                drop(unfinished);
+                Ok(())
+            }
+            Sink::Stdout(_) => Ok(()),
         }
     }
 }

@@ -1,19 +1,21 @@
 //! Where lines come from: a text, a file, standard input, a person.
 
 use std::fmt::Debug;
-use std::io::{self, BufRead, BufReader};
+use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::sync::Arc;
 
+use cairn_rows::mark;
 use cairn_vfs::Fs;
 
 use crate::error::{Error, Result};
 use crate::input::is_stdin;
-use crate::input::stream::open_in_order;
+use crate::input::stream::{StdinStream, open_in_order};
 
 /// Gives lines.
 pub trait Source: Debug {
-    /// The next line, without its end; `None` after the last. `mark` tells a person what is open.
+    /// The next line, without its line feed; `None` after the last. A carriage return before that stays: it may be within a literal. `mark` tells a person what is
+    /// open.
     ///
     /// Errors: [`Error::Interrupted`] when a person gives up what is open.
     fn line(&mut self, mark: char) -> Result<Option<String>>;
@@ -24,18 +26,23 @@ pub trait Source: Debug {
 
 /// A text.
 #[derive(Debug)]
-pub struct Text<'a>(std::str::Lines<'a>);
+pub struct Text<'a>(&'a str);
 
 impl<'a> Text<'a> {
     /// The lines of a text.
     pub fn new(text: &'a str) -> Self {
-        Text(text.lines())
+        Text(text)
     }
 }
 
 impl Source for Text<'_> {
     fn line(&mut self, _: char) -> Result<Option<String>> {
-        Ok(self.0.next().map(str::to_owned))
+        if self.0.is_empty() {
+            return Ok(None);
+        }
+        let (line, rest) = self.0.split_once('\n').unwrap_or((self.0, ""));
+        self.0 = rest;
+        Ok(Some(line.to_owned()))
     }
 
     fn place(&self) -> Option<String> {
@@ -62,8 +69,9 @@ pub fn file(fs: &Arc<dyn Fs>, path: &Path) -> Result<Box<dyn Source>> {
 }
 
 /// Standard input.
-pub fn stdin() -> Stream<io::StdinLock<'static>> {
-    Stream { reader: io::stdin().lock(), name: "standard input".to_owned(), number: 0 }
+pub fn stdin() -> Stream<BufReader<StdinStream>> {
+    let reader = BufReader::with_capacity(1 << 16, StdinStream::new(Arc::default()));
+    Stream { reader, name: "standard input".to_owned(), number: 0 }
 }
 
 impl<R: BufRead + Debug> Source for Stream<R> {
@@ -78,10 +86,15 @@ impl<R: BufRead + Debug> Source for Stream<R> {
         if count == 0 {
             return Ok(None);
         }
+        if self.number == 0 {
+            bytes.drain(..bytes.len() - mark::without(&bytes).len());
+        }
+        if bytes.last() == Some(&b'\n') {
+            bytes.pop();
+        }
         let line = String::from_utf8(bytes).map_err(|_| refuse("expected UTF-8".to_owned()))?;
         self.number += 1;
-        let line = line.strip_suffix('\n').unwrap_or(&line);
-        Ok(Some(line.strip_suffix('\r').unwrap_or(line).to_owned()))
+        Ok(Some(line))
     }
 
     fn place(&self) -> Option<String> {

@@ -1,7 +1,7 @@
 //! What a database needs from time to time.
 
 use std::error::Error as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use cairn_sql::Database;
@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use crate::args::shell::{BackupArgs, DumpArgs, ReportedArgs};
 use crate::damage::{self, Finding};
 use crate::error::Result;
+use crate::interrupt;
 use crate::output::{Outcome, Output, counted, human};
 use crate::place;
 use crate::target::{Target, file_of, refuse_json_of_stdout};
@@ -23,8 +24,23 @@ use super::{dump, print};
 /// `cairn sql backup`.
 pub fn backup(fs: &Arc<dyn Fs>, args: &BackupArgs) -> Result<Outcome> {
     place::expect_nothing(fs, &args.to)?;
-    open_existing(fs, &args.database)?.backup(&args.to)?;
+    copy_to(fs, &open_existing(fs, &args.database)?, &args.to)?;
     Ok(Outcome::Done)
+}
+
+/// Copies a database to where nothing is. Where that is ended from outside, nothing is left of the copy: half of one opens as a database with less in it.
+pub fn copy_to(fs: &Arc<dyn Fs>, database: &Database, to: &Path) -> Result<()> {
+    let names = ["", "-log", "-pages"].map(|behind| {
+        let mut name = to.to_owned().into_os_string();
+        name.push(behind);
+        PathBuf::from(name)
+    });
+    names.iter().try_for_each(|name| place::expect_nothing(fs, name))?;
+    let at = Arc::clone(fs);
+    let unfinished = interrupt::unfinished(move || names.iter().for_each(|name| _ = at.remove(name)))?;
+    database.backup(to)?;
+    drop(unfinished);
+    Ok(())
 }
 
 /// `cairn sql verify`.

@@ -12,6 +12,7 @@ use crate::args::trace::ImportArgs;
 use crate::error::Result;
 use crate::input::stream::{self, Bytes, StdinStream};
 use crate::input::{is_stdin, name_of};
+use crate::interrupt;
 use crate::output::{Outcome, Output};
 use crate::place;
 
@@ -25,10 +26,13 @@ pub fn import(fs: &Arc<dyn Fs>, args: &ImportArgs) -> Result<Outcome> {
         sample: args.sample,
         ..ImportOptions::default()
     };
+    let (half, at) = (args.out.clone(), Arc::clone(fs));
+    // Half of a trace would pass for one that was cut.
+    let unfinished = interrupt::unfinished(move || _ = at.remove(&half))?;
     let imported = import::import(fs, &name, &mut input, &args.out, &options).inspect_err(|_| {
-        // Half of a trace would pass for one that was cut.
         let _ = fs.remove(&args.out);
     })?;
+    drop(unfinished);
     let trace = Trace::open(&**fs, &args.out)?;
     let mut out = Output::new();
     if args.json {

@@ -32,17 +32,19 @@ pub fn record(fs: &Arc<dyn Fs>, args: &RecordArgs) -> Result<Outcome> {
     drop(fs.open(&args.out, OpenOptions::create_new())?);
     fs.remove(&args.out)?;
     let before = all(fs, &args.out)?;
-    let interrupted = Outlasted::catch()?;
-    let status = Command::new(program)
+    let mut interrupted = Outlasted::catch()?;
+    let refuse = |error: io::Error| match error.kind() {
+        io::ErrorKind::NotFound => Error::usage(format!("{} is not there", program.display())),
+        _ => Error::usage(format!("{}: {error}", program.display())),
+    };
+    let child = Command::new(program)
         .args(arguments)
         .env(ENV_PATH, &out)
         .env(ENV_KEYS, if args.keys == Keys::Raw { "raw" } else { "hashed" })
         .env(ENV_SAMPLE, args.sample.to_string())
-        .status()
-        .map_err(|error| match error.kind() {
-            io::ErrorKind::NotFound => Error::usage(format!("{} is not there", program.display())),
-            _ => Error::usage(format!("{}: {error}", program.display())),
-        })?;
+        .spawn()
+        .map_err(refuse)?;
+    let status = interrupted.wait(child).map_err(refuse)?;
     let mut traces = all(fs, &args.out)?;
     traces.retain(|path| !before.contains(path));
     let mut output = Output::new();
@@ -65,6 +67,9 @@ pub fn record(fs: &Arc<dyn Fs>, args: &RecordArgs) -> Result<Outcome> {
         output.json(&json!({ "trace": null }))?;
     }
     output.finish()?;
+    let Some(status) = status else {
+        return Err(Error::Interrupted(format!("{} was told, and goes on", program.display())));
+    };
     if !status.success() && interrupted.was_pressed(status) {
         return Err(Error::Interrupted(format!("{} ended with {status}", program.display())));
     }

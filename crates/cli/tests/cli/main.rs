@@ -8,11 +8,15 @@ mod bench;
 mod changes;
 mod formats;
 mod history;
+#[cfg(feature = "sql")]
+mod ingest;
 mod kv;
 mod manual;
 mod pages;
 mod places;
 mod reading;
+#[cfg(all(feature = "sql", feature = "ui"))]
+mod signals;
 mod sim;
 #[cfg(feature = "sql")]
 mod sql;
@@ -21,3 +25,5 @@ mod support;
 mod trace;
 #[cfg(feature = "ui")]
 mod ui;
+#[cfg(feature = "sql")]
+mod writing;

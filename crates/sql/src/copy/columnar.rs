@@ -2,6 +2,7 @@
 
 use arrow::array::{ArrayRef, RecordBatch, StringViewArray};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use cairn_rows::parquet::repeated;
 use cairn_table::row::Type;
 use cairn_table::schema::ColumnType;
 use cairn_vfs::File;
@@ -15,7 +16,7 @@ use crate::error::{Error, Result};
 use crate::outcome::Column;
 use crate::query::{Batches, arrow_error};
 use crate::session::Session;
-use crate::sqlstate::BAD_COPY_FILE_FORMAT;
+use crate::sqlstate::{BAD_COPY_FILE_FORMAT, DUPLICATE_COLUMN};
 
 /// A column of the file for one of the table.
 #[derive(Debug)]
@@ -71,9 +72,14 @@ pub(super) fn read(session: &mut Session, insert: &Insert, file: Arc<dyn File>) 
 fn sources(insert: &Insert, file: &Schema) -> Result<Vec<Source>> {
     let columns = insert.columns.iter().filter_map(|&at| insert.table.def().columns.get(at));
     let source = |column: &cairn_table::schema::ColumnDef| {
-        let Some((place, field)) = file.column_with_name(&column.name) else {
-            let what = format!("the Parquet file has no column \"{}\"", column.name);
-            return Err(Error::new(BAD_COPY_FILE_FORMAT, what));
+        let mut named = file.fields().iter().enumerate().filter(|(_, field)| *field.name() == column.name);
+        let (place, field) = match (named.next(), named.next()) {
+            (Some(found), None) => found,
+            (found, _) => {
+                let how_many = if found.is_some() { "two columns" } else { "no column" };
+                let what = format!("the Parquet file has {how_many} \"{}\"", column.name);
+                return Err(Error::new(BAD_COPY_FILE_FORMAT, what));
+            }
         };
         let kind = &column.kind;
         // Their bytes are looked at one by one: not every text is one of them.
@@ -85,6 +91,14 @@ fn sources(insert: &Insert, file: &Schema) -> Result<Vec<Source>> {
             (Type::Decimal, DataType::Decimal128(_, scale)) => {
                 let is_open = kind.decimal == Some(OPEN);
                 (ColumnType::decimal(38, (*scale).clamp(0, 38) as u8), is_open.then(|| kind.clone()))
+            }
+            // Only whole numbers are integers.
+            (
+                Type::SmallInt | Type::Int | Type::BigInt,
+                DataType::Float16 | DataType::Float32 | DataType::Float64,
+            ) => (Type::Double.into(), Some(kind.clone())),
+            (Type::SmallInt | Type::Int | Type::BigInt, DataType::Decimal128(_, scale)) => {
+                (ColumnType::decimal(38, (*scale).clamp(0, 38) as u8), Some(kind.clone()))
             }
             _ => (kind.clone(), None),
         };
@@ -99,6 +113,14 @@ fn made<'r>(sources: &[Source], value: impl Fn(usize) -> DatumRef<'r>) -> Result
         let Some(kind) = &source.kind else { return Ok(None) };
         Ok(match value(at) {
             DatumRef::Text(text) => Some(Datum::parse(text, kind)?),
+            number @ DatumRef::Double(_) => Some(Datum::parse(&number.to_string(), kind)?),
+            DatumRef::Decimal { unscaled, scale } if kind.kind != Type::Decimal => {
+                let unit = 10_i128.checked_pow(scale.into()).unwrap_or(i128::MAX);
+                match unscaled % unit {
+                    0 => Some(Datum::parse(&(unscaled / unit).to_string(), kind)?),
+                    _ => Some(Datum::parse(&DatumRef::Decimal { unscaled, scale }.to_string(), kind)?),
+                }
+            }
             DatumRef::Decimal { unscaled, scale } => {
                 Some(Datum::Decimal { unscaled: kept(unscaled, scale, OPEN)?, scale: OPEN.1 })
             }
@@ -118,15 +140,44 @@ fn written(column: &Column) -> Field {
     Field::new(&column.name, kind, true)
 }
 
-/// Writes the rows of a query into a file; gives their number. The file is not synced.
-///
-/// Errors: those of the query and the file.
-pub(super) fn write(mut batches: Batches, columns: &[Column], file: Arc<dyn File>) -> Result<u64> {
-    let schema: SchemaRef = Arc::new(Schema::new(columns.iter().map(written).collect::<Vec<_>>()));
-    let kinds: Vec<ColumnType> = columns.iter().map(|column| column.kind.clone()).collect();
-    let mut writer = ParquetWriter::new(file, &schema)?;
-    let mut rows = 0;
-    while let Some(batch) = batches.next()? {
+/// Errors: 42701 for two columns of a name, which nobody could tell apart in a file.
+pub(super) fn check_names(columns: &[Column]) -> Result<()> {
+    match repeated(columns.iter().map(|column| column.name.as_str())) {
+        Some(name) => {
+            let what = format!("column name \"{name}\" is there twice, which a Parquet file cannot have");
+            Err(Error::new(DUPLICATE_COLUMN, what).with_hint("Use AS to give one of them another name."))
+        }
+        None => Ok(()),
+    }
+}
+
+/// Rows of a query as a Parquet file.
+#[derive(Debug)]
+pub(super) struct Encoder {
+    schema: SchemaRef,
+    kinds: Vec<ColumnType>,
+    /// Until the file is whole.
+    writer: Option<ParquetWriter>,
+}
+
+impl Encoder {
+    /// For rows of these columns. Errors: 22P04 for types that Parquet has not.
+    pub fn new(columns: &[Column]) -> Result<Self> {
+        let schema: SchemaRef = Arc::new(Schema::new(columns.iter().map(written).collect::<Vec<_>>()));
+        let kinds = columns.iter().map(|column| column.kind.clone()).collect();
+        let writer = Some(ParquetWriter::new(&schema)?);
+        Ok(Encoder { schema, kinds, writer })
+    }
+
+    /// Takes more rows of a query. Gives the bytes of the file that are ready, and the number of rows; `None` once the file is whole.
+    ///
+    /// Errors: those of the query.
+    pub fn next(&mut self, batches: &mut Batches) -> Result<Option<(Vec<u8>, u64)>> {
+        let Some(writer) = &mut self.writer else { return Ok(None) };
+        let Some(batch) = batches.next()? else {
+            let Some(writer) = self.writer.take() else { return Ok(None) };
+            return Ok(Some((writer.finish()?, 0)));
+        };
         let reader = batches.reader(&batch)?;
         let array = |(at, kind): (usize, &ColumnType)| -> Result<ArrayRef> {
             if kind.kind == Type::Interval {
@@ -138,11 +189,8 @@ pub(super) fn write(mut batches: Batches, columns: &[Column], file: Arc<dyn File
             }
             conform(batch.column(at), kind).map_err(arrow_error)
         };
-        let arrays = kinds.iter().enumerate().map(array).collect::<Result<Vec<_>>>()?;
-        let written = RecordBatch::try_new(Arc::clone(&schema), arrays).map_err(arrow_error)?;
-        writer.write(&written)?;
-        rows += reader.rows() as u64;
+        let arrays = self.kinds.iter().enumerate().map(array).collect::<Result<Vec<_>>>()?;
+        let rows = RecordBatch::try_new(Arc::clone(&self.schema), arrays).map_err(arrow_error)?;
+        Ok(Some((writer.write(&rows)?, reader.rows() as u64)))
     }
-    writer.finish()?;
-    Ok(rows)
 }

@@ -159,11 +159,17 @@ impl Decoder {
         let mut done = 0;
         while !self.ended {
             let rest = bytes.get(done..).unwrap_or_default();
-            let Some(found) = self.lines.next(rest, last) else { break };
-            let row = rest.get(..found.end).unwrap_or_default();
             let first = self.line + 1;
+            let found = self.lines.next(rest, last);
+            let found = found.map_err(|error| at_line(error, &self.table, first, None))?;
+            let Some(found) = found else { break };
+            let row = rest.get(..found.end).unwrap_or_default();
             self.line += found.lines;
             done += found.next;
+            if found.is_last {
+                self.ended = true;
+                break;
+            }
             let read = self.row(row, first, found.is_unterminated, each);
             read.map_err(|error| at_line(error, &self.table, first, None))?;
         }
@@ -173,10 +179,6 @@ impl Decoder {
     fn row(&mut self, row: &[u8], line: u64, is_unterminated: bool, each: &mut Each<'_>) -> Result<()> {
         if is_unterminated {
             return Err(bad("unterminated CSV quoted field"));
-        }
-        if row == b"\\." {
-            self.ended = true;
-            return Ok(());
         }
         let row = utf8(row)?;
         if !self.begun && self.header != Header::No {

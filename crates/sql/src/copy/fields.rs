@@ -113,8 +113,7 @@ impl Split {
                 continue;
             }
             let Some((&escape, after)) = rest.split_first() else {
-                // Nothing to stand before.
-                self.unescaped.push(b'\\');
+                // Nothing to stand before: PostgreSQL drops it.
                 break;
             };
             rest = after;
@@ -155,17 +154,12 @@ impl Split {
             } else {
                 (Span::Row(from, from + end), end)
             };
-            let is_quoted = matches!(span, Span::Unescaped(..));
             let is_null = match span {
                 Span::Unescaped(from, to) => {
                     self.unescaped.get(from..to) == Some(null) && forced(&options.force_null)
                 }
                 _ => rest.get(..end) == Some(null) && !forced(&options.force_not_null),
             };
-            if !is_quoted && rest.get(..end).is_some_and(|value| memchr::memchr(b'\r', value).is_some()) {
-                return Err(bad("unquoted carriage return found in data")
-                    .with_hint("Use quoted CSV field to represent carriage return."));
-            }
             self.spans.push(if is_null { Span::Null } else { span });
             if end >= rest.len() {
                 break;

@@ -1,8 +1,19 @@
-//! Where rows of text and of CSV end.
+//! Where rows of text and of CSV end, as PostgreSQL finds it: the first row says how all of them end.
 
+use super::decode::bad;
 use super::{Format, Options};
+use crate::Result;
 
-/// Finds ends of rows in bytes that come in pieces; never looks at a byte twice.
+/// How rows end. Another line break is refused in text, where it would be written as an escape, and in CSV outside of quotes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Eol {
+    Unknown,
+    Feed,
+    Return,
+    ReturnAndFeed,
+}
+
+/// Finds ends of rows in bytes that come in pieces; looks at a byte twice only where the next one decides what it means.
 #[derive(Debug)]
 pub(super) struct Finder {
     csv: bool,
@@ -15,8 +26,7 @@ pub(super) struct Finder {
     escaped: bool,
     /// Line ends within the row.
     inner: u64,
-    /// Lines end with a carriage return and a line feed: the first did.
-    crlf: Option<bool>,
+    eol: Eol,
 }
 
 /// A row.
@@ -30,6 +40,8 @@ pub(super) struct Found {
     pub lines: u64,
     /// The input ended within quotes.
     pub is_unterminated: bool,
+    /// It is the mark of the end, and no row: there are no more.
+    pub is_last: bool,
 }
 
 impl Finder {
@@ -43,54 +55,115 @@ impl Finder {
             in_quotes: false,
             escaped: false,
             inner: 0,
-            crlf: None,
+            eol: Eol::Unknown,
         }
     }
 
     /// The first row of the bytes, which begin where the last one ended. `last`: no more bytes come.
-    pub fn next(&mut self, bytes: &[u8], last: bool) -> Option<Found> {
-        let feed = if self.csv { self.feed_csv(bytes) } else { self.feed_text(bytes) };
-        let Some(feed) = feed else {
-            self.seen = bytes.len();
-            if !last || bytes.is_empty() {
-                return None;
-            }
-            return Some(self.row(bytes, bytes.len(), bytes.len()));
-        };
-        Some(self.row(bytes, feed, feed + 1))
+    ///
+    /// Errors: 22P04 for a line break of another kind than the first one's, and for a mark of the end that is none.
+    pub fn next(&mut self, bytes: &[u8], last: bool) -> Result<Option<Found>> {
+        if let Some((end, next, is_last)) =
+            if self.csv { self.csv(bytes, last)? } else { self.text(bytes, last)? }
+        {
+            return Ok(Some(self.row(end, next, is_last)));
+        }
+        if !last || bytes.is_empty() {
+            return Ok(None);
+        }
+        Ok(Some(self.row(bytes.len(), bytes.len(), false)))
     }
 
-    fn row(&mut self, bytes: &[u8], end: usize, next: usize) -> Found {
-        let returns =
-            end > 0 && bytes.get(end - 1) == Some(&b'\r') && (self.csv || !is_escaped(bytes, end - 1));
-        let crlf = *self.crlf.get_or_insert(returns);
-        let end = if crlf && returns { end - 1 } else { end };
-        let found = Found { end, next, lines: self.inner + 1, is_unterminated: self.in_quotes };
+    fn row(&mut self, end: usize, next: usize, is_last: bool) -> Found {
+        let found = Found { end, next, lines: self.inner + 1, is_unterminated: self.in_quotes, is_last };
         (self.seen, self.in_quotes, self.escaped, self.inner) = (0, false, false, 0);
         found
     }
 
-    fn feed_text(&mut self, bytes: &[u8]) -> Option<usize> {
-        let mut at = self.seen;
-        loop {
-            let feed = at + memchr::memchr(b'\n', bytes.get(at..)?)?;
-            if !is_escaped(bytes, feed) {
-                return Some(feed);
+    /// Where a row ends that has a line break at `at`, and where the next one begins; `None` where a byte is missing that decides it.
+    fn line_break(&mut self, bytes: &[u8], at: usize, last: bool) -> Result<Option<(usize, usize, bool)>> {
+        let next = bytes.get(at + 1).copied();
+        let (eol, length) = match (bytes.get(at), self.eol, next) {
+            (Some(b'\n'), Eol::Unknown | Eol::Feed, _) => (Eol::Feed, 1),
+            (Some(b'\n'), ..) => return Err(self.stray("newline", "\\n")),
+            (_, Eol::Return, _) => (Eol::Return, 1),
+            (_, Eol::Unknown | Eol::ReturnAndFeed, Some(b'\n')) => (Eol::ReturnAndFeed, 2),
+            (_, Eol::Unknown | Eol::ReturnAndFeed, None) if !last => {
+                self.seen = at;
+                return Ok(None);
             }
-            self.inner += 1;
-            at = feed + 1;
+            (_, Eol::Unknown, _) => (Eol::Return, 1),
+            _ => return Err(self.stray("carriage return", "\\r")),
+        };
+        self.eol = eol;
+        // In CSV the mark of the end stands alone.
+        let is_last = self.csv && bytes.get(..at) == Some(b"\\.");
+        Ok(Some((if is_last { 0 } else { at }, at + length, is_last)))
+    }
+
+    fn stray(&self, name: &str, escape: &str) -> crate::Error {
+        match self.csv {
+            true => bad(format!("unquoted {name} found in data"))
+                .with_hint(format!("Use quoted CSV field to represent {name}.")),
+            false => bad(format!("literal {name} found in data"))
+                .with_hint(format!("Use \"{escape}\" to represent {name}.")),
         }
     }
 
-    fn feed_csv(&mut self, bytes: &[u8]) -> Option<usize> {
+    fn text(&mut self, bytes: &[u8], last: bool) -> Result<Option<(usize, usize, bool)>> {
         let mut at = self.seen;
         loop {
-            let rest = bytes.get(at..)?;
-            let found = match (self.in_quotes, self.escape == self.quote) {
-                // Two quotes that stand for one end the quotes and begin them again.
-                (false, _) | (true, true) => memchr::memchr2(b'\n', self.quote, rest),
-                (true, false) => memchr::memchr3(b'\n', self.quote, self.escape, rest),
+            let found = bytes.get(at..).and_then(|rest| memchr::memchr3(b'\n', b'\r', b'\\', rest));
+            let Some(found) = found else {
+                self.seen = bytes.len();
+                return Ok(None);
             };
+            at += found;
+            if bytes.get(at) != Some(&b'\\') {
+                return self.line_break(bytes, at, last);
+            }
+            match bytes.get(at + 1) {
+                // What it stands before may come yet; at the end it stands before nothing.
+                None => {
+                    self.seen = at;
+                    return Ok(None);
+                }
+                Some(b'.') => return self.end_mark(bytes, at, last),
+                Some(b'\n') => self.inner += 1,
+                Some(_) => {}
+            }
+            at += 2;
+        }
+    }
+
+    /// A backslash and a dot at `at`, which end the input where they stand alone in a line.
+    fn end_mark(&mut self, bytes: &[u8], at: usize, last: bool) -> Result<Option<(usize, usize, bool)>> {
+        let corrupt = || bad("end-of-copy marker corrupt");
+        let mismatch = || bad("end-of-copy marker does not match previous newline style");
+        let behind = bytes.get(at + 2..).unwrap_or_default();
+        let needed = if self.eol == Eol::ReturnAndFeed { 2 } else { 1 };
+        if behind.len() < needed && !last {
+            self.seen = at;
+            return Ok(None);
+        }
+        match (self.eol, behind.first(), behind.get(1)) {
+            (Eol::ReturnAndFeed, Some(b'\r'), Some(b'\n'))
+            | (Eol::Unknown | Eol::Feed, Some(b'\n'), _)
+            | (Eol::Unknown | Eol::Return, Some(b'\r'), _) => {
+                // Behind a row's bytes it only ends the row: PostgreSQL 15 reads on.
+                Ok(Some((at, at + 2 + needed, at == 0)))
+            }
+            (_, Some(b'\n' | b'\r'), second) if self.eol != Eol::ReturnAndFeed || second.is_some() => {
+                Err(mismatch())
+            }
+            _ => Err(corrupt()),
+        }
+    }
+
+    fn csv(&mut self, bytes: &[u8], last: bool) -> Result<Option<(usize, usize, bool)>> {
+        let mut at = self.seen;
+        loop {
+            let rest = bytes.get(at..).unwrap_or_default();
             if self.escaped && !rest.is_empty() {
                 self.escaped = false;
                 // What an escape stands before means nothing, if it is a quote or an escape.
@@ -99,25 +172,27 @@ impl Finder {
                     continue;
                 }
             }
-            let found = at + found?;
-            let byte = *bytes.get(found)?;
-            at = found + 1;
+            let found = match (self.in_quotes, self.escape == self.quote) {
+                (false, _) => memchr::memchr3(b'\n', b'\r', self.quote, rest),
+                // Two quotes that stand for one end the quotes and begin them again.
+                (true, true) => memchr::memchr2(b'\n', self.quote, rest),
+                (true, false) => memchr::memchr3(b'\n', self.quote, self.escape, rest),
+            };
+            let Some(found) = found else {
+                self.seen = bytes.len();
+                return Ok(None);
+            };
+            let byte = rest.get(found).copied().unwrap_or_default();
+            at += found + 1;
             if byte == self.quote {
                 self.in_quotes = !self.in_quotes;
+            } else if !self.in_quotes {
+                return self.line_break(bytes, at - 1, last);
             } else if byte == b'\n' {
-                if !self.in_quotes {
-                    return Some(found);
-                }
                 self.inner += 1;
             } else {
                 self.escaped = true;
             }
         }
     }
-}
-
-/// Whether an odd number of backslashes stands before a byte.
-fn is_escaped(bytes: &[u8], at: usize) -> bool {
-    let before = bytes.get(..at).unwrap_or_default();
-    before.iter().rev().take_while(|byte| **byte == b'\\').count() % 2 == 1
 }

@@ -1,90 +1,32 @@
 //! Parquet files.
 
-use std::io::{self, BufReader, Read, Write};
-
 use arrow::array::RecordBatch;
-use arrow::datatypes::SchemaRef;
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
+use cairn_rows::parquet::{Source, guarded};
 use cairn_vfs::File;
 use cairn_vfs::sync::Arc;
 use parquet::arrow::ArrowWriter;
-use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
-use parquet::basic::{Compression, ZstdLevel};
-use parquet::errors::ParquetError;
+use parquet::arrow::arrow_reader::{
+    ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder,
+};
+use parquet::basic::{Compression, Type as Physical, ZstdLevel};
+use parquet::errors::{ParquetError, Result as ParquetResult};
 use parquet::file::properties::WriterProperties;
-use parquet::file::reader::{ChunkReader, Length};
 
 use crate::sqlstate::{BAD_COPY_FILE_FORMAT, IO_ERROR};
 use crate::{Error, Result};
 
-/// Bytes that are read ahead of what was asked for.
-const READ_AHEAD: usize = 64 << 10;
 /// Rows of a batch.
 const ROWS: usize = 8_192;
 
-/// A file, as the Parquet crate reads it.
-#[derive(Debug)]
-struct Source(Arc<dyn File>);
-
-/// A place in a file.
-#[derive(Debug)]
-struct At {
-    file: Arc<dyn File>,
-    offset: u64,
-}
-
-fn failed(error: cairn_vfs::Error) -> ParquetError {
-    ParquetError::External(Box::new(error))
-}
-
 fn error(error: ParquetError) -> Error {
+    let bad = |what: String| {
+        Error::new(BAD_COPY_FILE_FORMAT, format!("not a Parquet file that can be read: {what}"))
+    };
     match error {
         ParquetError::External(source) => Error::new(IO_ERROR, source.to_string()),
-        other => Error::new(BAD_COPY_FILE_FORMAT, format!("not a Parquet file that can be read: {other}")),
-    }
-}
-
-impl Length for Source {
-    fn len(&self) -> u64 {
-        // What cannot be measured cannot be read either, which says so.
-        self.0.len().unwrap_or_default()
-    }
-}
-
-impl ChunkReader for Source {
-    type T = BufReader<At>;
-
-    fn get_read(&self, start: u64) -> parquet::errors::Result<Self::T> {
-        Ok(BufReader::with_capacity(READ_AHEAD, At { file: Arc::clone(&self.0), offset: start }))
-    }
-
-    fn get_bytes(&self, start: u64, length: usize) -> parquet::errors::Result<bytes::Bytes> {
-        let have = self.0.len().map_err(failed)?.saturating_sub(start);
-        if have < length as u64 {
-            return Err(ParquetError::EOF(format!("{length} bytes at {start}, where the file has {have}")));
-        }
-        let mut buffer = vec![0; length];
-        self.0.read_exact_at(&mut buffer, start).map_err(failed)?;
-        Ok(buffer.into())
-    }
-}
-
-impl Read for At {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let count = self.file.read_at(buffer, self.offset).map_err(io::Error::other)?;
-        self.offset += count as u64;
-        Ok(count)
-    }
-}
-
-impl Write for At {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.file.write_all_at(bytes, self.offset).map_err(io::Error::other)?;
-        self.offset += bytes.len() as u64;
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
+        ParquetError::General(what) => bad(what),
+        other => bad(other.to_string()),
     }
 }
 
@@ -100,9 +42,14 @@ impl ParquetReader {
     ///
     /// Errors: 22P04 for what is no Parquet file, 58030 for what cannot be read.
     pub fn open(file: Arc<dyn File>) -> Result<Self> {
-        let builder = ParquetRecordBatchReaderBuilder::try_new(Source(file)).map_err(error)?;
+        let source = Source::open(file, Arc::default()).map_err(error)?;
+        let metadata =
+            guarded(|| ArrowReaderMetadata::load(&source, ArrowReaderOptions::new())).map_err(error)?;
+        source.limit(metadata.metadata()).map_err(error)?;
+        let metadata = guarded(|| with_old_times(metadata)).map_err(error)?;
+        let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(source, metadata);
         let schema = Arc::clone(builder.schema());
-        let batches = builder.with_batch_size(ROWS).build().map_err(error)?;
+        let batches = guarded(|| builder.with_batch_size(ROWS).build()).map_err(error)?;
         Ok(ParquetReader { schema, batches: Some(batches) })
     }
 
@@ -112,52 +59,75 @@ impl ParquetReader {
     }
 }
 
+/// Times of the old form are read in microseconds, as tables keep them: counted in nanoseconds, those before 1677 and after 2262 would be others.
+fn with_old_times(metadata: ArrowReaderMetadata) -> ParquetResult<ArrowReaderMetadata> {
+    let descriptor = metadata.metadata().file_metadata().schema_descr_ptr();
+    let is_old = |root: usize| {
+        let mut leaves =
+            (0..descriptor.num_columns()).filter(|leaf| descriptor.get_column_root_idx(*leaf) == root);
+        leaves.any(|leaf| descriptor.column(leaf).physical_type() == Physical::INT96)
+    };
+    let read = |(root, field): (usize, &Arc<Field>)| match field.data_type() {
+        DataType::Timestamp(TimeUnit::Nanosecond, zone) if is_old(root) => {
+            let kind = DataType::Timestamp(TimeUnit::Microsecond, zone.clone());
+            Arc::new(field.as_ref().clone().with_data_type(kind))
+        }
+        _ => Arc::clone(field),
+    };
+    let fields: Vec<Arc<Field>> = metadata.schema().fields().iter().enumerate().map(read).collect();
+    let schema = Schema::new_with_metadata(fields, metadata.schema().metadata().clone());
+    if schema == **metadata.schema() {
+        return Ok(metadata);
+    }
+    let options = ArrowReaderOptions::new().with_schema(Arc::new(schema));
+    ArrowReaderMetadata::try_new(Arc::clone(metadata.metadata()), options)
+}
+
 impl Iterator for ParquetReader {
     type Item = Result<RecordBatch>;
 
     /// The next batch. Nothing comes after an error.
     fn next(&mut self) -> Option<Self::Item> {
-        match self.batches.as_mut()?.next()? {
-            Ok(batch) => Some(Ok(batch)),
-            Err(source) => {
-                self.batches = None;
-                Some(Err(Error::new(
-                    BAD_COPY_FILE_FORMAT,
-                    format!("not a Parquet file that can be read: {source}"),
-                )))
-            }
+        let batches = self.batches.as_mut()?;
+        let next = guarded(|| Ok(batches.next().transpose()?)).map_err(error);
+        if next.is_err() {
+            self.batches = None;
         }
+        next.transpose()
     }
 }
 
-/// Writes batches to a Parquet file, compressed with Zstandard.
+/// Writes batches as a Parquet file, compressed with Zstandard, whose bytes are taken piece by piece.
 #[derive(Debug)]
 pub(crate) struct ParquetWriter {
-    writer: ArrowWriter<At>,
+    writer: ArrowWriter<Vec<u8>>,
 }
 
 impl ParquetWriter {
-    /// Begins at the file's start.
+    /// Begins a file.
     ///
     /// Errors: 22P04 for types that Parquet has not.
-    pub fn new(file: Arc<dyn File>, schema: &SchemaRef) -> Result<Self> {
+    pub fn new(schema: &SchemaRef) -> Result<Self> {
         let level = Compression::ZSTD(ZstdLevel::default());
         let properties =
             WriterProperties::builder().set_compression(level).set_created_by("cairn".to_owned()).build();
-        let writer = ArrowWriter::try_new(At { file, offset: 0 }, Arc::clone(schema), Some(properties))
-            .map_err(error)?;
+        let writer = ArrowWriter::try_new(Vec::new(), Arc::clone(schema), Some(properties)).map_err(error)?;
         Ok(ParquetWriter { writer })
     }
 
-    /// Adds rows. Errors: 58030.
-    pub fn write(&mut self, batch: &RecordBatch) -> Result<()> {
-        self.writer.write(batch).map_err(error)
+    /// Adds rows. Gives the bytes that are written by now, if any: rows are written in large groups.
+    ///
+    /// Errors: 22P04.
+    pub fn write(&mut self, batch: &RecordBatch) -> Result<Vec<u8>> {
+        self.writer.write(batch).map_err(error)?;
+        // The writer counts what it has written by itself, and does not look back.
+        Ok(std::mem::take(self.writer.inner_mut()))
     }
 
-    /// Writes the footer. Gives the bytes of the file, which is not synced.
+    /// Ends the file, and gives the rest of its bytes.
     ///
-    /// Errors: 58030.
-    pub fn finish(self) -> Result<u64> {
-        Ok(self.writer.into_inner().map_err(error)?.offset)
+    /// Errors: 22P04.
+    pub fn finish(self) -> Result<Vec<u8>> {
+        self.writer.into_inner().map_err(error)
     }
 }

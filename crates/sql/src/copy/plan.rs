@@ -1,9 +1,9 @@
 //! From the statement to what it does.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use cairn_vfs::sync::Arc;
-use cairn_vfs::{AppendWriter, File, OpenOptions};
+use cairn_vfs::{AppendWriter, File, OpenOptions, OutputFile};
 use datafusion::sql::sqlparser::ast::{CopySource, CopyTarget, Ident, Statement as Tree};
 
 use super::read::Reader;
@@ -77,7 +77,6 @@ impl Copy {
                 let insert = insert(session, &format!("INSERT INTO {table_name} {columns} SELECT NULL"))?;
                 let places = insert.columns.iter().filter_map(|&at| insert.table.def().columns.get(at));
                 let options = said(&places.map(|column| column.name.as_str()).collect::<Vec<_>>())?;
-                check_target(&options, file.as_deref())?;
                 return Ok((Copy { kind: Kind::From(Arc::new(insert)), options, file }, Vec::new()));
             }
         };
@@ -85,7 +84,9 @@ impl Copy {
         let Plain::Tree(tree) = &*parsed.statement else { return Err(Error::unsupported("COPY of this")) };
         let (query, _, columns) = Query::plan(session, tree, &[])?;
         let options = said(&columns.iter().map(|column| column.name.as_str()).collect::<Vec<_>>())?;
-        check_target(&options, file.as_deref())?;
+        if options.format == Format::Parquet {
+            columnar::check_names(&columns)?;
+        }
         Ok((Copy { kind: Kind::To { query, columns: columns.clone() }, options, file }, columns))
     }
 
@@ -101,41 +102,29 @@ impl Copy {
         let is_parquet = self.options.format == Format::Parquet;
         match (&self.kind, &self.file) {
             (Kind::From(insert), None) => {
-                Ok(Started::In(Box::new(Reader::new(Arc::clone(insert), &self.options))))
+                Ok(Started::In(Box::new(Reader::new(Arc::clone(insert), &self.options)?)))
             }
             (Kind::From(insert), Some(path)) => {
                 let file = session.shared.fs.open(path, OpenOptions::read()).map_err(io)?;
                 let rows = match is_parquet {
                     true => columnar::read(session, insert, file.into())?,
-                    false => Reader::new(Arc::clone(insert), &self.options).load(session, pieces(file))?,
+                    false => Reader::new(Arc::clone(insert), &self.options)?.load(session, pieces(file))?,
                 };
                 Ok(Started::Done(rows))
             }
             (Kind::To { query, columns }, None) => {
                 let batches = query.run(session, &[])?;
-                Ok(Started::Out(Box::new(Writer::new(batches, columns, &self.options))))
+                Ok(Started::Out(Box::new(Writer::new(batches, columns, &self.options)?)))
             }
             (Kind::To { query, columns }, Some(path)) => {
-                let batches = query.run(session, &[])?;
-                let file: Arc<dyn File> =
-                    session.shared.fs.open(path, OpenOptions::create()).map_err(io)?.into();
-                file.set_len(0).map_err(io)?;
-                let rows = match is_parquet {
-                    true => columnar::write(batches, columns, Arc::clone(&file))?,
-                    false => write_file(&file, Writer::new(batches, columns, &self.options))?,
-                };
-                file.sync_data().map_err(io)?;
+                let writer = Writer::new(query.run(session, &[])?, columns, &self.options)?;
+                // What was there stays until all rows are written.
+                let output = OutputFile::create(&session.shared.fs, path).map_err(io)?;
+                let rows = write_file(output.file(), writer)?;
+                output.commit().map_err(io)?;
                 Ok(Started::Done(rows))
             }
         }
-    }
-}
-
-/// Parquet's footer is at the end of the file and is read first: it cannot be had as a stream.
-fn check_target(options: &Options, file: Option<&Path>) -> Result<()> {
-    match (options.format, file) {
-        (Format::Parquet, None) => Err(Error::unsupported("COPY of Parquet from STDIN or to STDOUT")),
-        _ => Ok(()),
     }
 }
 

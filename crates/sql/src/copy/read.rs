@@ -1,17 +1,23 @@
 //! COPY FROM.
 
+use std::path::Path;
+
 use cairn_table::{BulkLoad, Transaction};
 use cairn_vfs::sync::Arc;
+use cairn_vfs::{AppendWriter, File, Fs, MemFs, OpenOptions};
 
-use super::{Cell, Decoder, Format, Options, RawRow};
+use super::{Cell, Decoder, Format, Options, RawRow, columnar};
 use crate::datum::DatumRef;
 use crate::direct::{Insert, InsertRun};
 use crate::error::{Error, Result};
 use crate::session::Session;
-use crate::sqlstate::{INTERNAL_ERROR, SYNTAX_ERROR};
+use crate::sqlstate::{INTERNAL_ERROR, IO_ERROR, PROGRAM_LIMIT_EXCEEDED, SYNTAX_ERROR};
 
 /// Bytes of a row at most.
 const LONGEST: usize = 1 << 30;
+
+/// Bytes of a Parquet file that comes as a stream: it is read from its end on, and is in memory until then.
+const PARQUET_BYTES_MAX: u64 = 256 << 20;
 
 /// Takes rows as they come.
 #[derive(Debug)]
@@ -19,8 +25,45 @@ pub(crate) struct Reader {
     insert: Arc<Insert>,
     decoder: Decoder,
     is_binary: bool,
+    /// A Parquet file, as far as it has come.
+    parquet: Option<Whole>,
     /// Once there was a row.
     load: Option<BulkLoad>,
+}
+
+/// A file that is put together in memory.
+#[derive(Debug)]
+struct Whole {
+    file: Arc<dyn File>,
+    writer: AppendWriter,
+    bytes: u64,
+}
+
+impl Whole {
+    fn new() -> Result<Self> {
+        let file = MemFs::new().open(Path::new("copy.parquet"), OpenOptions::create()).map_err(io)?;
+        let file: Arc<dyn File> = file.into();
+        let writer = AppendWriter::new(Arc::clone(&file), 0, 1 << 20);
+        Ok(Whole { file, writer, bytes: 0 })
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> Result<()> {
+        self.bytes += bytes.len() as u64;
+        if self.bytes > PARQUET_BYTES_MAX {
+            let what = format!("a Parquet file from STDIN has more than {PARQUET_BYTES_MAX} bytes");
+            return Err(Error::new(PROGRAM_LIMIT_EXCEEDED, what).with_hint("Name the file in COPY instead."));
+        }
+        self.writer.write_all(bytes).map_err(io)
+    }
+
+    fn finish(mut self) -> Result<Arc<dyn File>> {
+        self.writer.flush().map_err(io)?;
+        Ok(self.file)
+    }
+}
+
+fn io(error: cairn_vfs::Error) -> Error {
+    Error::new(IO_ERROR, error.to_string())
 }
 
 /// A row's values, each of its column's type.
@@ -34,16 +77,19 @@ fn at<'c>(cells: &'c [Cell<'_>]) -> impl Fn(usize) -> DatumRef<'c> {
 }
 
 impl Reader {
-    pub fn new(insert: Arc<Insert>, options: &Options) -> Self {
+    /// Errors: there is no memory for a Parquet file.
+    pub fn new(insert: Arc<Insert>, options: &Options) -> Result<Self> {
         let def = insert.table.def();
         let columns = insert.columns.iter().filter_map(|&at| def.columns.get(at));
         let names: Vec<&str> = columns.map(|column| column.name.as_str()).collect();
-        Reader {
+        let is_parquet = options.format == Format::Parquet;
+        Ok(Reader {
             decoder: Decoder::new(options, &def.name, &names, LONGEST),
-            is_binary: options.format == Format::Binary,
+            is_binary: is_parquet || options.format == Format::Binary,
+            parquet: is_parquet.then(Whole::new).transpose()?,
             load: None,
             insert,
-        }
+        })
     }
 
     /// How many columns a row has.
@@ -56,10 +102,28 @@ impl Reader {
         self.is_binary
     }
 
+    /// Whether the rows are those of a Parquet file.
+    pub fn is_parquet(&self) -> bool {
+        self.parquet.is_some()
+    }
+
+    /// Takes the rows of a Parquet file, and says how many there were.
+    ///
+    /// Errors: as [`Reader::finish`]; the format is another one.
+    pub fn read_file(&mut self, session: &mut Session, file: Arc<dyn File>) -> Result<u64> {
+        match self.parquet.take() {
+            Some(_) => columnar::read(session, &self.insert, file),
+            None => Err(Error::new(INTERNAL_ERROR, "only a Parquet file is read as a file")),
+        }
+    }
+
     /// Takes bytes. Rows of an empty table are built into it from the bottom up.
     ///
     /// Errors: what is wrong with a row.
     pub fn write(&mut self, session: &mut Session, bytes: &[u8]) -> Result<()> {
+        if let Some(whole) = &mut self.parquet {
+            return whole.write(bytes);
+        }
         self.with_load(session, |decoder, each| decoder.write(bytes, each))
     }
 
@@ -81,6 +145,9 @@ impl Reader {
     ///
     /// Errors: as [`Reader::write`].
     pub fn finish(&mut self, session: &mut Session) -> Result<u64> {
+        if let Some(whole) = self.parquet.take() {
+            return columnar::read(session, &self.insert, whole.finish()?);
+        }
         self.with_load(session, |decoder, each| decoder.finish(each))?;
         let (transaction, _) = session.parts()?;
         match self.load.take() {

@@ -89,6 +89,51 @@ fn headers() {
     assert_eq!(error.message(), "wrong number of fields in header line: field count is 1, expected 2");
 }
 
+/// Goal: the first line break says how all rows end, and the mark of the end counts only where a line break of that kind follows it, as in PostgreSQL 15. Method: what PostgreSQL 15.20
+/// makes of each input; whole, and in pieces of one byte.
+#[test]
+fn line_breaks_are_alike() {
+    let literal = |name: &str| format!("literal {name} found in data");
+    let unquoted = |name: &str| format!("unquoted {name} found in data");
+    let (feed, back) = ("newline", "carriage return");
+    let (corrupt, mismatch) =
+        ("end-of-copy marker corrupt", "end-of-copy marker does not match previous newline style");
+    let cases: [(Format, &[u8], Result<&[&str], String>); 23] = [
+        (Format::Text, b"a\nb", Ok(&["a", "b"])),
+        (Format::Text, b"a\r\nb\r\n", Ok(&["a", "b"])),
+        (Format::Text, b"a\rb\r", Ok(&["a", "b"])),
+        (Format::Text, b"a\nb\r\n", Err(literal(back))),
+        (Format::Text, b"a\r\nb\n", Err(literal(feed))),
+        (Format::Text, b"a\r\nb\rc", Err(literal(back))),
+        (Format::Text, b"a\rb\n", Err(literal(feed))),
+        (Format::Text, b"a\\\nb\n", Ok(&["a\nb"])),
+        (Format::Text, b"a\n\\.\nb", Ok(&["a"])),
+        (Format::Text, b"a\nb\\.\nc", Ok(&["a", "b", "c"])),
+        (Format::Text, b"\\.\r\nb", Ok(&[])),
+        (Format::Text, b"a\n\\.", Err(corrupt.to_owned())),
+        (Format::Text, b"a\n\\.b\n", Err(corrupt.to_owned())),
+        (Format::Text, b"a\n\\.\r\n", Err(mismatch.to_owned())),
+        (Format::Text, b"a\r\n\\.\n", Err(mismatch.to_owned())),
+        (Format::Text, b"a\n\\\\.\n", Ok(&["a", "\\."])),
+        (Format::Text, b"a\nb\\", Ok(&["a", "b"])),
+        (Format::Csv, b"a\nb\r\n", Err(unquoted(back))),
+        (Format::Csv, b"a\r\nb\n", Err(unquoted(feed))),
+        (Format::Csv, b"\"a\r\nb\"\nc\n", Ok(&["a\r\nb", "c"])),
+        (Format::Csv, b"a\r\"b\nc\"\r", Ok(&["a", "b\nc"])),
+        (Format::Csv, b"a\n\\.\nb\n", Ok(&["a"])),
+        (Format::Csv, b"a\nb\\.\n\\.", Ok(&["a", "b\\.", "\\."])),
+    ];
+    for (format, bytes, expected) in cases {
+        for piece in [1, bytes.len()] {
+            let found = read(&Options::new(format), &["a"], bytes, piece);
+            let found = found.map_err(|error| error.message().to_owned());
+            let expected =
+                expected.as_ref().map(|rows| rows.iter().map(|row| some(&[*row])).collect::<Vec<_>>());
+            assert_eq!(found.as_ref(), expected.as_ref().map_err(|error| *error), "{}", bytes.escape_ascii());
+        }
+    }
+}
+
 /// Rows that are none are refused in PostgreSQL's words, with their line.
 #[test]
 fn errors() {
@@ -98,7 +143,7 @@ fn errors() {
         (&text, b"1\t2\t3\n", "22P04", "extra data after last expected column", "COPY t, line 1"),
         (&csv, b"\"1\n\",2\n\n", "22P04", "missing data for column \"b\"", "COPY t, line 3"),
         (&csv, b"1,\"2\n3,4\n", "22P04", "unterminated CSV quoted field", "COPY t, line 1"),
-        (&csv, b"1,a\rb\n", "22P04", "unquoted carriage return found in data", "COPY t, line 1"),
+        (&csv, b"1,a\rb\n", "22P04", "unquoted newline found in data", "COPY t, line 2"),
         (
             &text,
             b"1\t\xc3(\n",
@@ -283,13 +328,13 @@ fn parquet_files() {
         Field::new("id", DataType::Int64, false),
         Field::new("name", DataType::Utf8View, true),
     ]));
-    let file = open("rows.parquet");
-    let mut writer = ParquetWriter::new(Arc::clone(&file), &schema).unwrap();
+    let mut writer = ParquetWriter::new(&schema).unwrap();
     let ids: Int64Array = (0..20_000).collect();
     let names: StringViewArray = (0..20_000).map(|at| (at % 7 > 0).then(|| format!("name {at}"))).collect();
     let batch = RecordBatch::try_new(Arc::clone(&schema), vec![Arc::new(ids), Arc::new(names)]).unwrap();
-    writer.write(&batch).unwrap();
-    assert_eq!(writer.finish().unwrap(), file.len().unwrap());
+    let bytes = [writer.write(&batch).unwrap(), writer.finish().unwrap()].concat();
+    let file = open("rows.parquet");
+    file.write_all_at(&bytes, 0).unwrap();
     let reader = ParquetReader::open(file).unwrap();
     assert_eq!(reader.schema().field(1).name(), "name");
     let batches: Vec<RecordBatch> = reader.map(Result::unwrap).collect();
@@ -297,6 +342,62 @@ fn parquet_files() {
     let other = open("other");
     other.write_all_at(b"PAR1 but nothing else PAR1", 0).unwrap();
     assert_eq!(ParquetReader::open(other).unwrap_err().sqlstate(), "22P04");
+}
+
+/// Goal: a flipped bit of a Parquet file gives rows or an error with a code, never a panic or an allocation of the file's choosing. Method: each bit of whole files, with a
+/// dictionary and without, plain and compressed, with texts, numbers, truths and NULLs; a file that asks for more memory than there is would end the test.
+#[test]
+fn flipped_bits_of_parquet() {
+    use ::parquet::arrow::ArrowWriter;
+    use ::parquet::basic::Compression;
+    use ::parquet::file::properties::WriterProperties;
+    use arrow::array::{BooleanArray, Int64Array, RecordBatch, StringArray};
+    use arrow::datatypes::{DataType, Field, Schema};
+    use cairn_vfs::sync::Arc;
+    use cairn_vfs::{File, Fs, MemFs, OpenOptions};
+
+    cairn_rows::parquet::quiet_panics();
+    let schema = Arc::new(Schema::new(vec![
+        Field::new("k", DataType::Utf8, true),
+        Field::new("n", DataType::Int64, false),
+        Field::new("b", DataType::Boolean, true),
+    ]));
+    let texts: StringArray = (0..40).map(|at| (at % 5 > 0).then(|| format!("text {}", at % 9))).collect();
+    let numbers: Int64Array = (0..40).map(|at| at * at).collect();
+    let truths: BooleanArray = (0..40).map(|at| (at % 3 > 0).then_some(at % 2 == 0)).collect();
+    let columns: Vec<arrow::array::ArrayRef> = vec![Arc::new(texts), Arc::new(numbers), Arc::new(truths)];
+    let batch = RecordBatch::try_new(Arc::clone(&schema), columns).unwrap();
+    for (codec, has_dictionary) in
+        [(Compression::UNCOMPRESSED, true), (Compression::UNCOMPRESSED, false), (Compression::LZ4_RAW, true)]
+    {
+        let properties =
+            WriterProperties::builder().set_compression(codec).set_dictionary_enabled(has_dictionary);
+        let mut writer =
+            ArrowWriter::try_new(Vec::new(), Arc::clone(&schema), Some(properties.build())).unwrap();
+        writer.write(&batch).unwrap();
+        let sound = writer.into_inner().unwrap();
+        let (mut read, mut refused) = (0, 0);
+        let fs = MemFs::new();
+        let file: Arc<dyn File> =
+            fs.open(std::path::Path::new("flipped"), OpenOptions::create()).unwrap().into();
+        file.write_all_at(&sound, 0).unwrap();
+        for bit in 0..sound.len() * 8 {
+            let (at, mask) = (bit / 8, 1_u8 << (bit % 8));
+            file.write_all_at(&[sound[at] ^ mask], at as u64).unwrap();
+            let rows = ParquetReader::open(Arc::clone(&file)).and_then(|reader| {
+                reader.map(|batch| batch.map(|batch| batch.num_rows())).sum::<Result<usize>>()
+            });
+            match rows {
+                Ok(_) => read += 1,
+                Err(error) => {
+                    assert!(matches!(error.sqlstate(), "22P04" | "58030"), "bit {bit}: {error}");
+                    refused += 1;
+                }
+            }
+            file.write_all_at(&[sound[at]], at as u64).unwrap();
+        }
+        assert!(read > 100 && refused > 1000, "{codec}: {read} read, {refused} refused");
+    }
 }
 
 /// Goal: dates and moments that no text says, PostgreSQL's infinities among them, are refused in binary rows. Method: the first and the last of which there is a text, their neighbours, and the ends of the integers.

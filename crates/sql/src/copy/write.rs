@@ -1,6 +1,6 @@
 //! COPY TO.
 
-use super::{Encoder, Format, Options};
+use super::{Encoder, Format, Options, columnar};
 use crate::error::Result;
 use crate::outcome::Column;
 use crate::query::Batches;
@@ -9,29 +9,30 @@ use crate::query::Batches;
 #[derive(Debug)]
 pub(crate) struct Writer {
     batches: Batches,
-    encoder: Encoder,
+    form: Form,
     columns: usize,
     is_binary: bool,
-    has_begun: bool,
-    has_ended: bool,
     /// Where rows of the last piece end.
     ends: Vec<usize>,
     pub rows: u64,
 }
 
+#[derive(Debug)]
+enum Form {
+    Rows { encoder: Encoder, has_begun: bool, has_ended: bool },
+    Columns(Box<columnar::Encoder>),
+}
+
 impl Writer {
-    pub fn new(batches: Batches, columns: &[Column], options: &Options) -> Self {
+    /// Errors: 22P04 for types that Parquet has not.
+    pub fn new(batches: Batches, columns: &[Column], options: &Options) -> Result<Self> {
         let names: Vec<&str> = columns.iter().map(|column| column.name.as_str()).collect();
-        Writer {
-            batches,
-            encoder: Encoder::new(options, &names),
-            columns: columns.len(),
-            is_binary: options.format == Format::Binary,
-            has_begun: false,
-            has_ended: false,
-            ends: Vec::new(),
-            rows: 0,
-        }
+        let form = match options.format {
+            Format::Parquet => Form::Columns(Box::new(columnar::Encoder::new(columns)?)),
+            _ => Form::Rows { encoder: Encoder::new(options, &names), has_begun: false, has_ended: false },
+        };
+        let is_binary = matches!(options.format, Format::Binary | Format::Parquet);
+        Ok(Writer { batches, form, columns: columns.len(), is_binary, ends: Vec::new(), rows: 0 })
     }
 
     /// How many columns a row has.
@@ -44,7 +45,8 @@ impl Writer {
         self.is_binary
     }
 
-    /// Where the rows of the last piece end. As PostgreSQL cuts it: names are a row, the binary format's signature belongs to the first row, and its end is one.
+    /// Where the rows of the last piece end. As PostgreSQL cuts it: names are a row, the binary format's signature belongs to the first row, and its end is one. A
+    /// piece of a Parquet file is one.
     pub fn ends(&self) -> &[usize] {
         &self.ends
     }
@@ -53,10 +55,23 @@ impl Writer {
     ///
     /// Errors: those of the query.
     pub fn next(&mut self) -> Result<Option<Vec<u8>>> {
-        let mut bytes = Vec::new();
         self.ends.clear();
-        if !std::mem::replace(&mut self.has_begun, true) {
-            self.encoder.begin(&mut bytes);
+        let (encoder, has_begun, has_ended) = match &mut self.form {
+            Form::Rows { encoder, has_begun, has_ended } => (encoder, has_begun, has_ended),
+            Form::Columns(encoder) => {
+                while let Some((bytes, rows)) = encoder.next(&mut self.batches)? {
+                    self.rows += rows;
+                    if !bytes.is_empty() {
+                        self.ends.push(bytes.len());
+                        return Ok(Some(bytes));
+                    }
+                }
+                return Ok(None);
+            }
+        };
+        let mut bytes = Vec::new();
+        if !std::mem::replace(has_begun, true) {
+            encoder.begin(&mut bytes);
             if !self.is_binary && !bytes.is_empty() {
                 self.ends.push(bytes.len());
             }
@@ -64,7 +79,7 @@ impl Writer {
         while let Some(batch) = self.batches.next()? {
             let reader = self.batches.reader(&batch)?;
             for at in 0..reader.rows() {
-                self.encoder.row(|column| reader.get(at, column), &mut bytes);
+                encoder.row(|column| reader.get(at, column), &mut bytes);
                 self.ends.push(bytes.len());
             }
             self.rows += reader.rows() as u64;
@@ -72,9 +87,9 @@ impl Writer {
                 return Ok(Some(bytes));
             }
         }
-        if !std::mem::replace(&mut self.has_ended, true) {
+        if !std::mem::replace(has_ended, true) {
             let before = bytes.len();
-            self.encoder.finish(&mut bytes);
+            encoder.finish(&mut bytes);
             if bytes.len() > before {
                 self.ends.push(bytes.len());
             }

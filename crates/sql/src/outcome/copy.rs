@@ -1,5 +1,8 @@
 //! COPY, seen from the client's side.
 
+use cairn_vfs::File;
+use cairn_vfs::sync::Arc;
+
 use super::CommandTag;
 use crate::copy::{Reader, Writer};
 use crate::datum::DatumRef;
@@ -31,6 +34,20 @@ impl<'c> CopyIn<'c> {
         self.reader.is_binary()
     }
 
+    /// Whether what comes is a Parquet file. It is read from its end on: [`CopyIn::read_file`] reads one where it is, [`CopyIn::write`] keeps one of up to 256 MiB in
+    /// memory.
+    pub fn is_parquet(&self) -> bool {
+        self.reader.is_parquet()
+    }
+
+    /// Takes the rows of a Parquet file and ends the statement.
+    ///
+    /// Errors: what is wrong with the file, a row, or with committing; the format is another one.
+    pub fn read_file(mut self, file: Arc<dyn File>) -> Result<CommandTag> {
+        let result = self.reader.read_file(self.session, file);
+        self.end(result)
+    }
+
     /// Takes bytes. Rows may be cut anywhere.
     ///
     /// Errors: what is wrong with a row. The statement is over then, and has done nothing.
@@ -52,6 +69,10 @@ impl<'c> CopyIn<'c> {
     /// Errors: what is wrong with a row, or with committing.
     pub fn finish(mut self) -> Result<CommandTag> {
         let result = self.reader.finish(self.session);
+        self.end(result)
+    }
+
+    fn end(&mut self, result: Result<u64>) -> Result<CommandTag> {
         let rows = self.end_if_failed(result)?;
         self.open = false;
         self.session.end_statement(true)?;

@@ -106,6 +106,11 @@ impl Batches {
                 futures_executor::block_on(async { tokio::time::timeout(LOOK, self.batches.recv()).await });
             drop(within);
             match next {
+                // Batches that keep coming would never let it look: not all of them are of scans.
+                Ok(Some(Ok(_))) if self.stops.asked.is_cancelled() => {
+                    self.abort();
+                    return Err(Error::from(cairn_table::Error::Cancelled));
+                }
                 Ok(Some(Ok(batch))) => return Ok(Some(batch)),
                 Ok(Some(Err(error))) => return Err(datafusion_error(error)),
                 Ok(None) if self.stops.asked.is_cancelled() => {

@@ -12,7 +12,7 @@
 
 use std::io::BufRead;
 
-use csv::{ByteRecord, ReaderBuilder};
+use cairn_rows::csv::{Dialect, Failure, Reader, Row};
 
 use super::Sink;
 use crate::error::{Error, Result};
@@ -72,7 +72,7 @@ struct Columns {
 }
 
 impl Columns {
-    fn of(head: &ByteRecord) -> Option<Columns> {
+    fn of(head: &Row) -> Option<Columns> {
         let names: Vec<String> = head
             .iter()
             .map(|field| String::from_utf8_lossy(field.trim_ascii()).to_ascii_lowercase())
@@ -105,16 +105,18 @@ pub(super) fn read(name: &str, input: &mut dyn BufRead, sink: &mut Sink) -> Resu
         place: Some(format!("line {line}")),
         what,
     };
-    let unreadable = |error: csv::Error| Error::Input {
+    let unreadable = |failure: Failure| Error::Input {
         input: name.to_owned(),
-        place: error.position().map(|position| format!("line {}", position.line())),
-        what: error.to_string(),
+        place: failure.line().map(|line| format!("line {line}")),
+        what: failure.to_string(),
     };
-    let mut reader = ReaderBuilder::new().flexible(true).from_reader(input);
-    let head = reader.byte_headers().map_err(unreadable)?.clone();
+    let mut reader = Reader::new(input, Dialect::CSV);
+    let mut head = Row::default();
+    reader.read(&mut head).map_err(unreadable)?;
     let columns = Columns::of(&head)
         .ok_or_else(|| refuse(1, "no column key: expected a first line that names the columns".to_owned()))?;
-    for field in &head {
+    told_once(&head).map_err(|what| refuse(head.line(), what))?;
+    for field in head.iter() {
         let column = String::from_utf8_lossy(field.trim_ascii()).to_ascii_lowercase();
         if !KNOWN.iter().any(|known| known.contains(&column.as_str())) {
             sink.skip(&format!("column {column}"));
@@ -122,11 +124,11 @@ pub(super) fn read(name: &str, input: &mut dyn BufRead, sink: &mut Sink) -> Resu
     }
     sink.header.timed = columns.time.is_some();
     let mut first = None;
-    let mut row = ByteRecord::new();
+    let mut row = Row::default();
     let (mut key, mut end) = (Vec::new(), Vec::new());
-    while reader.read_byte_record(&mut row).map_err(unreadable)? {
-        let line = row.position().map_or(0, csv::Position::line);
-        let mut parsed = Row { columns: &columns, row: &row, key: &[], end: None };
+    while reader.read(&mut row).map_err(unreadable)? {
+        let line = row.line();
+        let mut parsed = Operation { columns: &columns, row: &row, key: &[], end: None };
         parsed.key =
             row.get(columns.key.column).ok_or_else(|| refuse(line, "a row without a key".to_owned()))?;
         parsed.end = parsed.field(columns.end.map(|end| end.column));
@@ -146,6 +148,16 @@ pub(super) fn read(name: &str, input: &mut dyn BufRead, sink: &mut Sink) -> Resu
     Ok(())
 }
 
+/// Errors: two columns that mean something have one name, so that nobody knows which is meant.
+fn told_once(head: &Row) -> std::result::Result<(), String> {
+    let names = head.iter().map(|field| String::from_utf8_lossy(field.trim_ascii()).to_ascii_lowercase());
+    let names: Vec<String> = names.collect();
+    let is_known = |name: &&String| KNOWN.iter().any(|known| known.contains(&name.as_str()));
+    let mut known = names.iter().filter(is_known);
+    let twice = known.find(|name| names.iter().filter(|other| other == name).count() > 1);
+    twice.map_or(Ok(()), |name| Err(format!("two columns are called {name}")))
+}
+
 /// The bytes that pairs of digits stand for.
 fn from_hex(text: &[u8], out: &mut Vec<u8>) -> std::result::Result<(), String> {
     out.clear();
@@ -161,14 +173,15 @@ fn from_hex(text: &[u8], out: &mut Vec<u8>) -> std::result::Result<(), String> {
     Ok(())
 }
 
-struct Row<'a> {
+/// A row with the bytes of its key.
+struct Operation<'a> {
     columns: &'a Columns,
-    row: &'a ByteRecord,
+    row: &'a Row,
     key: &'a [u8],
     end: Option<&'a [u8]>,
 }
 
-impl<'a> Row<'a> {
+impl<'a> Operation<'a> {
     fn field(&self, column: Option<usize>) -> Option<&'a [u8]> {
         self.row.get(column?).map(<[u8]>::trim_ascii).filter(|field| !field.is_empty())
     }

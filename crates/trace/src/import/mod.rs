@@ -13,6 +13,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use cairn_codec::key_hash::KeyHash;
+use cairn_rows::mark;
 use cairn_vfs::{Clock, Fs, Rng, SystemClock, SystemRng};
 use flate2::read::MultiGzDecoder;
 
@@ -214,6 +215,8 @@ fn unpacked<'a>(name: &str, input: &'a mut dyn Read) -> Result<(Vec<u8>, Box<dyn
 fn peeked<'a>(name: &str, mut input: Box<dyn Read + 'a>) -> Result<(Vec<u8>, Box<dyn Read + 'a>)> {
     let mut head = Vec::new();
     input.by_ref().take(HEAD_BYTES).read_to_end(&mut head).map_err(|error| unreadable(name, &error))?;
+    // None of the formats begins with these bytes, and texts mean nothing by them.
+    head.drain(..head.len() - mark::without(&head).len());
     let whole = Cursor::new(head.clone()).chain(input);
     Ok((head, Box::new(whole)))
 }

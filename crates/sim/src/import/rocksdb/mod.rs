@@ -122,9 +122,9 @@ mod tests {
     #[test]
     fn faults_are_named() {
         let cases = [
-            ("[CFOptions \"default\"]\n  write_bufer_size=1\n", 2, "write_bufer_size"),
             ("[CFOptions \"default\"]\n\n  write_buffer_size=-1\n", 3, "write_buffer_size"),
-            ("[CFOptions \"default\"]\n  compaction_style=kLevel\n", 2, "compaction_style"),
+            ("[CFOptions \"default\"]\n  write_buffer_size\n", 2, "name=value"),
+            ("[DBOptions]\n  max_background_jobs=many\n", 2, "max_background_jobs"),
             ("write_buffer_size=1\n", 1, "section"),
             ("[CFOptions \"default\n", 1, "]"),
             ("[CFOptions \"other\"]\n  write_buffer_size=1\n", 2, "default"),
@@ -150,5 +150,132 @@ mod tests {
         assert!(!old.options.level_compaction_dynamic_level_bytes);
         assert!(new.options.level_compaction_dynamic_level_bytes);
         assert!(old.ignored.len() > 50);
+    }
+
+    /// What was read of a file with these lines in the sections of the store, its family and its tables.
+    fn read(db: &str, family: &str, table: &str) -> crate::import::Imported {
+        let text = format!(
+            "[Version]\n  rocksdb_version=6.29.5\n[DBOptions]\n{db}\n[CFOptions \"default\"]\n{family}\n\
+             [TableOptions/BlockBasedTable \"default\"]\n{table}\n"
+        );
+        import_rocksdb(&text, "default", "OPTIONS").unwrap()
+    }
+
+    /// Goal: names, sections and values without a model are read, and told in one note: those that somebody has set by name and value, the others by their number. Method: what
+    /// RocksDB 5 to 11 write for listeners, collectors, factories, and sections of other tables and other programs.
+    #[test]
+    fn what_has_no_model_is_told_once() {
+        let imported = read(
+            "  listeners={id=Listener;};{id=x;}\n  write_bufer_size=1\n  allow_fallocate=true\n  rate_limiter={rate_bytes_per_sec=5;}",
+            "  table_properties_collectors=={{id=a;b={c=1;};}}\n  compaction_options_universal={new_knob=3;size_ratio=9;allow_trivial_move=false;}\n\
+             \x20 compaction_options_fifo=0x7f00\n  merge_operator=PutOperator\n[TableOptions/PlainTable \"default\"]\n  user_key_len=0\n[Titan \"default\"]\n  a=1",
+            "  brand_new=yes",
+        );
+        let told: Vec<&String> = imported.notes.iter().filter(|note| note.contains("no model of")).collect();
+        let [note] = told[..] else { panic!("{told:?}") };
+        for part in [
+            "listeners={id=Listener;};{id=x;}",
+            "write_bufer_size=1",
+            "compaction_options_universal.new_knob=3",
+            "merge_operator=PutOperator",
+            "and 2 at RocksDB's defaults",
+        ] {
+            assert!(note.contains(part), "{part}: {note}");
+        }
+        assert!(!note.contains("allow_fallocate") && !note.contains("user_key_len"), "{note}");
+        assert_eq!(imported.options.compaction_options_universal.size_ratio, 9);
+    }
+
+    /// Goal: filters are read in every form that RocksDB 5 to 11 write, and one without its size is told. Method: each of them.
+    #[test]
+    fn filters_of_all_versions() {
+        for (value, bits, is_told) in [
+            ("nullptr", 0.0, false),
+            ("", 0.0, false),
+            ("bloomfilter:9.5:false", 9.5, false),
+            ("ribbonfilter:12:0", 12.0, false),
+            ("experimental_ribbon:7.5:-1", 7.5, false),
+            ("{id=ribbonfilter:10.000;bloom_before_level=2147483647;}", 10.0, false),
+            ("{id=bloomfilter:8.000;}", 8.0, false),
+            ("{bloomfilter:10:false}", 10.0, false),
+            ("rocksdb.internal.FastLocalBloomFilter:16.000", 16.0, false),
+            ("bloomfilter:100:true", 64.0, false),
+            ("bloomfilter:0.1:true", 0.0, false),
+            ("rocksdb.BuiltinBloomFilter", 10.0, true),
+            ("OurOwnFilter", 10.0, true),
+        ] {
+            let imported = read("", "", &format!("  filter_policy={value}"));
+            assert_eq!(imported.options.bloom_bits_per_key, bits, "{value}");
+            let is_noted = imported.notes.iter().any(|note| note.starts_with("filter_policy="));
+            assert_eq!(is_noted, is_told, "{value}");
+        }
+    }
+
+    /// Goal: codecs, styles and priorities without a model become the nearest with one, and are told. Method: all codecs of RocksDB.
+    #[test]
+    fn the_nearest_model_is_taken() {
+        for (value, codec) in [
+            ("kZlibCompression", Compression::Zstd),
+            ("kBZip2Compression", Compression::Zstd),
+            ("kZSTDNotFinalCompression", Compression::Zstd),
+            ("kXpressCompression", Compression::Lz4),
+            ("kDisableCompressionOption", Compression::None),
+            ("kCustomCompression80", Compression::Zstd),
+        ] {
+            let family = format!("  compression={value}\n  compression_per_level=kNoCompression:{value}");
+            let imported = read("", &family, "");
+            assert_eq!(imported.options.compression, codec);
+            assert_eq!(imported.options.compression_per_level, [Compression::None, codec]);
+            assert!(
+                imported.notes.iter().any(|note| note.starts_with(&format!("compression={value} "))),
+                "{value}"
+            );
+        }
+        let imported = read("", "  compaction_style=kCompactionStyleNone\n  compaction_pri=kNew", "");
+        assert!(imported.options.disable_auto_compactions);
+        assert!(imported.notes.iter().any(|note| note.starts_with("compaction_pri=kNew")));
+    }
+
+    /// Goal: values that stand for never, and values that contradict each other, are read as RocksDB has them, and named. Method: what `PrepareForBulkLoad` sets, and a
+    /// contradiction of each kind.
+    #[test]
+    fn contradictions_are_named() {
+        let bulk = read(
+            "  max_background_flushes=4\n  max_background_compactions=2",
+            "  level0_file_num_compaction_trigger=1073741824\n  level0_slowdown_writes_trigger=-1\n  level0_stop_writes_trigger=1073741824\n\
+             \x20 soft_pending_compaction_bytes_limit=0\n  hard_pending_compaction_bytes_limit=18446744073709551615\n  num_levels=1\n\
+             \x20 compaction_options_fifo={max_table_files_size=0;}\n  target_file_size_base=18446744073709551615\n  max_bytes_for_level_multiplier=0.5",
+            "  block_cache={capacity=33554432;num_shard_bits=4;}",
+        );
+        let options = &bulk.options;
+        assert_eq!(
+            (options.max_background_jobs, options.num_levels, options.block_cache_size),
+            (6, 2, 32 << 20)
+        );
+        assert_eq!(options.level0_slowdown_writes_trigger, 1_000_000);
+        assert_eq!(options.hard_pending_compaction_bytes_limit, 0);
+        let contrary = read(
+            "",
+            "  level0_file_num_compaction_trigger=30\n  level0_stop_writes_trigger=10\n  min_write_buffer_number_to_merge=5\n\
+             \x20 max_write_buffer_number=1\n  soft_pending_compaction_bytes_limit=200\n  hard_pending_compaction_bytes_limit=100\n\
+             \x20 compaction_options_universal={min_merge_width=9;max_merge_width=3;}",
+            "",
+        );
+        let options = &contrary.options;
+        assert_eq!((options.level0_slowdown_writes_trigger, options.level0_stop_writes_trigger), (30, 30));
+        assert_eq!((options.max_write_buffer_number, options.min_write_buffer_number_to_merge), (2, 1));
+        assert_eq!(options.soft_pending_compaction_bytes_limit, 100);
+        for name in [
+            "level0_slowdown_writes_trigger=20",
+            "level0_stop_writes_trigger=10",
+            "max_write_buffer_number=1",
+            "min_write_buffer_number_to_merge=5",
+            "soft_pending_compaction_bytes_limit=200",
+            "compaction_options_universal.max_merge_width=3",
+        ] {
+            assert!(contrary.notes.iter().any(|note| note.starts_with(name)), "{name}: {:?}", contrary.notes);
+        }
+        let fifo = read("", "  compaction_style=kCompactionStyleFIFO\n  num_levels=1", "");
+        assert_eq!(fifo.options.num_levels, 1);
     }
 }

@@ -3,29 +3,43 @@
 use super::{CODECS, PRIORITIES, STYLES, Section};
 use crate::error::{Error, Result};
 use crate::import::Imported;
-use crate::options::{CompactionPri, CompactionStyle, Compression, Options};
+use crate::options::{CompactionStyle, Compression, Options};
 
-/// All names that `OPTIONS` files of RocksDB 7.8 to 11.8 have. Others are misspelt.
-const KNOWN: &str = include_str!("../../../data/rocksdb-options.txt");
+/// What RocksDB 7.8 and 11.8 write for a store whose options nobody has set: a setting like this is not worth a word.
+const PLAIN: [&str; 2] =
+    [include_str!("../../../data/OPTIONS-7.8.3"), include_str!("../../../data/OPTIONS-11.8.1")];
+
+/// A filter that a file names without its size: RocksDB before 7 wrote no more. It is what its own examples ask for.
+const USUAL_BITS: f64 = 10.0;
+/// No size is above this, and no count: files have the largest numbers there are for what is never reached.
+const BYTES_MAX: i128 = 1 << 50;
+const COUNT_MAX: i128 = 1_000_000;
+/// Characters of a value that a warning repeats.
+const VALUE_CHARS: usize = 40;
 
 /// Values of `rocksdb_version` in the section of the same name.
 fn major_version(value: &str) -> Option<u32> {
     value.split('.').next()?.parse().ok()
 }
 
-/// Reads an `OPTIONS` file. `family` is the column family; its table options come with it. `file` is for messages.
+/// Reads an `OPTIONS` file of RocksDB 5 or later. `family` is the column family; its table options come with it. `file` is for messages.
 ///
-/// Errors: [`Error::Parse`] with line and name, for unknown names, values that cannot be, and a family that is not there.
+/// Names and sections that are not known, and values that no model stands behind, are told in the notes and pass. So are values that contradict each other: what RocksDB
+/// makes of them when it opens a store is taken. Errors: [`Error::Parse`] with line and name, for what is no such file, values of modelled settings that cannot be, and
+/// a family that is not there.
 pub fn import_rocksdb(text: &str, family: &str, file: &str) -> Result<Imported> {
     // The file tells what is; names that it leaves out have the engine's defaults.
     let mut reader = Reader {
         options: Options { compression: Compression::Snappy, bloom_bits_per_key: 0.0, ..Options::default() },
         ignored: Vec::new(),
+        set_apart: Vec::new(),
+        notes: Vec::new(),
+        old_jobs: [None; 2],
         file,
         line: 0,
     };
     let mut section = None;
-    let mut has_family = false;
+    let mut families = Vec::new();
     for (at, line) in text.lines().enumerate() {
         reader.line = at + 1;
         let line = without_comment(line).trim();
@@ -34,24 +48,44 @@ pub fn import_rocksdb(text: &str, family: &str, file: &str) -> Result<Imported> 
         }
         if let Some(title) = line.strip_prefix('[') {
             let title = title.strip_suffix(']').ok_or_else(|| reader.wrong("a section without its ]"))?;
-            section = Some(section_of(title, family));
-            has_family |= section == Some(Section::Family);
+            let (found, name) = section_of(title, family);
+            section = Some(found);
+            if matches!(found, Section::Family | Section::Other) && title.starts_with("CFOptions") {
+                families.push(name);
+            }
             continue;
         }
         let (name, value) = line.split_once('=').ok_or_else(|| reader.wrong("expected name=value"))?;
         let section = section.ok_or_else(|| reader.wrong("a setting before the first section"))?;
         reader.set(section, name.trim(), value.trim())?;
     }
-    if !has_family {
-        return Err(Error::parse(file, reader.line.max(1), format!("no [CFOptions \"{family}\"]")));
+    if !families.iter().any(|name| name == family) {
+        let there = match families.is_empty() {
+            true => String::new(),
+            false => format!("; there are {}", families.join(", ")),
+        };
+        return Err(Error::parse(file, reader.line.max(1), format!("no [CFOptions \"{family}\"]{there}")));
     }
-    let notes = vec![
-        "the file does not hold the size of the block cache: the default of 8 MiB is taken".to_owned(),
-        "the file does not hold write options: a log without sync is taken".to_owned(),
-    ];
-    let Reader { options, ignored, .. } = reader;
+    reader.settle();
+    let Reader { options, ignored, set_apart, mut notes, .. } = reader;
+    notes.extend(told(&ignored, &set_apart));
+    notes
+        .push("the file does not hold the size of the block cache: the default of 8 MiB is taken".to_owned());
+    notes.push("the file does not hold write options: a log without sync is taken".to_owned());
     options.check()?;
     Ok(Imported { options, ignored, notes })
+}
+
+/// The warning about settings without a model: those that somebody has set, by name.
+fn told(ignored: &[String], set_apart: &[String]) -> Option<String> {
+    let rest = ignored.len() - set_apart.len();
+    let rest = match (set_apart.is_empty(), rest) {
+        (_, 0) => String::new(),
+        (true, count) => format!("{count} at RocksDB's defaults"),
+        (false, count) => format!("; and {count} at RocksDB's defaults"),
+    };
+    let what = "settings of the file that the simulator has no model of, and leaves out";
+    (!ignored.is_empty()).then(|| format!("{what}: {}{rest}", set_apart.join(", ")))
 }
 
 /// A `#` begins a comment, unless it is escaped.
@@ -60,21 +94,29 @@ fn without_comment(line: &str) -> &str {
     line.match_indices('#').find(is_start).map_or(line, |(at, _)| line.get(..at).unwrap_or(line))
 }
 
-fn section_of(title: &str, family: &str) -> Section {
+/// What a section is about, and the column family that it names.
+fn section_of(title: &str, family: &str) -> (Section, String) {
     let (kind, name) = title.split_once(' ').unwrap_or((title, ""));
-    let is_ours = name.trim().trim_matches('"') == family;
-    match kind {
+    let name = name.trim().trim_matches('"');
+    let is_ours = name == family;
+    let section = match kind {
         "Version" => Section::Version,
         "DBOptions" => Section::Db,
         "CFOptions" if is_ours => Section::Family,
         _ if kind.starts_with("TableOptions/BlockBasedTable") && is_ours => Section::Table,
         _ => Section::Other,
-    }
+    };
+    (section, name.to_owned())
 }
 
 struct Reader<'a> {
     options: Options,
+    /// Names of settings without a model, and of those the ones that somebody has set, with their values.
     ignored: Vec<String>,
+    set_apart: Vec<String>,
+    notes: Vec<String>,
+    /// `max_background_flushes` and `max_background_compactions`, where they are set.
+    old_jobs: [Option<usize>; 2],
     file: &'a str,
     line: usize,
 }
@@ -99,6 +141,35 @@ impl Reader<'_> {
         }
         let base: u64 = digits.and_then(|digits| digits.parse().ok()).ok_or_else(wrong)?;
         base.checked_mul(factor).and_then(|all| all.to_string().parse().ok()).ok_or_else(wrong)
+    }
+
+    /// A number from `least` to `most`, or the nearest of them, and a note. Below 0 a size cannot be; a count may, and stands for `below`.
+    fn within(
+        &mut self,
+        name: &str,
+        value: &str,
+        least: i128,
+        most: i128,
+        below: Option<i128>,
+    ) -> Result<u64> {
+        let given: i128 = self.number(name, value)?;
+        if given > u64::MAX.into() || (given < 0 && below.is_none()) {
+            return Err(self.wrong(format!("{name}={value}: not a number that this setting can have")));
+        }
+        let meant = if given < 0 { below.unwrap_or(least) } else { given };
+        let taken = meant.clamp(least, most);
+        if taken != given {
+            self.notes.push(format!("{name}={value} is taken as {taken}"));
+        }
+        Ok(u64::try_from(taken).unwrap_or_default())
+    }
+
+    fn size(&mut self, name: &str, value: &str, least: i128) -> Result<u64> {
+        self.within(name, value, least, BYTES_MAX, None)
+    }
+
+    fn count(&mut self, name: &str, value: &str, least: i128, most: i128, below: i128) -> Result<usize> {
+        Ok(self.within(name, value, least, most, Some(below))? as usize)
     }
 
     fn truth(&self, name: &str, value: &str) -> Result<bool> {
@@ -127,61 +198,94 @@ impl Reader<'_> {
         }
     }
 
-    /// A name that no model stands behind: fine when RocksDB knows it.
-    fn unknown(&mut self, name: &str) -> Result<()> {
-        if KNOWN.lines().any(|known| known == name) {
-            self.ignored.push(name.to_owned());
-            return Ok(());
+    /// A setting that no model stands behind, of this version of RocksDB or of another one. `outer` is the setting that it is in.
+    fn ignore(&mut self, outer: &str, name: &str, value: &str) {
+        let is_plain = |file: &&str| match outer {
+            "" => {
+                file.lines().filter_map(|line| line.trim().split_once('=')).any(|line| line == (name, value))
+            }
+            _ => file.contains(&format!("{name}={value};")),
+        };
+        let full = if outer.is_empty() { name.to_owned() } else { format!("{outer}.{name}") };
+        if !PLAIN.iter().any(|file| is_plain(&file)) {
+            let short: String = value.chars().take(VALUE_CHARS).collect();
+            let more = if short.len() < value.len() { "..." } else { "" };
+            self.set_apart.push(format!("{full}={short}{more}"));
         }
-        Err(self.wrong(format!("{name}: no option of RocksDB has this name")))
+        self.ignored.push(full);
     }
 
     fn set_db(&mut self, name: &str, value: &str) -> Result<()> {
         match name {
-            "max_background_jobs" => self.options.max_background_jobs = self.number(name, value)?,
-            "max_subcompactions" => self.options.max_subcompactions = self.number(name, value)?,
-            "delayed_write_rate" => self.options.delayed_write_rate = self.number(name, value)?,
+            "max_background_jobs" => {
+                self.options.max_background_jobs = self.count(name, value, 1, 1024, 1)?
+            }
+            // Before 5.5, and where somebody sets them still: a limit for each kind of work.
+            "max_background_flushes" | "max_background_compactions" if value != "-1" => {
+                let count = self.count(name, value, 1, 512, 1)?;
+                self.old_jobs[usize::from(name == "max_background_compactions")] = Some(count);
+            }
+            "max_background_flushes" | "max_background_compactions" => {}
+            "max_subcompactions" => self.options.max_subcompactions = self.count(name, value, 1, 1024, 1)?,
+            "delayed_write_rate" => self.options.delayed_write_rate = self.size(name, value, 0)?,
             "rate_limiter" if value == "nullptr" || value.is_empty() => {}
-            _ => return self.unknown(name),
+            _ => self.ignore("", name, value),
         }
         Ok(())
     }
 
     fn set_family(&mut self, name: &str, value: &str) -> Result<()> {
+        const NEVER: i128 = COUNT_MAX;
         match name {
-            "write_buffer_size" => self.options.write_buffer_size = self.number(name, value)?,
-            "max_write_buffer_number" => self.options.max_write_buffer_number = self.number(name, value)?,
+            "write_buffer_size" => self.options.write_buffer_size = self.size(name, value, 64 << 10)?,
+            "max_write_buffer_number" => {
+                self.options.max_write_buffer_number = self.count(name, value, 2, 1000, 2)?;
+            }
             "min_write_buffer_number_to_merge" => {
-                self.options.min_write_buffer_number_to_merge = self.number(name, value)?;
+                self.options.min_write_buffer_number_to_merge = self.count(name, value, 1, 999, 1)?;
             }
             "level0_file_num_compaction_trigger" => {
-                self.options.level0_file_num_compaction_trigger = self.number(name, value)?;
+                self.options.level0_file_num_compaction_trigger = self.count(name, value, 1, NEVER, NEVER)?;
             }
             "level0_slowdown_writes_trigger" => {
-                self.options.level0_slowdown_writes_trigger = self.number(name, value)?;
+                self.options.level0_slowdown_writes_trigger = self.count(name, value, 1, NEVER, NEVER)?;
             }
             "level0_stop_writes_trigger" => {
-                self.options.level0_stop_writes_trigger = self.number(name, value)?;
+                self.options.level0_stop_writes_trigger = self.count(name, value, 1, NEVER, NEVER)?;
             }
-            "num_levels" => self.options.num_levels = self.number(name, value)?,
-            "max_bytes_for_level_base" => self.options.max_bytes_for_level_base = self.number(name, value)?,
+            "num_levels" => self.options.num_levels = self.count(name, value, 1, 32, 1)?,
+            "max_bytes_for_level_base" => {
+                self.options.max_bytes_for_level_base = self.size(name, value, 4096)?
+            }
             "max_bytes_for_level_multiplier" => {
-                self.options.max_bytes_for_level_multiplier = self.number(name, value)?;
+                let given: f64 = self.number(name, value)?;
+                // As RocksDB has it, which takes 1 for what would let levels shrink.
+                let taken = if given.is_finite() { given.clamp(1.0, 1000.0) } else { 10.0 };
+                if taken != given {
+                    self.notes.push(format!("{name}={value} is taken as {taken}"));
+                }
+                self.options.max_bytes_for_level_multiplier = taken;
             }
-            "target_file_size_base" => self.options.target_file_size_base = self.number(name, value)?,
+            "target_file_size_base" => self.options.target_file_size_base = self.size(name, value, 4096)?,
             "target_file_size_multiplier" => {
-                self.options.target_file_size_multiplier = self.number(name, value)?;
+                self.options.target_file_size_multiplier = self.within(name, value, 1, 100, Some(1))?;
             }
-            "max_compaction_bytes" => self.options.max_compaction_bytes = self.number(name, value)?,
+            "max_compaction_bytes" => self.options.max_compaction_bytes = self.size(name, value, 0)?,
             "soft_pending_compaction_bytes_limit" => {
-                self.options.soft_pending_compaction_bytes_limit = self.number(name, value)?;
+                self.options.soft_pending_compaction_bytes_limit = self.limit(name, value)?;
             }
             "hard_pending_compaction_bytes_limit" => {
-                self.options.hard_pending_compaction_bytes_limit = self.number(name, value)?;
+                self.options.hard_pending_compaction_bytes_limit = self.limit(name, value)?;
             }
             _ => return self.set_family_rest(name, value),
         }
         Ok(())
+    }
+
+    /// A limit that is never reached is none.
+    fn limit(&self, name: &str, value: &str) -> Result<u64> {
+        let given: u64 = self.number(name, value)?;
+        Ok(if i128::from(given) > BYTES_MAX { 0 } else { given })
     }
 
     fn set_family_rest(&mut self, name: &str, value: &str) -> Result<()> {
@@ -200,65 +304,80 @@ impl Reader<'_> {
             }
             // RocksDB's sentinel stands for its own default.
             "ttl" | "periodic_compaction_seconds" if value.parse() == Ok(u64::MAX - 1) => {}
-            "ttl" => self.options.ttl = self.number(name, value)?,
-            "compaction_style" => self.options.compaction_style = self.style(value)?,
-            "compaction_pri" => self.options.compaction_pri = self.pri(value)?,
-            "compression" => self.options.compression = self.codec(name, value)?,
+            "ttl" => self.options.ttl = self.within(name, value, 0, 1 << 32, None)?,
+            "compaction_style" => self.set_style(value),
+            "compaction_pri" => match PRIORITIES.iter().find(|(name, _)| *name == value) {
+                Some((_, pri)) => self.options.compaction_pri = *pri,
+                None => self.take_default(name, value, "kMinOverlappingRatio"),
+            },
+            "compression" => self.options.compression = self.codec(name, value),
             "bottommost_compression" if value == "kDisableCompressionOption" => {}
             "bottommost_compression" => {
-                self.options.bottommost_compression = Some(self.codec(name, value)?);
+                self.options.bottommost_compression = Some(self.codec(name, value));
             }
             "compression_per_level" => {
-                let values = value.split(':').filter(|value| !value.is_empty());
-                let list: Result<Vec<_>> = values.map(|value| self.codec(name, value)).collect();
-                self.options.compression_per_level = list?;
+                let values = value.split(':').filter(|value| !value.is_empty()).take(32);
+                self.options.compression_per_level = values.map(|value| self.codec(name, value)).collect();
             }
             "compaction_options_universal" => return self.each(name, value, Reader::set_universal),
             "compaction_options_fifo" => return self.each(name, value, Reader::set_fifo),
-            _ => return self.unknown(name),
+            _ => self.ignore("", name, value),
         }
         Ok(())
     }
 
-    /// `{a=1;b=2;}`.
+    fn take_default(&mut self, name: &str, value: &str, default: &str) {
+        self.notes.push(format!("{name}={value} has no model: {default} is taken"));
+    }
+
+    fn set_style(&mut self, value: &str) {
+        match STYLES.iter().find(|(name, _)| *name == value) {
+            Some((_, style)) => self.options.compaction_style = *style,
+            None if value == "kCompactionStyleNone" => {
+                self.options.disable_auto_compactions = true;
+                self.take_default(
+                    "compaction_style",
+                    value,
+                    "kCompactionStyleLevel without automatic compactions",
+                );
+            }
+            None => self.take_default("compaction_style", value, "kCompactionStyleLevel"),
+        }
+    }
+
+    /// `{a=1;b=2;}`. Some versions write a setting of this kind in another way, which says nothing to us.
     fn each(&mut self, name: &str, value: &str, set: fn(&mut Self, &str, &str) -> Result<()>) -> Result<()> {
-        let inside = value.strip_prefix('{').and_then(|value| value.strip_suffix('}'));
-        let inside = inside.ok_or_else(|| self.wrong(format!("{name}: expected {{name=value;...}}")))?;
-        // Nested braces belong to settings that have no model.
-        let mut depth = 0;
-        let parts = inside.split(|c: char| {
-            depth += i32::from(c == '{') - i32::from(c == '}');
-            c == ';' && depth == 0
-        });
-        for part in parts.map(str::trim).filter(|part| !part.is_empty()) {
-            let (inner, value) = part
-                .split_once('=')
-                .ok_or_else(|| self.wrong(format!("{name}: {part}: expected name=value")))?;
-            set(self, inner.trim(), value.trim())?;
+        let Some(inside) = value.strip_prefix('{').and_then(|value| value.strip_suffix('}')) else {
+            self.ignore("", name, value);
+            return Ok(());
+        };
+        for (inner, value) in settings(inside) {
+            set(self, inner, value)?;
         }
         Ok(())
     }
 
     fn set_universal(&mut self, name: &str, value: &str) -> Result<()> {
-        let number = |reader: &Self| reader.number::<u64>(name, value);
+        const OUTER: &str = "compaction_options_universal";
+        let most = i128::from(u32::MAX);
         match name {
-            "size_ratio" => self.options.compaction_options_universal.size_ratio = number(self)?,
+            "size_ratio" => {
+                let ratio = self.within(name, value, 0, 100_000, None)?;
+                self.options.compaction_options_universal.size_ratio = ratio;
+            }
             "min_merge_width" => {
-                self.options.compaction_options_universal.min_merge_width = number(self)? as usize;
+                let width = self.within(name, value, 2, most, None)? as usize;
+                self.options.compaction_options_universal.min_merge_width = width;
             }
             "max_merge_width" => {
-                self.options.compaction_options_universal.max_merge_width = number(self)? as usize;
+                let width = self.within(name, value, 2, most, None)? as usize;
+                self.options.compaction_options_universal.max_merge_width = width;
             }
             "max_size_amplification_percent" => {
-                self.options.compaction_options_universal.max_size_amplification_percent = number(self)?;
+                let percent = self.within(name, value, 0, most, None)?;
+                self.options.compaction_options_universal.max_size_amplification_percent = percent;
             }
-            "stop_style"
-            | "compression_size_percent"
-            | "allow_trivial_move"
-            | "incremental"
-            | "max_read_amp"
-            | "reduce_file_locking" => self.ignored.push(format!("compaction_options_universal.{name}")),
-            _ => return Err(self.wrong(format!("compaction_options_universal: {name} is not known"))),
+            _ => self.ignore(OUTER, name, value),
         }
         Ok(())
     }
@@ -266,68 +385,151 @@ impl Reader<'_> {
     fn set_fifo(&mut self, name: &str, value: &str) -> Result<()> {
         match name {
             "max_table_files_size" => {
-                self.options.compaction_options_fifo.max_table_files_size = self.number(name, value)?;
+                let bytes = self.number::<u64>(name, value)?;
+                let bytes = bytes.min(BYTES_MAX as u64);
+                self.options.compaction_options_fifo.max_table_files_size = bytes;
             }
             "allow_compaction" => {
                 self.options.compaction_options_fifo.allow_compaction = self.truth(name, value)?;
             }
-            "age_for_warm"
-            | "ttl"
-            | "file_temperature_age_thresholds"
-            | "trivial_copy_buffer_size"
-            | "allow_trivial_copy_when_change_temperature"
-            | "max_data_files_size"
-            | "use_kv_ratio_compaction" => {
-                self.ignored.push(format!("compaction_options_fifo.{name}"));
-            }
-            _ => return Err(self.wrong(format!("compaction_options_fifo: {name} is not known"))),
+            _ => self.ignore("compaction_options_fifo", name, value),
         }
         Ok(())
     }
 
     fn set_table(&mut self, name: &str, value: &str) -> Result<()> {
         match name {
-            "block_size" => self.options.block_size = self.number(name, value)?,
+            "block_size" => self.options.block_size = self.within(name, value, 256, 16 << 20, None)?,
             "cache_index_and_filter_blocks" => {
                 self.options.cache_index_and_filter_blocks = self.truth(name, value)?;
             }
-            "filter_policy" => {
-                let parts: Vec<&str> = value.split(':').collect();
-                let is_filter =
-                    parts.first().is_some_and(|kind| kind.ends_with("filter") || kind.contains("Filter"));
-                self.options.bloom_bits_per_key = match parts.get(1) {
-                    Some(bits) if is_filter => self.number(name, bits)?,
-                    _ if value == "nullptr" || value.is_empty() => 0.0,
-                    _ => return Err(self.wrong(format!("{name}={value}: expected bloomfilter:BITS:false"))),
-                };
-            }
+            "filter_policy" => self.set_filter(value)?,
             "block_cache" => {
-                if let Ok(bytes) = self.number(name, value) {
-                    self.options.block_cache_size = bytes;
+                // `nullptr`, a number, or `{capacity=...;...}`.
+                let inside = value.strip_prefix('{').and_then(|value| value.strip_suffix('}'));
+                let capacity =
+                    inside.and_then(|inside| settings(inside).find(|(name, _)| *name == "capacity"));
+                let capacity = capacity.map_or(value, |(_, capacity)| capacity);
+                if let Ok(bytes) = self.number::<u64>(name, capacity) {
+                    self.options.block_cache_size = bytes.min(BYTES_MAX as u64);
                 }
             }
-            _ => return self.unknown(name),
+            _ => self.ignore("", name, value),
         }
         Ok(())
     }
 
-    fn style(&self, value: &str) -> Result<CompactionStyle> {
-        STYLES.iter().find(|(name, _)| *name == value).map(|(_, style)| *style).ok_or_else(|| {
-            self.wrong(format!("compaction_style={value}: expected kCompactionStyleLevel, Universal or FIFO"))
-        })
+    /// `nullptr`, `bloomfilter:BITS:false`, `ribbonfilter:BITS:LEVEL`, `{id=one of these;...}`, `rocksdb.BuiltinBloomFilter`, or a name of the user's own.
+    fn set_filter(&mut self, value: &str) -> Result<()> {
+        let inside = value.strip_prefix('{').and_then(|value| value.strip_suffix('}'));
+        let id = inside.and_then(|inside| settings(inside).find(|(name, _)| *name == "id"));
+        let policy = match (inside, id) {
+            (Some(_), Some((_, id))) => id,
+            (Some(inside), None) => inside,
+            (None, _) => value,
+        };
+        if matches!(policy, "" | "nullptr" | "null") {
+            self.options.bloom_bits_per_key = 0.0;
+            return Ok(());
+        }
+        let given = policy.split(':').nth(1).map(|bits| self.number::<f64>("filter_policy", bits));
+        let bits = given.transpose()?.filter(|bits| bits.is_finite());
+        self.options.bloom_bits_per_key = match bits {
+            // RocksDB has no filter of half a bit, and rounds up from there.
+            Some(bits) if bits < 0.5 => 0.0,
+            Some(bits) => bits.min(64.0),
+            None => {
+                self.notes.push(format!(
+                    "filter_policy={policy} does not say its size: {USUAL_BITS} bits a key are taken"
+                ));
+                USUAL_BITS
+            }
+        };
+        Ok(())
     }
 
-    fn pri(&self, value: &str) -> Result<CompactionPri> {
-        let found = PRIORITIES.iter().find(|(name, _)| *name == value).map(|(_, pri)| *pri);
-        found.ok_or_else(|| self.wrong(format!("compaction_pri={value}: not known")))
+    /// A codec, or the one among those with a model that comes nearest.
+    fn codec(&mut self, name: &str, value: &str) -> Compression {
+        if let Some((_, codec)) = CODECS.iter().find(|(name, _)| *name == value) {
+            return *codec;
+        }
+        let (nearest, word) = match value {
+            "kZlibCompression" | "kBZip2Compression" | "kZSTDNotFinalCompression" => {
+                (Compression::Zstd, "kZSTD")
+            }
+            "kDisableCompressionOption" => (Compression::None, "kNoCompression"),
+            "kXpressCompression" => (Compression::Lz4, "kLZ4Compression"),
+            // Codecs of the user's own.
+            _ => (Compression::Zstd, "kZSTD"),
+        };
+        let note = format!("{name}={value} has no model: {word} is taken");
+        if !self.notes.contains(&note) {
+            self.notes.push(note);
+        }
+        nearest
     }
 
-    fn codec(&self, name: &str, value: &str) -> Result<Compression> {
-        let found = CODECS.iter().find(|(name, _)| *name == value).map(|(_, codec)| *codec);
-        found.ok_or_else(|| {
-            self.wrong(format!(
-                "{name}={value}: expected kNoCompression, kSnappyCompression, kLZ4Compression or kZSTD"
-            ))
-        })
+    /// Settings that contradict each other become what RocksDB makes of them, and are named.
+    fn settle(&mut self) {
+        if let [flushes, compactions] = self.old_jobs
+            && (flushes.is_some() || compactions.is_some())
+        {
+            self.options.max_background_jobs = flushes.unwrap_or(1) + compactions.unwrap_or(1);
+        }
+        let Reader { options, notes, .. } = self;
+        let mut settle = |name: &str, given: u64, taken: u64, why: &str| {
+            notes.push(format!("{name}={given} contradicts {why}: {taken} is taken, as RocksDB does"));
+        };
+        let most = options.max_write_buffer_number - 1;
+        if options.min_write_buffer_number_to_merge > most {
+            let given = std::mem::replace(&mut options.min_write_buffer_number_to_merge, most);
+            settle("min_write_buffer_number_to_merge", given as u64, most as u64, "max_write_buffer_number");
+        }
+        let trigger = options.level0_file_num_compaction_trigger;
+        if options.level0_slowdown_writes_trigger < trigger {
+            let given = std::mem::replace(&mut options.level0_slowdown_writes_trigger, trigger);
+            let why = "level0_file_num_compaction_trigger";
+            settle("level0_slowdown_writes_trigger", given as u64, trigger as u64, why);
+        }
+        let slowdown = options.level0_slowdown_writes_trigger;
+        if options.level0_stop_writes_trigger < slowdown {
+            let given = std::mem::replace(&mut options.level0_stop_writes_trigger, slowdown);
+            let why = "level0_slowdown_writes_trigger";
+            settle("level0_stop_writes_trigger", given as u64, slowdown as u64, why);
+        }
+        let hard = options.hard_pending_compaction_bytes_limit;
+        if hard > 0 && options.soft_pending_compaction_bytes_limit > hard {
+            let given = std::mem::replace(&mut options.soft_pending_compaction_bytes_limit, hard);
+            let why = "hard_pending_compaction_bytes_limit";
+            settle("soft_pending_compaction_bytes_limit", given, hard, why);
+        }
+        let universal = &mut options.compaction_options_universal;
+        if universal.max_merge_width < universal.min_merge_width {
+            let (given, least) = (universal.max_merge_width as u64, universal.min_merge_width);
+            universal.max_merge_width = least;
+            settle("compaction_options_universal.max_merge_width", given, least as u64, "min_merge_width");
+        }
+        let levels = if options.compaction_style == CompactionStyle::Fifo { 1 } else { 2 };
+        if options.num_levels < levels {
+            options.num_levels = levels;
+            settle("num_levels", 1, levels as u64, "compaction_style");
+        }
+        let fifo = &mut options.compaction_options_fifo;
+        if fifo.max_table_files_size == 0 {
+            // Only FIFO asks for it, and there it means that no file is kept.
+            let is_used = options.compaction_style == CompactionStyle::Fifo;
+            fifo.max_table_files_size =
+                if is_used { 1 } else { Options::default().compaction_options_fifo.max_table_files_size };
+        }
     }
+}
+
+/// The settings of `a=1;b={c=2;d=3};`: those within braces belong to what they stand behind.
+fn settings(inside: &str) -> impl Iterator<Item = (&str, &str)> {
+    let mut depth = 0_i32;
+    let parts = inside.split(move |c: char| {
+        depth += i32::from(c == '{') - i32::from(c == '}');
+        c == ';' && depth == 0
+    });
+    parts.filter_map(|part| part.trim().split_once('=')).map(|(name, value)| (name.trim(), value.trim()))
 }
