@@ -46,6 +46,8 @@ pub(crate) struct Shared {
     pub threads: usize,
     pub memory_limit: u64,
     pub read_only: bool,
+    /// The disk had no room to open it for changes.
+    pub is_full: bool,
     /// When it was opened, in microseconds since 1970.
     pub started: i64,
     /// What it is called, as far as clients ask.
@@ -290,7 +292,14 @@ impl Builder {
         options.store.frames = usize::try_from(frames).unwrap_or(usize::MAX).max(LEAST_FRAMES);
         options.lock_timeout = self.lock_timeout;
         options.clock = Arc::clone(&self.clock);
-        let tables = cairn_table::Database::open(&self.fs, path, &options)?;
+        let tables = match cairn_table::Database::open(&self.fs, path, &options) {
+            // What is there can be read all the same.
+            Err(error) if error.is_full() => {
+                cairn_table::Database::open_shadow(&self.fs, path, &options).map_err(|_| error)?
+            }
+            opened => opened?,
+        };
+        let is_full = tables.is_shadow();
         let seed = SystemRng::new().map_or(0, |mut rng| rng.next_u64());
         let threads = self.threads.or_else(|| std::thread::available_parallelism().ok().map(Into::into));
         let shared = Shared {
@@ -305,7 +314,8 @@ impl Builder {
             lock_timeout: self.lock_timeout,
             threads: threads.unwrap_or(1).max(1),
             memory_limit: self.memory_limit,
-            read_only: self.read_only,
+            read_only: self.read_only || is_full,
+            is_full,
             started: self.clock.wall().as_micros() as i64,
             name: path
                 .file_stem()
@@ -325,7 +335,7 @@ impl Builder {
     /// Fails where there is nothing, or an empty file, which would become a database.
     fn expect_database(&self, path: &Path) -> Result<()> {
         let missing = |what: &str| Err(Error::new(UNDEFINED_FILE, format!("{} {what}", path.display())));
-        let log = cairn_table::log_dir(path);
+        let log = cairn_table::log_dir(&cairn_table::real_path(&self.fs, path)?);
         if !self.fs.exists(path).map_err(cairn_table::Error::from)? {
             return missing("is not there");
         }

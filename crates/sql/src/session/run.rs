@@ -18,7 +18,7 @@ use crate::error::{Error, Result};
 use crate::expr::{Cells, Env, Val, assign, is_assignable};
 use crate::outcome::{Column, CommandTag, CopyIn, CopyOut, Outcome, Rows, Source};
 use crate::sqlstate::{
-    FEATURE_NOT_SUPPORTED, INTERNAL_ERROR, LOCK_NOT_AVAILABLE, PROTOCOL_VIOLATION, QUERY_CANCELED,
+    DISK_FULL, FEATURE_NOT_SUPPORTED, INTERNAL_ERROR, LOCK_NOT_AVAILABLE, PROTOCOL_VIOLATION, QUERY_CANCELED,
     READ_ONLY_SQL_TRANSACTION,
 };
 use crate::statement::Statement;
@@ -204,6 +204,12 @@ impl Session {
     ///
     /// Errors: 25006.
     pub fn check_writable(&self, what: &str) -> Result<()> {
+        if self.shared.is_full {
+            let what = format!(
+                "cannot execute {what}: the disk had no room when the database was opened, so that it can only be read; make room and open it again"
+            );
+            return Err(Error::new(DISK_FULL, what));
+        }
         if self.open.as_ref().is_some_and(|open| open.read_only) {
             let what = format!("cannot execute {what} in a read-only transaction");
             return Err(Error::new(READ_ONLY_SQL_TRANSACTION, what));
