@@ -56,6 +56,7 @@ pub fn file_of(error: &cairn_hash::Error) -> Option<&Path> {
         cairn_hash::Error::Corruption { file, .. }
         | cairn_hash::Error::Foreign { file, .. }
         | cairn_hash::Error::Unsupported { file, .. }
+        | cairn_hash::Error::Missing { file, .. }
         | cairn_hash::Error::Mismatch { file, .. } => Some(file),
         _ => None,
     }

@@ -55,6 +55,14 @@ pub enum Error {
         /// Which fields differ, with both values.
         what: String,
     },
+    /// A file that another one says is there.
+    #[error("{} is missing: {what}", file.display())]
+    Missing {
+        /// The file that is not there.
+        file: PathBuf,
+        /// What it should hold, and which file says so.
+        what: String,
+    },
     /// An earlier write failed and left this writer unusable: drop it and open the file again.
     #[error("{} had a failed write before; reopen it", file.display())]
     Poisoned {
@@ -87,7 +95,9 @@ impl Error {
     pub fn kind(&self) -> ErrorKind {
         match self {
             Error::Vfs(error) => error.kind(),
-            Error::Corruption { .. } | Error::Mismatch { .. } => ErrorKind::Corruption,
+            Error::Corruption { .. } | Error::Mismatch { .. } | Error::Missing { .. } => {
+                ErrorKind::Corruption
+            }
             Error::Unsupported { .. } | Error::Foreign { .. } => ErrorKind::Unsupported,
             Error::Invalid { .. } => ErrorKind::Invalid,
             Error::Poisoned { .. } => ErrorKind::Poisoned,

@@ -3,6 +3,7 @@
 //! ```text
 //! words.cairn                         a table, or the base of a store
 //! words.cairn.delta.000004            a delta over it
+//! words.cairn.manifest                which generations there are, once there was a delta
 //! words.cairn.lock                    locked by whoever writes the store
 //! words.cairn.tmp                     what is being built, until it has its name (see `AtomicFile`)
 //! words.cairn.cairn-spill             for a moment, what did not fit the memory of a build
@@ -21,6 +22,7 @@ use crate::Result;
 const DELTA: &str = ".delta.";
 /// Digits of a generation's number in its file's name; larger numbers just take more.
 const DIGITS: usize = 6;
+const MANIFEST: &str = ".manifest";
 const LOCK: &str = ".lock";
 const BUILDING: &str = ".tmp";
 /// A build removes what has this name, so it is one that nobody chooses.
@@ -38,6 +40,11 @@ pub(crate) fn followed(fs: &dyn Fs, path: &Path) -> Result<PathBuf> {
 /// The file of delta `number` of the store at `path`.
 pub(crate) fn delta(path: &Path, number: u64) -> PathBuf {
     with_suffix(path, &delta_suffix(number))
+}
+
+/// The file that lists the generations of the store at `path`.
+pub(crate) fn manifest(path: &Path) -> PathBuf {
+    with_suffix(path, MANIFEST)
 }
 
 /// The file that writers of the store at `path` lock.

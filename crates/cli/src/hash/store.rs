@@ -47,21 +47,23 @@ pub fn same_file(fs: &dyn Fs, a: &Path, b: &Path) -> Result<bool> {
 impl Store {
     /// Opens the store at `path`.
     pub fn open(fs: &Arc<dyn Fs>, path: &Path) -> Result<Store> {
-        Store::open_with(fs, path, table::ReaderOptions::default(), &sparkey::ReaderOptions::default())
+        Store::open_with(fs, path, table::ReaderOptions::default(), sparkey::ReaderOptions::default())
     }
 
     /// [`Store::open`] of files that are read where others are mapped.
     pub fn open_unmapped(fs: &Arc<dyn Fs>, path: &Path) -> Result<Store> {
         let pair = sparkey::ReaderOptions::default().mode(sparkey::Mode::Pread);
-        Store::open_with(fs, path, table::ReaderOptions::default().mode(table::Mode::Pread), &pair)
+        Store::open_with(fs, path, table::ReaderOptions::default().mode(table::Mode::Pread), pair)
     }
 
     fn open_with(
         fs: &Arc<dyn Fs>,
         path: &Path,
         table: table::ReaderOptions,
-        pair: &sparkey::ReaderOptions,
+        pair: sparkey::ReaderOptions,
     ) -> Result<Store> {
+        // Some cache misses more for a key that is absent, which no command notices.
+        let pair = &pair.check_absent(true);
         Ok(match kind_of(&**fs, path)? {
             Kind::Cairn => Store::Table(Generations::open_in(fs, path, table)?),
             Kind::Sparkey => Store::Sparkey(Box::new(SparkeyReader::open_in(fs, path, pair)?)),

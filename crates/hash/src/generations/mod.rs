@@ -4,6 +4,7 @@
 //! words.cairn                 the base, generation g
 //! words.cairn.delta.000004    a delta, generation g + 1: new values, and tombstones for deleted keys
 //! words.cairn.delta.000005    a delta over that one
+//! words.cairn.manifest        the list of these, by their ids; from the first delta on
 //! words.cairn.lock            locked by whoever builds, appends or compacts
 //! ```
 //! A store that is called by a symbolic link is the one that the link leads to, with the files beside that.
@@ -13,10 +14,12 @@
 //! not have the key costs one cache miss.
 //!
 //! Compacting writes one new base that carries the number of the newest delta it holds. Deltas up to the base's
-//! own number are left-overs of a crash between publishing that base and removing them, and are ignored; a number
-//! above it that is missing in the row is an error.
+//! own number are left-overs of a crash between publishing that base and removing them, and are ignored. What is above it
+//! has to be what the list has: a generation that is missing, or another one than was written, is an error. A store of one
+//! file that was never appended to has no list.
 
 mod live;
+mod manifest;
 mod writer;
 
 use std::borrow::Cow;
@@ -29,6 +32,8 @@ use cairn_vfs::{Create, ErrorKind, File, Fs, OpenOptions, Operation, StdFs};
 use crate::table::{Found, GROUP, Reader, ReaderOptions, Tag, ValueReader, read_header};
 use crate::{Error, Result, names};
 
+use manifest::{Generation, Manifest};
+
 pub use live::Live;
 pub use writer::{StoreBuilder, compact, compact_in};
 
@@ -37,6 +42,8 @@ pub use writer::{StoreBuilder, compact, compact_in};
 pub struct Generations {
     /// Newest first; the last one is the base.
     tables: Vec<Reader>,
+    /// True when the store has a list of its generations.
+    has_manifest: bool,
     /// The base's file, held open: as long as it is, no other file can have its id, so that equal ids are the same
     /// file and not a later one that took over the inode.
     base: Box<dyn File>,
@@ -54,7 +61,7 @@ impl Generations {
     /// Opens the base at `path` and all deltas over it, on the real file system.
     ///
     /// Cost: lists the directory, to find the deltas, and opens each file. Errors: those of [`Reader::open`] for any of
-    /// the files; [`Error::Mismatch`] for a delta that does not belong here, or one that is missing between two others.
+    /// the files; [`Error::Mismatch`] for a file that does not belong here; [`Error::Missing`] for one that is gone.
     pub fn open(path: impl AsRef<Path>, options: ReaderOptions) -> Result<Generations> {
         Generations::open_in(&(Arc::new(StdFs::new()) as Arc<dyn Fs>), path.as_ref(), options)
     }
@@ -68,8 +75,16 @@ impl Generations {
             let before = base.id();
             // ORDER: after the open, so that a link which leads elsewhere by now is seen below.
             let target = names::followed(&**fs, path)?;
-            let opened = Generations::open_once(fs, path, target, options, base);
-            if fs.metadata(path)?.id == before {
+            let listed = Manifest::read(&**fs, &target);
+            let before_listed = listed.as_ref().ok().cloned();
+            let opened =
+                listed.and_then(|list| Generations::open_once(fs, path, &target, options, base, list));
+            // What a writer publishes, it lists before and after.
+            let is_listed_so = match before_listed {
+                Some(before) => Manifest::read(&**fs, &target)? == before,
+                None => true,
+            };
+            if is_listed_so && fs.metadata(path)?.id == before {
                 return opened;
             }
         }
@@ -80,27 +95,42 @@ impl Generations {
     fn open_once(
         fs: &Arc<dyn Fs>,
         path: &Path,
-        target: PathBuf,
+        target: &Path,
         options: ReaderOptions,
         base: Box<dyn File>,
+        manifest: Option<Manifest>,
     ) -> Result<Generations> {
-        let numbers = names::deltas(&**fs, &target)?;
+        let numbers = names::deltas(&**fs, target)?;
         let first = Reader::open_in(fs, path, options)?;
         if first.header.is_delta() {
             let what = "it is a delta; open the table it stands on".to_owned();
             return Err(Error::Unsupported { file: path.to_owned(), what });
         }
         let base_generation = first.header.generation;
+        let deltas: Vec<u64> = numbers.into_iter().filter(|number| *number > base_generation).collect();
+        check_deltas(path, target, manifest.as_ref(), first.generation(), &deltas)?;
+        let expected = manifest.as_ref().map(|manifest| manifest.expected(first.generation(), &deltas));
         let mut tables = vec![first];
-        for number in numbers.into_iter().filter(|number| *number > base_generation) {
-            let delta = Reader::open_in(fs, &names::delta(&target, number), options)?;
+        for (position, number) in deltas.into_iter().enumerate() {
+            let file = names::delta(target, number);
+            let delta = Reader::open_in(fs, &file, options)?;
             if let Some(below) = tables.last() {
                 belongs(&delta, number, below)?;
+            }
+            let listed = expected.as_ref().and_then(|expected| expected.get(position + 1));
+            if listed != Some(&delta.generation()) {
+                return Err(manifest::other(&file, target, listed, delta.generation()));
             }
             tables.push(delta);
         }
         tables.reverse();
-        Ok(Generations { tables, base, path: path.to_owned(), target, fs: fs.clone() })
+        let (path, target, has_manifest) = (path.to_owned(), target.to_owned(), manifest.is_some());
+        Ok(Generations { tables, has_manifest, base, path, target, fs: fs.clone() })
+    }
+
+    /// What the list of this store's generations has to name, the base first.
+    fn listed(&self) -> Vec<Generation> {
+        self.tables.iter().rev().map(Reader::generation).collect()
     }
 
     /// The value of `key` in the newest generation that says anything about it.
@@ -249,6 +279,37 @@ fn find_in<'a>(tables: &'a [Reader], key: &[u8], hash: u64) -> Result<Option<(&'
         }
     }
     Ok(None)
+}
+
+/// Holds the base at `path`, and the numbers of the deltas over it, against the list of the store at `target`.
+fn check_deltas(
+    path: &Path,
+    target: &Path,
+    manifest: Option<&Manifest>,
+    base: Generation,
+    deltas: &[u64],
+) -> Result<()> {
+    let Some(manifest) = manifest else {
+        let Some(first) = deltas.first() else { return Ok(()) };
+        let what = format!("it lists {} and all others", names::delta(target, *first).display());
+        return Err(Error::Missing { file: names::manifest(target), what });
+    };
+    let expected = manifest.expected(base, deltas);
+    if expected.first() != Some(&base) {
+        return Err(manifest::other(path, target, expected.first(), base));
+    }
+    let numbers = || expected.iter().skip(1).map(|generation| generation.number);
+    match numbers().find(|number| !deltas.contains(number)) {
+        Some(number) => Err(manifest::missing(names::delta(target, number), target, number)),
+        None => Ok(()),
+    }
+}
+
+impl Reader {
+    /// What the list of a store's generations calls this one.
+    fn generation(&self) -> Generation {
+        Generation { number: self.header.generation, id: self.header.id }
+    }
 }
 
 /// Checks that `delta`, by its name generation `number`, was made over `below`.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use cairn_vfs::{ErrorKind, File, Fs, Rng, StdFs, SystemRng};
 
+use super::manifest::{Generation, Manifest, Next};
 use super::{Generations, find_in, lock};
 use crate::table::{
     BuildOptions, BuildSummary, Builder, Progress, ReaderOptions, Tag, ValueReader, read_header,
@@ -20,8 +21,20 @@ pub struct StoreBuilder {
     fs: Arc<dyn Fs>,
     /// The store itself, where a link to it was named.
     target: PathBuf,
+    /// The list of the store's generations before this one and after; `None` for a store that has none.
+    lists: Option<[Manifest; 2]>,
     /// Held until the builder is finished or dropped.
     lock: Box<dyn File>,
+}
+
+/// What becomes of the list of a store's generations.
+enum Listing {
+    /// The store has none, and does not need one.
+    None,
+    /// A delta over these.
+    DeltaOver(Vec<Generation>),
+    /// A base in the place of these.
+    BaseOver(Vec<Generation>),
 }
 
 impl StoreBuilder {
@@ -44,13 +57,26 @@ impl StoreBuilder {
         let lock = lock(fs, path, &target)?;
         // A number no delta has, so that deltas over the old base are known to be left over.
         let taken = names::deltas(&**fs, &target)?.last().copied().unwrap_or(0);
-        let old = match read_header(fs, &target) {
-            Ok(old) => old.generation,
-            // Missing, or damaged and about to be replaced.
-            Err(_) => 0,
+        // Missing, or damaged and about to be replaced.
+        let base = read_header(fs, &target).ok();
+        let old = base.as_ref().map_or(0, |base| base.generation);
+        let manifest = match Manifest::read(&**fs, &target) {
+            Err(Error::Vfs(error)) => return Err(error.into()),
+            // What a list that is damaged named, nobody knows; the deltas are there still.
+            Err(_) => Some(Manifest { listed: Vec::new(), next: Next::Nothing }),
+            Ok(manifest) => manifest,
         };
+        let taken = taken.max(manifest.as_ref().map_or(0, Manifest::newest));
         let generation = if taken > 0 { after(path, taken.max(old))? } else { old };
-        StoreBuilder::new(fs, &target, &target, options.generation(generation), rng, lock)
+        let listing = match (manifest, base) {
+            (None, _) => Listing::None,
+            (Some(manifest), Some(base)) => {
+                let base = Generation { number: base.generation, id: base.id };
+                Listing::BaseOver(manifest.expected(base, &names::deltas(&**fs, &target)?))
+            }
+            (Some(manifest), None) => Listing::BaseOver(manifest.listed),
+        };
+        StoreBuilder::new(fs, [&target, &target], options.generation(generation), rng, lock, listing)
     }
 
     /// Starts a delta over the store at `path`: put what is new, delete what is to go.
@@ -75,24 +101,38 @@ impl StoreBuilder {
         };
         let number = after(path, top.generation)?;
         let options = options.seed(top.seed).delta_over(top.id).generation(number);
-        StoreBuilder::new(fs, &target, &names::delta(&target, number), options, rng, lock)
+        let listing = Listing::DeltaOver(below.listed());
+        StoreBuilder::new(fs, [&target, &names::delta(&target, number)], options, rng, lock, listing)
     }
 
     /// Starts the base or the delta `file` of the store at `target`.
     fn new(
         fs: &Arc<dyn Fs>,
-        target: &Path,
-        file: &Path,
+        [target, file]: [&Path; 2],
         options: BuildOptions,
         rng: &mut dyn Rng,
         lock: Box<dyn File>,
+        listing: Listing,
     ) -> Result<StoreBuilder> {
         // Before the build, so that what they take up is free for it. The lock says that they are nobody's.
         remove_strays(fs, target)?;
         let builder = Builder::start(fs, file, options, rng)?;
         // A delta replaces nothing, and who may not read the base may not read it either.
         builder.take_mode(target);
-        Ok(StoreBuilder { builder, fs: fs.clone(), target: target.to_owned(), lock })
+        let next = builder.generation();
+        let next = Generation { number: next.0, id: next.1 };
+        let listed = |listed| Manifest { listed, next: Next::Nothing };
+        let lists = match listing {
+            Listing::None => None,
+            Listing::DeltaOver(below) => {
+                let all = below.iter().copied().chain([next]).collect();
+                Some([Manifest { next: Next::Delta(next), ..listed(below) }, listed(all)])
+            }
+            Listing::BaseOver(old) => {
+                Some([Manifest { next: Next::Base(next), ..listed(old) }, listed(vec![next])])
+            }
+        };
+        Ok(StoreBuilder { builder, fs: fs.clone(), target: target.to_owned(), lists, lock })
     }
 
     /// See [`Builder::put`].
@@ -118,7 +158,15 @@ impl StoreBuilder {
     /// Publishes the generation, and removes deltas that a new base has made superfluous. An error of that removal
     /// comes after the publication; readers ignore such deltas, and the next writer removes them.
     pub fn finish(self) -> Result<BuildSummary> {
+        // ORDER: the list names what is going to be there before it is, and takes it up afterwards. Readers take it from
+        // the moment on in which it has its name; a generation that is not listed is none of this store's.
+        if let Some([before, _]) = &self.lists {
+            before.write(&self.fs, &self.target)?;
+        }
         let summary = self.builder.finish()?;
+        if let Some([_, after]) = &self.lists {
+            after.write(&self.fs, &self.target)?;
+        }
         // ORDER: the new base is durable under its name before anything that it replaces is removed.
         remove_superseded(&self.fs, &self.target)?;
         drop(self.lock);
@@ -147,7 +195,8 @@ pub fn compact_in(
     let lock = lock(fs, path, &target)?;
     let all = Generations::open_in(fs, &target, ReaderOptions::default())?;
     let options = options.generation(all.newest());
-    let mut builder = StoreBuilder::new(fs, &target, &target, options, rng, lock)?;
+    let listing = if all.has_manifest { Listing::BaseOver(all.listed()) } else { Listing::None };
+    let mut builder = StoreBuilder::new(fs, [&target, &target], options, rng, lock, listing)?;
     for (position, table) in all.tables.iter().enumerate().rev() {
         let newer = &all.tables[..position];
         let mut records = table.records();

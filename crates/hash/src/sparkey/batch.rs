@@ -4,7 +4,7 @@
 //! these stages together, so that the waits of the whole group overlap: hash every key and ask for its slot; find
 //! every candidate address and ask for its record; compare every key.
 
-use super::flat::{Answer, Flat, Probe, Record, Step, match_record};
+use super::flat::{Flat, Record, Step, match_record, probe};
 use super::hit::{Hit, Located};
 use super::reader::SparkeyReader;
 use crate::Result;
@@ -58,7 +58,7 @@ impl SparkeyReader {
         }
         let mut steps = [Step::Absent; GROUP];
         for (step, &hash) in steps.iter_mut().zip(hashes.iter().take(keys.len())) {
-            *step = Probe::new(flat, hash).next::<H, A>(flat);
+            *step = probe::<H, A>(flat, hash);
             if let Step::Candidate(address) = *step {
                 flat.prefetch_record(address);
             }
@@ -67,22 +67,18 @@ impl SparkeyReader {
             let key = key.as_ref();
             let candidate = match step {
                 Step::Candidate(address) => flat.record(address, key),
-                Step::Absent => {
+                Step::Absent if !self.check_absent => {
                     found(first + number, None);
                     continue;
                 }
-                Step::Unsure => Record::Bad,
+                Step::Absent | Step::Unsure => Record::Bad,
             };
-            let answer = match candidate {
-                Record::Value(value) => Answer::Found(value),
-                // Another key with this hash came first.
-                Record::OtherKey => flat.get(key),
-                Record::Bad => Answer::Unsure,
-            };
-            match answer {
-                Answer::Found(value) => found(first + number, Some(value)),
-                Answer::Absent => found(first + number, None),
-                Answer::Unsure => self.get_one(key, first + number, &mut Vec::new(), found)?,
+            match candidate {
+                Record::Value(value) => found(first + number, Some(value)),
+                // Garbled, or another key with this hash came first.
+                Record::OtherKey | Record::Bad => {
+                    self.get_one(key, first + number, &mut Vec::new(), found)?;
+                }
             }
         }
         Ok(())
@@ -123,7 +119,8 @@ impl SparkeyReader {
         for (number, ((key, record), address)) in keys.iter().zip(records).zip(addresses).enumerate() {
             match record.map_or(Record::Bad, |record| match_record(record, key.as_ref())) {
                 Record::Value(value) => found(first + number, Some(value)),
-                _ if address == 0 => found(first + number, None),
+                _ if address == 0 && !self.check_absent => found(first + number, None),
+                _ if address == 0 => self.get_one(key.as_ref(), first + number, &mut Vec::new(), found)?,
                 _ => rest.push((address, number)),
             }
         }
@@ -131,7 +128,8 @@ impl SparkeyReader {
         let (mut cursor, mut buffer) = (None, Vec::new());
         for (address, number) in rest {
             let (key, place) = (keys[number].as_ref(), first + number);
-            match (self.check_anywhere(&mut cursor, address, key)?, &mut cursor) {
+            let hash = hashes.get(number).copied().unwrap_or_default();
+            match (self.check_anywhere(&mut cursor, address, key, hash)?, &mut cursor) {
                 (Some(Located::Borrowed(value)), _) => found(place, Some(value)),
                 (Some(Located::AtCursor(value_bytes)), Some(cursor)) => {
                     buffer.clear();

@@ -53,6 +53,11 @@ impl<'a> Cursor<'a> {
         Cursor::new(log, LOOKUP_BYTES, true)
     }
 
+    /// A cursor for a look at a few records: reads little, and leaves the block cache to others.
+    pub fn for_check(log: &'a Log) -> Self {
+        Cursor::new(log, LOOKUP_BYTES, false)
+    }
+
     /// A cursor at the first record, for scans: reads ahead, and leaves the block cache to others.
     pub fn for_scan(log: &'a Log) -> Self {
         Cursor::new(log, SCAN_BYTES, false)

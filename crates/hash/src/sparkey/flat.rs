@@ -57,17 +57,14 @@ impl<'a> Flat<'a> {
     #[inline(always)]
     fn get_in<const H: usize, const A: usize>(&self, key: &[u8]) -> Answer<'a> {
         let hash = self.hash::<H>(key);
-        let mut probe = Probe::new(self, hash);
-        loop {
-            match probe.next::<H, A>(self) {
-                Step::Candidate(address) => match self.record(address, key) {
-                    Record::Value(value) => return Answer::Found(value),
-                    Record::OtherKey => {}
-                    Record::Bad => return Answer::Unsure,
-                },
-                Step::Absent => return Answer::Absent,
-                Step::Unsure => return Answer::Unsure,
-            }
+        match probe::<H, A>(self, hash) {
+            Step::Candidate(address) => match self.record(address, key) {
+                Record::Value(value) => Answer::Found(value),
+                // Two keys of one hash are rare, so the general path may see whether this key has it.
+                Record::OtherKey | Record::Bad => Answer::Unsure,
+            },
+            Step::Absent => Answer::Absent,
+            Step::Unsure => Answer::Unsure,
         }
     }
 
@@ -102,14 +99,6 @@ impl<'a> Flat<'a> {
     }
 }
 
-/// A walk over the slots that may hold a hash.
-#[derive(Debug)]
-pub(super) struct Probe {
-    hash: u64,
-    slot: u64,
-    displacement: u64,
-}
-
 /// Where a walk has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Step {
@@ -121,38 +110,33 @@ pub(super) enum Step {
     Unsure,
 }
 
-impl Probe {
-    #[inline(always)]
-    pub fn new(flat: &Flat<'_>, hash: u64) -> Self {
-        Probe { hash, slot: flat.ring.home(hash), displacement: 0 }
-    }
-
-    /// Goes on to the next address under the hash.
-    #[inline(always)]
-    pub fn next<const H: usize, const A: usize>(&mut self, flat: &Flat<'_>) -> Step {
-        loop {
-            let (slot, displacement) = (self.slot, self.displacement);
-            // BOUND: no entry is further from its home than the header says. In a full table the walk may have seen
-            // them all by then.
-            if displacement > flat.header.displacement_max + 1 {
-                return if displacement >= flat.ring.capacity { Step::Absent } else { Step::Unsure };
-            }
-            let at = slot as usize * (H + A);
-            let Some(bytes) = flat.slots.get(at..at + H + A) else { return Step::Unsure };
-            let found = Slot::decode::<H, A>(bytes);
-            self.slot = flat.ring.after(slot);
-            self.displacement += 1;
-            if found.hash == self.hash && !found.is_empty() {
-                return Step::Candidate(found.address);
-            }
-            // At home nothing can be nearer to its own home, so the first slot needs no arithmetic.
-            if found.is_empty()
-                || (displacement > 0 && flat.ring.displacement(slot, found.hash) < displacement)
-            {
-                return Step::Absent;
-            }
+/// Walks over the slots that may hold `hash`, up to the first that does.
+#[inline(always)]
+pub(super) fn probe<const H: usize, const A: usize>(flat: &Flat<'_>, hash: u64) -> Step {
+    let mut slot = flat.ring.home(hash);
+    // BOUND: no entry is further from its home than the header says. In a full table the walk may have seen them all
+    // by then, which the general path knows.
+    for displacement in 0..=flat.header.displacement_max + 1 {
+        let at = slot as usize * (H + A);
+        let Some(bytes) = flat.slots.get(at..at + H + A) else { return Step::Unsure };
+        let found = Slot::decode::<H, A>(bytes);
+        if found.is_empty() {
+            return if found.hash == 0 { Step::Absent } else { Step::Unsure };
         }
+        if found.hash == hash {
+            return Step::Candidate(found.address);
+        }
+        let others = flat.ring.displacement(slot, found.hash);
+        // A slot that cannot be: a garbled hash, most likely.
+        if others > flat.header.displacement_max {
+            return Step::Unsure;
+        }
+        if others < displacement {
+            return Step::Absent;
+        }
+        slot = flat.ring.after(slot);
     }
+    Step::Unsure
 }
 
 /// What a record turned out to be.

@@ -126,7 +126,14 @@ impl Index {
 
     /// Goes through the addresses stored under `hash` until `check` finds something behind one of them.
     #[inline]
-    pub fn find<T>(&self, hash: u64, check: impl FnMut(u64) -> Result<Option<T>>) -> Result<Option<T>> {
+    pub fn find<T>(&self, hash: u64, mut check: impl FnMut(u64) -> Result<Option<T>>) -> Result<Option<T>> {
+        self.walk(hash, |slot| if slot.hash == hash { check(slot.address) } else { Ok(None) })
+    }
+
+    /// Goes through the used slots on the way of a lookup for `hash`, the one that ends it counted, until `check` finds
+    /// something behind one of them.
+    #[inline]
+    pub fn walk<T>(&self, hash: u64, check: impl FnMut(Slot) -> Result<Option<T>>) -> Result<Option<T>> {
         let bytes = match &self.bytes {
             Bytes::Map(map) => map.get(INDEX_HEADER_BYTES..).unwrap_or_default(),
             Bytes::File(file) => return self.probe(self.file_slots(&**file, WINDOW_SLOTS), hash, check),
@@ -144,21 +151,27 @@ impl Index {
         &self,
         mut slots: impl Slots,
         hash: u64,
-        mut check: impl FnMut(u64) -> Result<Option<T>>,
+        mut check: impl FnMut(Slot) -> Result<Option<T>>,
     ) -> Result<Option<T>> {
         let mut slot = self.ring.home(hash);
         let mut displacement = 0;
         loop {
             let found = slots.read(slot)?;
             if found.is_empty() {
-                return Ok(None);
+                return if found == Slot::EMPTY { Ok(None) } else { Err(self.half_empty(slot, found.hash)) };
             }
-            if found.hash == hash {
-                if let Some(found) = check(found.address)? {
-                    return Ok(Some(found));
+            if let Some(found) = check(found)? {
+                return Ok(Some(found));
+            }
+            if found.hash != hash {
+                let others = self.ring.displacement(slot, found.hash);
+                if others > self.header.displacement_max {
+                    // A garbled hash, most likely: it has the entry at home somewhere else.
+                    return Err(self.too_far(slot));
                 }
-            } else if self.ring.displacement(slot, found.hash) < displacement {
-                return Ok(None);
+                if others < displacement {
+                    return Ok(None);
+                }
             }
             // BOUND: an entry this far from home contradicts the header, whose maximum is at most the number of
             // entries. In a full table the lookup may be back at its home slot by then, and has seen them all.
@@ -171,6 +184,12 @@ impl Index {
     }
 
     #[cold]
+    fn half_empty(&self, slot: u64, hash: u64) -> Error {
+        let what = format!("an empty slot with hash {hash:#x}");
+        Error::corruption(&self.path, self.header.slot_offset(slot), what)
+    }
+
+    #[cold]
     fn too_far(&self, slot: u64) -> Error {
         let most = self.header.displacement_max;
         let what = format!("slot {slot} is further from its home than {most} slots, the most by the header");
@@ -178,12 +197,26 @@ impl Index {
     }
 
     /// All slots from the first to the last.
-    pub fn for_each_slot(&self, mut visit: impl FnMut(u64, Slot) -> Result<()>) -> Result<()> {
+    pub fn for_each_slot(&self, visit: impl FnMut(u64, Slot) -> Result<()>) -> Result<()> {
+        self.for_slots(self.ring.capacity, WINDOW_SLOTS * WINDOW_SLOTS, visit)
+    }
+
+    /// The first `count` slots, or all that there are.
+    pub fn for_first_slots(&self, count: u64, mut visit: impl FnMut(Slot) -> Result<()>) -> Result<()> {
+        self.for_slots(count.min(self.ring.capacity), count, |_, found| visit(found))
+    }
+
+    fn for_slots(
+        &self,
+        count: u64,
+        window_slots: u64,
+        mut visit: impl FnMut(u64, Slot) -> Result<()>,
+    ) -> Result<()> {
         let mut file_slots = match &self.bytes {
             Bytes::Map(_) => None,
-            Bytes::File(file) => Some(self.file_slots(&**file, WINDOW_SLOTS * WINDOW_SLOTS)),
+            Bytes::File(file) => Some(self.file_slots(&**file, window_slots)),
         };
-        for slot in 0..self.ring.capacity {
+        for slot in 0..count {
             let found = match &mut file_slots {
                 None => self.slot_in_memory(slot),
                 Some(slots) => slots.read(slot)?,

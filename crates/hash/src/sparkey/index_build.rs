@@ -32,6 +32,8 @@ const WIDE_HASH_PUTS: u64 = 1 << 23;
 const NARROW_ADDRESS_BITS: u32 = 30;
 /// Memory for decompressed blocks while a build looks up keys that occur more than once.
 const BLOCK_CACHE_BYTES: u64 = 64 << 20;
+/// The part of the memory that a build may use which is for these blocks, where the log is compressed.
+const BLOCK_CACHE_SHARE: u64 = 8;
 /// Records that are hashed ahead of their insertion, so that their slots arrive from memory meanwhile.
 const BATCH: usize = 64;
 /// From this many bytes of keys on a batch is full too: there are keys of up to 2 GiB, and each is copied.
@@ -93,12 +95,22 @@ pub(super) fn fill_index(
 ) -> Result<IndexSummary> {
     options.check()?;
     index_sort::clean_up(fs, index.path())?;
-    let log = Log::open(log_file, Mode::Mmap, BLOCK_CACHE_BYTES)?;
+    // Pages of a mapping stay in memory for as long as there is any, so whoever gives a limit gets reads.
+    let (mode, cache_bytes) = match options.construction {
+        Construction::InMemory => (Mode::Mmap, BLOCK_CACHE_BYTES),
+        Construction::Sorting { memory_bytes } | Construction::Auto { memory_bytes } => {
+            (Mode::Pread, (memory_bytes / BLOCK_CACHE_SHARE).min(BLOCK_CACHE_BYTES))
+        }
+    };
+    let log = Log::open(log_file, mode, cache_bytes)?;
     let header = plan(&log, options, index.path())?;
+    // What blocks take is not there for entries.
+    let cache_bytes = if log.is_compressed() { cache_bytes } else { 0 };
     let (sorted, memory_bytes) = match options.construction {
         Construction::InMemory => (false, 0),
-        Construction::Sorting { memory_bytes } => (true, memory_bytes),
+        Construction::Sorting { memory_bytes } => (true, memory_bytes - cache_bytes),
         Construction::Auto { memory_bytes } => {
+            let memory_bytes = memory_bytes - cache_bytes;
             (header.file_bytes().is_none_or(|bytes| bytes > memory_bytes), memory_bytes)
         }
     };
@@ -119,7 +131,7 @@ fn plan(log: &Log, options: &IndexOptions, index_path: &Path) -> Result<IndexHea
     if header.puts > header.data_end {
         // More than one put a byte can only be strongly compressed data, or a garbled header that would have us
         // allocate slots for nothing.
-        check_counts(log, count_records(log)?)?;
+        count_records(log)?;
     }
     // One record a block needs no number; an uncompressed log has no blocks, whatever its header says.
     let block_entries = if log.is_compressed() { header.block_entries_max } else { 0 };
@@ -162,26 +174,11 @@ fn plan(log: &Log, options: &IndexOptions, index_path: &Path) -> Result<IndexHea
     })
 }
 
-fn count_records(log: &Log) -> Result<[u64; 2]> {
-    let mut counts = [0; 2];
+/// Reads the log to its end, which holds its records against the header.
+fn count_records(log: &Log) -> Result<()> {
     let mut scan = LogScan::new(log);
-    while let Some(entry) = scan.next_entry()? {
-        counts[(entry.kind() == RecordKind::Delete) as usize] += 1;
-    }
-    Ok(counts)
-}
-
-/// Holds the number of puts and deletes found against the header.
-fn check_counts(log: &Log, [puts, deletes]: [u64; 2]) -> Result<()> {
-    let header = &log.header;
-    if (puts, deletes) == (header.puts, header.deletes) {
-        return Ok(());
-    }
-    let what = format!(
-        "{puts} puts and {deletes} deletes found in the log, {} and {} by its header",
-        header.puts, header.deletes
-    );
-    Err(log.corruption(16, what))
+    while scan.next_entry()?.is_some() {}
+    Ok(())
 }
 
 /// One build.
@@ -233,11 +230,11 @@ impl Build<'_> {
     fn insert_in_log_order<S: SlotStore>(&self, table: &mut RobinHood<S>) -> Result<()> {
         let mut batch = Batch::default();
         let mut lookups = Cursor::for_lookup(self.log);
-        let mut counts = [0; 2];
+        let mut puts = 0;
         let mut scan = LogScan::new(self.log);
         while let Some(entry) = scan.next_entry()? {
-            counts[(entry.kind() == RecordKind::Delete) as usize] += 1;
-            self.check_room(counts)?;
+            puts += u64::from(entry.kind() == RecordKind::Put);
+            self.check_room(puts)?;
             let slot = Slot {
                 hash: self.hash(entry.key()),
                 address: self.address(entry.position(), entry.number_in_block())?,
@@ -248,8 +245,7 @@ impl Build<'_> {
                 self.apply(&mut batch, table, &mut lookups)?;
             }
         }
-        self.apply(&mut batch, table, &mut lookups)?;
-        check_counts(self.log, counts)
+        self.apply(&mut batch, table, &mut lookups)
     }
 
     fn apply<S: SlotStore>(
@@ -275,19 +271,18 @@ impl Build<'_> {
 
     fn insert_sorted<S: SlotStore>(&self, table: &mut RobinHood<S>) -> Result<()> {
         let mut sorter = Sorter::new(self.fs, self.index.path(), self.memory_bytes);
-        let mut counts = [0; 2];
+        let mut puts = 0;
         let mut scan = LogScan::new(self.log);
         while let Some(entry) = scan.next_entry()? {
             let is_put = entry.kind() == RecordKind::Put;
-            counts[!is_put as usize] += 1;
-            self.check_room(counts)?;
+            puts += u64::from(is_put);
+            self.check_room(puts)?;
             let hash = self.hash(entry.key());
             let address = self.address(entry.position(), entry.number_in_block())?;
             let address_and_kind = address << 1 | u64::from(is_put);
             sorter.push(SortEntry { home: table.ring.home(hash), address_and_kind, hash })?;
         }
         drop(scan);
-        check_counts(self.log, counts)?;
         let mut sorted = sorter.finish()?;
         let (mut lookups, mut key) = (Cursor::for_lookup(self.log), Vec::new());
         while let Some(entry) = sorted.next()? {
@@ -312,8 +307,12 @@ impl Build<'_> {
 
     /// The header's number of puts decides the number of slots, so more of them must not come.
     #[inline]
-    fn check_room(&self, counts: [u64; 2]) -> Result<()> {
-        if counts[0] > self.log.header.puts { check_counts(self.log, counts) } else { Ok(()) }
+    fn check_room(&self, puts: u64) -> Result<()> {
+        let most = self.log.header.puts;
+        if puts <= most {
+            return Ok(());
+        }
+        Err(self.log.corruption(16, format!("{puts} puts found in the log so far, {most} by the header")))
     }
 
     fn address(&self, position: u64, number_in_block: u64) -> Result<u64> {

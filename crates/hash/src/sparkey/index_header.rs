@@ -189,10 +189,32 @@ impl IndexHeader {
             )
         } else if let Some((name, index, log)) = fields.iter().find(|(_, index, log)| index > log) {
             format!("{name} is {index} in the index, but {log} in the log, which only ever grows")
+        } else if self.data_end == log.data_end
+            && let Some((name, index, log)) = fields.iter().find(|(_, index, log)| index != log)
+        {
+            format!("{name} is {index} in the index and {log} in the log, of which it covers all")
         } else {
-            return Ok(());
+            return self.check_garbage(path, log);
         };
         Err(Error::Mismatch { file: path.to_owned(), other: log_path.to_owned(), what })
+    }
+
+    /// Checks that so many overwritten and deleted records can have so many bytes. What they have exactly, only reading
+    /// all of them tells.
+    fn check_garbage(&self, path: &Path, log: &LogHeader) -> Result<()> {
+        let dead = self.puts - self.entries;
+        // A live record has at least two bytes, as a dead one has. The C library counts DELETE records too, and counts
+        // what it had counted before once more when it changes the size of the hashes.
+        let once = (log.put_bytes + log.delete_bytes).saturating_sub(2 * self.entries);
+        let (least, most) = (2 * dead, once.saturating_mul(2));
+        if (least..=most).contains(&self.garbage_bytes) {
+            return Ok(());
+        }
+        let what = format!(
+            "{} bytes of garbage, expected {least} to {most} for {dead} records that are dead",
+            self.garbage_bytes
+        );
+        Err(Error::corruption(path, 52, what))
     }
 
     /// The size of a slot in bytes.

@@ -1,11 +1,15 @@
 //! The entries that are alive: those records of the log that the index points to.
 
+use super::cursor::{Cursor, match_put};
 use super::log_scan::{LogEntry, LogScan};
 use super::reader::SparkeyReader;
 use super::record::RecordKind;
-use crate::Result;
+use crate::{Error, Result};
 
 /// Goes through the live entries in the order in which they were written. Ends at the first error.
+///
+/// At the end the entries are as many as the header of the index counts, or that is an error: the index has lost some, or
+/// points elsewhere.
 ///
 /// Cost: reads the whole log, and probes the index once for each PUT record. Not an [`Iterator`], because an entry
 /// borrows the scan.
@@ -13,15 +17,21 @@ use crate::Result;
 pub struct LiveScan<'a> {
     reader: &'a SparkeyReader,
     log: LogScan<'a>,
+    lookups: Cursor<'a>,
+    entries: u64,
     failed: bool,
 }
 
 impl<'a> LiveScan<'a> {
     pub(super) fn new(reader: &'a SparkeyReader) -> Self {
-        LiveScan { reader, log: LogScan::new(&reader.log), failed: false }
+        let (log, lookups) = (LogScan::new(&reader.log), Cursor::for_lookup(&reader.log));
+        LiveScan { reader, log, lookups, entries: 0, failed: false }
     }
 
     /// The next live entry, or `None` after the last one and after an error.
+    ///
+    /// Errors: those of [`LogScan::next_entry`]; [`Error::Corruption`] of the index where it has a key in an older record
+    /// than the last one, and after the last entry when there were others than its header counts.
     pub fn next_entry(&mut self) -> Result<Option<LogEntry<'_, 'a>>> {
         // The scan of the log ends at its own errors, and knows nothing of those of the index.
         if self.failed {
@@ -36,22 +46,43 @@ impl<'a> LiveScan<'a> {
     /// Goes on to the next live entry; false after the last one.
     fn find_next(&mut self) -> Result<bool> {
         while let Some(entry) = self.log.next_entry()? {
-            if is_live(self.reader, &entry)? {
+            if is_live(self.reader, &mut self.lookups, &entry)? {
+                self.entries += 1;
                 return Ok(true);
             }
         }
-        Ok(false)
+        let (index, found) = (&self.reader.index, self.entries);
+        if found == index.header.entries {
+            return Ok(false);
+        }
+        let what = format!("{found} entries found in the log, the header says {}", index.header.entries);
+        Err(Error::corruption(&index.path, 60, what))
     }
 }
 
 /// True for a PUT record that the index points to.
-pub(super) fn is_live(reader: &SparkeyReader, entry: &LogEntry<'_, '_>) -> Result<bool> {
-    let bits = reader.index.header.entry_bits;
+///
+/// Errors: the index has the key in an older record, which this one replaces.
+pub(super) fn is_live<'a>(
+    reader: &'a SparkeyReader,
+    lookups: &mut Cursor<'a>,
+    entry: &LogEntry<'_, '_>,
+) -> Result<bool> {
+    let (index, bits) = (&reader.index, reader.index.header.entry_bits);
     if entry.kind() == RecordKind::Delete || entry.number_in_block() >= 1 << bits {
         return Ok(false);
     }
     let address = entry.position() << bits | entry.number_in_block();
-    let hash = reader.index.hash(entry.key());
-    let found = reader.index.find(hash, |other| Ok((other == address).then_some(())))?;
+    let found = index.find(index.hash(entry.key()), |other| {
+        if other == address {
+            return Ok(Some(()));
+        }
+        let (position, number) = index.header.split(other);
+        // Where two keys do not share a hash, what is older here is what was overwritten.
+        if other < address && match_put(lookups, position, number, entry.key())?.is_some() {
+            return Err(reader.outdated(entry, (position, number)));
+        }
+        Ok(None)
+    })?;
     Ok(found.is_some())
 }

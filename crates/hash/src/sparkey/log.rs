@@ -18,6 +18,8 @@ pub(super) struct Log {
     pub header: LogHeader,
     /// Bytes from here on do not exist: the log's `data_end`, or that of the index it is read through.
     pub end: u64,
+    /// PUT records up to there, by the header of the log, or of the index it is read through.
+    pub puts: u64,
     pub blocks: BlockCache,
     bytes: Bytes,
 }
@@ -58,13 +60,13 @@ impl Log {
             Mode::Pread => Bytes::File(file),
         };
         let blocks = BlockCache::new(&header, block_cache_bytes);
-        Ok(Log { path, header, end: header.data_end, blocks, bytes })
+        Ok(Log { path, header, end: header.data_end, puts: header.puts, blocks, bytes })
     }
 
-    /// Hides what was appended after the first `end` bytes. `end` is within the log.
-    pub fn cut(&mut self, end: u64) {
+    /// Hides what was appended after the first `end` bytes, which hold `puts` PUT records. `end` is within the log.
+    pub fn cut(&mut self, end: u64, puts: u64) {
         debug_assert!((LOG_HEADER_BYTES as u64..=self.end).contains(&end));
-        self.end = end;
+        (self.end, self.puts) = (end, puts);
         if let Bytes::Map(map) = &mut self.bytes {
             *map = map.slice(0..end.saturating_sub(LOG_HEADER_BYTES as u64) as usize);
         }

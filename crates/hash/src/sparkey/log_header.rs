@@ -17,6 +17,7 @@ use cairn_codec::compress::{Format, expansion_max};
 use cairn_vfs::File;
 
 use super::bytes::{FieldWriter, u32_at, u64_at};
+use super::record::RecordHead;
 use crate::{Error, Result};
 
 /// The size of a log's header in bytes, and the offset of its first record.
@@ -36,6 +37,9 @@ pub(super) const BLOCK_BYTES_MIN: u32 = 10;
 pub(super) const BLOCK_BYTES_MAX: u32 = 1 << 30;
 /// Java reads a key's length plus one into a signed integer and refuses files with longer keys.
 pub(super) const KEY_BYTES_MAX: u64 = i32::MAX as u64 - 1;
+
+/// The smallest record: two lengths of a byte each.
+const RECORD_BYTES_MIN: u64 = 2;
 
 const _: () = assert!(LOG_HEADER_BYTES <= 512, "the header must lie within one sector");
 
@@ -200,6 +204,39 @@ impl LogHeader {
                 format!("{} entries a block, expected at most {BLOCK_BYTES_MAX}", self.block_entries_max),
             );
         }
+        self.check_sums(path)
+    }
+
+    /// Holds the fields against each other. All writers keep them so, and most flipped bits do not.
+    fn check_sums(&self, path: &Path) -> Result<()> {
+        let wrong = |offset, what: String| Err(Error::corruption(path, offset, what));
+        for (offset, name, count, bytes) in
+            [(16, "puts", self.puts, self.put_bytes), (24, "deletes", self.deletes, self.delete_bytes)]
+        {
+            if (count == 0) != (bytes == 0) || count > bytes / RECORD_BYTES_MIN {
+                return wrong(offset, format!("{count} {name} of {bytes} bytes"));
+            }
+        }
+        // Saturating: both lengths are below what the data can expand to, which need not fit twice.
+        let longest = self.key_bytes_max.saturating_add(self.value_bytes_max);
+        let longest_record = RecordHead::put(self.key_bytes_max, self.value_bytes_max).record_bytes();
+        let least = if self.puts == 0 { longest } else { longest.saturating_add(RECORD_BYTES_MIN) };
+        if least > self.put_bytes || self.put_bytes > self.puts.saturating_mul(longest_record) {
+            let what = format!(
+                "{} puts of {} bytes, the longest key {} and the longest value {}",
+                self.puts, self.put_bytes, self.key_bytes_max, self.value_bytes_max
+            );
+            return wrong(72, what);
+        }
+        let records = self.data_end - LOG_HEADER_BYTES as u64;
+        if self.compression == Format::None && self.put_bytes.checked_add(self.delete_bytes) != Some(records)
+        {
+            let what = format!(
+                "{} bytes of puts and {} of deletes, but {records} bytes of records",
+                self.put_bytes, self.delete_bytes
+            );
+            return wrong(72, what);
+        }
         Ok(())
     }
 
@@ -209,9 +246,9 @@ impl LogHeader {
         expansion_max(self.compression, usize::try_from(stored).unwrap_or(usize::MAX))
     }
 
-    /// The most records that the data can hold: the smallest has two bytes.
+    /// The most records that the data can hold.
     fn records_max(&self) -> u64 {
-        self.expanded_bytes_max() / 2
+        self.expanded_bytes_max() / RECORD_BYTES_MIN
     }
 }
 

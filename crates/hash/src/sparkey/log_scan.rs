@@ -26,7 +26,50 @@ pub struct LogScan<'a> {
     /// Records that began in the current block, the current one counted.
     begun: u64,
     position: u64,
+    counted: Counted,
     failed: bool,
+}
+
+/// What a scan has come by, to be held against the header at the end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Counted {
+    pub puts: u64,
+    pub deletes: u64,
+    pub put_bytes: u64,
+    pub delete_bytes: u64,
+}
+
+impl Counted {
+    #[inline]
+    fn add(&mut self, head: &RecordHead) {
+        let (count, bytes) = match head.kind {
+            RecordKind::Put => (&mut self.puts, &mut self.put_bytes),
+            RecordKind::Delete => (&mut self.deletes, &mut self.delete_bytes),
+        };
+        *count += 1;
+        *bytes = bytes.saturating_add(head.record_bytes());
+    }
+
+    /// Holds the counts against the header of the log that was read to its end. An index that covers only a part of its
+    /// log says how many PUT records that part has, and nothing of the rest.
+    fn check(&self, log: &Log) -> Result<()> {
+        let header = &log.header;
+        let mut fields = vec![(16, "puts", log.puts, self.puts)];
+        if log.end == header.data_end {
+            fields.extend([
+                (24, "deletes", header.deletes, self.deletes),
+                (72, "bytes of puts", header.put_bytes, self.put_bytes),
+                (56, "bytes of deletes", header.delete_bytes, self.delete_bytes),
+            ]);
+        }
+        match fields.into_iter().find(|(_, _, expected, found)| expected != found) {
+            Some((offset, name, expected, found)) => {
+                let what = format!("{found} {name} found in the log, {expected} by the header");
+                Err(log.corruption(offset, what))
+            }
+            None => Ok(()),
+        }
+    }
 }
 
 impl<'a> LogScan<'a> {
@@ -40,13 +83,15 @@ impl<'a> LogScan<'a> {
             value_left: 0,
             begun: 0,
             position: 0,
+            counted: Counted::default(),
             failed: false,
         }
     }
 
     /// The next record, or `None` after the last one and after an error.
     ///
-    /// Errors: [`Error::Corruption`](crate::Error::Corruption) at a garbled record or block; [`Error::Vfs`](crate::Error::Vfs).
+    /// Errors: [`Error::Corruption`](crate::Error::Corruption) at a garbled record or block, and after the last record when
+    /// the header counts others than there were; [`Error::Vfs`](crate::Error::Vfs).
     pub fn next_entry(&mut self) -> Result<Option<LogEntry<'_, 'a>>> {
         if self.failed {
             return Ok(None);
@@ -64,7 +109,10 @@ impl<'a> LogScan<'a> {
 
     fn advance(&mut self) -> Result<bool> {
         self.finish_record()?;
-        let Some(position) = self.cursor.record_position(&mut self.begun)? else { return Ok(false) };
+        let Some(position) = self.cursor.record_position(&mut self.begun)? else {
+            self.counted.check(self.log)?;
+            return Ok(false);
+        };
         self.position = position;
         self.begun += 1;
         self.head = self.cursor.head()?;
@@ -81,6 +129,7 @@ impl<'a> LogScan<'a> {
             self.cursor.append_to(self.head.key_bytes, &mut self.key)?;
         }
         self.value_left = self.head.value_bytes;
+        self.counted.add(&self.head);
         Ok(true)
     }
 

@@ -31,6 +31,7 @@ mod block_writer;
 mod bytes;
 mod cursor;
 mod flat;
+mod garbage;
 mod hit;
 mod index;
 mod index_build;

@@ -14,6 +14,7 @@ use super::cursor::Cursor;
 use super::flat::{Answer, Flat};
 use super::hit::{Hit, Located, match_anywhere, match_cached};
 use super::index::Index;
+use super::index_header::INDEX_HEADER_BYTES;
 use super::index_header::IndexHeader;
 use super::live::LiveScan;
 use super::log::{Log, check_indexed, open_file};
@@ -21,8 +22,15 @@ use super::log_header::LogHeader;
 use super::log_scan::LogScan;
 use super::options::ReaderOptions;
 use super::paths::{index_path, log_path};
+use super::record::RecordKind;
+use super::slot::Slot;
 use super::value_reader::ValueReader;
-use crate::Result;
+use crate::{Error, Result};
+
+/// Slots that are looked at when a pair is opened: one positional read.
+const FIRST_SLOTS: u64 = 64;
+/// Entries among them that are held against their records, at most.
+const FIRST_ENTRIES: u32 = 4;
 
 /// An index and its log, opened for lookups.
 ///
@@ -33,6 +41,7 @@ use crate::Result;
 pub struct SparkeyReader {
     pub(super) index: Index,
     pub(super) log: Log,
+    pub(super) check_absent: bool,
     load: LoadSummary,
 }
 
@@ -104,12 +113,53 @@ impl SparkeyReader {
         let index = Index::open(index, options.index_mode)?;
         let mut log = Log::open(log, options.log_mode, options.block_cache_bytes)?;
         index.header.check_log(&index.path, &log.header, &log.path)?;
-        log.cut(index.header.data_end);
+        log.cut(index.header.data_end, index.header.puts);
         index.advise(Advice::Random);
         log.advise(Advice::Random);
-        let mut reader = SparkeyReader { index, log, load: LoadSummary::default() };
+        let check_absent = options.check_absent;
+        let mut reader = SparkeyReader { index, log, check_absent, load: LoadSummary::default() };
+        reader.check_first_entries()?;
         reader.load = reader.load(options.index_load, options.log_load);
         Ok(reader)
+    }
+
+    /// Holds the first entries of the index against their records. With another seed, or another split of addresses, all
+    /// keys would be absent; where none of these is right, the header is wrong, and one that is right means that a
+    /// damaged one is damaged by itself.
+    fn check_first_entries(&self) -> Result<()> {
+        let mut cursor = Cursor::for_check(&self.log);
+        let mut wrong = None;
+        let mut checked = 0;
+        self.index.for_first_slots(FIRST_SLOTS, |found| {
+            if found.is_empty() || checked == FIRST_ENTRIES {
+                return Ok(());
+            }
+            checked += 1;
+            match self.check_hash(&mut cursor, found.address, found.hash) {
+                // One that is right is enough.
+                Ok(()) => (checked, wrong) = (FIRST_ENTRIES, None),
+                Err(error @ Error::Vfs(_)) => return Err(error),
+                Err(error) => _ = wrong.get_or_insert(error),
+            }
+            Ok(())
+        })?;
+        wrong.map_or(Ok(()), Err)
+    }
+
+    /// Checks that the key of the record at `address` has `hash`, under which the index has it.
+    pub(super) fn check_hash(&self, cursor: &mut Cursor<'_>, address: u64, hash: u64) -> Result<()> {
+        let (position, entry) = self.index.header.split(address);
+        let head = cursor.seek(position, entry)?;
+        let mut key = Vec::new();
+        cursor.append_to(head.key_bytes, &mut key)?;
+        let found = self.index.hash(&key);
+        if found == hash && head.kind == RecordKind::Put {
+            return Ok(());
+        }
+        let what = format!(
+            "the index has the record at {position} under hash {hash:#x}, expected a PUT of a key with it, found {found:#x}"
+        );
+        Err(Error::corruption(&self.index.path, INDEX_HEADER_BYTES as u64, what))
     }
 
     /// The value of `key`: borrowed where the log is in memory and not compressed, or its block is cached.
@@ -155,9 +205,17 @@ impl SparkeyReader {
     /// A stream over the value of `key`, for values that should not be in memory at once.
     pub fn value_reader(&self, key: &[u8]) -> Result<Option<ValueReader<'_>>> {
         let mut cursor = Cursor::for_lookup(&self.log);
-        let found = self.index.find(self.index.hash(key), |address| {
-            let (position, entry) = self.index.header.split(address);
-            match_anywhere(&mut cursor, position, entry, key)
+        let hash = self.index.hash(key);
+        let found = self.index.walk(hash, |slot| {
+            if slot.hash != hash {
+                return self.check_passed(&mut cursor, slot).map(|()| None);
+            }
+            let (position, entry) = self.index.header.split(slot.address);
+            let found = match_anywhere(&mut cursor, position, entry, key)?;
+            if found.is_none() {
+                self.check_hash(&mut cursor, slot.address, hash)?;
+            }
+            Ok(found)
         })?;
         Ok(found.map(|located| match located {
             Located::Borrowed(value) => ValueReader::new(cursor, value.len() as u64),
@@ -168,8 +226,9 @@ impl SparkeyReader {
     /// Looks up `key` by the fast path, if there is one.
     #[inline(always)]
     fn answer(&self, key: &[u8]) -> Answer<'_> {
-        match self.flat() {
-            Some(flat) => flat.get(key),
+        match self.flat().map(|flat| flat.get(key)) {
+            Some(Answer::Absent) if self.check_absent => Answer::Unsure,
+            Some(answer) => answer,
             None => Answer::Unsure,
         }
     }
@@ -186,7 +245,14 @@ impl SparkeyReader {
     pub(super) fn find(&self, key: &[u8]) -> Result<Option<Hit<'_>>> {
         let mut cursor = None;
         let hash = self.index.hash(key);
-        let found = self.index.find(hash, |address| self.check_anywhere(&mut cursor, address, key))?;
+        let found = self.index.walk(hash, |slot| match slot.hash == hash {
+            true => self.check_anywhere(&mut cursor, slot.address, key, hash),
+            false if self.check_absent => {
+                let cursor = cursor.get_or_insert_with(|| Cursor::for_lookup(&self.log));
+                self.check_passed(cursor, slot).map(|()| None)
+            }
+            false => Ok(None),
+        })?;
         Ok(match (found, cursor) {
             (Some(Located::Borrowed(value)), _) => Some(Hit::Borrowed(value)),
             (Some(Located::AtCursor(value_bytes)), Some(cursor)) => Some(Hit::Stream(cursor, value_bytes)),
@@ -194,20 +260,31 @@ impl SparkeyReader {
         })
     }
 
-    /// Holds the record at `address` against `key`, with a cursor that is made when it is needed.
+    /// Holds a slot that a lookup passed against its record, if the options ask for that.
+    fn check_passed(&self, cursor: &mut Cursor<'_>, slot: Slot) -> Result<()> {
+        if self.check_absent { self.check_hash(cursor, slot.address, slot.hash) } else { Ok(()) }
+    }
+
+    /// Holds the record at `address` against `key`, whose hash is `hash`, with a cursor that is made when it is needed.
+    /// One of another key has to have that hash too, or the address is not what was written.
     #[inline]
     pub(super) fn check_anywhere<'a>(
         &'a self,
         cursor: &mut Option<Cursor<'a>>,
         address: u64,
         key: &[u8],
+        hash: u64,
     ) -> Result<Option<Located<'a>>> {
         let (position, entry) = self.index.header.split(address);
-        if let Some(known) = match_cached(&self.log, position, entry, key) {
-            return Ok(known.map(Located::Borrowed));
+        if let Some(Some(value)) = match_cached(&self.log, position, entry, key) {
+            return Ok(Some(Located::Borrowed(value)));
         }
         let cursor = cursor.get_or_insert_with(|| Cursor::for_lookup(&self.log));
-        match_anywhere(cursor, position, entry, key)
+        let found = match_anywhere(cursor, position, entry, key)?;
+        if found.is_none() {
+            self.check_hash(cursor, address, hash)?;
+        }
+        Ok(found)
     }
 
     /// All records of the part of the log that the index covers, dead ones included, in the order of writing.

@@ -32,7 +32,7 @@ impl RecordHead {
     pub const BYTES_MAX: usize = 2 * varint::MAX_BYTES;
 
     pub fn put(key_bytes: u64, value_bytes: u64) -> Self {
-        let head_bytes = varint::encoded_len(key_bytes + 1) + varint::encoded_len(value_bytes);
+        let head_bytes = varint::encoded_len(key_bytes.saturating_add(1)) + varint::encoded_len(value_bytes);
         RecordHead { kind: RecordKind::Put, key_bytes, value_bytes, head_bytes }
     }
 

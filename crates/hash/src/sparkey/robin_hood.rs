@@ -116,7 +116,7 @@ impl<S: SlotStore> RobinHood<S> {
         for slot in 0..self.ring.capacity {
             counter.add(slot, self.store.get(slot)?);
         }
-        Ok(counter.finish())
+        Ok(counter.finish().0)
     }
 }
 
@@ -125,6 +125,8 @@ impl<S: SlotStore> RobinHood<S> {
 pub(super) struct StatisticsCounter {
     ring: Ring,
     statistics: Statistics,
+    /// Used slots with hash 0 before an empty one, which the C library takes for a collision.
+    zeros_before_empty: u64,
     /// Hash of the slot before, when it is used.
     previous: Option<u64>,
     first: Option<u64>,
@@ -132,12 +134,19 @@ pub(super) struct StatisticsCounter {
 
 impl StatisticsCounter {
     pub fn new(ring: Ring) -> Self {
-        StatisticsCounter { ring, statistics: Statistics::default(), previous: None, first: None }
+        StatisticsCounter {
+            ring,
+            statistics: Statistics::default(),
+            zeros_before_empty: 0,
+            previous: None,
+            first: None,
+        }
     }
 
     #[inline]
     pub fn add(&mut self, slot: u64, found: Slot) {
         if found.is_empty() {
+            self.zeros_before_empty += u64::from(self.previous == Some(0));
             self.previous = None;
             return;
         }
@@ -151,9 +160,10 @@ impl StatisticsCounter {
         }
     }
 
-    /// The first and the last slot are neighbours too, even when they are one and the same.
-    pub fn finish(mut self) -> Statistics {
+    /// The statistics, and the number of collisions as the C library counts them. The first and the last slot are
+    /// neighbours too, even when they are one and the same.
+    pub fn finish(mut self) -> (Statistics, u64) {
         self.statistics.collisions += u64::from(self.previous.is_some() && self.previous == self.first);
-        self.statistics
+        (self.statistics, self.statistics.collisions + self.zeros_before_empty)
     }
 }

@@ -16,6 +16,7 @@ mod between;
 mod blocks;
 mod build;
 mod crash;
+mod flips;
 mod golden;
 mod headers;
 mod hostile;

@@ -78,6 +78,8 @@ pub struct Builder {
     widths: Widths,
     sampler: Option<Sampler>,
     progress: Option<Box<dyn Progress>>,
+    /// True for a table that takes the place of a store, list and all.
+    replaces_store: bool,
     failed: bool,
 }
 
@@ -118,7 +120,7 @@ impl Builder {
                 format!("{} has deltas, which a new table would not fit; use a StoreBuilder", path.display());
             return Err(Error::invalid(what));
         }
-        Builder::start(fs, &target, options, rng)
+        Ok(Builder { replaces_store: true, ..Builder::start(fs, &target, options, rng)? })
     }
 
     /// Starts a table, whatever stands beside it. `path` is no link: see [`names::followed`].
@@ -172,6 +174,7 @@ impl Builder {
             header,
             widths: Widths::Nothing,
             progress: None,
+            replaces_store: false,
             failed: false,
         })
     }
@@ -179,6 +182,11 @@ impl Builder {
     /// Lets others do with the table what they may do with the file at `path`. Before the first record.
     pub(crate) fn take_mode(&self, path: &Path) {
         self.file.file().take_mode(path);
+    }
+
+    /// The number of the generation, and the id.
+    pub(crate) fn generation(&self) -> (u64, u64) {
+        (self.header.generation, self.header.id)
     }
 
     /// Tells `progress` how `finish` gets on.
@@ -316,6 +324,14 @@ impl Builder {
             }
         })?;
         self.writer.finish(&header)?;
+        if self.replaces_store {
+            // ORDER: a base without deltas needs no list, and the new one would contradict the old list.
+            let list = names::manifest(self.file.path());
+            if self.fs.exists(&list)? {
+                names::remove(&*self.fs, &list)?;
+                self.fs.sync_parent(&list)?;
+            }
+        }
         self.file.commit()?;
         if let Some(progress) = &mut progress {
             progress.advanced(Stage::Publish, 1, 1);

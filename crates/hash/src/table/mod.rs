@@ -41,6 +41,7 @@ pub use verify::VerifyReport;
 
 pub(crate) use batch::GROUP;
 pub(crate) use build::remove_leftovers;
+pub(crate) use format::{word32, word64};
 pub use reader::is_table;
 pub(crate) use reader::{Found, read_header};
 pub(crate) use record::Tag;

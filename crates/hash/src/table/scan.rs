@@ -22,7 +22,8 @@ pub struct Entry<'a> {
     pub value: Cow<'a, [u8]>,
 }
 
-/// Iterates over the live entries of a table. Made by [`Reader::scan`]. Ends at the first error.
+/// Iterates over the live entries of a table. Made by [`Reader::scan`]. Ends at the first error; one is that there were
+/// others at the end than the header counts.
 #[derive(Debug)]
 pub struct Scan<'a> {
     records: Records<'a>,
@@ -50,6 +51,8 @@ pub(crate) struct Records<'a> {
     scratch: Scratch,
     /// The range of the file that `scratch` holds.
     ready: (u64, u64),
+    /// Records so far.
+    read: u64,
     failed: bool,
 }
 
@@ -61,7 +64,16 @@ impl Reader {
 
     pub(crate) fn records(&self) -> Records<'_> {
         let scratch = Scratch::default();
-        Records { table: self, partition: 0, line: 0, slot: 0, scratch, ready: (0, 0), failed: false }
+        Records {
+            table: self,
+            partition: 0,
+            line: 0,
+            slot: 0,
+            scratch,
+            ready: (0, 0),
+            read: 0,
+            failed: false,
+        }
     }
 }
 
@@ -121,9 +133,15 @@ impl<'a> Records<'a> {
                 }
                 false => line.record(slot),
             };
+            self.read += 1;
             return self.read(partition, offset).map(Some);
         }
-        Ok(None)
+        let (found, expected) = (self.read, table.header.entries);
+        if found == expected {
+            return Ok(None);
+        }
+        let what = format!("{found} entries found, the header says {expected}");
+        Err(Error::corruption(&table.path, 48, what))
     }
 
     /// The record that stands `offset` bytes into the data of `partition`.

@@ -21,6 +21,7 @@ pub fn summary(fs: &Arc<dyn Fs>, path: &Path) -> Result<Value, Refused> {
             Ok(json!({ "generations": tables? }))
         }
         Store::Sparkey(store) => {
+            store.verify_counts()?;
             let info = store.info();
             let mut pair = of_pair(&info);
             let slots = info.index.capacity.get();

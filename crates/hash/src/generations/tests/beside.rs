@@ -77,7 +77,7 @@ fn names_that_are_not_utf8() {
     append(&fs, &path, "second");
     assert_eq!(value(&fs, &path, 0), "second");
     compact_in(&fs, &path, options(), &mut SeededRng::new(3)).unwrap();
-    assert_eq!(fs.read_dir(Path::new("store")).unwrap().len(), 2, "the base and the lock file");
+    assert_eq!(fs.read_dir(Path::new("store")).unwrap().len(), 3, "the base, the list and the lock file");
 }
 
 /// Goal: a generation number that has none after it is an error and not a panic. Method: a header that claims it,
@@ -160,11 +160,11 @@ fn appends_remove_what_compactions_left() {
         write(&fs, Path::new(&format!("{PATH}{leftover}")), &[7; 9000]);
     }
     append(&fs, path, "delta");
-    assert_eq!(fs.read_dir(Path::new("store")).unwrap().len(), 3, "base, delta and lock file");
+    assert_eq!(fs.read_dir(Path::new("store")).unwrap().len(), 4, "base, delta, list and lock file");
     compact_in(&fs, path, options(), &mut SeededRng::new(1)).unwrap();
     write(&fs, Path::new(&format!("{PATH}.cairn-spill")), &[7; 9000]);
     append(&fs, path, "delta");
-    assert_eq!(fs.read_dir(Path::new("store")).unwrap().len(), 3, "base, delta and lock file");
+    assert_eq!(fs.read_dir(Path::new("store")).unwrap().len(), 4, "base, delta, list and lock file");
     compact_in(&fs, path, options(), &mut SeededRng::new(1)).unwrap();
     let mut builder = Builder::create_in(&fs, path, options(), &mut SeededRng::new(1)).unwrap();
     builder.put(&1u64.to_le_bytes(), b"built meanwhile").unwrap();
@@ -263,7 +263,7 @@ fn links_lead_to_one_store() {
     assert!(!before.is_current().unwrap(), "a delta is seen through the link");
     compact_in(&fs, &link, options(), &mut rng).unwrap();
     assert_eq!(value(&fs, &path, 0), "third");
-    let left = ["d/near.cairn", "d/words.cairn", "d/words.cairn.lock"];
+    let left = ["d/near.cairn", "d/words.cairn", "d/words.cairn.lock", "d/words.cairn.manifest"];
     assert_eq!(fs.read_dir(&at("d")).unwrap(), left.map(at));
     assert_eq!(fs.read_dir(&at("")).unwrap(), [at("d"), link.clone()]);
     // Another store under the old name.
@@ -316,16 +316,16 @@ fn deltas_have_the_rights_of_their_base() {
         create(&fs, &path, "base");
         fs.remove(&names::lock(&path)).unwrap();
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(rights)).unwrap();
-        let all = || {
+        let all = |count: usize| {
             let files = fs.read_dir(directory.path()).unwrap();
-            assert_eq!(files.len(), 3, "{files:?}");
+            assert_eq!(files.len(), count, "{files:?}");
             files.iter().for_each(|file| assert_eq!(mode(file), rights, "{}", file.display()));
         };
         let mut delta = StoreBuilder::append_in(&fs, &path, options(), &mut SeededRng::new(1)).unwrap();
         delta.put(b"k", b"secret").unwrap();
-        all();
+        all(3);
         delta.finish().unwrap();
-        all();
+        all(4);
     }
 }
 

@@ -220,3 +220,30 @@ fn seeds() {
     assert_eq!(build(&fixed), build(&fixed));
     assert_ne!(build(&IndexOptions::default()), build(&IndexOptions::default()));
 }
+
+/// Goal: a build with a limit maps nothing: pages of a mapping count as memory of the process for as long as the system
+/// has any. Method: count the mappings of builds of each kind.
+#[test]
+fn builds_with_a_limit_map_nothing() {
+    use cairn_vfs::{FaultFs, FaultOptions, Operation};
+    let ops: Vec<Op> = (0..3000).map(|n| put(&format!("key {}", n % 2000), &"v".repeat(n % 50))).collect();
+    for compression in [Compression::None, Compression::ZSTD] {
+        let disk = FaultFs::new(FaultOptions::seeded(1));
+        let fs: Arc<dyn Fs> = Arc::new(disk.clone());
+        let options = LogOptions::default().compression(compression);
+        let mut writer = LogWriter::create_in(&fs, LOG, &options).unwrap();
+        apply(&mut writer, &ops);
+        writer.close().unwrap();
+        let memory_bytes = IndexOptions::MEMORY_BYTES_MIN;
+        for (construction, maps) in [
+            (Construction::Auto { memory_bytes }, 0),
+            (Construction::Auto { memory_bytes: 1 << 30 }, 0),
+            (Construction::Sorting { memory_bytes }, 0),
+            (Construction::InMemory, 1),
+        ] {
+            let before = disk.operation_count_of(Operation::Map);
+            build_index_in(&fs, LOG, &IndexOptions::default().construction(construction)).unwrap();
+            assert_eq!(disk.operation_count_of(Operation::Map) - before, maps, "{construction:?}");
+        }
+    }
+}

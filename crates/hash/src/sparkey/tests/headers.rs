@@ -53,7 +53,7 @@ fn check(what: &str, name: &str, result: crate::Result<SparkeyReader>, expected:
 fn log_header_checks() {
     use Expected::{Corruption, Foreign, Mismatch, Unsupported};
     let huge = u64::MAX.to_le_bytes();
-    let cases: [(&str, usize, &[u8], Expected); 18] = [
+    let cases: [(&str, usize, &[u8], Expected); 24] = [
         ("magic", 0, b"\0", Foreign),
         ("an index's magic", 0, &[0x8f, 0x31, 0x11, 0x9a], Foreign),
         ("major too new", 4, &[2], Unsupported),
@@ -65,7 +65,13 @@ fn log_header_checks() {
         ("absurd deletes", 24, &huge, Corruption(24)),
         ("data_end before the data", 32, &[83], Corruption(32)),
         ("data_end after the file", 32, &[0, 1], Corruption(32)),
-        ("data_end before the index's", 32, &[112], Mismatch),
+        ("data_end before the index's", 32, &[112], Corruption(72)),
+        ("fewer puts than their bytes call for", 16, &[1], Corruption(72)),
+        ("no puts, but bytes of them", 16, &[0], Corruption(16)),
+        ("deletes without bytes", 56, &[0], Corruption(24)),
+        ("more deletes than their bytes allow", 24, &[4], Corruption(24)),
+        ("bytes that are not there", 72, &[27], Corruption(72)),
+        ("a key longer than all puts", 40, &[25], Corruption(72)),
         ("absurd key", 40, &huge, Corruption(40)),
         ("absurd value", 48, &huge, Corruption(48)),
         ("absurd size of deletes", 56, &huge, Corruption(56)),
@@ -80,11 +86,10 @@ fn log_header_checks() {
         let result = open_changed(Compression::Snappy, LOG, set(68, &block_bytes.to_le_bytes()));
         check("block size", LOG, result, Corruption(68));
     }
-    for shorter in ["puts", "key", "value"] {
-        let at =
-            ["", "", "puts", "", "", "key", "value"].iter().position(|&name| name == shorter).unwrap() * 8;
-        check(shorter, LOG, open_changed(Compression::None, LOG, set(at, &[0])), Mismatch);
-    }
+    // An index knows the log that it covers.
+    check("a longer key", LOG, open_changed(Compression::None, LOG, set(40, &[6])), Mismatch);
+    check("a longer value", LOG, open_changed(Compression::None, LOG, set(48, &[4])), Mismatch);
+    check("a shorter key", LOG, open_changed(Compression::None, LOG, set(40, &[4])), Mismatch);
 }
 
 /// Goal: each field of an index's header that makes no sense is an error that names it. Method: as above.

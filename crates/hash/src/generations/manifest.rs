@@ -1,0 +1,222 @@
+//! Which files a store with deltas consists of.
+//!
+//! Each delta names the generation below it, so a chain of them cannot be mixed up; but nothing in the files that are there
+//! tells that the newest one is gone, or that the base is an older one, without the deltas over it. So a store that was
+//! ever appended to has a file that lists its generations by their ids, which are random.
+//!
+//! ```text
+//!   0  magic "CAIRNGEN"       8 version u32 = 1      12 kind u32 of what comes next: 0 nothing, 1 a delta, 2 a base
+//!  16  what comes next: generation u64, id u64; zeros when nothing does
+//!  32  the generations, the base first: generation u64, id u64 each
+//!      xxh3-64 of the bytes before, u64
+//! ```
+//!
+//! A generation is published in three steps: the list names it as what comes next; its file gets its name; the list takes
+//! it up. After a power loss between them the files show whether it came.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use cairn_codec::checksum::xxh3_64;
+use cairn_vfs::{AtomicFile, ErrorKind, Fs, OpenOptions};
+
+use crate::table::{word32, word64};
+use crate::{Error, Result, names};
+
+const MAGIC: [u8; 8] = *b"CAIRNGEN";
+const VERSION: u32 = 1;
+const HEAD_BYTES: usize = 32;
+const ENTRY_BYTES: usize = 16;
+const SUM_BYTES: usize = 8;
+/// More deltas than anybody lets gather: each costs every lookup a cache miss.
+const BYTES_MAX: u64 = 1 << 20;
+
+/// A file of a store, as its own header names itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Generation {
+    pub number: u64,
+    pub id: u64,
+}
+
+/// What is going to be published, or was and is not listed yet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Next {
+    Nothing,
+    /// A delta over what is listed.
+    Delta(Generation),
+    /// A base in the place of all that is listed.
+    Base(Generation),
+}
+
+/// The list of a store's files.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Manifest {
+    /// The base first. Empty while a new base takes the place of a store whose list is lost.
+    pub listed: Vec<Generation>,
+    pub next: Next,
+}
+
+impl Manifest {
+    /// Reads the list of the store at `target`; `None` where there is none. Errors: [`Error::Corruption`].
+    pub fn read(fs: &dyn Fs, target: &Path) -> Result<Option<Manifest>> {
+        let path = names::manifest(target);
+        let file = match fs.open(&path, OpenOptions::read()) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            opened => opened?,
+        };
+        let len = file.len()?;
+        if len > BYTES_MAX {
+            let what = format!("a list of generations of {len} bytes, expected at most {BYTES_MAX}");
+            return Err(Error::corruption(&path, 0, what));
+        }
+        let mut bytes = vec![0; len as usize];
+        file.read_exact_at(&mut bytes, 0)?;
+        Manifest::decode(&path, &bytes).map(Some)
+    }
+
+    /// Writes the list of the store at `target`, in one step, on stable storage.
+    pub fn write(&self, fs: &Arc<dyn Fs>, target: &Path) -> Result<()> {
+        let file = AtomicFile::create(fs, &names::manifest(target))?;
+        // Who may read the store may read its list, and nobody else.
+        file.file().take_mode(target);
+        file.file().write_all_at(&self.encode(), 0)?;
+        Ok(file.commit()?)
+    }
+
+    fn encode(&self) -> Vec<u8> {
+        let (kind, next) = match self.next {
+            Next::Nothing => (0u32, Generation::default()),
+            Next::Delta(next) => (1, next),
+            Next::Base(next) => (2, next),
+        };
+        let mut bytes = MAGIC.to_vec();
+        bytes.extend_from_slice(&VERSION.to_le_bytes());
+        bytes.extend_from_slice(&kind.to_le_bytes());
+        for generation in std::iter::once(&next).chain(&self.listed) {
+            bytes.extend_from_slice(&generation.number.to_le_bytes());
+            bytes.extend_from_slice(&generation.id.to_le_bytes());
+        }
+        bytes.extend_from_slice(&xxh3_64(&bytes).to_le_bytes());
+        bytes
+    }
+
+    pub(super) fn decode(path: &Path, bytes: &[u8]) -> Result<Manifest> {
+        let wrong = |offset: usize, what: String| Err(Error::corruption(path, offset as u64, what));
+        let entries = bytes.len().checked_sub(HEAD_BYTES + SUM_BYTES);
+        let Some(end) = entries.filter(|bytes| bytes % ENTRY_BYTES == 0).map(|_| bytes.len() - SUM_BYTES)
+        else {
+            return wrong(0, format!("a list of generations of {} bytes", bytes.len()));
+        };
+        let (found, expected) = (word64(bytes, end), xxh3_64(&bytes[..end]));
+        if bytes[..MAGIC.len()] != MAGIC || found != expected {
+            let what = format!("no list of generations: checksum {found:016x}, expected {expected:016x}");
+            return wrong(end, what);
+        }
+        if word32(bytes, 8) != VERSION {
+            let what =
+                format!("version {} of a list of generations; {VERSION} is supported", word32(bytes, 8));
+            return Err(Error::Unsupported { file: path.to_owned(), what });
+        }
+        let at = |at: usize| Generation { number: word64(bytes, at), id: word64(bytes, at + 8) };
+        let next = match word32(bytes, 12) {
+            0 => Next::Nothing,
+            1 => Next::Delta(at(16)),
+            2 => Next::Base(at(16)),
+            kind => return wrong(12, format!("kind {kind} of what comes next, expected 0, 1 or 2")),
+        };
+        let listed: Vec<Generation> = (HEAD_BYTES..end).step_by(ENTRY_BYTES).map(at).collect();
+        if let Some(number) = listed.windows(2).position(|pair| pair[0].number >= pair[1].number) {
+            return wrong(HEAD_BYTES + ENTRY_BYTES * number, "generations out of order".to_owned());
+        }
+        Ok(Manifest { listed, next })
+    }
+
+    /// The highest generation that it names.
+    pub fn newest(&self) -> u64 {
+        let next = match self.next {
+            Next::Nothing => 0,
+            Next::Delta(next) | Next::Base(next) => next.number,
+        };
+        self.listed.last().map_or(0, |last| last.number).max(next)
+    }
+
+    /// The files that there should be, the base first, where `base` is the one that is there and `deltas` are the numbers of
+    /// the deltas: with what comes next, if it came.
+    pub fn expected(&self, base: Generation, deltas: &[u64]) -> Vec<Generation> {
+        match self.next {
+            Next::Base(next) if next == base => vec![next],
+            Next::Delta(next) if deltas.contains(&next.number) => {
+                self.listed.iter().copied().chain([next]).collect()
+            }
+            _ => self.listed.clone(),
+        }
+    }
+}
+
+/// The error for a file of the store at `target` that is listed, and is another one: `found`.
+pub(super) fn other(file: &Path, target: &Path, expected: Option<&Generation>, found: Generation) -> Error {
+    let Generation { number, id } = found;
+    let expected = match expected {
+        Some(Generation { number, id }) => format!("generation {number} with id {id:016x} there"),
+        None => "no such generation".to_owned(),
+    };
+    Error::Mismatch {
+        file: file.to_owned(),
+        other: names::manifest(target),
+        what: format!("it is generation {number} with id {id:016x}, and the list has {expected}"),
+    }
+}
+
+/// The error for `file` of the store at `target` that should be there.
+pub(super) fn missing(file: PathBuf, target: &Path, generation: u64) -> Error {
+    let list = names::manifest(target);
+    let what = format!("it holds generation {generation}, which {} lists", list.display());
+    Error::Missing { file, what }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn list() -> Manifest {
+        let generation = |number| Generation { number, id: 100 + number };
+        Manifest {
+            listed: vec![generation(0), generation(1), generation(4)],
+            next: Next::Delta(generation(5)),
+        }
+    }
+
+    /// Goal: a list comes back as it was written, and its bytes are the format's. Method: each kind of what comes next;
+    /// the first words by hand.
+    #[test]
+    fn round_trip() {
+        for next in [Next::Nothing, list().next, Next::Base(Generation { number: 9, id: 1 })] {
+            let written = Manifest { next, ..list() };
+            let bytes = written.encode();
+            assert_eq!(Manifest::decode(Path::new("m"), &bytes).unwrap(), written);
+            assert_eq!(bytes.len(), 32 + 3 * 16 + 8);
+        }
+        let bytes = list().encode();
+        assert_eq!(bytes[..16], *b"CAIRNGEN\x01\0\0\0\x01\0\0\0");
+        assert_eq!(bytes[16..48], [5u64, 105, 0, 100].map(u64::to_le_bytes).concat());
+    }
+
+    /// Goal: no damage passes. Method: each bit flipped, each cut, the list twice over, numbers that do not ascend.
+    #[test]
+    fn damage_is_found() {
+        let bytes = list().encode();
+        let decode = |bytes: &[u8]| Manifest::decode(Path::new("m"), bytes);
+        for at in 0..bytes.len() {
+            assert!(decode(&bytes[..at]).is_err(), "{at} bytes");
+            for bit in 0..8 {
+                let mut changed = bytes.clone();
+                changed[at] ^= 1 << bit;
+                assert!(decode(&changed).is_err(), "bit {bit} of byte {at}");
+            }
+        }
+        assert!(decode(&bytes.repeat(2)).is_err());
+        let mut turned = list();
+        turned.listed.swap(0, 1);
+        assert!(decode(&turned.encode()).is_err());
+    }
+}

@@ -1,0 +1,239 @@
+//! Files of a store that are gone, old, foreign, cut, doubled or in each other's places.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use super::*;
+
+/// The files of a directory, and what they hold.
+type Files = BTreeMap<PathBuf, Vec<u8>>;
+
+/// What is done to a store, one after the other.
+#[derive(Debug, Clone, Copy)]
+enum Step {
+    Create,
+    Append,
+    Compact,
+}
+
+const STEPS: [Step; 10] = [
+    Step::Create,
+    Step::Append,
+    Step::Append,
+    Step::Append,
+    Step::Compact,
+    Step::Append,
+    Step::Append,
+    Step::Create,
+    Step::Append,
+    Step::Append,
+];
+
+fn files(fs: &Arc<dyn Fs>) -> Files {
+    let mut files = Files::new();
+    for path in fs.read_dir(Path::new("store")).unwrap() {
+        let file = fs.open(&path, OpenOptions::read()).unwrap();
+        let mut bytes = vec![0; file.len().unwrap() as usize];
+        file.read_exact_at(&mut bytes, 0).unwrap();
+        files.insert(path, bytes);
+    }
+    files
+}
+
+fn disk(files: &Files) -> Arc<dyn Fs> {
+    let fs = fs();
+    for (path, bytes) in files {
+        fs.open(path, OpenOptions::create()).unwrap().write_all_at(bytes, 0).unwrap();
+    }
+    fs
+}
+
+/// Every state of a store on its way through [`STEPS`]: its files, and what is in it.
+fn history(seed: u64) -> Vec<(Files, Model)> {
+    let (fs, mut rng, mut model) = (fs(), SeededRng::new(seed), Model::new());
+    let path = Path::new(PATH);
+    let states = STEPS.iter().enumerate().map(|(number, step)| {
+        let mut builder = match step {
+            Step::Create => {
+                model.clear();
+                StoreBuilder::create_in(&fs, path, options(), &mut rng).unwrap()
+            }
+            Step::Append => StoreBuilder::append_in(&fs, path, options(), &mut rng).unwrap(),
+            Step::Compact => {
+                compact_in(&fs, path, options(), &mut rng).unwrap();
+                return (files(&fs), model.clone());
+            }
+        };
+        for key in (0..30u64).filter(|key| key % 3 == number as u64 % 3) {
+            let value = format!("{key} of step {number} of store {seed}");
+            builder.put(&key.to_le_bytes(), value.as_bytes()).unwrap();
+            model.insert(key.to_le_bytes().to_vec(), value.into_bytes());
+        }
+        let gone = number as u64;
+        builder.delete(&gone.to_le_bytes()).unwrap();
+        model.remove(&gone.to_le_bytes()[..]);
+        builder.finish().unwrap();
+        (files(&fs), model.clone())
+    });
+    states.collect()
+}
+
+/// Opens a store whose file `changed` is not what it was, and reads all of it: what was written, or an error that names
+/// the file. Returns whether it was an error.
+fn meet(files: &Files, model: &Model, changed: &Path, context: &str) -> bool {
+    let fs = disk(files);
+    let read = Generations::open_in(&fs, Path::new(PATH), ReaderOptions::default()).and_then(|store| {
+        store.verify()?;
+        let mut found = Model::new();
+        store.for_each(|key, value| {
+            found.insert(key.to_vec(), value.to_vec());
+            Ok::<(), Error>(())
+        })?;
+        Ok(found)
+    });
+    match read {
+        Ok(found) => {
+            assert!(found == *model, "{context}: {} of {} entries, and sound", found.len(), model.len());
+            false
+        }
+        Err(error) => {
+            let name = changed.file_name().unwrap().to_string_lossy().into_owned();
+            assert!(error.to_string().contains(&name), "{context}: {error}");
+            true
+        }
+    }
+}
+
+fn is_lock(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == "lock")
+}
+
+/// Goal: no file of a store with generations goes missing, or becomes another, without a word: what is read is what was
+/// written, or an error names the file. Method: each file of each state of a store, removed, replaced by each of its older
+/// versions and by the file of that name of another store, cut, doubled, copied under the name of the next delta, and in
+/// the place of each other file.
+#[test]
+fn every_file_replaced() {
+    let (ours, other) = (history(1), history(2));
+    let (mut tried, mut refused) = (0, 0);
+    for (state, (files, model)) in ours.iter().enumerate() {
+        // Of a table that was never appended to there is one file, and nothing else that knows it.
+        let has_list = files.len() > 2;
+        let mut check = |changed: &Path, what: &str, files: &Files| {
+            tried += 1;
+            let context = format!("state {state}, {}: {what}", changed.display());
+            refused += usize::from(meet(files, model, changed, &context));
+        };
+        assert!(!meet(files, model, Path::new(PATH), "as it is"));
+        for (path, bytes) in files.iter().filter(|(path, _)| !is_lock(path)) {
+            let with = |bytes: &[u8]| {
+                let mut changed = files.clone();
+                changed.insert(path.clone(), bytes.to_vec());
+                changed
+            };
+            let mut removed = files.clone();
+            removed.remove(path);
+            check(path, "removed", &removed);
+            for cut in [0, 1, 16, bytes.len() / 2, bytes.len() - 1] {
+                check(path, &format!("cut to {cut}"), &with(&bytes[..cut]));
+            }
+            check(path, "doubled", &with(&bytes.repeat(2)));
+            if has_list {
+                for (before, (older, _)) in ours[..state].iter().enumerate() {
+                    older
+                        .get(path)
+                        .into_iter()
+                        .for_each(|old| check(path, &format!("of state {before}"), &with(old)));
+                }
+                for (there, (foreign, _)) in other.iter().enumerate() {
+                    let foreign = foreign.get(path).into_iter();
+                    foreign
+                        .for_each(|foreign| check(path, &format!("of the other in {there}"), &with(foreign)));
+                }
+            }
+            for (place, _) in files.iter().filter(|(place, _)| *place != path && !is_lock(place)) {
+                let mut swapped = with(&files[place]);
+                swapped.insert(place.clone(), bytes.clone());
+                // Either is wrong; the error may name the one or the other.
+                let fs = disk(&swapped);
+                assert!(
+                    Generations::open_in(&fs, Path::new(PATH), ReaderOptions::default()).is_err(),
+                    "state {state}: {} and {} swapped",
+                    path.display(),
+                    place.display()
+                );
+            }
+            if has_list && !path.ends_with("words.cairn.manifest") {
+                let base = Reader::open_in(&disk(files), Path::new(PATH), ReaderOptions::default()).unwrap();
+                for number in base.header.generation + 1..base.header.generation + 6 {
+                    let copy = names::delta(Path::new(PATH), number);
+                    if !files.contains_key(&copy) {
+                        let mut more = files.clone();
+                        more.insert(copy.clone(), bytes.clone());
+                        check(&copy, &format!("a copy of {}", path.display()), &more);
+                    }
+                }
+            }
+        }
+    }
+    println!("files of a store replaced: {tried}, {refused} refused");
+    assert!(refused > 250, "{refused} of {tried}");
+}
+
+/// Goal: what people may do with a store stays possible. Method: copy its files, under their names and under others; take
+/// a state back as a whole; read an older generation while the store goes on; put a table in the place of a store with the
+/// plain builder.
+#[test]
+fn legal_moves() {
+    let states = history(1);
+    for (state, (files, model)) in states.iter().enumerate() {
+        let mut copied = Files::new();
+        for (path, bytes) in files.iter().filter(|(path, _)| !is_lock(path)) {
+            let name = path.file_name().unwrap().to_string_lossy().replace("words", "copy");
+            copied.insert(path.with_file_name(name), bytes.clone());
+        }
+        let fs = disk(&copied);
+        let store =
+            Generations::open_in(&fs, Path::new("store/copy.cairn"), ReaderOptions::default()).unwrap();
+        agrees(&store, model, 30);
+        // The copy is a store of its own, and the reader keeps what it has.
+        let path = Path::new("store/copy.cairn");
+        let mut rng = SeededRng::new(9);
+        let mut delta = StoreBuilder::append_in(&fs, path, options(), &mut rng).unwrap();
+        delta.put(b"new", b"1").unwrap();
+        delta.finish().unwrap();
+        compact_in(&fs, path, options(), &mut rng).unwrap();
+        agrees(&store, model, 30);
+        let after = Generations::open_in(&fs, path, ReaderOptions::default()).unwrap();
+        assert_eq!(after.get(b"new").unwrap().as_deref(), Some(&b"1"[..]), "state {state}");
+        let mut table = crate::table::Builder::create_in(&fs, path, options(), &mut rng).unwrap();
+        table.put(b"other", b"2").unwrap();
+        table.finish().unwrap();
+        let table = Generations::open_in(&fs, path, ReaderOptions::default()).unwrap();
+        assert_eq!(table.get(b"other").unwrap().as_deref(), Some(&b"2"[..]));
+        assert_eq!(table.get(b"new").unwrap(), None);
+    }
+}
+
+/// Goal: a store whose list is damaged can be built anew, and is whole afterwards. Method: a list of zeros; a new base, and
+/// a delta over it.
+#[test]
+fn a_damaged_list_can_be_replaced() {
+    let (mut files, _) = history(1).swap_remove(3);
+    let list = names::manifest(Path::new(PATH));
+    files.insert(list.clone(), vec![0; 100]);
+    let (fs, mut rng) = (disk(&files), SeededRng::new(5));
+    let refused = StoreBuilder::append_in(&fs, Path::new(PATH), options(), &mut rng).unwrap_err();
+    assert!(matches!(&refused, Error::Corruption { file, .. } if *file == list), "{refused}");
+    let mut model = Model::new();
+    for step in 0..2u64 {
+        let mut builder = match step {
+            0 => StoreBuilder::create_in(&fs, Path::new(PATH), options(), &mut rng).unwrap(),
+            _ => StoreBuilder::append_in(&fs, Path::new(PATH), options(), &mut rng).unwrap(),
+        };
+        builder.put(&step.to_le_bytes(), b"v").unwrap();
+        model.insert(step.to_le_bytes().to_vec(), b"v".to_vec());
+        builder.finish().unwrap();
+        agrees(&open(&fs), &model, 30);
+    }
+}
