@@ -201,6 +201,7 @@ typedef struct CairnOptions
 {
 	int32		vl_len_;
 	int			page_rows;
+	int			tail_limit;		/* in kB; -1: as the setting says */
 } CairnOptions;
 
 /* Whether a table can have a row there. */
@@ -233,6 +234,9 @@ extern uint64 cairn_to_integer(const CairnColumn *column, Datum datum);
 extern Datum cairn_from_integer(const CairnColumn *column, uint64 integer);
 extern bool cairn_leaf_datum(CairnWalk *walk, int column, uint32 row, Datum *out);
 extern Datum cairn_from_string(const CairnColumn *column, const uint8_t *bytes, size_t count);
+extern struct varlena *cairn_pack(const struct varlena *plain, int columns);
+extern size_t cairn_stored_bytes(const struct varlena *value);
+extern void cairn_to_string(const struct varlena *value, const uint8_t **bytes, size_t *count);
 extern int	cairn_compare_datums(CairnIndex *index, int column, Datum a, bool a_null, Datum b, bool b_null);
 extern int	cairn_compare_keys(CairnIndex *index, Datum *a, bool *a_null, ItemPointer a_tid,
 							   Datum *b, bool *b_null, ItemPointer b_tid);
@@ -290,7 +294,7 @@ extern void cairn_sort_end(CairnSort *sort);
 /* unique.c */
 extern void cairn_unique_built(CairnIndex *index, Relation heap, Datum *values, bool *nulls) CAIRN_NORETURN;
 extern bool cairn_insert_unique(Relation rel, Relation heap, IndexTuple tuple, Datum *values, bool *nulls,
-								IndexUniqueCheck check, struct IndexInfo *info);
+								IndexUniqueCheck check, struct IndexInfo *info, bool *grew);
 
 /* build.c, insert.c, scan.c, vacuum.c, merge.c, sweep.c, handler.c */
 extern IndexBuildResult *cairn_build(Relation heap, Relation index, struct IndexInfo *info);
@@ -317,6 +321,8 @@ extern IndexBulkDeleteResult *cairn_bulk_delete(IndexVacuumInfo *info, IndexBulk
 												IndexBulkDeleteCallback callback, void *state);
 extern IndexBulkDeleteResult *cairn_vacuum_cleanup(IndexVacuumInfo *info, IndexBulkDeleteResult *stats);
 extern bool cairn_merge_tail(CairnIndex *index, int kilobytes, bool wait);
+extern int	cairn_tail_limit;
+extern void cairn_bound_tail(Relation rel, Relation heap);
 extern BlockNumber cairn_sweep(CairnIndex *index);
 extern bool cairn_free_retired(CairnIndex *index, bool wait);
 extern bool cairn_is_own(const IndexOptInfo *index);
@@ -333,7 +339,7 @@ typedef struct CairnTailPlace
 } CairnTailPlace;
 
 extern void cairn_visit_tail_from(Relation rel, BlockNumber head, CairnTailPlace *from, CairnTailVisitor visitor, void *state);
-extern void cairn_append(Relation rel, Buffer meta_buffer, IndexTuple tuple, bool exclusive);
+extern bool cairn_append(Relation rel, Buffer meta_buffer, IndexTuple tuple, bool exclusive);
 extern void cairn_visit_tail(Relation rel, BlockNumber head, CairnTailVisitor visitor, void *state);
 
 #endif							/* CAIRN_H */

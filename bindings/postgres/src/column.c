@@ -1,7 +1,9 @@
 /* Columns: datums into values of the codec and back, and their order. */
 #include "cairn.h"
 
+#include "access/toast_internals.h"
 #include "catalog/pg_type.h"
+#include "common/pg_lzcompress.h"
 #include "utils/fmgroids.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
@@ -127,7 +129,74 @@ cairn_from_integer(const CairnColumn *column, uint64 integer)
 	}
 }
 
-/* A datum by reference, in the current memory context. */
+/*
+ * Strings that are not the bytes of their values. They begin with a mark that no text in UTF-8 has, and a letter: `p`, and then what PostgreSQL has behind the
+ * length of a compressed value; or `=`, and then a value that itself begins with the mark.
+ */
+#define MARK_BYTES 3
+#define HEAD_BYTES (MARK_BYTES + 1)
+
+static const uint8_t mark[MARK_BYTES] = {0xFF, 0xC4, 0x17};
+
+static bool
+has_mark(const void *bytes, size_t count)
+{
+	return count >= MARK_BYTES && memcmp(bytes, mark, MARK_BYTES) == 0;
+}
+
+/*
+ * The value compressed, where it is longer than its share of a row and that helps; else null. A value is packed or not by itself and always in one way, so that
+ * equal values of a column have equal strings, and rows of values that are none of them longer than their shares are never packed.
+ */
+struct varlena *
+cairn_pack(const struct varlena *plain, int columns)
+{
+	size_t		count = VARSIZE_ANY_EXHDR(plain);
+	struct varlena *packed;
+	int32		bytes;
+
+	if (count <= CAIRN_MAX_ROW_BYTES / columns)
+		return NULL;
+	packed = palloc(VARHDRSZ_COMPRESSED + PGLZ_MAX_OUTPUT(count));
+	bytes = pglz_compress(VARDATA_ANY(plain), count, (char *) packed + VARHDRSZ_COMPRESSED, PGLZ_strategy_default);
+	if (bytes < 0 || bytes + VARHDRSZ_COMPRESSED + HEAD_BYTES >= count)
+	{
+		pfree(packed);
+		return NULL;
+	}
+	TOAST_COMPRESS_SET_SIZE_AND_COMPRESS_METHOD(packed, count, TOAST_PGLZ_COMPRESSION_ID);
+	SET_VARSIZE_COMPRESSED(packed, VARHDRSZ_COMPRESSED + bytes);
+	return packed;
+}
+
+/* How long the string of a value is that may be packed. */
+size_t
+cairn_stored_bytes(const struct varlena *value)
+{
+	if (VARATT_IS_COMPRESSED(value))
+		return HEAD_BYTES + VARSIZE(value) - VARHDRSZ;
+	return VARSIZE_ANY_EXHDR(value) + (has_mark(VARDATA_ANY(value), VARSIZE_ANY_EXHDR(value)) ? HEAD_BYTES : 0);
+}
+
+/* The string of a value that may be packed: the value's own bytes, or a copy in the current memory context. */
+void
+cairn_to_string(const struct varlena *value, const uint8_t **bytes, size_t *count)
+{
+	bool		is_packed = VARATT_IS_COMPRESSED(value);
+	uint8_t    *copy;
+
+	*count = cairn_stored_bytes(value);
+	*bytes = (const uint8_t *) VARDATA_ANY(value);
+	if (!is_packed && !has_mark(*bytes, *count))
+		return;
+	copy = palloc(*count);
+	memcpy(copy, mark, MARK_BYTES);
+	copy[MARK_BYTES] = is_packed ? 'p' : '=';
+	memcpy(copy + HEAD_BYTES, is_packed ? VARDATA(value) : (const char *) *bytes, *count - HEAD_BYTES);
+	*bytes = copy;
+}
+
+/* A datum by reference, in the current memory context. One that was packed is as PostgreSQL compresses values, which all its functions take. */
 Datum
 cairn_from_string(const CairnColumn *column, const uint8_t *bytes, size_t count)
 {
@@ -140,9 +209,20 @@ cairn_from_string(const CairnColumn *column, const uint8_t *bytes, size_t count)
 	}
 	else
 	{
-		struct varlena *copy = palloc(VARHDRSZ + count);
+		bool		is_packed = false;
+		struct varlena *copy;
 
-		SET_VARSIZE(copy, VARHDRSZ + count);
+		if (has_mark(bytes, count) && count > HEAD_BYTES)
+		{
+			is_packed = bytes[MARK_BYTES] == 'p' && count > HEAD_BYTES + VARHDRSZ_COMPRESSED - VARHDRSZ;
+			bytes += HEAD_BYTES;
+			count -= HEAD_BYTES;
+		}
+		copy = palloc(VARHDRSZ + count);
+		if (is_packed)
+			SET_VARSIZE_COMPRESSED(copy, VARHDRSZ + count);
+		else
+			SET_VARSIZE(copy, VARHDRSZ + count);
 		memcpy(VARDATA(copy), bytes, count);
 		return PointerGetDatum(copy);
 	}

@@ -29,6 +29,10 @@ _PG_init(void)
 	cairn_options_kind = add_reloption_kind();
 	add_int_reloption(cairn_options_kind, "page_rows", "Most rows in a page", CAIRN_MAX_ROWS, 64, CAIRN_MAX_ROWS,
 					  AccessExclusiveLock);
+	add_int_reloption(cairn_options_kind, "tail_limit", "Longest tail in kB that inserts leave unmerged, 0 for no limit", -1, -1, MAX_KILOBYTES,
+					  ShareUpdateExclusiveLock);
+	DefineCustomIntVariable("cairn.tail_limit", "Sets the longest tail that inserts leave unmerged; 0 for no limit.", NULL, &cairn_tail_limit, 4096, 0,
+							MAX_KILOBYTES, PGC_USERSET, GUC_UNIT_KB, NULL, NULL, NULL);
 	cairn_aggregate_init();
 	cairn_rows_init();
 #if PG_VERSION_NUM >= 150000
@@ -41,6 +45,7 @@ options(Datum reloptions, bool validate)
 {
 	static const relopt_parse_elt table[] = {
 		{"page_rows", RELOPT_TYPE_INT, offsetof(CairnOptions, page_rows)},
+		{"tail_limit", RELOPT_TYPE_INT, offsetof(CairnOptions, tail_limit)},
 	};
 
 	return (bytea *) build_reloptions(reloptions, validate, cairn_options_kind, sizeof(CairnOptions), table, lengthof(table));

@@ -1,6 +1,6 @@
 /*
- * The tail: rows that came after the last merge, as index tuples in the order of their coming. Scans read all of it, VACUUM and
- * cairn_merge() move it into the compressed pages.
+ * The tail: rows that came after the last merge, as index tuples in the order of their coming. Scans read all of it. VACUUM, cairn_merge(), and the insert
+ * that makes it longer than its limit move it into the compressed pages.
  */
 #include "cairn.h"
 
@@ -63,8 +63,8 @@ add_page(Relation rel, Buffer meta_buffer, IndexTuple tuple, Size size)
 		UnlockReleaseBuffer(last_buffer);
 }
 
-/* Hangs the tuple behind the tail. The meta page is locked, exclusively or not, and stays so. */
-void
+/* Hangs the tuple behind the tail. The meta page is locked, exclusively or not, and stays so. Whether the tail has a page more now. */
+bool
 cairn_append(Relation rel, Buffer meta_buffer, IndexTuple tuple, bool exclusive)
 {
 	Size		size = IndexTupleSize(tuple);
@@ -84,11 +84,12 @@ cairn_append(Relation rel, Buffer meta_buffer, IndexTuple tuple, bool exclusive)
 		if (now == last)
 		{
 			add_page(rel, meta_buffer, tuple, size);
-			break;
+			return true;
 		}
 		/* Somebody else was faster. The lock is stronger than needed from here on, which harms nobody. */
 		last = now;
 	}
+	return false;
 }
 
 /* The row as the tail holds it. */
@@ -100,24 +101,24 @@ form_tuple(Relation rel, Datum *values, bool *nulls, ItemPointer tid)
 	IndexTuple	tuple;
 	Size		size = 0;
 
-	/* Values are kept as they are: what PostgreSQL would compress here, a leaf has to hold unpacked. */
-	for (int i = 0; i < desc->natts; i++)
-	{
-		plain[i] = values[i];
-		if (!nulls[i] && TupleDescAttr(desc, i)->attlen == -1)
-			plain[i] = PointerGetDatum(PG_DETOAST_DATUM_PACKED(values[i]));
-	}
-	tuple = index_form_tuple(desc, plain, nulls);
-	tuple->t_tid = *tid;
-	/* What the writer of leaves is going to say at the next merge has to be said now. */
+	/* What the writer of leaves is going to say at the next merge has to be said now. A value that it packs is packed here too: the tail has no more room. */
 	for (int i = 0; i < desc->natts; i++)
 	{
 		Form_pg_attribute attribute = TupleDescAttr(desc, i);
 
+		plain[i] = values[i];
 		if (nulls[i])
 			continue;
 		if (attribute->attlen == -1)
-			size += VARSIZE_ANY_EXHDR(DatumGetPointer(plain[i]));
+		{
+			struct varlena *unpacked = PG_DETOAST_DATUM_PACKED(values[i]);
+			struct varlena *packed = cairn_pack(unpacked, desc->natts);
+
+			if (packed != NULL && (Pointer) unpacked != DatumGetPointer(values[i]))
+				pfree(unpacked);
+			plain[i] = PointerGetDatum(packed != NULL ? packed : unpacked);
+			size += cairn_stored_bytes((struct varlena *) DatumGetPointer(plain[i]));
+		}
 		else
 			size += attribute->attbyval ? 8 : attribute->attlen;
 	}
@@ -126,6 +127,8 @@ form_tuple(Relation rel, Datum *values, bool *nulls, ItemPointer tid)
 				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
 				 errmsg("index row size %zu exceeds maximum %d for index \"%s\"",
 						size, (int) CAIRN_MAX_ROW_BYTES, RelationGetRelationName(rel))));
+	tuple = index_form_tuple(desc, plain, nulls);
+	tuple->t_tid = *tid;
 	/* An INSERT of many rows would keep the copies of all of them. */
 	for (int i = 0; i < desc->natts; i++)
 		if (!nulls[i] && plain[i] != values[i])
@@ -140,16 +143,19 @@ cairn_insert(Relation rel, Datum *values, bool *nulls, ItemPointer tid, Relation
 	IndexTuple	tuple = form_tuple(rel, values, nulls, tid);
 	Buffer		meta_buffer;
 	bool		is_unique = false;
+	bool		grew = false;
 
 	if (check != UNIQUE_CHECK_NO)
-		is_unique = cairn_insert_unique(rel, heap, tuple, values, nulls, check, info);
+		is_unique = cairn_insert_unique(rel, heap, tuple, values, nulls, check, info, &grew);
 	else
 	{
 		meta_buffer = cairn_read(rel, CAIRN_META_BLOCK, BUFFER_LOCK_SHARE);
-		cairn_append(rel, meta_buffer, tuple, false);
+		grew = cairn_append(rel, meta_buffer, tuple, false);
 		UnlockReleaseBuffer(meta_buffer);
 	}
 	pfree(tuple);
+	if (grew)
+		cairn_bound_tail(rel, heap);
 	return is_unique;
 }
 

@@ -10,6 +10,7 @@
 
 #include "miscadmin.h"
 #include "storage/indexfsm.h"
+#include "storage/lmgr.h"
 
 typedef struct MergeState
 {
@@ -322,6 +323,39 @@ cairn_merge_tail(CairnIndex *index, int kilobytes, bool wait)
 	if (!merge_once(index, kilobytes, wait))
 		return false;
 	return !is_left || !BlockNumberIsValid(cairn_read_meta(index->rel).tail_head) || merge_once(index, kilobytes, wait);
+}
+
+/* The longest tail, in kB: one that is longer is merged by the insert that makes it so. 0: by VACUUM and cairn_merge() alone. */
+int			cairn_tail_limit = 4096;
+
+/* A merge reads the whole tree, so a tail of a large index may be this part of it. */
+#define TAIL_SHARE 32
+
+/*
+ * Merges the tail if it is too long, and VACUUM and other merges are not at work. For an insert that has added a page, at its end: it holds no pins, and scans of
+ * its own statement go on in the old tree, as all others do.
+ */
+void
+cairn_bound_tail(Relation rel, Relation heap)
+{
+	CairnOptions *options = (CairnOptions *) rel->rd_options;
+	int			limit = options != NULL && options->tail_limit >= 0 ? options->tail_limit : cairn_tail_limit;
+	CairnMetaData meta = cairn_read_meta(rel);
+	MemoryContext context;
+	MemoryContext old;
+
+	if (limit == 0 || (uint64) meta.tail_pages * (BLCKSZ / 1024) <= limit ||
+		meta.tail_pages < RelationGetNumberOfBlocks(rel) / TAIL_SHARE)
+		return;
+	/* Who has it merges already, or is a VACUUM that merges in the end. */
+	if (!ConditionalLockRelation(heap, ShareUpdateExclusiveLock))
+		return;
+	context = AllocSetContextCreate(CurrentMemoryContext, "cairn bound tail", ALLOCSET_DEFAULT_SIZES);
+	old = MemoryContextSwitchTo(context);
+	cairn_merge_tail(cairn_index_open(rel), work_mem, false);
+	MemoryContextSwitchTo(old);
+	MemoryContextDelete(context);
+	UnlockRelation(heap, ShareUpdateExclusiveLock);
 }
 
 /* Makes one page free, unless it has been written since it was retired. */

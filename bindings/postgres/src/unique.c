@@ -6,7 +6,8 @@
  * last, with the meta page locked against all other inserts, and if nothing is found the row is in the tail before the lock is gone. If the tree has been
  * replaced since it was looked at, all is done again.
  *
- * A statement that inserts many rows remembers hashes of the tail's keys, and reads only what has come since.
+ * A statement's first inserts compare their key with each row of the tail, which takes no longer than a lookup. One that inserts many rows remembers hashes
+ * of the tail's keys from then on, and reads only what has come since: making them takes as long as some fifty comparisons of the tail.
  */
 #include "cairn.h"
 
@@ -23,6 +24,9 @@
 #include "utils/snapmgr.h"
 #include "utils/typcache.h"
 
+/* Inserts of a statement that compare; those after them look into the hashes. */
+#define COMPARING_INSERTS 32
+
 /* What a statement keeps from one insert to the next. */
 typedef struct UniqueCache
 {
@@ -31,6 +35,7 @@ typedef struct UniqueCache
 	MemoryContext context;
 	MemoryContext scratch;		/* of one hash */
 	bool		is_hashable;
+	uint32		inserts;		/* so far, up to COMPARING_INSERTS */
 	FmgrInfo   *hash[INDEX_MAX_KEYS];	/* null of integers */
 	HTAB	   *keys;			/* hashes of the tail's keys; null before the first */
 	CairnMetaData meta;			/* when they were read */
@@ -46,6 +51,9 @@ typedef struct Search
 	IndexUniqueCheck check;
 	CairnBound	bound;
 	uint32		generation;		/* of the tree that has been looked at */
+	bool		has_compared;	/* with the tail, up to `place` when the meta page was `meta` */
+	CairnMetaData meta;
+	CairnTailPlace place;
 	bool		over;			/* nothing more needs to be looked at */
 	bool		found;			/* another row has the key */
 	TransactionId wait_for;
@@ -130,21 +138,26 @@ remember_key(IndexTuple tuple, void *argument)
 	(void) hash_search(cache->keys, &hash, HASH_ENTER, NULL);
 }
 
+/*
+ * Whether rows may only have come to the tail, and none gone.
+ *
+ * While the sequence is odd, which it stays after a VACUUM that was cut off, rows may go without a step of it. But no place in the heap is used again
+ * before the next step, so that the row id at a place in the tail tells whether rows have moved. Rows that have gone do no harm to who has seen them.
+ */
+static bool
+has_only_grown(const CairnMetaData *was, const CairnMetaData *now)
+{
+	return was->generation == now->generation && was->frozen_head == now->frozen_head && was->tail_head == now->tail_head &&
+		was->vacuum_seq == now->vacuum_seq;
+}
+
 /* Reads what has come to the tail since the last time; all of it if rows may have gone as well. The meta page is locked. */
 static void
 catch_up(UniqueCache *cache, const CairnMetaData *meta)
 {
 	Relation	rel = cache->index->rel;
-	const CairnMetaData *was = &cache->meta;
 
-	if (!cache->is_hashable)
-		return;
-	/*
-	 * While the sequence is odd, which it stays after a VACUUM that was cut off, rows may go without a step of it. But no place in the heap is used again
-	 * before the next step, so that the row id at our place in the tail tells whether rows have moved. Hashes of rows that have gone do no harm.
-	 */
-	if (cache->keys == NULL || was->generation != meta->generation || was->frozen_head != meta->frozen_head ||
-		was->tail_head != meta->tail_head || was->vacuum_seq != meta->vacuum_seq)
+	if (cache->keys == NULL || !has_only_grown(&cache->meta, meta))
 	{
 		HASHCTL		control = {.keysize = sizeof(uint64), .entrysize = sizeof(uint64), .hcxt = cache->context};
 
@@ -202,6 +215,29 @@ judge_tail_row(IndexTuple tuple, void *argument)
 	judge(search, &tuple->t_tid);
 }
 
+/* Whether the hashes of the tail's keys are worth their while. */
+static bool
+remembers(const UniqueCache *cache)
+{
+	return cache->is_hashable && cache->inserts >= COMPARING_INSERTS;
+}
+
+/* Compares the key with what has come to the tail since the last time; all of it if rows may have gone as well. The meta page is locked. */
+static void
+compare_tail(Search *search, const CairnMetaData *meta)
+{
+	Relation	rel = search->cache->index->rel;
+
+	if (!search->has_compared || !has_only_grown(&search->meta, meta))
+	{
+		search->place.block = InvalidBlockNumber;
+		cairn_visit_tail(rel, meta->frozen_head, judge_tail_row, search);
+	}
+	cairn_visit_tail_from(rel, meta->tail_head, &search->place, judge_tail_row, search);
+	search->meta = *meta;
+	search->has_compared = true;
+}
+
 static void
 search_tree(Search *search)
 {
@@ -214,7 +250,10 @@ search_tree(Search *search)
 
 	search->generation = meta.generation;
 	/* What there is of the tail so far, while others can insert. */
-	catch_up(cache, &meta);
+	if (remembers(cache))
+		catch_up(cache, &meta);
+	else
+		compare_tail(search, &meta);
 	cairn_walk_begin(&walk, index, &meta, cache->leaf);
 	UnlockReleaseBuffer(buffer);
 	search->bound.or_equal = false;
@@ -244,7 +283,7 @@ search_tree(Search *search)
 
 /* Looks at the tail and adds the row if it may be there. False if the tree has been replaced meanwhile. */
 static bool
-search_tail_and_add(Search *search)
+search_tail_and_add(Search *search, bool *grew)
 {
 	UniqueCache *cache = search->cache;
 	Relation	rel = cache->index->rel;
@@ -254,22 +293,23 @@ search_tail_and_add(Search *search)
 
 	if (same_tree)
 	{
-		bool		may_be_there = true;
-
-		catch_up(cache, &meta);
-		if (cache->is_hashable)
+		if (remembers(cache))
 		{
 			uint64		hash = hash_key(cache, search->tuple);
+			bool		may_be_there;
 
+			catch_up(cache, &meta);
 			(void) hash_search(cache->keys, &hash, HASH_FIND, &may_be_there);
+			if (may_be_there)
+			{
+				cairn_visit_tail(rel, meta.frozen_head, judge_tail_row, search);
+				cairn_visit_tail(rel, meta.tail_head, judge_tail_row, search);
+			}
 		}
-		if (may_be_there)
-		{
-			cairn_visit_tail(rel, meta.frozen_head, judge_tail_row, search);
-			cairn_visit_tail(rel, meta.tail_head, judge_tail_row, search);
-		}
+		else
+			compare_tail(search, &meta);
 		if (!TransactionIdIsValid(search->wait_for) && (!search->found || search->check == UNIQUE_CHECK_PARTIAL))
-			cairn_append(rel, buffer, search->tuple, true);
+			*grew = cairn_append(rel, buffer, search->tuple, true);
 	}
 	UnlockReleaseBuffer(buffer);
 	return same_tree;
@@ -304,7 +344,7 @@ cairn_unique_built(CairnIndex *index, Relation heap, Datum *values, bool *nulls)
 /* Adds the row if no other has its key. For a check that only looks, says whether that is so, and adds it anyway. */
 bool
 cairn_insert_unique(Relation rel, Relation heap, IndexTuple tuple, Datum *values, bool *nulls, IndexUniqueCheck check,
-					IndexInfo *info)
+					IndexInfo *info, bool *grew)
 {
 	UniqueCache *cache = cache_of(rel, info);
 	Search		search = {.cache = cache, .heap = heap, .tuple = tuple, .check = check};
@@ -319,7 +359,7 @@ cairn_insert_unique(Relation rel, Relation heap, IndexTuple tuple, Datum *values
 	{
 		Buffer		buffer = cairn_read(rel, CAIRN_META_BLOCK, BUFFER_LOCK_SHARE);
 
-		cairn_append(rel, buffer, tuple, false);
+		*grew = cairn_append(rel, buffer, tuple, false);
 		UnlockReleaseBuffer(buffer);
 		return true;
 	}
@@ -329,12 +369,12 @@ cairn_insert_unique(Relation rel, Relation heap, IndexTuple tuple, Datum *values
 		bool		refused;
 
 		CHECK_FOR_INTERRUPTS();
-		search.over = search.found = false;
+		search.over = search.found = search.has_compared = false;
 		search.wait_for = InvalidTransactionId;
 		search_tree(&search);
 		/* A row in the tree is enough, unless the insert is only to be told of it. */
 		refused = check != UNIQUE_CHECK_PARTIAL && (search.found || TransactionIdIsValid(search.wait_for));
-		if (!refused && !search_tail_and_add(&search))
+		if (!refused && !search_tail_and_add(&search, grew))
 			continue;
 		if (TransactionIdIsValid(search.wait_for))
 		{
@@ -346,6 +386,8 @@ cairn_insert_unique(Relation rel, Relation heap, IndexTuple tuple, Datum *values
 		}
 		if (search.found && check != UNIQUE_CHECK_PARTIAL)
 			refuse(rel, heap, values, nulls, false);
+		if (cache->inserts < COMPARING_INSERTS)
+			cache->inserts++;
 		return !search.found;
 	}
 }

@@ -185,10 +185,14 @@ cairn_writer_add(CairnWriter *writer, ItemPointer tid, Datum *values, bool *null
 		else
 		{
 			struct varlena *plain = PG_DETOAST_DATUM_PACKED(values[i]);
+			struct varlena *packed = cairn_pack(plain, index->columns);
+			const uint8_t *string;
+			size_t		count;
 
-			by_reference |= (Pointer) plain != DatumGetPointer(values[i]);
-			row[i].bytes = (uint8_t *) VARDATA_ANY(plain);
-			row[i].integer = VARSIZE_ANY_EXHDR(plain);
+			cairn_to_string(packed != NULL ? packed : plain, &string, &count);
+			by_reference |= string != (const uint8_t *) VARDATA_ANY(DatumGetPointer(values[i]));
+			row[i].bytes = (uint8_t *) string;
+			row[i].integer = count;
 		}
 		bytes += column->byval ? 8 : row[i].integer;
 	}

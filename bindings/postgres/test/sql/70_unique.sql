@@ -175,3 +175,37 @@ SELECT t.both('INSERT INTO %s AS x (k, v) SELECT g, 5 FROM generate_series(50, 8
 DROP TABLE t.ub, t.uc;
 DROP FUNCTION t.both, t.uniques;
 DROP PROCEDURE t.round;
+-- A statement's first inserts compare their keys with the tail's; hashes of all of them are made for the 33rd, which takes some fifty times as long.
+CREATE TABLE t.g (id int) WITH (autovacuum_enabled = off);
+CREATE UNIQUE INDEX g1 ON t.g USING cairn (id) WITH (tail_limit = 0);
+INSERT INTO t.g SELECT generate_series(1, 10000);
+CREATE TABLE t.seen (n int, hashes bigint);
+CREATE FUNCTION t.see(n int) RETURNS int LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO t.seen SELECT n, count(*) FROM pg_backend_memory_contexts WHERE name = 'cairn tail keys';
+    RETURN 60000 + n;
+END $$;
+INSERT INTO t.g SELECT t.see(g) FROM generate_series(1, 60) g;
+SELECT t.expect('the first row that finds hashes', (SELECT min(n) FROM t.seen WHERE hashes > 0), 34);
+SELECT t.expect('rows that find them', (SELECT count(*) FROM t.seen WHERE hashes > 0), 27::bigint);
+DROP TABLE t.seen;
+DROP FUNCTION t.see;
+-- A statement of more rows than compare takes none twice, wherever the key stands: in the tree, in the tail, among its own rows that came before and after the change.
+SELECT cairn_merge('t.g1');
+INSERT INTO t.g SELECT generate_series(70001, 70100);
+CREATE FUNCTION t.twice(statement text) RETURNS boolean LANGUAGE plpgsql AS $$
+BEGIN
+    EXECUTE statement;
+    RETURN true;
+EXCEPTION WHEN unique_violation THEN RETURN false;
+END $$;
+SELECT t.expect('in the tree at ' || at, t.twice(format('INSERT INTO t.g SELECT CASE g WHEN %s THEN 5 ELSE 80000 + g END FROM generate_series(1, 60) g', at)), false)
+FROM unnest(array[1, 31, 32, 33, 34, 60]) at;
+SELECT t.expect('in the tail at ' || at, t.twice(format('INSERT INTO t.g SELECT CASE g WHEN %s THEN 70050 ELSE 80000 + g END FROM generate_series(1, 60) g', at)), false)
+FROM unnest(array[1, 31, 32, 33, 34, 60]) at;
+SELECT t.expect(format('its own %s at %s', own, at), t.twice(format('INSERT INTO t.g SELECT CASE g WHEN %s THEN 80000 + %s ELSE 80000 + g END FROM generate_series(1, 60) g', at, own)), false)
+FROM unnest(array[1, 30, 32]) own, unnest(array[31, 33, 34, 60]) at;
+SELECT t.expect('no key of those statements', (SELECT count(*) FROM t.g WHERE id > 80000), 0::bigint);
+SELECT cairn_check('t.g1');
+DROP FUNCTION t.twice;
+DROP TABLE t.g;
