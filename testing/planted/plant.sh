@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Plants bugs in a copy of an engine, one at a time, and sees whether its tests notice.
 #
-#   testing/planted/plant.sh kv|pool|table|wal [NAME...]     all bugs of kv.mutations, say, or those named
-#   testing/planted/plant.sh kv|pool --schedules [NAME...]      those of kv.schedules.mutations, under explored schedules
+#   testing/planted/plant.sh ENGINE [NAME...]                all bugs of ENGINE.mutations, or those named; see below for the engines
+#   testing/planted/plant.sh kv|pool --schedules [NAME...]   those of kv.schedules.mutations, under explored schedules
 #
 # Every bug is built in behind a name that the test programs are given in their environment, so that one build does for all.
 # The tests are first run with none of them and must pass. Ends with 1 if a bug was not found. SCRATCH is where the copy
@@ -19,7 +19,10 @@ case "$engine" in
   pool) crates="pool" programs=(--lib --test faults --test basics) ;;
   table) crates="table pool wal" programs=(--lib --test faults --test it) ;;
   wal) crates="wal" programs=(--lib --test log) ;;
-  *) echo "planted: which engine? kv, pool, table or wal" >&2; exit 2 ;;
+  hash) crates="hash" programs=(--lib --test table_faults) ;;
+  index) crates="index" programs=(--lib) ;;
+  sim) crates="sim" programs=(--lib) ;;
+  *) echo "planted: which engine? kv, pool, table, wal, hash, index or sim" >\&2; exit 2 ;;
 esac
 shift
 list="testing/planted/$engine.mutations" default=faults
@@ -81,7 +84,7 @@ done < <(perl -ne 'print "$1\n" if /"executable":"([^"]+)"/' "$scratch/build.jso
 try() {
   local program="$default" filter="$2"
   case "$filter" in
-    lib:* | limits:* | basics:* | shuttle:* | faults:* | it:* | log:*) program="${filter%%:*}" filter="${filter#*:}" ;;
+    lib:* | limits:* | basics:* | shuttle:* | faults:* | table_faults:* | it:* | log:*) program="${filter%%:*}" filter="${filter#*:}" ;;
   esac
   pause
   (cd "$tree/crates/$engine" && CAIRN_PLANTED="$1" timeout "$3" "${path[$program]}" -q "$filter" >"$scratch/$1.log" 2>&1)

@@ -38,4 +38,6 @@ export function bytes(value: number): string {
 
 export const micros = (us: number): string => us <= 0 ? "–" : us < 1000 ? `${us.toFixed(1)} µs` : `${(us / 1000).toFixed(1)} ms`;
 export const percent = (share: number): string => `${(share * 100).toFixed(0)} %`;
+/** A share as a length of CSS, which takes no space before the sign: what a reader sees is no length. */
+export const cssPercent = (share: number): string => `${(Math.min(1, Math.max(0, share)) * 100).toFixed(2)}%`;
 export const count = (value: number): string => value.toLocaleString("en-US");

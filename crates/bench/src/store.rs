@@ -9,6 +9,7 @@ use cairn_vfs::{AtomicFile, Fs, OpenOptions};
 use crate::error::{Error, Result};
 use crate::peers::sparkey_java;
 use crate::results::{Run, SCHEMA_VERSION};
+use crate::stats;
 
 /// Where runs are kept, from the working directory.
 pub const RESULTS_DIR: &str = "benchmark-results";
@@ -135,7 +136,17 @@ pub fn load(fs: &dyn Fs, path: &Path) -> Result<Run> {
     if is_old {
         note_turns(&mut run);
     }
+    widen(&mut run);
     Ok(run)
+}
+
+/// Runs that were stored before intervals of few samples were as sure as others have narrower ones.
+fn widen(run: &mut Run) {
+    let seed = run.seed;
+    for m in run.measurements.iter_mut().filter(|m| m.samples.len() >= stats::SAMPLES_MIN) {
+        let interval = stats::estimate(&m.samples, seed);
+        (m.low, m.high) = (m.low.min(interval.low), m.high.max(interval.high));
+    }
 }
 
 /// What runs did not say at first: only a full one gave Java a process for each repetition.

@@ -209,10 +209,14 @@ fn figure(run: &Run, measurement: &Measurement) -> String {
     )
 }
 
-/// `3.42x`, with a `~` before it where the two cannot be told apart: the interval contains 1, or there are too few
-/// repetitions for one.
+/// `3.42x`, with a `~` before it where the two cannot be told apart, since the interval contains 1, and with a `?` where
+/// there are too few repetitions for one.
 fn verdict(ratio: Ratio) -> String {
-    let mark = if ratio.outcome() == Outcome::Unclear { "~ " } else { "" };
+    let mark = match ratio.outcome() {
+        Outcome::Better | Outcome::Worse => "",
+        Outcome::Unclear => "~ ",
+        Outcome::TooFew => "? ",
+    };
     format!("{mark}{}", text::ratio(ratio.point))
 }
 
@@ -224,7 +228,7 @@ pub fn to_text(run: &Run) -> String {
 /// What a reader has to know of some lines, a sentence each, with its line break.
 fn notes(run: &Run) -> Vec<String> {
     let lines = lines(run);
-    let level = stats::level(ratio::fewest(&run.measurements));
+    let level = stats::LEVEL;
     let mut notes = vec![format!(
         "`~` marks ratios that cannot be told from 1 with {level} confidence. Over 1 is in Cairn's favour.\n"
     )];

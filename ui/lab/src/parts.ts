@@ -1,6 +1,6 @@
 /** Parts that several views have. */
 import { Refused } from "../../shared/ask";
-import { h, percent } from "../../shared/dom";
+import { h, cssPercent } from "../../shared/dom";
 import type { Shown } from "./types";
 
 const KINDS: Record<string, string> = { corruption: "Damaged", busy: "In use", missing: "Not there", unsupported: "Not supported", failure: "Failed" };
@@ -32,7 +32,7 @@ export function bars(label: string, rows: [string, number, string][]): HTMLEleme
   const most = Math.max(1, ...rows.map(([, value]) => value));
   return h("dl", { class: "bars", "aria-label": label }, rows.flatMap(([name, value, shown]) => {
     const fill = h("i");
-    fill.style.width = percent(value / most);
+    fill.style.width = cssPercent(value / most);
     return [h("dt", {}, name), h("dd", { class: "bar", "aria-hidden": "true" }, fill), h("dd", { class: "v" }, shown)];
   }));
 }

@@ -81,6 +81,21 @@ test("a constant store shows its index's fill and finds keys", async ({ page, op
   await expect(page.getByText("Sparkey pair")).toBeVisible();
 });
 
+test("bars are as long as what they stand for", async ({ page, lab, open }) => {
+  const info = JSON.parse(lab.cairn("hash", "info", "stores/users.cairn", "--json")) as { generations: Record<string, number>[] };
+  const [base] = info.generations;
+  await open("#/stores/1/users.cairn");
+  const list = page.locator("dl[aria-label=\"Where the file's bytes are\"]");
+  await expect(list).toBeVisible();
+  const bars = await list.locator("dd.bar").evaluateAll((all) => all.map((bar) => bar.firstElementChild!.getBoundingClientRect().width / bar.clientWidth));
+  const values = ["data_bytes", "blob_bytes", "index_bytes", "dictionary_bytes"].map((name) => base![name]!);
+  const most = Math.max(...values);
+  expect(values.filter((value) => value > 0 && value < most).length, "a bar that is neither full nor empty").toBeGreaterThan(0);
+  values.forEach((value, at) => expect(bars[at], `bar ${at}, ${value} of ${most}`).toBeCloseTo(value / most, 2));
+  const lines = await page.locator("dl[aria-label='Lines by used slots'] dd.bar i").evaluateAll((all) => all.map((fill) => fill.getBoundingClientRect().width));
+  expect(new Set(lines.map(Math.round)).size, "widths of the lines").toBeGreaterThan(3);
+});
+
 test("a database shows its trees, their fill and rows", async ({ page, lab, open }) => {
   test.skip(!lab.hasSql, "built without SQL, so no database can be made; CAIRN_SQL may name a command that can");
   await open("#/stores/1/app.db");

@@ -64,10 +64,9 @@ fn headline(advice: &Advice) -> String {
     };
     let choice = match &advice.choice {
         Choice::Winner { name, alike, ahead_of: Some((second, ratio, low, high)) } => {
-            let rounds = advice.verified.first().map_or(0, |one| one.samples.len());
-            let certain = stats::coverage(rounds) * 100.0;
+            let certain = stats::LEVEL;
             format!(
-                "Take {name}: {ratio:.2}x as fast as {second} ({low:.2} to {high:.2} with {certain:.0} % confidence)."
+                "Take {name}: {ratio:.2}x as fast as {second} ({low:.2} to {high:.2} with {certain} confidence)."
             ) + &settings_alike(advice, alike)
         }
         Choice::Winner { name, alike, ahead_of: None } => {
@@ -120,7 +119,7 @@ fn verified(text: &mut String, advice: &Advice) {
         String::new()
     };
     let rounds = advice.verified.first().map_or(0, |one| one.samples.len());
-    let interval = format!("{:.0} % interval", stats::coverage(rounds) * 100.0);
+    let interval = format!("{} interval", stats::LEVEL);
     let _ = writeln!(text, "\nMeasured, {rounds} interleaved rounds{smaller}:\n");
     let _ = writeln!(
         text,

@@ -66,9 +66,7 @@ fn sparkline(values: &[f64]) -> String {
 
 /// A comparison with its verdicts: what changed, or everything. `~` where nothing can be told from noise, and `?` where too few rounds were taken to tell.
 pub fn judged_text(judged: &[Judged], everything: bool) -> String {
-    let timed = judged.iter().map(|judged| &judged.row).filter(|row| !row.counted && !row.is_too_short());
-    let fewest = timed.map(|row| row.samples).min().unwrap_or(usize::MAX);
-    let interval = format!("{} interval", stats::level(fewest));
+    let interval = format!("{} interval", stats::LEVEL);
     let mut table = Table::new(&[
         ("case", Align::Left),
         ("contender", Align::Left),

@@ -130,7 +130,7 @@ impl BarChart<'_> {
         let m = bar.measurement;
         let mut lines = vec![bar.label.clone(), format::quantity(m.median, &m.unit)];
         if let Some(interval) = interval_of(m) {
-            lines.push(format!("{} interval {interval}", stats::level(m.samples.len())));
+            lines.push(format!("{} interval {interval}", stats::LEVEL));
         }
         if let Some(part) = bar.part {
             let rest = (m.median - part).max(0.0);
@@ -166,8 +166,12 @@ impl BarChart<'_> {
 
 /// The interval of a measurement, where it has one that is wider than a point.
 pub(super) fn interval_of(m: &Measurement) -> Option<String> {
-    let known = m.low.is_finite() && m.high.is_finite() && m.high > m.low;
-    known.then(|| format::interval(m.low, m.high, &m.unit))
+    has_interval(m).then(|| format::interval(m.low, m.high, &m.unit))
+}
+
+/// The range of one or two samples is none.
+fn has_interval(m: &Measurement) -> bool {
+    m.samples.len() >= stats::SAMPLES_MIN && m.low.is_finite() && m.high.is_finite() && m.high > m.low
 }
 
 fn spread_text(m: &Measurement) -> String {
@@ -224,7 +228,7 @@ fn marks(bar: &Bar<'_>, scale: &Scale, top: f64) -> String {
 fn whiskers(bars: &[Bar<'_>], scale: &Scale, height: f64) -> String {
     let mut path = String::new();
     for (index, Bar { measurement: m, .. }) in bars.iter().enumerate() {
-        if m.low.is_finite() && m.high.is_finite() && m.high > m.low {
+        if has_interval(m) {
             let middle = ROW * index as f64 + BAR_Y + BAR_HEIGHT / 2.0;
             let (low, high) = (scale.place(m.low) * 1000.0, scale.place(m.high) * 1000.0);
             path += &format!(

@@ -25,9 +25,7 @@ struct Change<'a> {
 /// The section that holds `model`'s run against an `earlier` one. Ratios above one: this run is better.
 pub(super) fn section(model: &Model<'_>, earlier: &Run) -> String {
     let changes = changes(model.run, earlier);
-    let level = stats::level(ratio::fewest(
-        changes.iter().flat_map(|change| [change.pair.subject, change.pair.against]),
-    ));
+    let level = stats::LEVEL;
     let mut out = format!(
         "<section id=\"comparison\"><h2>Against an earlier run</h2><p class=\"lead\">This run ({}) against the one of {} \
          (mode {}, seed {}). Above 1× this run is better; ▼ marks what got worse, <b>~</b> what did not change \
@@ -67,7 +65,7 @@ fn changes<'a>(run: &'a Run, earlier: &'a Run) -> Vec<Change<'a>> {
         .collect();
     let size = |change: &Change<'_>| change.ratio.point.ln().abs();
     out.sort_by(|a, b| {
-        let unclear = |change: &Change<'_>| change.ratio.outcome() == Outcome::Unclear;
+        let unclear = |change: &Change<'_>| !change.ratio.outcome().is_clear();
         unclear(a).cmp(&unclear(b)).then_with(|| size(b).total_cmp(&size(a)))
     });
     out

@@ -7,9 +7,10 @@
 use std::collections::BTreeMap;
 
 use super::html::escape;
-use super::model::{Dim, Model, Value};
+use super::model::{self, Dim, Model, Value};
 use super::selector::Selector;
 use crate::results::Measurement;
+use crate::stats;
 
 /// A figure of the page.
 #[derive(Debug)]
@@ -37,14 +38,16 @@ pub(super) struct Variant {
     rank: Rank,
 }
 
-/// Plain dimensions, coverage of the store, contenders, and closeness to a million entries; more is better.
-type Rank = (usize, usize, usize, i64);
+/// Whether there are samples enough to compare, plain dimensions, coverage of the store, contenders, and closeness to a
+/// million entries; more is better.
+type Rank = (bool, usize, usize, usize, i64);
 
 impl Variant {
     /// A variant of a figure over `dims`, drawn from `slice`.
     ///
-    /// As the first of its figure it is the better the plainer its case is, the more was measured of its store, the
-    /// more contenders share it and the nearer it is to a million entries, in this order.
+    /// As the first of its figure it has to have been measured often enough to say who is ahead, if any was; and is the better
+    /// the plainer its case is, the more was measured of its store, the more contenders share it and the nearer it is to a
+    /// million entries, in this order.
     pub(super) fn new(
         model: &Model<'_>,
         dims: &[Dim],
@@ -57,7 +60,12 @@ impl Variant {
         names.dedup();
         let (plain, closeness) = plainness(dims, &key);
         let coverage = slice.first().map_or(0, |m| model.coverage(&m.case));
-        Variant { rank: (plain, coverage, names.len(), closeness), key, body }
+        let enough = |m: &&&Measurement| model::is_exact(m) || m.samples.len() >= stats::SAMPLES_MIN;
+        let mut comparable: Vec<&str> = slice.iter().filter(enough).map(|m| m.contender.as_str()).collect();
+        comparable.sort_unstable();
+        comparable.dedup();
+        let is_decided = comparable.len() >= names.len().min(2);
+        Variant { rank: (is_decided, plain, coverage, names.len(), closeness), key, body }
     }
 }
 

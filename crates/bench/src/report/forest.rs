@@ -220,7 +220,7 @@ pub(super) fn in_words(ratio: Ratio) -> String {
                 high.trim_end_matches('×')
             )
         }
-        None => format!("{} (no interval)", format::ratio(ratio.point)),
+        None => format!("{} (too few samples)", format::ratio(ratio.point)),
     }
 }
 
@@ -229,17 +229,19 @@ pub(super) fn tone(outcome: Outcome) -> &'static str {
     match outcome {
         Outcome::Better => "better",
         Outcome::Worse => "worse",
-        Outcome::Unclear => "unclear",
+        Outcome::Unclear | Outcome::TooFew => "unclear",
     }
 }
 
-/// The sign of a ratio, so that colour is never alone. `~` is the field's sign for "not significant".
+/// The sign of a ratio, so that colour is never alone. `~` is the field's sign for "not significant"; `?` is where nothing is
+/// known.
 pub(super) fn sign(ratio: Ratio) -> &'static str {
     match ratio.outcome() {
         Outcome::Better => "▲",
         Outcome::Worse => "▼",
         Outcome::Unclear if ratio.interval == Some((1.0, 1.0)) => "=",
         Outcome::Unclear => "~",
+        Outcome::TooFew => "?",
     }
 }
 

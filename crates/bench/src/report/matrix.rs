@@ -40,21 +40,15 @@ impl<'a> Cell<'a> {
         if better == 0 || worse == 0 {
             return Standing::Clear(self.ratio.outcome());
         }
-        // Some comparisons come out clear where nothing differs: of five samples one in sixteen, of three one in four. Only more than that, by
-        // two standard deviations, says that the cases really point both ways. What is exact is no chance.
+        // Some comparisons come out clear where nothing differs, one in twenty. Only more than that, by two standard deviations, says that the cases really point both ways. What is exact is no chance.
         let is_exact = |pair: &Pair<'_>| model::is_exact(pair.subject) && model::is_exact(pair.against);
         let varying = || self.cases.iter().filter(|(pair, _)| !is_exact(pair));
         let cases = varying().filter(|(_, ratio)| ratio.interval.is_some()).count() as f64;
-        let clear = varying().filter(|(_, ratio)| ratio.outcome() != Outcome::Unclear).count();
-        let by_chance = 1.0 - stats::coverage(self.fewest());
+        let clear = varying().filter(|(_, ratio)| ratio.outcome().is_clear()).count();
+        let by_chance = 1.0 - stats::CONFIDENCE;
         let chance = by_chance * cases + 2.0 * (by_chance * (1.0 - by_chance) * cases).sqrt();
         let certain = better + worse - clear;
         if certain > 0 || clear as f64 > chance { Standing::Mixed } else { Standing::Clear(Outcome::Unclear) }
-    }
-
-    /// The fewest samples that an interval of its cases rests on: see [`ratio::fewest`].
-    pub(super) fn fewest(&self) -> usize {
-        ratio::fewest(self.cases.iter().flat_map(|(pair, _)| [pair.subject, pair.against]))
     }
 
     /// How many cases the mean is over: those with an interval, or all where none has one.
@@ -81,16 +75,17 @@ impl<'a> Cell<'a> {
     /// The table cell, with its worst and best case in the tooltip.
     pub(super) fn render(&self) -> String {
         let (tone, sign) = match self.standing() {
-            Standing::Clear(Outcome::Unclear) if self.ratio.outcome() != Outcome::Unclear => ("unclear", "~"),
+            Standing::Clear(Outcome::Unclear) if self.ratio.outcome().is_clear() => ("unclear", "~"),
             Standing::Clear(outcome) => (forest::tone(outcome), forest::sign(self.ratio)),
             Standing::Mixed => ("mixed", "±"),
         };
-        let tally: Vec<String> = [(Outcome::Better, "▲"), (Outcome::Worse, "▼"), (Outcome::Unclear, "~")]
-            .into_iter()
-            .map(|(outcome, sign)| (self.count(outcome), sign))
-            .filter(|(count, _)| *count > 0)
-            .map(|(count, sign)| format!("{count} {sign}"))
-            .collect();
+        let tally: Vec<String> =
+            [(Outcome::Better, "▲"), (Outcome::Worse, "▼"), (Outcome::Unclear, "~"), (Outcome::TooFew, "?")]
+                .into_iter()
+                .map(|(outcome, sign)| (self.count(outcome), sign))
+                .filter(|(count, _)| *count > 0)
+                .map(|(count, sign)| format!("{count} {sign}"))
+                .collect();
         format!(
             "<td class=\"{tone}\" data-tip=\"{}\"><b>{sign} {}</b><small>{}</small></td>",
             escape(&self.tip()),
@@ -207,12 +202,13 @@ mod tests {
         assert_eq!(Cell::new(cases).unwrap().standing(), Standing::Clear(Outcome::Unclear));
     }
 
-    /// Goal: of few samples chance does more, and one case with too few takes nothing from the others. Method: a case better and a case worse among five that are
-    /// even, of three samples each, and of five; with a case of one sample beside them.
+    /// Goal: cases that point both ways are mixed however few samples they have, and one case with too few for an interval takes
+    /// nothing from the others. Method: a case better and a case worse among five that are even, of three samples each, and
+    /// of five; with a case of one sample beside them.
     #[test]
     fn chance_follows_the_samples() {
         let noise = [9.0, 10.0, 11.0, 9.5, 10.5];
-        for (samples, standing) in [(3, Standing::Clear(Outcome::Unclear)), (5, Standing::Mixed)] {
+        for (samples, standing) in [(3, Standing::Mixed), (5, Standing::Mixed)] {
             let of = |values: &[f64]| measurement("ours", "get", "throughput", &values[..samples]);
             let (base, like) = (of(&[10.0; 5]), of(&noise));
             let (win, loss) = (of(&[10.5; 5]), of(&[9.5; 5]));

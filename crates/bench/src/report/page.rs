@@ -10,7 +10,6 @@ use super::html::{embed_json, escape, plural};
 use super::lookups;
 use super::model::Model;
 use super::pool;
-use super::ratio;
 use super::setup;
 use super::svg::SYMBOLS;
 use super::table;
@@ -181,11 +180,12 @@ fn header(run: &Run, title: &str) -> String {
 
 fn footer(run: &Run) -> String {
     format!(
-        "Made by the Cairn lab from one results file (schema {}, suite {}, seed {}). Intervals are bootstrap intervals of \
-         the median, {} at least; ratios within the run resample its interleaved rounds. The page loads nothing from anywhere.",
+        "Made by the Cairn lab from one results file (schema {}, suite {}, seed {}). Intervals are of {}: \
+         bootstraps of the median, and of fewer than ten samples no narrower than Student’s; ratios within the run resample its \
+         interleaved rounds. The page loads nothing from anywhere.",
         run.schema,
         escape(&run.suite),
         run.seed,
-        stats::level(ratio::fewest(&run.measurements))
+        stats::LEVEL
     )
 }

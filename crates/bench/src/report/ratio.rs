@@ -1,8 +1,6 @@
 //! How much better one side is than the other, with an interval that is meant to hold the truth 95 times of a hundred.
 //!
-//! Intervals of single ratios are the lab's own bootstraps ([`crate::stats`]). Of few samples they hold it less often, and pages say how often:
-//! see [`level`]. Several cases are summed up by the
-//! geometric mean of their ratios; its interval adds the logarithmic half-widths of the cases in quadrature, each
+//! Intervals of single ratios are the lab's own ([`crate::stats`]). Several cases are summed up by the geometric mean of their ratios; its interval adds the logarithmic half-widths of the cases in quadrature, each
 //! side by itself, as the cases were measured independently of each other. The seed is fixed: one run always gives one
 //! report.
 
@@ -19,8 +17,17 @@ pub(crate) enum Outcome {
     Better,
     /// The whole interval is below one.
     Worse,
-    /// The interval holds one, or there were too few samples for an interval.
+    /// The interval holds one.
     Unclear,
+    /// There were too few samples for an interval, so nothing is known, not even that nobody is ahead.
+    TooFew,
+}
+
+impl Outcome {
+    /// True where one side is ahead.
+    pub(crate) fn is_clear(self) -> bool {
+        matches!(self, Outcome::Better | Outcome::Worse)
+    }
 }
 
 /// The advantage of one side over another: above one is better, whichever way the metric points.
@@ -28,7 +35,7 @@ pub(crate) enum Outcome {
 pub(crate) struct Ratio {
     /// The ratio of the medians, or the geometric mean of several.
     pub(crate) point: f64,
-    /// The interval; none where either side has fewer than [`stats::SAMPLES_MIN`] samples of something that varies. How sure it is, [`level`] says.
+    /// The interval; none where either side has fewer than [`stats::SAMPLES_MIN`] samples of something that varies.
     pub(crate) interval: Option<(f64, f64)>,
 }
 
@@ -38,7 +45,8 @@ impl Ratio {
         match self.interval {
             Some((low, _)) if low > 1.0 => Outcome::Better,
             Some((_, high)) if high < 1.0 => Outcome::Worse,
-            _ => Outcome::Unclear,
+            Some(_) => Outcome::Unclear,
+            None => Outcome::TooFew,
         }
     }
 }
@@ -90,12 +98,6 @@ pub(crate) fn mean(ratios: &[Ratio]) -> Option<Ratio> {
     let (down, up) = (below.sqrt() / cases, above.sqrt() / cases);
     let interval = Some(((log_point - down).exp(), (log_point + up).exp()));
     Some(Ratio { point: log_point.exp(), interval })
-}
-
-/// The fewest samples that an interval among these rests on. What is exact rests on none, and what has too few has no interval; [`usize::MAX`] without any.
-pub(crate) fn fewest<'m>(measurements: impl IntoIterator<Item = &'m Measurement>) -> usize {
-    let varying = measurements.into_iter().filter(|m| !model::is_exact(m)).map(|m| m.samples.len());
-    varying.filter(|count| *count >= stats::SAMPLES_MIN).min().unwrap_or(usize::MAX)
 }
 
 type Bootstrap = fn(&[f64], &[f64], u64) -> Option<stats::Estimate>;
@@ -163,7 +165,7 @@ mod tests {
             let one = measurement("a", "get", "throughput", &[10.0, 10.1][..count]);
             let other = measurement("b", "get", "throughput", &[1.0, 1.1][..count]);
             let ratio = within(pair(&one, &other)).unwrap();
-            assert_eq!((ratio.interval, ratio.outcome()), (None, Outcome::Unclear));
+            assert_eq!((ratio.interval, ratio.outcome()), (None, Outcome::TooFew));
         }
         let small = measurement("a", "size", "bytes per entry", &[10.0]);
         let large = measurement("b", "size", "bytes per entry", &[20.0]);
@@ -197,25 +199,6 @@ mod tests {
         let guess = mean(&[unsure(2.0), unsure(8.0)]).unwrap();
         assert!((guess.point - 4.0).abs() < 1e-9 && guess.interval.is_none());
         assert!(mean(&[]).is_none());
-    }
-
-    /// Goal: what intervals are said to be worth is what they are worth. Method: numbers of samples by themselves, and among others that vary, are exact, or are
-    /// too few.
-    #[test]
-    fn levels_follow_the_samples() {
-        for (samples, told) in [(3, "75 %"), (4, "88 %"), (5, "95 %"), (100, "95 %")] {
-            assert_eq!(stats::level(samples), told);
-        }
-        let all = [
-            measurement("a", "get", "throughput", &[1.0, 2.0, 3.0, 4.0]),
-            measurement("a", "get", "throughput", &[1.0; 7]),
-            measurement("a", "get", "latency", &[1.0, 2.0]),
-            measurement("a", "size", "bytes per entry", &[3.0; 3]),
-        ];
-        assert_eq!(
-            (fewest(&all), fewest(&all[2..]), stats::level(usize::MAX)),
-            (4, usize::MAX, "95 %".to_owned())
-        );
     }
 
     /// Goal: what a tree takes on the disk is as uncertain as it varies. Method: sizes that differ from turn to turn, and sizes that do not.

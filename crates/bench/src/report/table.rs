@@ -38,7 +38,7 @@ pub(super) fn folded(headers: &[String], rows: &[Vec<String>]) -> String {
 
 /// The folded table of some measurements: contender, median, interval, samples.
 pub(super) fn folded_bars(rows: &[(String, &Measurement)]) -> String {
-    let interval = format!("{} interval", stats::level(ratio::fewest(rows.iter().map(|(_, m)| *m))));
+    let interval = format!("{} interval", stats::LEVEL);
     let headers = ["Contender", "Median", interval.as_str(), "Samples"].map(str::to_owned);
     let row = |(label, m): &(String, &Measurement)| {
         let interval = interval_of(m).map_or_else(|| format::NONE.to_owned(), |text| escape(&text));
@@ -93,7 +93,7 @@ pub(super) fn everything(model: &Model<'_>) -> String {
     let column = |(label, class): (&str, &str)| {
         format!("<th scope=\"col\"{class}><span class=\"sort\">{label}</span></th>")
     };
-    let level = stats::level(ratio::fewest(&model.run.measurements));
+    let level = stats::LEVEL;
     let interval = format!("{level} interval");
     let first = [
         ("Contender", ""),

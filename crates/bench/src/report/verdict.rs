@@ -82,11 +82,6 @@ impl<'a> Verdict<'a> {
         self.cells.values().map(|cell| cell.cases().len()).sum()
     }
 
-    /// The fewest samples that an interval of any of them rests on: see [`ratio::fewest`].
-    pub(super) fn fewest(&self) -> usize {
-        self.cells.values().map(Cell::fewest).min().unwrap_or(usize::MAX)
-    }
-
     /// Cairn's best and each family's best in the case of `topic` that `choice` names.
     pub(super) fn pairs_at(
         &self,

@@ -52,6 +52,7 @@ fn tiles(model: &Model<'_>, verdict: &Verdict<'_>, choice: &[(Dim, Value)]) -> S
             Outcome::Better => "ahead of",
             Outcome::Worse => "behind",
             Outcome::Unclear => "level with",
+            Outcome::TooFew => "too few samples to hold against",
         };
         Some(format!(
             "<li class=\"tile {tone}\"><span class=\"what\">{}</span><b>{}</b>\
@@ -101,6 +102,7 @@ fn sentence(model: &Model<'_>, verdict: &Verdict<'_>, choice: &[(Dim, Value)]) -
         (Outcome::Better, "ahead of"),
         (Outcome::Worse, "behind"),
         (Outcome::Unclear, "not clearly apart from"),
+        (Outcome::TooFew, "measured too few times to be held against"),
     ];
     for (outcome, words) in groups {
         let names = named(outcome);
@@ -156,6 +158,7 @@ fn both_sides(model: &Model<'_>, verdict: &Verdict<'_>, choice: &[(Dim, Value)])
         (Outcome::Better, "▲ Cairn is ahead", 0, String::new()),
         (Outcome::Worse, "▼ Cairn is behind", 0, String::new()),
         (Outcome::Unclear, "~ No clear difference", 0, String::new()),
+        (Outcome::TooFew, "? Too few samples", 0, String::new()),
     ];
     for topic in &verdict.topics {
         let pairs = verdict.pairs_at(model, topic, choice);
@@ -182,13 +185,16 @@ fn both_sides(model: &Model<'_>, verdict: &Verdict<'_>, choice: &[(Dim, Value)])
             &format!("<li><span class=\"topic\">Failed</span><span>{}</span></li>", escape(&failure));
     }
     let block = |(outcome, title, total, items): (Outcome, &str, usize, String)| {
+        if outcome == Outcome::TooFew && items.is_empty() {
+            return String::new();
+        }
         let items = if items.is_empty() { "<li class=\"none\">nowhere</li>".to_owned() } else { items };
         let tone = forest::tone(outcome);
         format!("<div class=\"side {tone}\"><h3>{title} <small>{total}</small></h3><ul>{items}</ul></div>")
     };
     format!(
         "<h3>The same case, topic by topic <small>ratio of medians with its {} interval; above 1× is better for Cairn, also where less is better</small></h3><div class=\"sides\">{}</div>",
-        stats::level(verdict.fewest()),
+        stats::LEVEL,
         blocks.map(block).concat()
     )
 }
@@ -223,11 +229,11 @@ fn overall(verdict: &Verdict<'_>) -> String {
     }
     format!(
         "<h3>Over all cases <small>geometric mean of the ratios; small figures count the cases</small></h3>{table}\
-         <p class=\"note\">▲ Cairn ahead, ▼ Cairn behind, ~ not significant at {}, ± ahead in some cases and behind in \
-         others. In each case the best of Cairn’s contenders meets the best of the family. Above 1× is better for Cairn, also \
+         <p class=\"note\">▲ Cairn ahead, ▼ Cairn behind, ~ not significant at {}, ? measured too few times to tell, ± ahead in some cases and \
+         behind in others. In each case the best of Cairn’s contenders meets the best of the family. Above 1× is better for Cairn, also \
          where less is better, as with time and bytes. Batched lookups are held against the best way a peer has to look up \
          many keys, which may be one by one.</p>",
-        stats::level(verdict.fewest())
+        stats::LEVEL
     )
 }
 
@@ -247,13 +253,6 @@ fn trust(model: &Model<'_>, verdict: &Verdict<'_>) -> String {
         let measurements = plural(timed().count(), "measurement");
         notes.push(format!("{few} of {measurements} rest on fewer than {ENOUGH_SAMPLES} samples."));
     }
-    let fewest = verdict.fewest();
-    if fewest < ENOUGH_SAMPLES {
-        notes.push(format!(
-            "An interval of {fewest} samples is their whole range, which holds the true figure {} of the time: no surer is who is called ahead here.",
-            stats::level(fewest)
-        ));
-    }
     let wide = timed().filter(|m| (m.high - m.low) / m.median > WIDE).count();
     if wide > 0 {
         notes.push(format!(
@@ -265,8 +264,8 @@ fn trust(model: &Model<'_>, verdict: &Verdict<'_>) -> String {
     if comparisons >= 20 {
         notes.push(format!(
             "The verdict rests on {comparisons} comparisons at {}: where nothing differs, one in {:.0} looks clear by chance.",
-            stats::level(fewest),
-            1.0 / (1.0 - stats::coverage(fewest))
+            stats::LEVEL,
+            1.0 / (1.0 - stats::CONFIDENCE)
         ));
     }
     let ours = run.contenders.iter().filter(|c| c.ours && c.skipped.is_none()).count();

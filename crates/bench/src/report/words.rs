@@ -71,7 +71,7 @@ pub(crate) fn claims(run: &Run) -> Claims {
 /// `None` where nobody is clearly ahead.
 fn claim(topic: &Topic, peer: &str, cell: &Cell<'_>) -> Option<Claim> {
     let (side, factor, sentence) = match cell.standing() {
-        Standing::Clear(Outcome::Unclear) => return None,
+        Standing::Clear(Outcome::Unclear | Outcome::TooFew) => return None,
         Standing::Clear(outcome) => {
             let (pair, _) = cell.cases().first()?;
             let cases = match cell.counted() {

@@ -10,7 +10,6 @@ use std::path::Path;
 use super::format;
 use super::html::{escape, plural};
 use super::page::{self, Depth};
-use super::ratio;
 use super::scope;
 use super::setup;
 use super::shell::Shell;
@@ -126,7 +125,7 @@ fn render(whole: &Whole, articles: &str, raw: Raw) -> String {
     let foot = format!(
         "Made by the Cairn lab from one run over {}. Intervals are bootstrap intervals of the median, {} at least; ratios resample interleaved rounds.",
         plural(whole.suites.iter().filter(|suite| suite.has_figures()).count(), "suite"),
-        level(whole)
+        stats::LEVEL
     );
     let json = match raw {
         Raw::Samples => json(whole, &|run| run.clone()),
@@ -142,12 +141,6 @@ fn render(whole: &Whole, articles: &str, raw: Raw) -> String {
 }
 
 const TITLE: &str = "Storage engines, measured";
-
-/// How sure the intervals of all suites are, the least sure ones.
-fn level(whole: &Whole) -> String {
-    let runs = whole.suites.iter().filter_map(|suite| suite.run.as_ref());
-    stats::level(ratio::fewest(runs.flat_map(|run| &run.measurements)))
-}
 
 fn json(whole: &Whole, of: &dyn Fn(&Run) -> Run) -> String {
     let runs: Vec<Run> = whole.suites.iter().filter_map(|suite| suite.run.as_ref()).map(of).collect();

@@ -21,7 +21,7 @@ pub(super) fn sections(whole: &Whole) -> String {
         .filter_map(|suite| Some((suite, claims(suite.run.as_ref()?))))
         .filter(|(suite, _)| suite.has_figures())
         .collect();
-    let level = super::level(whole);
+    let level = crate::stats::LEVEL;
     [table(whole, &told, &level), wins_and_losses(&told, &level), failures(whole), left_out(whole)].concat()
 }
 
