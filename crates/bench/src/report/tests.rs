@@ -267,7 +267,7 @@ fn little_data_decides_little() {
     let text = text_of(&single);
     let ahead = between(&text, "▲ Cairn is ahead", "▼ Cairn is behind");
     assert!(!ahead.contains("Point lookups"), "one sample decides nothing: {ahead}");
-    assert!(text.contains("(no interval)") && text.contains("fewer than 5 samples"));
+    assert!(text.contains("(too few samples)") && text.contains("fewer than 5 samples"));
 
     let mut none = small_run();
     none.measurements.iter_mut().for_each(|m| m.samples.clear());
