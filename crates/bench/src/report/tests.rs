@@ -326,7 +326,8 @@ fn the_verdict_is_of_a_case_with_samples() {
         let text = text_of(&run);
         let verdict = between(&text, "Verdict", "Over all cases");
         assert!(verdict.contains("Too few samples") && verdict.contains("too few samples to hold against"));
-        assert!(!verdict.contains("level with"), "{verdict}");
+        // The size of the index is exact, and one.
+        assert!(verdict.matches("level with").count() <= 1, "{verdict}");
     }
 }
 
