@@ -22,7 +22,7 @@ case "$engine" in
   hash) crates="hash" programs=(--lib --test table_faults) ;;
   index) crates="index" programs=(--lib) ;;
   sim) crates="sim" programs=(--lib) ;;
-  *) echo "planted: which engine? kv, pool, table, wal, hash, index or sim" >\&2; exit 2 ;;
+  *) echo "planted: which engine? kv, pool, table, wal, hash, index or sim" >&2; exit 2 ;;
 esac
 shift
 list="testing/planted/$engine.mutations" default=faults
