@@ -6,14 +6,15 @@ use cairn_vfs::sync::atomic::Ordering;
 use cairn_vfs::sync::{Arc, lock};
 
 use crate::format::{
-    HEAD_BYTES, HEADER_BYTES, Head, Header, Kind, MAX_RECORD_BYTES, Previous, Seed, record_bytes,
+    HEAD_BYTES, HEADER_BYTES, Head, Header, Kind, MAX_RECORD_BYTES, NOTE_BYTES, Previous, Seed, note_bytes,
+    record_bytes,
 };
 use crate::segment::{Prepared, Segment};
 use crate::shared::{Sealed, Shared};
 use crate::{Error, Lsn, Result};
 
 /// What the mark of a log that is closed takes.
-const MARK_BYTES: usize = HEAD_BYTES;
+const MARK_BYTES: usize = HEAD_BYTES + NOTE_BYTES;
 
 /// Hands out room for records, in the order in which a recovery will find them. There is one for each log; many
 /// threads share it under a lock of theirs, which they hold for a reservation and not for filling it.
@@ -105,8 +106,21 @@ impl Appender {
         if self.map.position() <= u64::from(HEADER_BYTES) {
             return Ok(());
         }
-        let mark = self.reserve_kind(0, Kind::Close)?.commit_as(Kind::Close)?;
+        let mark = self.append_note(Kind::Close)?;
         self.shared.sync_to(mark)
+    }
+
+    /// Appends what the owner has noted ([`Log::set_note`](crate::Log::set_note)), for a recovery to find without waiting for the
+    /// next segment. Its position. Errors as [`Appender::reserve`].
+    pub fn note(&mut self) -> Result<Lsn> {
+        self.append_note(Kind::Note)
+    }
+
+    fn append_note(&mut self, kind: Kind) -> Result<Lsn> {
+        let note = *lock(&self.shared.note);
+        let mut reservation = self.reserve_kind(NOTE_BYTES, kind)?;
+        reservation.payload_mut().copy_from_slice(&note_bytes(note));
+        reservation.commit_as(kind)
     }
 
     /// Ends appending: the segment that was written last, and where its last record ends.
@@ -228,9 +242,11 @@ fn activate(
     oldest: Option<u32>,
 ) -> Result<(AppendMap, Arc<Segment>)> {
     let number = prepared.number;
-    let salt = shared.salt_of(number);
     let oldest = oldest.unwrap_or(number);
-    let header = Header { number, log_id: shared.log_id, salt, previous, oldest };
+    // ORDER: after the oldest is known. What was released before is so by the owner's word, which the note is then not older than.
+    let (salt, note) = (shared.salt_of(number), *lock(&shared.note));
+    let bytes = u64::from(prepared.bytes());
+    let header = Header { number, log_id: shared.log_id, salt, previous, oldest, bytes, note };
     let segment = Arc::new(Segment::new(&prepared, header));
     // A record that was not written is a hole, and no recovery reaches what is behind it: nothing more is to be acknowledged, whoever commits.
     let log = Arc::downgrade(shared);

@@ -19,7 +19,12 @@
 //!   48  previous synced u32   see below, for that segment
 //!   52  oldest          u32   number of the oldest segment of the log when this one was begun; 0 is not said
 //!   56  checksum        u64   xxh3-64 of the 56 bytes before
+//!   64  length          u64   of the file, which it has before there is a record; 0 is not said
+//!   72  note            u64 u64   of the log's owner, as it was when the segment was begun
+//!   88  checksum        u64   xxh3-64 of the 88 bytes before
 //! ```
+//!
+//! Headers of version 1 end behind the first checksum. Records of kind 3 and 4 have a note as their payload, or none.
 //!
 //! Synced is what was certainly on stable storage when the record was begun: 0 for nothing that matters, 4096 for all
 //! earlier segments, more for these and the records of this segment up to that offset, a multiple of 8.
@@ -35,9 +40,30 @@ use crate::Lsn;
 pub(crate) const HEADER_BYTES: u32 = 4096;
 /// Where the header stands, twice, in sectors of their own. Damage to one costs nothing.
 pub(crate) const HEADER_COPIES: [usize; 2] = [0, 2048];
-const HEADER_USED: usize = 64;
+const HEADER_USED: usize = 96;
+/// What version 1 used of it.
+const HEADER_USED_1: usize = 64;
 const MAGIC: [u8; 8] = *b"CAIRNWAL";
-pub(crate) const VERSION: u32 = 1;
+pub(crate) const VERSION: u32 = 2;
+
+/// What a log's owner has it carry along: two numbers that only the owner understands. Zeros say nothing.
+pub(crate) type Note = [u64; 2];
+/// Bytes of a note.
+pub(crate) const NOTE_BYTES: usize = 16;
+
+/// The bytes of a note.
+pub(crate) fn note_bytes(note: Note) -> [u8; NOTE_BYTES] {
+    let mut bytes = [0; NOTE_BYTES];
+    for (place, word) in bytes.chunks_mut(8).zip(note) {
+        place.copy_from_slice(&word.to_le_bytes());
+    }
+    bytes
+}
+
+/// The note that `bytes` are, if they are one.
+pub(crate) fn read_note(bytes: &[u8]) -> Option<Note> {
+    (bytes.len() == NOTE_BYTES).then(|| [word(bytes, 0), word(bytes, 8)])
+}
 
 /// Bytes before a record's payload.
 pub(crate) const HEAD_BYTES: usize = 16;
@@ -63,6 +89,10 @@ pub(crate) struct Header {
     /// The oldest segment that had not been released when this one was begun, itself if there was none before; 0 where nothing
     /// says so.
     pub(crate) oldest: u32,
+    /// Length of the file, which is on stable storage before this header is; 0 where nothing says so.
+    pub(crate) bytes: u64,
+    /// The owner's, when the segment was begun.
+    pub(crate) note: Note,
 }
 
 /// The segment before, as the writer left it.
@@ -99,6 +129,10 @@ impl Header {
             bytes.extend_from_slice(&word.to_le_bytes());
         }
         bytes.extend_from_slice(&xxh3_64(&bytes).to_le_bytes());
+        debug_assert_eq!(bytes.len(), HEADER_USED_1);
+        bytes.extend_from_slice(&self.bytes.to_le_bytes());
+        bytes.extend_from_slice(&note_bytes(self.note));
+        bytes.extend_from_slice(&xxh3_64(&bytes).to_le_bytes());
         debug_assert_eq!(bytes.len(), HEADER_USED);
         page.fill(0);
         for at in HEADER_COPIES {
@@ -120,9 +154,14 @@ impl Header {
             return Decoded::Damaged;
         }
         let version = word(bytes, 8) as u32;
-        if version != VERSION {
-            return Decoded::Version(version);
-        }
+        let (bytes_here, note) = match version {
+            1 => (0, [0; 2]),
+            VERSION if word(bytes, 88) == xxh3_64(&bytes[..88]) => {
+                (word(bytes, 64), [word(bytes, 72), word(bytes, 80)])
+            }
+            VERSION => return Decoded::Damaged,
+            _ => return Decoded::Version(version),
+        };
         let (end, said) = (Lsn::from(word(bytes, 40)), word(bytes, 48));
         let (synced, oldest) = (said as u32, (said >> 32) as u32);
         let previous = (end != Lsn::ZERO).then(|| Previous { salt: word(bytes, 32), end, synced });
@@ -132,7 +171,8 @@ impl Header {
         if number == 0 || !in_order || oldest > number {
             return Decoded::Damaged;
         }
-        Decoded::Header(Header { number, log_id: word(bytes, 16), salt: word(bytes, 24), previous, oldest })
+        let (log_id, salt) = (word(bytes, 16), word(bytes, 24));
+        Decoded::Header(Header { number, log_id, salt, previous, oldest, bytes: bytes_here, note })
     }
 
     /// What goes into the checksums of the segment's records.
@@ -163,6 +203,8 @@ pub(crate) enum Kind {
     Void = 2,
     /// Written when a log is closed, for what it says of the sync before.
     Close = 3,
+    /// Written for its note.
+    Note = 4,
 }
 
 /// A record's head, but for its checksum.
@@ -202,6 +244,7 @@ impl Head {
             1 => Kind::Data,
             2 => Kind::Void,
             3 => Kind::Close,
+            4 => Kind::Note,
             _ => return None,
         };
         let head = Head { kind, len: words as u32, synced: high & !7 };
@@ -237,7 +280,8 @@ mod tests {
 
     fn header() -> Header {
         let previous = Previous { salt: 3, end: Lsn::new(6, 9000), synced: 8000 };
-        Header { number: 7, log_id: 1, salt: 2, previous: Some(previous), oldest: 5 }
+        let (bytes, note) = (1 << 20, [17, 19]);
+        Header { number: 7, log_id: 1, salt: 2, previous: Some(previous), oldest: 5, bytes, note }
     }
 
     /// Goal: a header reads back from either copy, and no flipped bit of one is taken for a header.
@@ -256,21 +300,24 @@ mod tests {
             }
         }
         assert_eq!(Header::decode(&[0; 4096], 2048), Decoded::Blank);
-        assert_eq!(Header::decode(&[1; 63], 0), Decoded::Blank);
+        assert_eq!(Header::decode(&[1; 95], 0), Decoded::Blank);
     }
 
-    /// Goal: what is sound by its checksum and still cannot be is refused; a later version is told apart.
+    /// Goal: what is sound by its checksum and still cannot be is refused; an earlier version is read, and a later one told apart.
     #[test]
     fn header_forgeries() {
         let forge = |at: usize, value: u32| {
             let mut page = vec![0; 4096];
             header().encode(&mut page);
             page[at..at + 4].copy_from_slice(&value.to_le_bytes());
-            let sum = xxh3_64(&page[..56]).to_le_bytes();
-            page[56..64].copy_from_slice(&sum);
+            for end in [56, 88] {
+                let sum = xxh3_64(&page[..end]).to_le_bytes();
+                page[end..end + 8].copy_from_slice(&sum);
+            }
             Header::decode(&page, 0)
         };
-        assert_eq!(forge(8, 2), Decoded::Version(2));
+        assert_eq!(forge(8, 3), Decoded::Version(3));
+        assert_eq!(forge(8, 1), Decoded::Header(Header { bytes: 0, note: [0; 2], ..header() }));
         for (at, value) in [(12, 0), (12, 6), (44, 7), (48, 9008), (52, 8)] {
             assert_eq!(forge(at, value), Decoded::Damaged, "{value} at {at}");
         }
@@ -283,7 +330,7 @@ mod tests {
         let passes = |seed: Seed, offset: u32, bytes: &[u8; 16], payload: &[u8]| {
             Head::decode(seed, offset, bytes).filter(|head| head.matches(seed, offset, bytes, payload))
         };
-        for kind in [Kind::Data, Kind::Void, Kind::Close] {
+        for kind in [Kind::Data, Kind::Void, Kind::Close, Kind::Note] {
             let head = Head { kind, len: payload.len() as u32, synced: 4088 };
             let bytes = head.encode(seed, offset, payload);
             assert_eq!(passes(seed, offset, &bytes, payload), Some(head));

@@ -51,5 +51,5 @@ pub use files::{is_log_file, is_log_leftover};
 pub use format::MAX_RECORD_BYTES;
 pub use log::{Log, Stats};
 pub use lsn::Lsn;
-pub use options::{Mode, Options, RecoveryOptions};
+pub use options::{Known, Mode, Options, RecoveryOptions};
 pub use recovery::{Damage, Record, Recovery, Tail};

@@ -12,7 +12,7 @@ use crate::format::Previous;
 use crate::helper;
 use crate::recovery::Tail;
 use crate::shared::{Files, Sealed, Shared};
-use crate::{Appender, Error, Lsn, Options, Result};
+use crate::{Appender, Error, Known, Lsn, Options, Result};
 
 /// A log that is open for writing, to those who do not append: any number of threads, through `&self`.
 ///
@@ -62,7 +62,7 @@ impl Log {
             fs.create_dir_all_durably(dir)?;
         }
         let log_id = tail.log_id.unwrap_or_else(|| rng.next_u64());
-        let shared = Arc::new(Shared::new(fs, dir, options, log_id, rng.next_u64()));
+        let shared = Arc::new(Shared::new(fs, options, &tail, log_id, rng.next_u64()));
         for path in &tail.stray {
             // A recovery that was asked to sync has written it anew, and it has its name.
             if fs.exists(path)? {
@@ -168,7 +168,8 @@ impl Log {
         // Where there is no room for the mark there is some to give back.
         let marked = appender.mark_end();
         let (segment, end) = appender.into_last();
-        let shrunk = self.shared.shrink(&segment, end);
+        // A segment that is shorter than it was begun ends in a mark, or was cut by somebody else.
+        let shrunk = self.shared.shrink(&segment, marked.is_ok().then_some(end));
         marked.and(shrunk)
     }
 
@@ -179,6 +180,18 @@ impl Log {
             // It does not panic; if it did, there is nobody left to tell.
             let _ = helper.join();
         }
+    }
+
+    /// What a later recovery is to find of this log at least ([`RecoveryOptions::known`](crate::RecoveryOptions::known)): everything that is on stable storage
+    /// by now. For the owner to write down.
+    pub fn known(&self) -> Known {
+        self.shared.known()
+    }
+
+    /// What segments that are begun from now on, and the mark at the end, say for the owner ([`Tail::note`]): two numbers, of
+    /// which the last ones count. [`Appender::note`] says so at once.
+    pub fn set_note(&self, note: [u64; 2]) {
+        *lock(&self.shared.note) = note;
     }
 
     /// A random number that all segments of this log carry.

@@ -1,7 +1,7 @@
 //! How a log is written, and how it is read back.
 
 use crate::format::{HEADER_BYTES, MAX_SEGMENT_BYTES};
-use crate::{Error, Result};
+use crate::{Error, Lsn, Result};
 
 /// How a log is written. None of it is stored: a log can be opened with other options each time.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -109,11 +109,24 @@ pub struct RecoveryOptions {
     pub(crate) mode: Mode,
     pub(crate) read_bytes: usize,
     pub(crate) nothing_released: bool,
+    pub(crate) known: Option<Known>,
+}
+
+/// What the owner of a log has written down of it, elsewhere than in the log: by this a recovery knows the log from others and notices that the end of it is
+/// gone, which nothing within a log can say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Known {
+    /// The random number that all segments of the log carry ([`Log::id`](crate::Log::id)).
+    pub log_id: u64,
+    /// A position up to which everything is on stable storage; [`Lsn::ZERO`] for none.
+    pub reached: Lsn,
+    /// Which segment that position is in: a random number of its own. Means nothing where the position does not.
+    pub salt: u64,
 }
 
 impl Default for RecoveryOptions {
     fn default() -> Self {
-        RecoveryOptions { mode: Mode::default(), read_bytes: 1 << 20, nothing_released: false }
+        RecoveryOptions { mode: Mode::default(), read_bytes: 1 << 20, nothing_released: false, known: None }
     }
 }
 
@@ -140,6 +153,15 @@ impl RecoveryOptions {
     #[must_use]
     pub fn nothing_released(mut self, known: bool) -> Self {
         self.nothing_released = known;
+        self
+    }
+
+    /// What is known of the log from elsewhere, as [`Log::known`](crate::Log::known) has said it. Segments of another log, and a log
+    /// that ends before the position, are then `Corruption`, of the file that is wrong or missing; a salvage says so and goes on. A log
+    /// that is begun takes the id. Default: nothing, and the newest segment says which log it is.
+    #[must_use]
+    pub fn known(mut self, known: Known) -> Self {
+        self.known = Some(known);
         self
     }
 }

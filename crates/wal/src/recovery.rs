@@ -14,9 +14,9 @@ use std::path::{Path, PathBuf};
 use cairn_vfs::Fs;
 use cairn_vfs::sync::Arc;
 
-use crate::files::Listing;
-use crate::format::{HEADER_BYTES, Kind, Previous, Seed};
-use crate::{Error, Lsn, Mode, RecoveryOptions, Result};
+use crate::files::{Listing, segment_path};
+use crate::format::{HEADER_BYTES, Kind, Note, Previous, Seed, read_note};
+use crate::{Error, Known, Lsn, Mode, RecoveryOptions, Result};
 
 mod chain;
 mod harden;
@@ -55,6 +55,8 @@ pub struct Recovery {
     close_mark: Option<u32>,
     /// Where the segment before the one being read ends.
     sealed_end: u32,
+    /// The last that the owner has noted.
+    note: Note,
 }
 
 #[derive(Debug)]
@@ -115,6 +117,7 @@ pub struct Tail {
     /// Files to remove.
     pub(crate) stray: Vec<PathBuf>,
     pub(crate) highest: u32,
+    pub(crate) note: Note,
 }
 
 /// A segment that an earlier process wrote.
@@ -171,6 +174,17 @@ impl Tail {
         self.reached
     }
 
+    /// What the log's owner has noted last ([`Log::set_note`](crate::Log::set_note)); zeros where there is no note. Of a log whose beginning was
+    /// released, notes of that part are gone.
+    pub fn note(&self) -> [u64; 2] {
+        self.note
+    }
+
+    /// Has the log that goes on from here carry this note from its first segment on.
+    pub fn set_note(&mut self, note: [u64; 2]) {
+        self.note = note;
+    }
+
     /// Nobody needs the records up to `lsn` any more, as for [`Log::release_before`](crate::Log::release_before): segments
     /// without later ones are not taken over, which spares making them durable. The last one stays.
     pub fn release_before(&mut self, lsn: Lsn) {
@@ -195,16 +209,18 @@ impl Recovery {
         }
         let listing = Listing::read(&**fs, dir)?;
         let headers = Headers::read(&**fs, &listing)?;
-        let log_id = headers.log_id();
+        let log_id = options.known.map(|known| known.log_id).or(headers.log_id());
         let chain = headers.resolve(&**fs, &listing, from, options)?;
         let later = listing.segments.last().is_some_and(|(number, _)| *number >= from.segment());
         let mut damage = chain.damage;
         if from != Lsn::ZERO && !later {
-            let what = format!("the log is needed from {from} on, and there is no such segment");
+            let path = segment_path(dir, from.segment());
+            let what =
+                format!("it is missing: the log is needed from {from} on, and there is no such segment");
             if options.mode != Mode::Salvage {
-                return Err(Error::corruption(dir, 0, what));
+                return Err(Error::corruption(&path, 0, what));
             }
-            damage.push(Damage::new(dir, 0, 0, &what));
+            damage.push(Damage::new(&path, 0, 0, &what));
         }
         let mut recovery = Recovery {
             fs: Arc::clone(fs),
@@ -223,7 +239,9 @@ impl Recovery {
             hardened: 0,
             close_mark: None,
             sealed_end: HEADER_BYTES,
+            note: [0; 2],
         };
+        recovery.check_salt()?;
         recovery.offset = recovery.links.first().map_or(HEADER_BYTES, |link| recovery.begins_at(link));
         Ok(recovery)
     }
@@ -242,7 +260,12 @@ impl Recovery {
             match self.step() {
                 Ok(Some(found)) if found.head.kind == Kind::Data => break found,
                 Ok(Some(_)) => {}
-                Ok(None) => self.state = State::Ended,
+                Ok(None) => {
+                    self.state = match self.check_reached() {
+                        Ok(()) => State::Ended,
+                        Err(error) => State::Failed(error),
+                    };
+                }
                 Err(error) => self.state = State::Failed(error),
             }
         };
@@ -294,6 +317,49 @@ impl Recovery {
         Expected { header: link.header, records }
     }
 
+    /// What is known of the position that the log has reached, where that is not released.
+    fn known(&self) -> Option<Known> {
+        self.options.known.filter(|known| known.reached > self.from)
+    }
+
+    /// The segment that is known to be there must be that one, and not another of its number.
+    fn check_salt(&mut self) -> Result<()> {
+        let Some(known) = self.known() else { return Ok(()) };
+        let number = known.reached.segment();
+        let other =
+            self.links.iter().find(|link| link.header.number == number && link.header.salt != known.salt);
+        let Some(path) = other.map(|link| link.path.clone()) else { return Ok(()) };
+        let what = format!("it is not the segment {number} that was written here: its salt is another one");
+        self.wrong(path, 24, what)
+    }
+
+    /// The log must have come to the position that is known.
+    fn check_reached(&mut self) -> Result<()> {
+        let end = self.position();
+        let Some(known) = self.known().filter(|known| end < known.reached) else { return Ok(()) };
+        let reached = known.reached;
+        let path = segment_path(&self.dir, reached.segment());
+        let (offset, what) = match self.listing.segments.iter().any(|(_, there)| *there == path) {
+            false => (0, "it is missing"),
+            true if end.segment() == reached.segment() => (end.offset(), "it ends here"),
+            true => (0, "it has no record that belongs to the log"),
+        };
+        if self.damage.iter().any(|damage| damage.file == path) {
+            return Ok(()); // a salvage, which has said so
+        }
+        let what = format!("{what}, and the log was on stable storage up to {reached}; it ends at {end}");
+        self.wrong(path, offset, what)
+    }
+
+    /// Something is wrong with a file as a whole: an error, but for a salvage.
+    fn wrong(&mut self, file: PathBuf, offset: u32, what: String) -> Result<()> {
+        if self.options.mode != Mode::Salvage {
+            return Err(Error::corruption(&file, u64::from(offset), what));
+        }
+        self.damage.push(Damage::new(&file, offset as usize, offset as usize, &what));
+        Ok(())
+    }
+
     /// What was found damaged so far: skipped, or given up at the end of the log. A torn tail is here too.
     pub fn damage(&self) -> &[Damage] {
         &self.damage
@@ -340,6 +406,7 @@ impl Recovery {
             stray: self.listing.stray.clone(),
             highest: self.listing.highest(),
             segments,
+            note: self.note,
         })
     }
 
@@ -383,6 +450,9 @@ impl Recovery {
                 Some(reader) => reader,
                 None => {
                     let path = link.path.clone();
+                    if header.note != [0; 2] {
+                        self.note = header.note;
+                    }
                     if let Some(previous) = header.previous.filter(|previous| previous.synced > 0) {
                         let said = Lsn::new(previous.end.segment(), previous.synced);
                         self.proven = self.proven.max(said);
@@ -400,6 +470,12 @@ impl Recovery {
                 },
             };
             self.proven = self.proven.max(said_synced(header.previous, header.number, &found));
+            if matches!(found.head.kind, Kind::Close | Kind::Note)
+                && let Some(reader) = &mut self.reader
+                && let Some(note) = read_note(reader.payload(&found)?)
+            {
+                self.note = note;
+            }
             self.close_mark = (found.head.kind == Kind::Close).then_some(found.start);
             self.offset = found.end;
             return Ok(Some(found));
@@ -427,10 +503,16 @@ impl Recovery {
         let until = sealed_at.map_or(len, |end| end.min(len));
         // What stands behind the mark of a closed log is of no record, zeros or what an earlier life of the file has left.
         let looks_torn = matches!(item, Item::Damaged) && self.close_mark.is_none();
+        // A crash leaves the length that the file had before there was a record in it.
+        let cut = cut_from(link, len, sealed_at, offset, self.close_mark)
+            .map(|wanted| format!("the file was cut: it has {len} bytes, expected {wanted}"));
         match self.options.mode {
             Mode::Salvage => {
                 let found = reader.search(seed, offset..until)?;
                 let next = found.as_ref().map_or(until, |found| found.start);
+                if let Some(what) = cut.filter(|_| found.is_none()) {
+                    self.damage.push(Damage::new(&reader.path, len as usize, len as usize, &what));
+                }
                 if found.is_some() || sealed_at.is_some() || looks_torn {
                     let what = "no record; what was here is lost";
                     self.damage.push(Damage::new(&reader.path, offset as usize, next as usize, what));
@@ -461,6 +543,9 @@ impl Recovery {
                         format!("there is no sound record here, and more than this had been synced: {proof}");
                     return Err(Error::corruption(&link.path, u64::from(offset), what));
                 }
+                if let Some(what) = cut {
+                    return Err(Error::corruption(&link.path, u64::from(len), what));
+                }
                 if sealed_at.is_some() || looks_torn {
                     let what = "the log ends here, torn by a crash before it was synced";
                     self.damage.push(Damage::new(&link.path, offset as usize, until as usize, what));
@@ -473,6 +558,17 @@ impl Recovery {
             }
         }
     }
+}
+
+/// The length that a segment of `len` bytes should have, which has no record at `offset` and is shorter. Who closes a log cuts its last segment
+/// behind the mark, or behind the header of one without records.
+fn cut_from(link: &Link, len: u32, sealed_at: Option<u32>, offset: u32, mark: Option<u32>) -> Option<u64> {
+    let wanted = match sealed_at.filter(|end| *end != u32::MAX) {
+        Some(end) => u64::from(end),
+        None if mark.is_some() || (offset == HEADER_BYTES && len == HEADER_BYTES) => 0,
+        None => link.header.bytes,
+    };
+    (u64::from(len) < wanted).then_some(wanted)
 }
 
 /// What is on stable storage by the word of a record.

@@ -9,11 +9,12 @@ use cairn_vfs::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, lock};
 use cairn_vfs::{AppendMap, AppendProgress, File, Fs, OpenOptions};
 
 use crate::files::{free_path, segment_path};
-use crate::format::HEADER_BYTES;
+use crate::format::{HEADER_BYTES, Note};
 use crate::group::{Group, Lead};
 use crate::helper::Wanted;
+use crate::recovery::Tail;
 use crate::segment::{Prepared, Segment};
-use crate::{Error, Lsn, Options, Result};
+use crate::{Error, Known, Lsn, Options, Result};
 
 /// A sync of so much or more first takes it out of the process's memory. The kernel makes each page that it writes back read-only where it is mapped, and interrupts
 /// all processors for it: of a transaction of some hundred rows that took a sixth of all time, and letting go of all pages at once interrupts them once.
@@ -27,6 +28,10 @@ pub(crate) struct Shared {
     pub(crate) log_id: u64,
     /// Random; each segment's salt is made of it and of the segment's number.
     pub(crate) salt: u64,
+    /// The last segment of earlier processes, and its salt.
+    pub(crate) old: (u32, u64),
+    /// What the owner has the log carry along. Never locked for long.
+    pub(crate) note: Mutex<Note>,
     hot: Hot,
     failure: OnceLock<Arc<Error>>,
     /// Segments that may have records to sync, oldest first; the last one is being written.
@@ -89,10 +94,12 @@ pub(crate) struct Sealed {
 }
 
 impl Shared {
-    pub(crate) fn new(fs: &Arc<dyn Fs>, dir: &Path, options: &Options, log_id: u64, salt: u64) -> Shared {
+    pub(crate) fn new(fs: &Arc<dyn Fs>, options: &Options, tail: &Tail, log_id: u64, salt: u64) -> Shared {
         Shared {
             fs: Arc::clone(fs),
-            dir: dir.to_owned(),
+            dir: tail.dir.clone(),
+            old: (tail.end.segment(), tail.salt),
+            note: Mutex::new(tail.note),
             options: options.clone(),
             log_id,
             salt,
@@ -112,9 +119,20 @@ impl Shared {
         }
     }
 
-    /// The salt of a segment that this process begins: another number of the same stream for each, as SplitMix64 makes them.
+    /// The salt of a segment of this process: another number of the same stream for each, as SplitMix64 makes them.
     pub(crate) fn salt_of(&self, number: u32) -> u64 {
         self.salt.wrapping_add(u64::from(number).wrapping_mul(0x9e37_79b9_7f4a_7c15))
+    }
+
+    /// See [`Log::known`](crate::Log::known).
+    pub(crate) fn known(&self) -> Known {
+        let reached = self.synced();
+        let salt = match reached.segment() {
+            0 => 0,
+            number if number == self.old.0 => self.old.1,
+            number => self.salt_of(number),
+        };
+        Known { log_id: self.log_id, reached, salt }
     }
 
     /// Fails when the log has.
@@ -403,8 +421,9 @@ impl Shared {
         Ok(())
     }
 
-    /// See [`Log::close`](crate::Log::close); nobody appends any more, and the helper has ended.
-    pub(crate) fn shrink(&self, last: &Segment, end: u64) -> Result<()> {
+    /// See [`Log::close`](crate::Log::close); nobody appends any more, and the helper has ended. The last segment is cut at `end`, where there is
+    /// a mark or no record.
+    pub(crate) fn shrink(&self, last: &Segment, end: Option<u64>) -> Result<()> {
         self.check()?;
         self.trim()?;
         if let Some(Prepared { path, map, .. }) = lock(&self.prepared).take() {
@@ -413,7 +432,7 @@ impl Shared {
             self.fs.remove(&path)?;
         }
         // Somebody who is still writing there must not be left without the file.
-        if last.progress.committed() == end {
+        if let Some(end) = end.filter(|end| last.progress.committed() == *end) {
             last.file.set_len(end)?;
         }
         Ok(())

@@ -4,13 +4,13 @@
 //! highest number is the newest, and the log is what can be reached from it. A segment that cannot be reached was cut
 //! off by a crash and given up by an earlier recovery; or it was prepared and not begun.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use cairn_vfs::Fs;
 
 use super::reader::{HeaderPage, Item, SegmentReader};
 use super::{Damage, found_by};
-use crate::files::Listing;
+use crate::files::{Listing, segment_path};
 use crate::format::{HEADER_BYTES, HEADER_COPIES, Header};
 use crate::{Error, Lsn, Mode, RecoveryOptions, Result};
 
@@ -73,9 +73,11 @@ impl Headers {
         options: &RecoveryOptions,
     ) -> Result<Chain> {
         let mode = options.mode;
-        self.check_ids(mode)?;
+        let known = options.known.map(|known| known.log_id);
+        let mut strangers = self.check_ids(mode, known)?;
         self.check_strictly(from, mode)?;
         let mut chain = Chain { links: Vec::new(), damage: std::mem::take(&mut self.half) };
+        chain.damage.append(&mut strangers);
         // Of the numbers below this. BOUND: it falls with each piece.
         let mut below = u32::MAX;
         loop {
@@ -88,7 +90,9 @@ impl Headers {
             // Its name was durable before its first record: a crash may take the header, not the file.
             let gone = listing.segments.iter().all(|(number, _)| *number != gap.segment());
             let state = if gone { "is not there" } else { "has no sound header" };
-            let what = format!("segment {} before it is needed and {state}", gap.segment());
+            let path = segment_path(lowest.path.parent().unwrap_or(Path::new("")), gap.segment());
+            let what =
+                format!("segment {} before it is needed and {state}: {}", gap.segment(), path.display());
             // Those between it and this piece were given up by an earlier recovery.
             below = gap.segment();
             match mode {
@@ -162,17 +166,22 @@ impl Headers {
         (links, gap)
     }
 
-    /// All segments must be of one log.
-    fn check_ids(&mut self, mode: Mode) -> Result<()> {
-        let Some(id) = self.log_id() else { return Ok(()) };
-        if let Some(stranger) = self.sound.iter().find(|link| link.header.log_id != id)
-            && mode != Mode::Salvage
-        {
-            let what = format!("it is of log {:016x}, others of log {id:016x}", stranger.header.log_id);
-            return Err(Error::corruption(&stranger.path, 16, what));
+    /// All segments must be of one log, the one that is known or else that of the newest. A salvage leaves the others out, and says so
+    /// where it is known which log it is.
+    fn check_ids(&mut self, mode: Mode, known: Option<u64>) -> Result<Vec<Damage>> {
+        let Some(id) = known.or(self.log_id()) else { return Ok(Vec::new()) };
+        let mut damage = Vec::new();
+        for stranger in self.sound.iter().filter(|link| link.header.log_id != id) {
+            let what = format!("it is of log {:016x}, expected log {id:016x}", stranger.header.log_id);
+            if mode != Mode::Salvage {
+                return Err(Error::corruption(&stranger.path, 16, what));
+            }
+            if known.is_some() {
+                damage.push(Damage::new(&stranger.path, 0, 0, &what));
+            }
         }
         self.sound.retain(|link| link.header.log_id == id);
-        Ok(())
+        Ok(damage)
     }
 
     /// Damaged headers, where no damage is allowed; to a reader of all of the log at least.

@@ -18,6 +18,7 @@ mod copies;
 mod crash;
 mod cut_off;
 mod errors;
+mod known;
 mod process;
 mod rot;
 mod segments;

@@ -438,13 +438,13 @@ fn strangers() {
     assert!(is_corruption(&error) && error.to_string().contains("000001.wal"), "{error}");
     let mut later = ours;
     for at in [0, 2048] {
-        later[0].1[at + 8] = 2;
+        later[0].1[at + 8] = 3;
         let sum = cairn_codec::checksum::xxh3_64(&later[0].1[at..at + 56]);
         later[0].1[at + 56..at + 64].copy_from_slice(&sum.to_le_bytes());
     }
     let error = recover(&disk(&later), Lsn::ZERO, Mode::Salvage).unwrap_err();
     assert_eq!(error.kind(), cairn_vfs::ErrorKind::Unsupported);
-    assert!(error.to_string().contains("version 2"), "{error}");
+    assert!(error.to_string().contains("version 3"), "{error}");
 }
 
 /// Goal: a log is closed with its mark on a disk that has no room for one byte more, so that damage to its last record is told; and segments are as large as they are asked to be, or there is an error, but for who takes

@@ -1,0 +1,204 @@
+//! What the owner of a log has written down of it: by that, ends that are gone are missed, and segments of others known.
+
+use cairn_wal::Known;
+
+use super::*;
+
+/// A log of four segments or so, its end marked; what is known of it then, and where its records end.
+fn closed(seed: u64, note: [u64; 2]) -> (Arc<dyn Fs>, Known, Vec<Lsn>) {
+    let fs = memory();
+    let (log, mut appender, _) = open(&fs, &small(), seed).unwrap();
+    log.set_note(note);
+    let lsns = append(&mut appender, 0..150).unwrap();
+    log.close(appender).unwrap();
+    (fs, log.known(), lsns)
+}
+
+/// How many records there are, and what was noted.
+fn read(files: &[(PathBuf, Vec<u8>)], known: Known, mode: Mode) -> Result<(usize, [u64; 2], Vec<Damage>)> {
+    let options = RecoveryOptions::default().known(known).mode(mode);
+    let mut recovery = Recovery::open(&disk(files), Path::new(DIR), Lsn::ZERO, &options)?;
+    let mut count = 0;
+    while recovery.next()?.is_some() {
+        count += 1;
+    }
+    let damage = recovery.damage().to_vec();
+    Ok((count, recovery.finish()?.note(), damage))
+}
+
+/// Goal: of a log that was closed, nothing can be taken from the end without its being missed, by the name of the file. Method: the newest segments
+/// removed, one to all; the last one cut at every record and at every page, and zeroed from every record on.
+#[test]
+fn an_end_that_is_gone() {
+    let (fs, known, lsns) = closed(1, [3, 4]);
+    let whole = files(&*fs);
+    assert!(whole.len() > 3 && known.reached > *lsns.last().unwrap(), "the mark is behind the last record");
+    assert_eq!(read(&whole, known, Mode::TolerateTornTail).unwrap().0, lsns.len());
+    let newest = whole.last().unwrap().0.clone();
+    for count in 0..whole.len() {
+        for mode in [Mode::TolerateTornTail, Mode::Strict] {
+            let error = read(&whole[..count], known, mode).unwrap_err();
+            let says = error.to_string();
+            assert!(is_corruption(&error) && says.contains(newest.to_str().unwrap()), "{count}: {says}");
+        }
+        let (found, _, damage) = read(&whole[..count], known, Mode::Salvage).unwrap();
+        assert!(found < lsns.len() && !damage.is_empty(), "{count}");
+    }
+    let last = whole.last().unwrap().1.len();
+    let ends = lsns.iter().filter(|lsn| lsn.segment() == known.reached.segment());
+    for at in ends.map(|lsn| lsn.offset() as usize).chain([0, 64, 100, 4096, 4100]).filter(|at| *at < last) {
+        for cut in [true, false] {
+            let mut torn = whole.clone();
+            let bytes = &mut torn.last_mut().unwrap().1;
+            if cut {
+                bytes.truncate(at)
+            } else {
+                bytes[at..].fill(0)
+            }
+            let error = read(&torn, known, Mode::TolerateTornTail).expect_err(&at.to_string());
+            assert!(
+                is_corruption(&error) && error.to_string().contains(newest.to_str().unwrap()),
+                "{at}: {error}"
+            );
+        }
+    }
+}
+
+/// Goal: a log that was not closed, and whose segment was cut, is told from one that a crash has torn, whatever is known of it. Method: the last segment of a log that was
+/// never synced, cut at every eighth byte, and each earlier one below its end.
+#[test]
+fn files_that_were_cut() {
+    let fs = memory();
+    let (_log, mut appender, _) = open(&fs, &small(), 1).unwrap();
+    let lsns = append(&mut appender, 0..150).unwrap();
+    let whole = files(&*fs);
+    for (index, (path, bytes)) in whole.iter().enumerate() {
+        let number = index as u32 + 1;
+        let written = lsns.iter().rfind(|lsn| lsn.segment() == number).unwrap().offset() as usize;
+        let is_last = index + 1 == whole.len();
+        for at in (4104..if is_last { bytes.len() } else { written }).step_by(8) {
+            let mut cut = whole.clone();
+            cut[index].1.truncate(at);
+            let error = recover(&disk(&cut), Lsn::ZERO, Mode::TolerateTornTail).expect_err(&at.to_string());
+            let says = error.to_string();
+            assert!(is_corruption(&error) && says.contains(path.to_str().unwrap()), "{at}: {says}");
+            assert!(says.contains("the file was cut"), "{at}: {says}");
+        }
+    }
+}
+
+/// Goal: segments of another log, or of another life of this one, are none of this. Method: each file of a log replaced by, or joined by, that of the same number
+/// of another one with as many records; a log of the same id whose last segment was written by another process.
+#[test]
+fn segments_of_others() {
+    let (fs, known, lsns) = closed(1, [1, 2]);
+    let (other, of_other, _) = closed(2, [1, 2]);
+    let (whole, others) = (files(&*fs), files(&*other));
+    assert!(known.log_id != of_other.log_id && known.reached == of_other.reached);
+    for index in 0..whole.len() {
+        let mut mixed = whole.clone();
+        mixed[index] = others[index].clone();
+        let error = read(&mixed, known, Mode::TolerateTornTail).unwrap_err();
+        assert!(
+            is_corruption(&error) && error.to_string().contains(others[index].0.to_str().unwrap()),
+            "{error}"
+        );
+        let (found, _, damage) = read(&mixed, known, Mode::Salvage).unwrap();
+        assert!(found < lsns.len() && damage.iter().any(|it| it.file == others[index].0), "{damage:?}");
+    }
+    let error = read(&others, known, Mode::TolerateTornTail).unwrap_err();
+    assert!(is_corruption(&error), "all of them: {error}");
+    let none = Known { log_id: 77, ..Known::default() };
+    assert!(is_corruption(&read(&whole, none, Mode::TolerateTornTail).unwrap_err()), "there was none");
+    // Two that go on from the same files.
+    let [one, two] = [7, 8].map(|seed| {
+        let fs = disk(&whole);
+        let (log, mut appender, found) = open(&fs, &small(), seed).unwrap();
+        append(&mut appender, found.len() as u64..found.len() as u64 + 10).unwrap();
+        log.close(appender).unwrap();
+        (files(&*fs), log.known())
+    });
+    assert!(one.1.log_id == two.1.log_id && one.1.salt != two.1.salt);
+    let mut mixed = one.0.clone();
+    *mixed.last_mut().unwrap() = two.0.last().unwrap().clone();
+    assert_eq!(read(&one.0, one.1, Mode::TolerateTornTail).unwrap().0, lsns.len() + 10);
+    let error = read(&mixed, one.1, Mode::TolerateTornTail).unwrap_err();
+    assert!(is_corruption(&error) && error.to_string().contains("its salt is another one"), "{error}");
+}
+
+/// Goal: what is known of a log holds after everything that may happen to it: crashes while it is opened again, releases, logs without records. Method: many lives
+/// of one log, each known as the one before has left it, killed or closed, with all or some or nothing released.
+#[test]
+fn what_is_known_stays_so() {
+    let mut rng = SeededRng::new(seed(31));
+    for round in 0..rounds(40, 1000) {
+        let fs = memory();
+        let mut known = Known { log_id: 5, ..Known::default() };
+        let (mut next, mut from) = (0, Lsn::ZERO);
+        for life in 0..12 {
+            let context = format!("round {round}, life {life}, {known:?}, from {from}");
+            let options = RecoveryOptions::default().known(known);
+            let mut recovery = Recovery::open(&fs, Path::new(DIR), from, &options)
+                .unwrap_or_else(|error| panic!("{context}: {error}"));
+            while let Some(record) = recovery.next().unwrap_or_else(|error| panic!("{context}: {error}")) {
+                next = number_of(record.payload) + 1;
+            }
+            let mut tail = recovery.finish().unwrap();
+            assert!(tail.reached().max(from) >= known.reached, "{context}");
+            assert_eq!(tail.note()[0], if life == 0 { 0 } else { life - 1 }.max(tail.note()[0]), "{context}");
+            tail.set_note([life, 0]);
+            let (log, mut appender) =
+                Log::open(&fs, &small(), tail, &mut SeededRng::new(round * 100 + life)).unwrap();
+            assert_eq!(log.id(), 5, "{context}");
+            let count = [0, 0, 1, 30][rng.below(4) as usize];
+            let lsns = append(&mut appender, next..next + count).unwrap();
+            if rng.chance(0.5) {
+                log.sync().unwrap();
+            }
+            if rng.chance(0.3) {
+                appender.note().unwrap();
+            }
+            if rng.chance(0.3) {
+                from = lsns.last().copied().unwrap_or(from);
+                if rng.chance(0.5) {
+                    appender.rotate().unwrap();
+                }
+                log.release_before(from).unwrap();
+            }
+            if rng.chance(0.5) {
+                log.close(appender).unwrap();
+            }
+            known = log.known();
+        }
+    }
+}
+
+/// Goal: the newest of what the owner has noted comes back, from a header, from a record of its own, and from the mark at the end. Method: each in turn.
+#[test]
+fn notes_come_back() {
+    let fs = memory();
+    let note = || recover(&fs, Lsn::ZERO, Mode::TolerateTornTail).unwrap().tail.note();
+    assert_eq!(note(), [0; 2]);
+    let mut tail = recover(&fs, Lsn::ZERO, Mode::TolerateTornTail).unwrap().tail;
+    tail.set_note([1, 1]);
+    let (log, mut appender) = Log::open(&fs, &small(), tail, &mut SeededRng::new(1)).unwrap();
+    assert_eq!(note(), [1, 1], "by the header");
+    log.set_note([1, 2]);
+    append(&mut appender, 0..3).unwrap();
+    assert_eq!(note(), [1, 1], "it is in no file yet");
+    appender.note().unwrap();
+    append(&mut appender, 3..4).unwrap();
+    assert_eq!(note(), [1, 2], "by a record");
+    log.set_note([1, 3]);
+    appender.rotate().unwrap();
+    assert_eq!(note(), [1, 3], "by the next header");
+    append(&mut appender, 4..5).unwrap();
+    log.set_note([2, 9]);
+    log.close(appender).unwrap();
+    assert_eq!(note(), [2, 9], "by the mark");
+    assert_eq!(
+        recover(&fs, Lsn::ZERO, Mode::Strict).unwrap().numbers(),
+        [0, 1, 2, 3, 4],
+        "and none is a record"
+    );
+}
