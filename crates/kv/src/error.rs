@@ -44,6 +44,14 @@ pub enum Error {
         /// The key, as text or escaped.
         key: String,
     },
+    /// The store was about to do what would have made its data wrong. It has done nothing, and has a bug: please report this.
+    #[error("an internal error of the store at {}, which has changed nothing: {what}; please report it", path.display())]
+    Internal {
+        /// The store's directory.
+        path: PathBuf,
+        /// What was about to happen.
+        what: String,
+    },
     /// What was asked for by name is not there.
     #[error("{what}")]
     NotFound {
@@ -105,7 +113,9 @@ impl Error {
             Error::Vfs(error) => error.kind(),
             Error::Corruption { .. } => ErrorKind::Corruption,
             Error::Unsupported { .. } => ErrorKind::Unsupported,
-            Error::Invalid { .. } | Error::NoMergeOperator { .. } => ErrorKind::Invalid,
+            Error::Invalid { .. } | Error::NoMergeOperator { .. } | Error::Internal { .. } => {
+                ErrorKind::Invalid
+            }
             Error::NotFound { .. } => ErrorKind::NotFound,
             Error::Busy { .. } => ErrorKind::Busy,
             Error::Conflict { .. } => ErrorKind::Conflict,

@@ -33,6 +33,9 @@ pub struct TableMeta {
     pub expires_secs: u64,
     /// XXH3 of the whole file, as written.
     pub checksum: u64,
+    /// The checksum in its footer, which stands for the whole file: what an open holds against the file that it finds. 0 where nothing is
+    /// known of it.
+    pub footer: u64,
     /// Blob files that its entries point into, with the bytes that they point at. Ascending by number.
     pub blobs: Vec<(FileNumber, u64)>,
     /// Set for a table that was built outside of the store.

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use cairn_vfs::sync::{Arc, lock, read};
 use cairn_vfs::{Fs, OpenOptions};
+use cairn_wal::Known;
 
 use super::transfer::Content;
 use crate::Result;
@@ -90,6 +91,8 @@ impl Inner {
         let mut edit = VersionEdit {
             last_seqno: Some(capture.last_seqno),
             next_keyspace: Some(capture.next_keyspace),
+            // It begins one when it is opened, and has nothing of this one's.
+            log: Some(Known::default()),
             ..VersionEdit::default()
         };
         for keyspace in &capture.keyspaces {

@@ -136,6 +136,7 @@ impl Inner {
             newest_secs: now_secs,
             expires_secs: properties.expires_secs,
             checksum,
+            footer: table.footer_sum(),
             blobs: Vec::new(),
             ingested: None,
         };
@@ -266,6 +267,7 @@ impl Inner {
         // ORDER: only when what runs is not held any more. A failure wakes the background threads, and one of them may be
         // looking for work and wait for just that.
         installed.map_err(|error| self.manifest_failed(error))?;
+        self.note_edit(&mut commit);
         commit.next_seqno = seqno + 1;
         // ORDER: readers who see the number take their view after this, and it has the tables.
         self.order.publish(seqno, seqno);
@@ -291,7 +293,7 @@ impl Inner {
     ) -> Result<()> {
         let fresh = Arc::new(Memtable::new());
         let seal = !is_flushed && !active.memtable.is_empty();
-        let applied = self.versions.log_and_apply(edit, |id, version| {
+        let applied = self.log_and_apply(edit, |id, version| {
             if id != keyspace.id {
                 return;
             }

@@ -56,7 +56,7 @@ impl Db {
         let view =
             View { active: Arc::clone(&active), sealed: Vec::new(), version: Arc::new(Version::empty()) };
         let state = Arc::new(KeyspaceState::new(id, name.to_owned(), options, view)?);
-        inner.versions.log_and_apply(edit, |_, _| {}).map_err(|error| inner.manifest_failed(error))?;
+        inner.log_and_apply(edit, |_, _| {}).map_err(|error| inner.manifest_failed(error))?;
         {
             let mut commit = lock(&inner.commit);
             if commit.active.len() <= at {
@@ -65,6 +65,7 @@ impl Db {
             if let Some(slot) = commit.active.get_mut(at) {
                 *slot = Some(active);
             }
+            inner.note_edit(&mut commit);
         }
         // ORDER: writes have a place to go to before anybody can get a handle.
         inner.set_keyspace(at, Some(Arc::clone(&state)));
@@ -93,10 +94,14 @@ impl Db {
         edit.dropped.push(state.id);
         // What it alone has written holds no log any more.
         inner.advance_idle_keyspaces(&state, &mut edit);
-        inner.versions.log_and_apply(edit, |_, _| {}).map_err(|error| inner.manifest_failed(error))?;
+        inner.log_and_apply(edit, |_, _| {}).map_err(|error| inner.manifest_failed(error))?;
         let at = state.id.0 as usize;
-        if let Some(slot) = lock(&inner.commit).active.get_mut(at) {
-            *slot = None;
+        {
+            let mut commit = lock(&inner.commit);
+            if let Some(slot) = commit.active.get_mut(at) {
+                *slot = None;
+            }
+            inner.note_edit(&mut commit);
         }
         inner.set_keyspace(at, None);
         // ORDER: readers look at the mark after they took the view, so none takes the empty one for the keyspace's.

@@ -27,7 +27,7 @@ use crate::db::recovery;
 use crate::db::tables::Tables;
 use crate::file::FileNumber;
 use crate::kind::Seqno;
-use crate::options::{Background, KeyspaceOptions, Options};
+use crate::options::{Background, Options};
 use crate::table::Table;
 use crate::version::{FileName, KeyspaceId, VersionSet};
 use crate::{Error, Result};
@@ -42,8 +42,7 @@ pub(crate) struct ReadOnly {
     pub fs: Arc<dyn Fs>,
     pub clock: Arc<dyn Clock>,
     pub options: Options,
-    pub default: KeyspaceOptions,
-    pub named: Vec<(String, KeyspaceOptions)>,
+    pub given: Given,
 }
 
 impl ReadOnly {
@@ -93,7 +92,7 @@ impl ReadOnly {
         let base = LogBase::of(&versions);
         let (fs, clock) = (Arc::clone(&self.fs), Arc::clone(&self.clock));
         let (options, tables) = (self.options.clone(), Arc::clone(tables));
-        let inner = assemble(fs, clock, options, None, versions, &self.default, &self.named, tables)?;
+        let inner = assemble(fs, clock, options, None, versions, self.given.clone(), tables)?;
         let inner = Arc::new(inner);
         // Another store may stand here meanwhile, with tables of its own under the same numbers.
         let nothing = HashMap::new();
@@ -206,15 +205,13 @@ impl Db {
                 "it is open for writing, so there is nothing to refresh",
             ));
         }
-        // Not what the keyspaces have: the writer may have changed what is stored of them.
-        let Given { default, named } = inner.given.clone();
+        // What was given, and not what the keyspaces have: the writer may have changed what is stored of them.
         let read_only = ReadOnly {
             path: inner.path.to_path_buf(),
             fs: Arc::clone(&inner.fs),
             clock: Arc::clone(&inner.clock),
             options: inner.options.clone(),
-            default,
-            named,
+            given: inner.given.clone(),
         };
         *self = read_only.open(Some(inner))?;
         Ok(())

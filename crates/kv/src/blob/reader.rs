@@ -7,7 +7,8 @@ use cairn_vfs::sync::Arc;
 use cairn_vfs::{File, Fs, OpenOptions};
 
 use super::reference::BlobRef;
-use super::{FOOTER_BYTES, HEADER_BYTES, MAGIC, RECORD_HEADER_BYTES, VERSION, footer_checksum, seed};
+use super::{FOOTER_BYTES, HEADER_BYTES, MAGIC, RECORD_HEADER_BYTES, VERSION};
+use super::{footer_checksum, footer_sum, seed};
 use crate::iter::visible::BlobSource;
 use crate::version::{BlobFile, BlobMeta, FileName, Version};
 use crate::{Error, Result};
@@ -17,12 +18,13 @@ use crate::{Error, Result};
 pub(crate) struct BlobReader {
     file: Box<dyn File>,
     meta: BlobMeta,
+    version: u32,
 }
 
 impl BlobReader {
-    /// Opens the file of `meta` in `dir`, with one read.
+    /// Opens the file of `meta` in `dir`, with two reads.
     ///
-    /// Errors: [`Error::Corruption`] for a file that is none, is another one, or has another length than its writer said.
+    /// Errors: [`Error::Corruption`] for a file that is none, is another one, or has another length or footer than its writer said.
     pub(crate) fn open(fs: &dyn Fs, dir: &std::path::Path, meta: &BlobMeta) -> Result<Self> {
         let path = FileName::Blob(meta.number).path(dir);
         let file = fs.open(&path, OpenOptions::read())?;
@@ -35,17 +37,27 @@ impl BlobReader {
         file.read_exact_at(&mut header, 0)?;
         let mut expected = [0; HEADER_BYTES];
         expected[..4].copy_from_slice(&MAGIC.to_le_bytes());
-        expected[4..8].copy_from_slice(&VERSION.to_le_bytes());
+        let [_, _, _, _, v0, v1, v2, v3, ..] = header;
+        let version = u32::from_le_bytes([v0, v1, v2, v3]);
+        expected[4..8].copy_from_slice(&version.to_le_bytes());
         expected[8..].copy_from_slice(&meta.number.to_le_bytes());
-        if header[..4] == expected[..4] && header[4..8] != expected[4..8] {
-            let [_, _, _, _, v0, v1, v2, v3, ..] = header;
-            let version = u32::from_le_bytes([v0, v1, v2, v3]);
-            return Err(Error::unsupported(&path, format!("version {version}, supported is {VERSION}")));
+        if header[..4] == expected[..4] && !(1..=VERSION).contains(&version) {
+            return Err(Error::unsupported(
+                &path,
+                format!("version {version}, supported are 1 to {VERSION}"),
+            ));
         }
         if header != expected {
             return Err(Error::corruption(&path, 0, format!("not the header of blob file {}", meta.number)));
         }
-        Ok(BlobReader { file, meta: meta.clone() })
+        let mut footer = [0; FOOTER_BYTES];
+        let last = len - FOOTER_BYTES as u64;
+        file.read_exact_at(&mut footer, last)?;
+        if meta.footer != 0 && meta.footer != footer_sum(&footer) {
+            let what = "it is another blob file than the one that was written here";
+            return Err(Error::corruption(&path, last, what));
+        }
+        Ok(BlobReader { file, meta: meta.clone(), version })
     }
 
     /// A reader of what is left of blob file `number` in `dir`, which is damaged: each value says by itself whether it is sound.
@@ -53,7 +65,8 @@ impl BlobReader {
         let file = fs.open(&FileName::Blob(number).path(dir), OpenOptions::read())?;
         // There may be no footer any more, so that values may reach to the end.
         let bytes = file.len()?.saturating_add(FOOTER_BYTES as u64);
-        Ok(BlobReader { file, meta: BlobMeta { number, bytes, values: 0, value_bytes: 0, checksum: 0 } })
+        let meta = BlobMeta { number, bytes, values: 0, value_bytes: 0, checksum: 0, footer: 0 };
+        Ok(BlobReader { file, meta, version: VERSION })
     }
 
     /// What is to be known of blob file `number` in `dir`, by its own word: for a store whose manifest is lost. Reads all of
@@ -72,20 +85,23 @@ impl BlobReader {
         let mut words =
             footer.chunks_exact(8).map(|word| word.iter().rev().fold(0, |n, &byte| n << 8 | u64::from(byte)));
         let mut word = || words.next().unwrap_or(0);
-        let (values, value_bytes, checksum) = (word(), word(), word());
-        if checksum != footer_checksum(values, value_bytes, number, bytes) {
-            return Err(Error::corruption(&path, last, "not the footer of a blob file that was finished"));
-        }
+        let (values, value_bytes, sum) = (word(), word(), word());
         let mut whole = Xxh3::new();
         let mut piece = vec![0; (1 << 20).min(bytes as usize)];
         let mut at = 0;
-        while at < bytes {
-            let len = (bytes - at).min(piece.len() as u64) as usize;
+        while at < last {
+            let len = (last - at).min(piece.len() as u64) as usize;
             file.read_exact_at(&mut piece[..len], at)?;
             whole.update(&piece[..len]);
             at += len as u64;
         }
-        Ok(BlobMeta { number, bytes, values, value_bytes, checksum: whole.digest() })
+        // Of this version, or of the first.
+        let is_of = |body| sum == footer_checksum(values, value_bytes, number, bytes, body);
+        if !is_of(Some(whole.digest())) && !is_of(None) {
+            return Err(Error::corruption(&path, last, "not the footer of a blob file that was finished"));
+        }
+        whole.update(&footer);
+        Ok(BlobMeta { number, bytes, values, value_bytes, checksum: whole.digest(), footer: sum })
     }
 
     /// Replaces `out` with the value at `reference`, which must be one of this file. One read.
@@ -150,13 +166,14 @@ impl BlobReader {
             values += 1;
             value_bytes += bytes;
         }
+        let body = (self.version > 1).then(|| whole.digest());
         let mut footer = [0; FOOTER_BYTES];
         self.file.read_exact_at(&mut footer, last)?;
         whole.update(&footer);
         let mut expected = Vec::with_capacity(FOOTER_BYTES);
         expected.extend_from_slice(&values.to_le_bytes());
         expected.extend_from_slice(&value_bytes.to_le_bytes());
-        let checksum = footer_checksum(values, value_bytes, self.meta.number, self.meta.bytes);
+        let checksum = footer_checksum(values, value_bytes, self.meta.number, self.meta.bytes, body);
         expected.extend_from_slice(&checksum.to_le_bytes());
         expected.extend_from_slice(&MAGIC.to_le_bytes());
         if footer[..] != expected[..] || values != self.meta.values || value_bytes != self.meta.value_bytes {

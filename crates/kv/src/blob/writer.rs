@@ -77,17 +77,18 @@ impl BlobWriter {
     /// Writes the footer and syncs the file. The file's name is not made durable by it.
     pub(crate) fn finish(mut self) -> Result<BlobMeta> {
         let bytes = self.out.position() + super::FOOTER_BYTES as u64;
-        let checksum = footer_checksum(self.values, self.value_bytes, self.number, bytes);
+        let body = Some(self.checksum.digest());
+        let footer_sum = footer_checksum(self.values, self.value_bytes, self.number, bytes, body);
         let mut footer = Vec::with_capacity(super::FOOTER_BYTES);
         footer.extend_from_slice(&self.values.to_le_bytes());
         footer.extend_from_slice(&self.value_bytes.to_le_bytes());
-        footer.extend_from_slice(&checksum.to_le_bytes());
+        footer.extend_from_slice(&footer_sum.to_le_bytes());
         footer.extend_from_slice(&MAGIC.to_le_bytes());
         self.write(&footer)?;
         let checksum = self.checksum.digest();
         let file = self.out.into_file()?;
         file.sync_data()?;
         let (number, values, value_bytes) = (self.number, self.values, self.value_bytes);
-        Ok(BlobMeta { number, bytes, values, value_bytes, checksum })
+        Ok(BlobMeta { number, bytes, values, value_bytes, checksum, footer: footer_sum })
     }
 }

@@ -20,6 +20,8 @@ pub struct Builder {
     pub(crate) seed: Option<u64>,
     pub(crate) options: Options,
     pub(crate) default: KeyspaceOptions,
+    /// Whether [`Builder::default_keyspace`] was asked for these.
+    pub(crate) is_default_given: bool,
     /// Options of other keyspaces, by name.
     pub(crate) keyspaces: Vec<(String, KeyspaceOptions)>,
 }
@@ -33,6 +35,7 @@ impl Builder {
             seed: None,
             options: Options::default(),
             default: KeyspaceOptions::default(),
+            is_default_given: false,
             keyspaces: Vec::new(),
         }
     }
@@ -66,16 +69,18 @@ impl Builder {
         self
     }
 
-    /// Options of the default keyspace.
+    /// Options of the default keyspace. Without them it is compacted as it was when the store was open the last time, and has the
+    /// defaults for all else.
     #[must_use]
     pub fn default_keyspace(mut self, options: KeyspaceOptions) -> Self {
         self.default = options;
+        self.is_default_given = true;
         self
     }
 
     /// Options of keyspace `name`, which is made when it is missing; each is named once. Keyspaces that are there and not named
-    /// here are opened with the options of the default keyspace, but keep their own TTL and merge operator; and what would drop
-    /// entries of theirs is not for them: no compaction filter, and leveled instead of FIFO.
+    /// here are opened with the options of the default keyspace, but keep their own TTL and merge operator, are compacted as they were
+    /// the last time, and get no compaction filter, which would drop entries of theirs.
     #[must_use]
     pub fn keyspace(mut self, name: impl Into<String>, options: KeyspaceOptions) -> Self {
         self.keyspaces.push((name.into(), options));

@@ -41,7 +41,7 @@ impl Inner {
         let Some(log) = self.log.get() else { return Ok(()) };
         // What cannot be given back now is the next time, or when the store is opened.
         let _ = log.trim();
-        let needed = self.versions.log_start();
+        let needed = self.pass_notes(self.versions.log_start());
         {
             let mut commit = lock(&self.commit);
             let is_over = commit.position() <= needed;
@@ -59,7 +59,10 @@ impl Inner {
         commit.end = commit.position();
         if let (Some(log), Some(appender)) = (self.log.get(), commit.appender.take()) {
             // Nobody is left to be told. What cannot be synced is with the kernel, as before; what cannot be given back is when the store is opened and written on.
-            let _ = log.close(appender);
+            if log.close(appender).is_ok() {
+                drop(commit);
+                self.record_end();
+            }
         }
     }
 

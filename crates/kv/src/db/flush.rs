@@ -40,6 +40,7 @@ impl Inner {
         edit.last_seqno = Some(newest.last_seqno);
         self.advance_idle_keyspaces(keyspace, &mut edit);
         self.install(keyspace, edit, &sealed)?;
+        self.note_edit(&mut lock(&self.commit));
         self.release_log()?;
         self.counters.flushes.fetch_add(1, Relaxed);
         self.counters.flush_bytes.fetch_add(bytes, Relaxed);
@@ -159,7 +160,7 @@ impl Inner {
         let new = new_tables(&edit);
         let blobs = edit.keyspaces.values().flat_map(|change| &change.blobs_added);
         let new_blobs: Vec<FileNumber> = blobs.map(|blob| blob.number).collect();
-        let result = self.versions.log_and_apply(edit, |id, version| {
+        let result = self.log_and_apply(edit, |id, version| {
             let Some(Some(changed)) = keyspaces.get(id.0 as usize) else { return };
             let flushed = if id == keyspace.id { flushed } else { &[] };
             changed.view.rcu(|view| view.with_version(Arc::clone(version), flushed));

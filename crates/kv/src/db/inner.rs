@@ -74,6 +74,8 @@ pub(crate) struct Commit {
     pub active: Vec<Option<Arc<Memtable>>>,
     /// Where the old log ended, or the replay is: what counts as the position while there is no appender.
     pub end: Lsn,
+    /// Where the notes begin and end that were appended last ([`Inner::note_edit`]).
+    pub noted: (Lsn, Lsn),
     /// Where records are appended. Empty together with [`Inner::log`].
     pub appender: Option<Appender>,
 }
@@ -89,6 +91,8 @@ impl Commit {
 #[derive(Debug, Clone)]
 pub(crate) struct Given {
     pub default: KeyspaceOptions,
+    /// Whether these were given as such. If not, the default keyspace is compacted as before.
+    pub is_default_given: bool,
     /// Of others, by name.
     pub named: Vec<(String, KeyspaceOptions)>,
 }
@@ -130,6 +134,10 @@ pub(crate) struct Inner {
     pub failed: AtomicBool,
     /// The newest segment of the log that a write has come to.
     pub segment: AtomicU32,
+    /// The position that the manifest knows the log to have reached.
+    pub recorded: AtomicU64,
+    /// Held by whoever tells it of a new segment.
+    pub recording: Mutex<()>,
     /// The failure of the last job, when that was a full disk.
     pub full: Mutex<Option<Error>>,
     pub is_full: AtomicBool,

@@ -22,7 +22,9 @@ pub(crate) mod recovery;
 pub(crate) mod snapshots;
 mod stats;
 pub(crate) mod stored_options;
+mod stored_strategy;
 pub(crate) mod tables;
+mod trust;
 pub(crate) mod view;
 pub(crate) mod write;
 
@@ -33,3 +35,4 @@ pub use keyspace::{Db, Keyspace, Snapshot};
 pub use range::{DbCursor, Pair, Range};
 pub(crate) use recovery::log_options;
 pub use stats::{KeyspaceStats, LevelStats, Stats};
+pub(crate) use trust::check_note;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use cairn_vfs::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 use cairn_vfs::sync::{Arc, Line, Mutex, OnceLock, RwLock};
 use cairn_vfs::{Clock, ErrorKind, File, Fs, OpenOptions, Rng, SeededRng, SystemRng};
-use cairn_wal::Lsn;
+use cairn_wal::{Known, Lsn};
 
 use crate::admin::ReadOnly;
 use crate::batch::DEFAULT;
@@ -23,6 +23,7 @@ use crate::db::recovery;
 use crate::db::stats::Counters;
 use crate::db::stored_options::StoredOptions;
 use crate::db::tables::Tables;
+use crate::db::trust;
 use crate::db::view::View;
 use crate::memtable::Memtable;
 use crate::options::{KeyspaceOptions, Options};
@@ -38,7 +39,7 @@ pub(crate) const DEFAULT_NAME: &str = "default";
 pub(crate) const LOCK_NAME: &str = "LOCK";
 
 pub(crate) fn open(builder: Builder, fs: Arc<dyn Fs>, clock: Arc<dyn Clock>) -> Result<Db> {
-    let Builder { path, options, default, keyspaces: named, seed, .. } = builder;
+    let Builder { path, options, default, is_default_given, keyspaces: named, seed, .. } = builder;
     let mut rng: Box<dyn Rng> = match seed {
         Some(seed) => Box::new(SeededRng::new(seed)),
         None => Box::new(
@@ -62,24 +63,29 @@ pub(crate) fn open(builder: Builder, fs: Arc<dyn Fs>, clock: Arc<dyn Clock>) -> 
 
     let exists = prepare_directory(&fs, &path, &options)?;
     if options.read_only {
-        return ReadOnly { path, fs, clock, options, default, named }.open(None);
+        let given = Given { default, is_default_given, named };
+        return ReadOnly { path, fs, clock, options, given }.open(None);
     }
     let lock_file = Some(take_lock(&fs, &path)?);
+    let new_log = Known { log_id: rng.next_u64().max(1), ..Known::default() };
     let versions = if exists {
-        VersionSet::open(&fs, &path)?
+        // ORDER: before anything is written. Files that are not this store's are not to be gone on with, nor others removed by their word.
+        let log = trust::check(&fs, &path, new_log)?;
+        VersionSet::open(&fs, &path, log)?
     } else {
-        let mut edit = VersionEdit::default();
+        let mut edit = VersionEdit { log: Some(new_log), ..VersionEdit::default() };
         edit.created.push(new_keyspace(DEFAULT, DEFAULT_NAME, &default));
         VersionSet::create(&fs, &path, rng.next_u64(), &edit)?
     };
     create_missing(&versions, &named)?;
-    remove_leftovers(&*fs, &versions, &path)?;
+    remove_leftovers(&*fs, &versions)?;
 
     let tables = Tables::new(Arc::clone(&fs), Arc::new(path), &options);
-    let inner = assemble(fs, clock, options, lock_file, versions, &default, &named, Arc::new(tables))?;
+    let given = Given { default, is_default_given, named };
+    let inner = assemble(fs, clock, options, lock_file, versions, given, Arc::new(tables))?;
     let inner = Arc::new(inner);
     // ORDER: before anything can be merged that only this operator reads.
-    keep_operators(&inner)?;
+    keep_options(&inner)?;
     recovery::recover(&inner, &mut *rng)?;
     let default = inner.keyspace(DEFAULT)?;
     // ORDER: before the first thread. It ends them, should the system refuse a later one: they hold the store, and so its lock.
@@ -139,14 +145,20 @@ fn create_missing(versions: &VersionSet, named: &[(String, KeyspaceOptions)]) ->
     Ok(())
 }
 
-/// Keeps the names of operators with keyspaces that were made without one: what they merge, nobody reads without them.
-fn keep_operators(inner: &Inner) -> Result<()> {
+/// Keeps what keyspaces were opened with: the names of operators of those that were made without one, since what they merge, nobody reads
+/// without them; and the strategies, for opens that do not name the keyspace.
+fn keep_options(inner: &Inner) -> Result<()> {
     let mut edit = VersionEdit::default();
     for (id, stored) in inner.versions.keyspaces() {
         let kept = StoredOptions::decode(&stored.options, &inner.path)?;
         let given = StoredOptions::of(&inner.keyspace(id)?.options);
-        if kept.merge_operator.is_empty() && !given.merge_operator.is_empty() {
-            edit.options.push((id, given.encode()));
+        let merge_operator = match kept.merge_operator.is_empty() {
+            true => given.merge_operator,
+            false => kept.merge_operator.clone(),
+        };
+        let wanted = StoredOptions { merge_operator, compaction: given.compaction, ..kept.clone() };
+        if wanted != kept {
+            edit.options.push((id, wanted.encode()));
         }
     }
     if edit.options.is_empty() {
@@ -155,79 +167,79 @@ fn keep_operators(inner: &Inner) -> Result<()> {
     inner.versions.log_and_apply(edit, |_, _| {})
 }
 
-/// Errors: [`Error::Corruption`] when a file of the store is gone.
-fn check_files(versions: &VersionSet, path: &Path) -> Result<Vec<std::path::PathBuf>> {
-    let stray = versions.stray_files()?;
-    match stray.missing.first() {
-        None => Ok(stray.unreferenced),
-        Some(name) => {
-            let what = "it is missing, and the manifest refers to it";
-            Err(Error::corruption(&name.path(path), 0, what))
-        }
-    }
-}
-
 /// Removes what a crash left of unfinished jobs.
-fn remove_leftovers(fs: &dyn Fs, versions: &VersionSet, path: &Path) -> Result<()> {
-    for stray in check_files(versions, path)? {
+fn remove_leftovers(fs: &dyn Fs, versions: &VersionSet) -> Result<()> {
+    for stray in versions.stray_files()?.unreferenced {
         fs.remove(&stray)?;
     }
     Ok(())
 }
 
-/// The options of a keyspace that nobody has said anything about: those of the default one, but it stays what it was made as, and
-/// nothing in it is dropped that its own options did not ask for.
+/// The options of a keyspace that nobody has said anything about: those of the default one, but it stays what it was made as, is
+/// compacted as before, and nothing in it is dropped that its own options did not ask for.
 fn unnamed(default: KeyspaceOptions, kept: &StoredOptions) -> KeyspaceOptions {
     let ttl = (kept.ttl_secs > 0).then(|| Duration::from_secs(kept.ttl_secs));
-    let drops = matches!(default.compaction, StrategyOptions::Fifo(_));
+    let compaction = kept.compaction.clone().unwrap_or(match default.compaction {
+        StrategyOptions::Fifo(_) => StrategyOptions::default(),
+        keeps => keeps,
+    });
     KeyspaceOptions {
         ttl,
         merge_operator: default.merge_operator.filter(|it| it.name() == kept.merge_operator),
         compaction_filter: None,
-        compaction: if drops { StrategyOptions::default() } else { default.compaction },
+        compaction,
         // The two contradict each other.
         blob_bytes_min: default.blob_bytes_min.filter(|_| ttl.is_none()),
         ..default
     }
 }
 
-#[allow(clippy::too_many_arguments)] // each is a part of the store, given once
 pub(crate) fn assemble(
     fs: Arc<dyn Fs>,
     clock: Arc<dyn Clock>,
     options: Options,
     lock_file: Option<Box<dyn File>>,
     versions: VersionSet,
-    default: &KeyspaceOptions,
-    named: &[(String, KeyspaceOptions)],
+    given: Given,
     tables: Arc<Tables>,
 ) -> Result<Inner> {
     let path = Arc::clone(&tables.path);
+    let recorded = versions.log().map_or(Lsn::ZERO, |log| log.reached);
     let mut keyspaces = Vec::new();
     let mut active = Vec::new();
     for (id, stored) in versions.keyspaces() {
         let kept = StoredOptions::decode(&stored.options, &path)?;
-        let mut given = default.clone();
-        if let Some((_, options)) = named.iter().find(|(name, _)| *name == stored.name) {
-            given = options.clone();
+        let mut opened = given.default.clone();
+        if let Some((_, options)) = given.named.iter().find(|(name, _)| *name == stored.name) {
+            opened = options.clone();
         } else if id != DEFAULT {
-            given = unnamed(given, &kept);
+            opened = unnamed(opened, &kept);
+        } else if !given.is_default_given
+            && let Some(compaction) = &kept.compaction
+        {
+            opened.compaction = compaction.clone();
         }
-        kept.check(&stored.name, &StoredOptions::of(&given))?;
+        kept.check(&stored.name, &StoredOptions::of(&opened))?;
         let memtable = Arc::new(Memtable::new());
         let at = id.0 as usize;
         keyspaces.resize_with(at + 1, || None);
         active.resize_with(at + 1, || None);
         active[at] = Some(Arc::clone(&memtable));
         let view = View { active: memtable, sealed: Vec::new(), version: stored.version };
-        keyspaces[at] = Some(Arc::new(KeyspaceState::new(id, stored.name, given, view)?));
+        keyspaces[at] = Some(Arc::new(KeyspaceState::new(id, stored.name, opened, view)?));
     }
     Ok(Inner {
         path,
         fs,
         clock,
         lock_file,
-        commit: Line(Mutex::new(Commit { next_seqno: 1, active, end: Lsn::ZERO, appender: None })),
+        commit: Line(Mutex::new(Commit {
+            next_seqno: 1,
+            active,
+            end: Lsn::ZERO,
+            noted: (Lsn::ZERO, Lsn::ZERO),
+            appender: None,
+        })),
         order: Order::new(0),
         log: OnceLock::new(),
         structure: RwLock::new(()),
@@ -241,10 +253,12 @@ pub(crate) fn assemble(
         idle_at: AtomicU64::new(u64::MAX),
         counters: Counters::default(),
         limiter: Limiter::new(options.rate_limit_bytes),
-        given: Given { default: default.clone(), named: named.to_vec() },
+        given,
         failure: OnceLock::new(),
         failed: AtomicBool::new(false),
         segment: AtomicU32::new(0),
+        recorded: AtomicU64::new(recorded.get()),
+        recording: Mutex::default(),
         full: Mutex::default(),
         is_full: AtomicBool::new(false),
         full_count: AtomicU64::new(0),

@@ -7,14 +7,16 @@
 use cairn_vfs::Rng;
 use cairn_vfs::sync::{Arc, lock};
 use cairn_vfs::thread::{self, ScopedJoinHandle};
-use cairn_wal::{Log, Lsn, Recovery, RecoveryOptions};
+use cairn_wal::{Known, Log, Lsn, Recovery, RecoveryOptions};
 
 use crate::batch::{Malformed, Record};
 use crate::db::background::caught;
 use crate::db::inner::{Inner, KeyspaceState};
+use crate::db::trust::check_note;
 use crate::db::write::insert;
 use crate::kind::{SEQNO_MAX, Seqno};
 use crate::options::Background;
+use crate::version::Position;
 use crate::{Error, Result};
 
 /// A keyspace during replay.
@@ -32,7 +34,8 @@ pub(crate) fn recover(inner: &Arc<Inner>, rng: &mut dyn Rng) -> Result<()> {
         all.resize_with(id.0 as usize + 1, || None);
         all[id.0 as usize] = Some(Replayed { keyspace: inner.keyspace(*id)?, start: state.log_start.into() });
     }
-    let mut log = Recovery::open(&inner.fs, &inner.path, inner.versions.log_start(), &log_options())?;
+    let options = log_options(inner.versions.log());
+    let mut log = Recovery::open(&inner.fs, &inner.path, inner.versions.log_start(), &options)?;
     let last = thread::scope(|scope| replay_all(inner, &mut log, &mut all, scope))?;
     let mut tail = log.finish()?;
     {
@@ -42,13 +45,15 @@ pub(crate) fn recover(inner: &Arc<Inner>, rng: &mut dyn Rng) -> Result<()> {
     }
     inner.order.restart(last);
     if inner.options.read_only {
-        return Ok(());
+        return check_note(&inner.versions, tail.note());
     }
     // What is in tables by now need not be made durable a second time.
     tail.release_before(inner.versions.log_start());
     let options = cairn_wal::Options::default()
         .segment_bytes(inner.options.wal_segment_bytes as u32)
         .background(inner.options.background != Background::Inline);
+    let Position { number, end } = inner.versions.position();
+    tail.set_note([number, end]);
     let (log, appender) = Log::open(&inner.fs, &options, tail, rng)?;
     lock(&inner.commit).appender = Some(appender);
     // Empty until here.
@@ -56,9 +61,14 @@ pub(crate) fn recover(inner: &Arc<Inner>, rng: &mut dyn Rng) -> Result<()> {
     Ok(())
 }
 
-/// How the log is read. A store that needs it from its beginning has never released any of it: what is not there was lost.
-pub(crate) fn log_options() -> RecoveryOptions {
-    RecoveryOptions::default().nothing_released(true)
+/// How the log is read of which the manifest knows this. A store that needs it from its beginning has never released any of it: what is not
+/// there was lost.
+pub(crate) fn log_options(known: Option<Known>) -> RecoveryOptions {
+    let options = RecoveryOptions::default().nothing_released(true);
+    match known {
+        Some(known) => options.known(known),
+        None => options,
+    }
 }
 
 /// Replays record after record, and flushes what gets full beside the replay of what follows; gives back the last number.
@@ -118,10 +128,18 @@ fn replay(inner: &Inner, all: &mut [Option<Replayed>], lsn: Lsn, payload: &[u8])
     }
     let last = record.seqno + count - 1;
     let mut seqno = record.seqno;
+    let keyspaces_ever = inner.versions.keyspaces_ever();
     for operation in record.operations {
         let (id, operation) = operation.map_err(|Malformed(what)| damaged(what))?;
         if seqno > last {
             return Err(damaged("more operations than it says"));
+        }
+        if id.0 >= keyspaces_ever {
+            let what = format!(
+                "it knows of no keyspace {}, which the log has writes of: it is an older state",
+                id.0
+            );
+            return Err(Error::corruption(&inner.versions.path(), 0, what));
         }
         // Keyspaces that are not there were dropped later.
         if let Some(Some(replayed)) = all.get(id.0 as usize)

@@ -1,25 +1,31 @@
-//! Options that are kept with a keyspace because stored bytes mean something else without them.
+//! Options that are kept with a keyspace: those without which stored bytes mean something else, and how it is compacted, which
+//! holds for it until whoever opens the store says otherwise.
 //!
 //! ```text
-//! 0   version       u8     1
+//! 0   version       u8     2
 //! 1   ttl           varint seconds; 0 is none
 //!     operator      varint length, then the merge operator's name; empty is none
+//!     strategy      see [`stored_strategy`]; left out where nothing is known of it, as in version 1
 //! ```
 
 use std::path::Path;
 
 use cairn_codec::varint;
 
+use crate::compaction::strategy::StrategyOptions;
+use crate::db::stored_strategy;
 use crate::options::KeyspaceOptions;
 use crate::{Error, Result};
 
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
 
-/// The options of a keyspace that its data depends on.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+/// The options of a keyspace that are kept with it.
+#[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct StoredOptions {
     pub ttl_secs: u64,
     pub merge_operator: String,
+    /// How it was compacted the last time; `None` where nobody has said so.
+    pub compaction: Option<StrategyOptions>,
 }
 
 impl StoredOptions {
@@ -27,6 +33,7 @@ impl StoredOptions {
         StoredOptions {
             ttl_secs: options.ttl.map_or(0, |ttl| ttl.as_secs()),
             merge_operator: options.merge_operator.as_ref().map_or(String::new(), |it| it.name().to_owned()),
+            compaction: Some(options.compaction.clone()),
         }
     }
 
@@ -35,6 +42,9 @@ impl StoredOptions {
         varint::push(self.ttl_secs, &mut out);
         varint::push(self.merge_operator.len() as u64, &mut out);
         out.extend_from_slice(self.merge_operator.as_bytes());
+        if let Some(compaction) = &self.compaction {
+            stored_strategy::encode(compaction, &mut out);
+        }
         out
     }
 
@@ -43,16 +53,23 @@ impl StoredOptions {
     pub(crate) fn decode(bytes: &[u8], store: &Path) -> Result<Self> {
         let damaged = || Error::corruption(store, 0, "options of a keyspace in the manifest cannot be read");
         let (&version, rest) = bytes.split_first().ok_or_else(damaged)?;
-        if version != VERSION {
-            let what = format!("keyspace options of version {version}, supported is {VERSION}");
+        if !(1..=VERSION).contains(&version) {
+            let what = format!("keyspace options of version {version}, supported are 1 to {VERSION}");
             return Err(Error::unsupported(store, what));
         }
         let (ttl_secs, used) = varint::decode(rest).map_err(|_| damaged())?;
         let rest = &rest[used..];
         let (len, used) = varint::decode(rest).map_err(|_| damaged())?;
-        let name = rest.get(used..).filter(|name| name.len() as u64 == len).ok_or_else(damaged)?;
+        let rest = rest.get(used..).unwrap_or_default();
+        let len = usize::try_from(len).unwrap_or(usize::MAX);
+        let (name, rest) = rest.split_at_checked(len).ok_or_else(damaged)?;
         let merge_operator = String::from_utf8(name.to_vec()).map_err(|_| damaged())?;
-        Ok(StoredOptions { ttl_secs, merge_operator })
+        let compaction = match rest {
+            [] => None,
+            rest if version > 1 => Some(stored_strategy::decode(rest).ok_or_else(damaged)?),
+            _ => return Err(damaged()),
+        };
+        Ok(StoredOptions { ttl_secs, merge_operator, compaction })
     }
 
     /// Holds what the keyspace was made with against what it is opened with.
@@ -80,17 +97,27 @@ impl StoredOptions {
 mod tests {
     use super::*;
 
-    /// Goal: options come back, other versions and cut ones are refused.
+    /// Goal: options come back, other versions and cut ones are refused, and those of version 1 have no strategy.
     #[test]
     fn round_trip() {
-        let options = StoredOptions { ttl_secs: 1 << 40, merge_operator: "cairn.add_u64".to_owned() };
+        let compaction = Some(StrategyOptions::default());
+        let options =
+            StoredOptions { ttl_secs: 1 << 40, merge_operator: "cairn.add_u64".to_owned(), compaction };
         let bytes = options.encode();
         let store = Path::new("/store");
         assert_eq!(StoredOptions::decode(&bytes, store).unwrap(), options);
-        for len in 0..bytes.len() {
+        let none = StoredOptions { compaction: None, ..options.clone() };
+        let shortest = none.encode();
+        for len in (0..bytes.len()).filter(|len| *len != shortest.len()) {
             assert!(StoredOptions::decode(&bytes[..len], store).is_err(), "{len}");
         }
-        let other = StoredOptions::decode(&[2, 0, 0], store).unwrap_err();
-        assert!(other.to_string().contains("version 2"), "{other}");
+        let mut first = shortest.clone();
+        first[0] = 1;
+        assert_eq!(StoredOptions::decode(&first, store).unwrap(), none);
+        let mut strange = bytes;
+        strange[0] = 1;
+        assert!(StoredOptions::decode(&strange, store).is_err(), "version 1 has nothing behind the name");
+        let other = StoredOptions::decode(&[3, 0, 0], store).unwrap_err();
+        assert!(other.to_string().contains("version 3"), "{other}");
     }
 }

@@ -45,7 +45,9 @@ impl Tables {
         let path = FileName::Table(file.number()).path(&self.path);
         let ingested = file.meta.ingested;
         let seqno = ingested.map_or(0, |ingested| ingested.seqno);
-        let options = table::OpenOptions { pin: file.pin, direct: self.direct, foreign: false, seqno };
+        let expected = table::Expected::of(&file.meta);
+        let options =
+            table::OpenOptions { pin: file.pin, direct: self.direct, foreign: false, seqno, expected };
         let number = ingested.map_or(file.number(), |ingested| ingested.number);
         let table = Table::open(&self.fs, &path, number, &self.cache, options)?;
         // Two threads may open the same table: one of the readers stays.

@@ -94,6 +94,7 @@ impl Inner {
         self.hold_log_down(keyspace, end)?;
         if durability == Durability::Sync {
             self.sync_log(log, end)?;
+            self.record_segment(end)?;
         }
         Ok(())
     }
@@ -175,6 +176,7 @@ impl Inner {
         }
         if durability == Durability::Sync {
             self.sync_log(log, end)?;
+            self.record_segment(end)?;
         }
         Ok(())
     }
@@ -277,7 +279,8 @@ impl Inner {
             let commit = lock(&self.commit);
             commit.position()
         };
-        self.sync_log(log, end)
+        self.sync_log(log, end)?;
+        self.record_segment(end)
     }
 
     /// Replaces the keyspace's active memtable by an empty one and has it flushed. With `full`, only when that is still

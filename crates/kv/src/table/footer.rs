@@ -2,9 +2,12 @@
 //!
 //! ```text
 //!  0 offset of the top index u64    8 its length u32    12 length of the properties u32
-//! 16 offset of the properties u64  24 number u64        32 zero u64
-//! 40 version u32 = 1               44 zero u32          48 XXH3 of bytes 0 to 47    56 magic "cairnsst"
+//! 16 offset of the properties u64  24 number u64        32 XXH3 of the file in front of the footer
+//! 40 version u32 = 2               44 zero u32          48 XXH3 of bytes 0 to 47    56 magic "cairnsst"
 //! ```
+//!
+//! The checksum at 48 thus stands for the whole file: whoever remembers it knows the table again by its last bytes. Version 1 had a
+//! zero at 32.
 
 use cairn_codec::checksum::xxh3_64;
 
@@ -12,7 +15,7 @@ use super::frame::{HEADER_BYTES, Handle};
 use crate::file::FileNumber;
 
 pub(crate) const FOOTER_BYTES: usize = 64;
-pub(crate) const VERSION: u32 = 1;
+pub(crate) const VERSION: u32 = 2;
 const MAGIC: &[u8; 8] = b"cairnsst";
 
 /// What the footer says.
@@ -22,6 +25,8 @@ pub(crate) struct Footer {
     pub properties: Handle,
     /// The number that the table was written under.
     pub number: FileNumber,
+    /// XXH3 of all that is in front of the footer; 0 in version 1, which does not say.
+    pub body: u64,
 }
 
 /// Why a footer is none.
@@ -40,6 +45,7 @@ impl Footer {
         bytes[12..16].copy_from_slice(&self.properties.len.to_le_bytes());
         bytes[16..24].copy_from_slice(&self.properties.offset.to_le_bytes());
         bytes[24..32].copy_from_slice(&self.number.to_le_bytes());
+        bytes[32..40].copy_from_slice(&self.body.to_le_bytes());
         bytes[40..44].copy_from_slice(&VERSION.to_le_bytes());
         let checksum = xxh3_64(&bytes[..48]);
         bytes[48..56].copy_from_slice(&checksum.to_le_bytes());
@@ -47,10 +53,16 @@ impl Footer {
         bytes
     }
 
+    /// The checksum in the footer that `bytes` are: what stands for the whole table.
+    pub(crate) fn sum_of(bytes: &[u8; FOOTER_BYTES]) -> u64 {
+        let (words, _) = bytes.as_chunks::<8>();
+        words.get(6).map_or(0, |sum| u64::from_le_bytes(*sum))
+    }
+
     /// Reads the footer of a file of `file_bytes`. The handles it gives lie within the file, in front of the footer.
     pub(crate) fn decode(bytes: &[u8; FOOTER_BYTES], file_bytes: u64) -> Result<Footer, FooterError> {
         let (words, _) = bytes.as_chunks::<8>();
-        let [top, lengths, properties, number, zero, version, checksum, magic] = *words else {
+        let [top, lengths, properties, number, body, version, checksum, magic] = *words else {
             return Err(FooterError::Damaged("the footer is too short"));
         };
         if magic != *MAGIC {
@@ -59,8 +71,8 @@ impl Footer {
         if xxh3_64(&bytes[..48]) != u64::from_le_bytes(checksum) {
             return Err(FooterError::Damaged("the checksum of the footer is wrong"));
         }
-        let version = u64::from_le_bytes(version);
-        if version != u64::from(VERSION) || zero != [0; 8] {
+        let (version, body) = (u64::from_le_bytes(version), u64::from_le_bytes(body));
+        if !(version == u64::from(VERSION) || (version == 1 && body == 0)) {
             return Err(FooterError::Version(version as u32));
         }
         let lengths = u64::from_le_bytes(lengths);
@@ -68,6 +80,7 @@ impl Footer {
             top: Handle { offset: u64::from_le_bytes(top), len: lengths as u32 },
             properties: Handle { offset: u64::from_le_bytes(properties), len: (lengths >> 32) as u32 },
             number: u64::from_le_bytes(number),
+            body,
         };
         let end = file_bytes.saturating_sub(FOOTER_BYTES as u64);
         for handle in [footer.top, footer.properties] {

@@ -40,7 +40,7 @@ pub(crate) use cursor::prefix_end;
 pub(crate) use load::{Block, BlockRef};
 pub(crate) use open::Table;
 pub use options::{Compression, PrefixExtractor};
-pub(crate) use options::{CursorOptions, OpenOptions, TableOptions};
+pub(crate) use options::{CursorOptions, Expected, OpenOptions, TableOptions};
 pub(crate) use writer::{ENTRY_BYTES_MAX, TableWriter};
 
 #[allow(unused_imports, reason = "for whoever gets many keys, shows a table or verifies it")]

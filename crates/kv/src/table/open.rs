@@ -28,6 +28,9 @@ pub(crate) struct Table {
     pub(super) source: Source,
     /// The number that seeds the checksums.
     pub(super) frame_number: FileNumber,
+    /// The checksum in the footer, and what that says of the file in front of it.
+    footer: u64,
+    pub(super) body: u64,
     /// Of all entries, where that is not 0: those of the file are 0 then.
     pub(super) seqno: Seqno,
     pub(super) properties: Properties,
@@ -64,7 +67,20 @@ impl Table {
     ) -> Result<Arc<Table>> {
         let source = Source::open(&**fs, path, options.direct)?;
         let (tail_start, tail) = read_tail(&source)?;
+        if let Some(expected) = options.expected.filter(|expected| expected.bytes != source.len()) {
+            let what = format!("the table has {} bytes, expected {}", source.len(), expected.bytes);
+            return Err(Error::corruption(path, 0, what));
+        }
         let footer = read_footer(&source, &tail)?;
+        let sum = tail.last_chunk().map_or(0, Footer::sum_of);
+        if options.expected.is_some_and(|expected| expected.footer != 0 && expected.footer != sum) {
+            let offset = source.len() - FOOTER_BYTES as u64;
+            return Err(Error::corruption(
+                path,
+                offset,
+                "it is another table than the one that was written here",
+            ));
+        }
         if footer.number != number && !options.foreign {
             let what = format!("the table says that it is number {}, expected {number}", footer.number);
             return Err(Error::corruption(path, source.len() - FOOTER_BYTES as u64, what));
@@ -72,6 +88,8 @@ impl Table {
         let mut table = Table {
             source,
             frame_number: footer.number,
+            footer: sum,
+            body: footer.body,
             seqno: options.seqno,
             properties: Properties::default(),
             top: None,
@@ -115,6 +133,11 @@ impl Table {
     #[inline]
     pub(crate) fn range_tombstones(&self) -> &Arc<RangeTombstones> {
         &self.range_tombstones
+    }
+
+    /// The checksum in its footer, which stands for the whole file.
+    pub(crate) fn footer_sum(&self) -> u64 {
+        self.footer
     }
 
     /// Length of the file.

@@ -2,6 +2,7 @@
 
 use cairn_codec::filter::FilterPolicy;
 
+use crate::file::TableMeta;
 use crate::kind::Seqno;
 use crate::{Error, Result};
 
@@ -128,6 +129,24 @@ pub(crate) struct OpenOptions {
     /// The sequence number of all entries, instead of the 0 that they have in the file; 0 for a table whose entries have
     /// their own.
     pub seqno: Seqno,
+    /// Which table it has to be.
+    pub expected: Option<Expected>,
+}
+
+/// What the manifest knows of a table, by its length and its last bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Expected {
+    /// Length of the file.
+    pub bytes: u64,
+    /// The checksum in the footer, which stands for the whole file; 0 where the manifest has none.
+    pub footer: u64,
+}
+
+impl Expected {
+    /// Of the table that the manifest describes so.
+    pub(crate) fn of(meta: &TableMeta) -> Option<Expected> {
+        Some(Expected { bytes: meta.bytes, footer: meta.footer })
+    }
 }
 
 /// How a cursor reads.

@@ -90,15 +90,21 @@ impl Table {
         walk.finish()
     }
 
+    /// XXH3 of the whole file, whose footer must know the part in front of it.
     fn file_checksum(&self) -> Result<u64> {
         let mut checksum = Xxh3::new();
         let mut buffer = vec![0; READ_BYTES];
+        let body = self.source.len().saturating_sub(FOOTER_BYTES as u64);
         let mut at = 0;
         while at < self.source.len() {
-            let len = (self.source.len() - at).min(READ_BYTES as u64) as usize;
+            let end = if at < body { body } else { self.source.len() };
+            let len = (end - at).min(READ_BYTES as u64) as usize;
             self.source.read(&mut buffer[..len], at)?;
             checksum.update(&buffer[..len]);
             at += len as u64;
+            if at == body && self.body != 0 && checksum.digest() != self.body {
+                return Err(self.damaged(body, "the footer is of another file than what is in front of it"));
+            }
         }
         Ok(checksum.digest())
     }

@@ -53,6 +53,8 @@ pub(crate) struct TableWriter {
     /// Bytes of index and filter partitions that wait.
     pending_bytes: usize,
     failed: bool,
+    /// The checksum in the footer, once it is written.
+    footer: u64,
     raw: Vec<u8>,
     sealed: Vec<u8>,
     separator: Vec<u8>,
@@ -116,6 +118,7 @@ impl TableWriter {
             properties,
             pending_bytes: 0,
             failed: false,
+            footer: 0,
             raw: Vec::new(),
             sealed: Vec::new(),
             separator: Vec::new(),
@@ -252,6 +255,7 @@ impl TableWriter {
             newest_secs: properties.newest_secs,
             expires_secs: properties.expires_secs,
             checksum: self.checksum.digest(),
+            footer: self.footer,
             blobs: properties.blobs,
             ingested: None,
         })
@@ -430,7 +434,8 @@ impl TableWriter {
         let encoded = self.properties.encode();
         let properties = self.write_block(Role::Properties, &encoded)?;
         let top = self.write_block(Role::TopIndex, top)?;
-        let footer = Footer { top, properties, number: self.number }.encode();
+        let footer = Footer { top, properties, number: self.number, body: self.checksum.digest() }.encode();
+        self.footer = Footer::sum_of(&footer);
         self.write(&footer)
     }
 

@@ -7,6 +7,7 @@ use cairn_vfs::sync::Arc;
 use super::edit::{KeyspaceEdit, NewTable};
 use super::handle::{BlobFile, ObsoleteFiles, TableFile};
 use super::levels::{Level, LiveBlob, Version};
+use super::order::check_order;
 use super::run::Run;
 use crate::file::FileNumber;
 
@@ -20,12 +21,17 @@ pub(super) struct Change {
     pub(super) files_new: Vec<FileNumber>,
 }
 
-/// The version that `edit` makes of `base`. Says what is wrong when it does not fit.
+/// The version that `edit` makes of `base`. Says what is wrong when it does not fit. The order of the tables of a keyspace that
+/// `is_made` by the same edit is not asked for: nothing was there before to hold it against.
 pub(super) fn apply(
     base: &Version,
     edit: &KeyspaceEdit,
+    is_made: bool,
     obsolete: &Arc<ObsoleteFiles>,
 ) -> Result<Change, String> {
+    if !is_made {
+        check_order(base, edit)?;
+    }
     let mut removed = remove_tables(base, edit)?;
     let mut files_new = Vec::new();
     let mut added: BTreeMap<usize, BTreeMap<u64, Vec<Arc<TableFile>>>> = BTreeMap::new();

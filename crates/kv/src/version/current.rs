@@ -1,8 +1,11 @@
 //! `CURRENT`: the one file whose content says which manifest counts.
 //!
 //! ```text
-//! MANIFEST-000007 0123456789abcdef\n        the name, and the XXH3 of the name in hexadecimal digits
+//! MANIFEST-000007 5eed5eed5eed5eed 0123456789abcdef\n
 //! ```
+//!
+//! That is the name, the store's id, and the XXH3 of both with the space between, numbers in hexadecimal digits. Earlier versions left out
+//! the id.
 //!
 //! It is only ever replaced as a whole, so a crash leaves the old one or the new one.
 
@@ -17,12 +20,12 @@ use crate::file::FileNumber;
 use crate::{Error, Result};
 
 /// More bytes than the longest name and its checksum take.
-const BYTES_MAX: u64 = 64;
+const BYTES_MAX: u64 = 96;
 
-/// The number of the manifest that counts.
+/// The manifest that counts: its number, and whose it is if that is said.
 ///
 /// Errors: `NotFound` (of the file system) without a `CURRENT`, [`Error::Corruption`] when it is not as it was written.
-pub(super) fn read(fs: &Arc<dyn Fs>, dir: &Path) -> Result<FileNumber> {
+pub(super) fn read(fs: &Arc<dyn Fs>, dir: &Path) -> Result<(FileNumber, Option<u64>)> {
     let path = FileName::Current.path(dir);
     let file = fs.open(&path, OpenOptions::read())?;
     let len = file.len()?;
@@ -35,27 +38,31 @@ pub(super) fn read(fs: &Arc<dyn Fs>, dir: &Path) -> Result<FileNumber> {
     }
     let mut bytes = vec![0; len as usize];
     file.read_exact_at(&mut bytes, 0)?;
-    let number = std::str::from_utf8(&bytes).ok().and_then(parse);
-    number.ok_or_else(|| Error::corruption(&path, 0, "expected a manifest's name and its checksum"))
+    let read = std::str::from_utf8(&bytes).ok().and_then(parse);
+    read.ok_or_else(|| Error::corruption(&path, 0, "expected a manifest's name and its checksum"))
 }
 
-/// Makes `number` the manifest that counts, durably. ORDER: the manifest and its name are durable before this.
-pub(super) fn begin(fs: &Arc<dyn Fs>, dir: &Path, number: FileNumber) -> Result<AtomicFile> {
+/// Makes `number` of this store the manifest that counts, durably. ORDER: the manifest and its name are durable before this.
+pub(super) fn begin(fs: &Arc<dyn Fs>, dir: &Path, number: FileNumber, store: u64) -> Result<AtomicFile> {
     let file = AtomicFile::create(fs, &FileName::Current.path(dir))?;
-    file.file().write_all_at(format(number).as_bytes(), 0)?;
+    file.file().write_all_at(format(number, Some(store)).as_bytes(), 0)?;
     Ok(file)
 }
 
-fn format(number: FileNumber) -> String {
-    let name = FileName::Manifest(number).to_string();
-    format!("{name} {:016x}\n", xxh3_64(name.as_bytes()))
+fn format(number: FileNumber, store: Option<u64>) -> String {
+    let mut said = FileName::Manifest(number).to_string();
+    if let Some(store) = store {
+        said.push_str(&format!(" {store:016x}"));
+    }
+    format!("{said} {:016x}\n", xxh3_64(said.as_bytes()))
 }
 
-fn parse(text: &str) -> Option<FileNumber> {
-    let (name, _) = text.split_once(' ')?;
+fn parse(text: &str) -> Option<(FileNumber, Option<u64>)> {
+    let (name, rest) = text.split_once(' ')?;
+    let store = rest.split_once(' ').and_then(|(store, _)| u64::from_str_radix(store, 16).ok());
     match FileName::parse(Path::new(name))? {
-        // Written back, so that no second spelling of checksum or line end passes.
-        FileName::Manifest(number) if format(number) == text => Some(number),
+        // Written back, so that no second spelling of a number or the line end passes.
+        FileName::Manifest(number) if format(number, store) == text => Some((number, store)),
         _ => None,
     }
 }
@@ -67,15 +74,18 @@ mod tests {
     /// Goal: only what was written is read. Method: every bit of it flipped, and every cut.
     #[test]
     fn damage_is_seen() {
-        let text = format(1234567);
-        assert_eq!(parse(&text), Some(1234567));
-        for end in 0..text.len() {
-            assert_eq!(parse(&text[..end]), None);
-        }
-        for bit in 0..text.len() * 8 {
-            let mut bytes = text.clone().into_bytes();
-            bytes[bit / 8] ^= 1 << (bit % 8);
-            assert_eq!(std::str::from_utf8(&bytes).ok().and_then(parse), None, "bit {bit}");
+        for store in [Some(0x5eed), Some(u64::MAX), None] {
+            let text = format(1234567, store);
+            assert!(text.len() as u64 <= BYTES_MAX);
+            assert_eq!(parse(&text), Some((1234567, store)));
+            for end in 0..text.len() {
+                assert_eq!(parse(&text[..end]), None);
+            }
+            for bit in 0..text.len() * 8 {
+                let mut bytes = text.clone().into_bytes();
+                bytes[bit / 8] ^= 1 << (bit % 8);
+                assert_eq!(std::str::from_utf8(&bytes).ok().and_then(parse), None, "bit {bit}");
+            }
         }
     }
 }

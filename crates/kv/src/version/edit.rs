@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use cairn_wal::Known;
+
 use super::handle::BlobMeta;
 use crate::file::{FileNumber, Ingested, TableMeta};
 use crate::kind::Seqno;
@@ -88,6 +90,8 @@ pub(crate) struct VersionEdit {
     /// The number of the tables that were ingested last. They are in no log, and a compaction may forget where they came from:
     /// by this a reader beside the writer sees that there were some.
     pub last_ingest: Option<Seqno>,
+    /// Which log the store has, and how far that is on stable storage, at least; zeros of a store that has none yet.
+    pub log: Option<Known>,
     /// All file numbers in use are below. The version set fills this in.
     pub next_file: Option<FileNumber>,
     /// All keyspace ids ever used are below. The version set fills this in.
@@ -116,6 +120,7 @@ pub(super) fn example() -> VersionEdit {
         newest_secs: 1_700_000_000,
         expires_secs: u64::MAX,
         checksum: 0x0123_4567_89ab_cdef,
+        footer: 0xfedc_ba98_7654_3210,
         blobs: vec![(12, 100), (13, 4000)],
         ingested: None,
     };
@@ -136,7 +141,16 @@ pub(super) fn example() -> VersionEdit {
         ..table(6, "k", "zz")
     };
     keyspace.added.extend([place(3, 0, table(5, "a", "k")), place(3, 0, outside)]);
-    let blob = |number| BlobMeta { number, bytes: 10_000, values: 8, value_bytes: 9000, checksum: number };
+    edit.log = Some(Known { log_id: 77, reached: (7 << 32 | 4096).into(), salt: 99 });
+    let keyspace = edit.keyspace(KeyspaceId(0));
+    let blob = |number: FileNumber| BlobMeta {
+        number,
+        bytes: 10_000,
+        values: 8,
+        value_bytes: 9000,
+        checksum: number,
+        footer: number + 1,
+    };
     keyspace.blobs_added = vec![blob(12), blob(13), blob(14)];
     keyspace.blob_garbage = vec![(12, 500)];
     keyspace.blobs_removed = vec![14];

@@ -18,15 +18,21 @@
 //! 11 blob removed      id | number
 //! 12 blob garbage      id | number | bytes
 //! 13 last ingest       seqno                            may be skipped
+//! 14 log               id | position reached | salt of its segment; zeros of a store that has none yet
 //!
 //!  fields of a table:
 //!  1 ingested          seqno of all its entries | number that it was written under
 //!  2 newest secs       secs                             may be skipped; left out where they are the oldest secs
+//!  3 footer            checksum                         may be skipped; left out where it is not known
+//!
+//!  fields of a blob file:
+//!  1 footer            checksum                         may be skipped; left out where it is not known
 //! ```
 //!
 //! The trailing fields of tables and blobs are there for later versions. Docs: `docs/src/formats/manifest.md`.
 
 use cairn_codec::varint;
+use cairn_wal::{Known, Lsn};
 
 use super::edit::{KeyspaceEdit, KeyspaceId, NewKeyspace, NewTable, OldTable, VersionEdit};
 use super::fields::{Malformed, Reader, push_bytes, push_field, push_skippable};
@@ -47,10 +53,15 @@ const BLOB_ADDED: u64 = 10;
 const BLOB_REMOVED: u64 = 11;
 const BLOB_GARBAGE: u64 = 12;
 const LAST_INGEST: u64 = 13;
+const LOG: u64 = 14;
 
 /// Fields behind the values of an added table.
 const INGESTED: u64 = 1;
 const NEWEST_SECS: u64 = 2;
+const TABLE_FOOTER: u64 = 3;
+
+/// Fields behind the values of an added blob file.
+const BLOB_FOOTER: u64 = 1;
 
 /// The bytes of `edit`.
 pub(crate) fn encode(edit: &VersionEdit) -> Vec<u8> {
@@ -87,6 +98,9 @@ pub(crate) fn encode(edit: &VersionEdit) -> Vec<u8> {
     if let Some(seqno) = edit.last_ingest {
         push_skippable(LAST_INGEST, &mut out, |out| push_numbers(&[seqno], out));
     }
+    if let Some(log) = edit.log {
+        push_field(LOG, &mut out, |out| push_numbers(&[log.log_id, log.reached.get(), log.salt], out));
+    }
     out
 }
 
@@ -106,7 +120,12 @@ fn encode_keyspace(id: KeyspaceId, edit: &KeyspaceEdit, out: &mut Vec<u8>) {
     }
     for blob in &edit.blobs_added {
         let numbers = [id, blob.number, blob.bytes, blob.values, blob.value_bytes, blob.checksum];
-        push_field(BLOB_ADDED, out, |out| push_numbers(&numbers, out));
+        push_field(BLOB_ADDED, out, |out| {
+            push_numbers(&numbers, out);
+            if blob.footer != 0 {
+                push_skippable(BLOB_FOOTER, out, |out| push_numbers(&[blob.footer], out));
+            }
+        });
     }
     for &(number, bytes) in &edit.blob_garbage {
         push_field(BLOB_GARBAGE, out, |out| push_numbers(&[id, number, bytes], out));
@@ -129,6 +148,9 @@ fn encode_table(id: u64, new: &NewTable, out: &mut Vec<u8>) {
     if meta.newest_secs != meta.oldest_secs {
         push_skippable(NEWEST_SECS, out, |out| push_numbers(&[meta.newest_secs], out));
     }
+    if meta.footer != 0 {
+        push_skippable(TABLE_FOOTER, out, |out| push_numbers(&[meta.footer], out));
+    }
 }
 
 fn push_numbers(numbers: &[u64], out: &mut Vec<u8>) {
@@ -147,6 +169,10 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<VersionEdit, Malformed> {
             LAST_SEQNO => edit.last_seqno = Some(value.u64()?),
             LAST_INGEST => edit.last_ingest = Some(value.u64()?),
             NEXT_FILE => edit.next_file = Some(value.u64()?),
+            LOG => {
+                let (log_id, reached) = (value.u64()?, Lsn::from(value.u64()?));
+                edit.log = Some(Known { log_id, reached, salt: value.u64()? });
+            }
             NEXT_KEYSPACE => edit.next_keyspace = Some(value.u32()?),
             CREATED => {
                 let (id, name) = (KeyspaceId(value.u32()?), value.string()?);
@@ -176,8 +202,8 @@ fn decode_change(number: u64, value: &mut Reader<'_>, edit: &mut KeyspaceEdit) -
         BLOB_ADDED => {
             let (number, bytes, values) = (value.u64()?, value.u64()?, value.u64()?);
             let (value_bytes, checksum) = (value.u64()?, value.u64()?);
-            skip_later_fields(value)?;
-            edit.blobs_added.push(BlobMeta { number, bytes, values, value_bytes, checksum });
+            let footer = decode_blob_fields(value)?;
+            edit.blobs_added.push(BlobMeta { number, bytes, values, value_bytes, checksum, footer });
         }
         _ => edit.blob_garbage.push((value.u64()?, value.u64()?)),
     }
@@ -213,6 +239,7 @@ fn decode_table(value: &mut Reader<'_>) -> Result<NewTable, Malformed> {
         newest_secs: oldest_secs,
         expires_secs,
         checksum,
+        footer: 0,
         blobs,
         ingested: None,
     };
@@ -227,6 +254,7 @@ fn decode_table_fields(value: &mut Reader<'_>, meta: &mut TableMeta) -> Result<(
         match number {
             INGESTED => meta.ingested = Some(Ingested { seqno: field.u64()?, number: field.u64()? }),
             NEWEST_SECS => meta.newest_secs = field.u64()?,
+            TABLE_FOOTER => meta.footer = field.u64()?,
             _ if skippable => continue,
             _ => return Err(Malformed::Newer { field: number }),
         }
@@ -235,13 +263,17 @@ fn decode_table_fields(value: &mut Reader<'_>, meta: &mut TableMeta) -> Result<(
     Ok(())
 }
 
-/// Fields that a later version has put behind the values that this one knows.
-fn skip_later_fields(value: &mut Reader<'_>) -> Result<(), Malformed> {
+/// The fields behind a blob file's values: the checksum in its footer, or 0.
+fn decode_blob_fields(value: &mut Reader<'_>) -> Result<u64, Malformed> {
+    let mut footer = 0;
     while !value.is_empty() {
-        let (number, skippable, _) = value.field()?;
-        if !skippable {
-            return Err(Malformed::Newer { field: number });
+        let (number, skippable, mut field) = value.field()?;
+        match number {
+            BLOB_FOOTER => footer = field.u64()?,
+            _ if skippable => continue,
+            _ => return Err(Malformed::Newer { field: number }),
         }
+        field.finish()?;
     }
-    Ok(())
+    Ok(footer)
 }

@@ -18,7 +18,7 @@ pub fn manifest(data: &[u8]) {
     let Some((how, bytes)) = data.split_first() else { return };
     let identity = Identity { store: 7, number: 1 };
     let bytes = if how & 1 == 0 { bytes.to_vec() } else { framed(identity, bytes) };
-    let file = ManifestBytes { path: PathBuf::from("MANIFEST-000001"), number: 1, bytes };
+    let file = ManifestBytes { path: PathBuf::from("MANIFEST-000001"), number: 1, store: None, bytes };
     let mut state = StoreState::new(Arc::new(ObsoleteFiles::default()));
     let replayed = file.replay(|edit| {
         assert!(decode(&encode(&edit)).as_ref() == Ok(&edit), "an edit survives being written again");

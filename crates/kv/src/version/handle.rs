@@ -110,6 +110,9 @@ pub(crate) struct BlobMeta {
     pub value_bytes: u64,
     /// XXH3 of the whole file, as written.
     pub checksum: u64,
+    /// The checksum in its footer, which stands for the whole file: what an open holds against the file that it finds. 0 where nothing is
+    /// known of it.
+    pub footer: u64,
 }
 
 /// A blob file that at least one version has.

@@ -20,6 +20,7 @@ mod handle;
 mod levels;
 mod manifest;
 mod names;
+mod order;
 mod run;
 mod set;
 mod state;
@@ -33,7 +34,7 @@ pub(crate) use self::{
     levels::{LEVELS_MAX, Level, LiveBlob, Version},
     names::FileName,
     run::Run,
-    set::{StrayFiles, VersionSet},
+    set::{Position, StrayFiles, VersionSet},
     state::KeyspaceState,
 };
 pub use edit::KeyspaceId;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use cairn_vfs::Fs;
 use cairn_vfs::sync::atomic::{AtomicU64, Ordering};
 use cairn_vfs::sync::{Arc, Mutex, lock};
-use cairn_wal::Lsn;
+use cairn_wal::{Known, Lsn};
 
 use super::edit::{KeyspaceId, VersionEdit};
 use super::encode::encode;
@@ -53,6 +53,17 @@ struct Inner {
     state: StoreState,
     /// `None` when the store was opened for reading only.
     manifest: Option<Manifest>,
+    /// What was read of the manifest, when the store was opened for reading only.
+    read: Position,
+}
+
+/// A place in a manifest: its number, and where an edit ends. Of two, the later one is the higher.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub(crate) struct Position {
+    /// The number in the manifest's name.
+    pub number: FileNumber,
+    /// Behind the edit.
+    pub end: u64,
 }
 
 impl VersionSet {
@@ -117,29 +128,32 @@ impl VersionSet {
         let identity = Identity { store: store_id, number };
         let manifest = Manifest::create(fs, dir, identity, &encode(&state.snapshot()))?;
         fs.sync_parent(dir)?;
-        Ok(VersionSet::assemble(fs, dir, store_id, state, obsolete, Some(manifest)))
+        let read = Position::default();
+        Ok(VersionSet::assemble(fs, dir, store_id, state, obsolete, (Some(manifest), read)))
     }
 
-    /// Recovers the store in `dir` and begins a new manifest.
+    /// Recovers the store in `dir` and begins a new manifest. `log` says which log the store has, if it is known by now: of a store that
+    /// has none yet, which it will have.
     ///
     /// The state is that after some edit, at least the last one that was acknowledged. Reads the manifest once,
     /// and costs some four syncs. Crashing in here at any point, any number of times, changes nothing.
-    pub(crate) fn open(fs: &Arc<dyn Fs>, dir: &Path) -> Result<VersionSet> {
-        let (store_id, mut state, obsolete, old) = recover(fs, dir)?;
+    pub(crate) fn open(fs: &Arc<dyn Fs>, dir: &Path, log: Option<Known>) -> Result<VersionSet> {
+        let Recovered { store_id, mut state, obsolete, path: old, read } = recover(fs, dir)?;
+        state.log = log.or(state.log);
         let number = state.next_file.max(first_free(&list(fs, dir)?));
         state.next_file = number + 1;
         let identity = Identity { store: store_id, number };
         let manifest = Manifest::create(fs, dir, identity, &encode(&state.snapshot()))?;
         // ORDER: after CURRENT names the new one durably. If this fails, the next open finds the old one.
         let _ = fs.remove(&old);
-        Ok(VersionSet::assemble(fs, dir, store_id, state, obsolete, Some(manifest)))
+        Ok(VersionSet::assemble(fs, dir, store_id, state, obsolete, (Some(manifest), read)))
     }
 
     /// Recovers the store in `dir` without writing anything, also beside a process that is writing to it.
     /// [`VersionSet::log_and_apply`] is refused.
     pub(crate) fn open_read_only(fs: &Arc<dyn Fs>, dir: &Path) -> Result<VersionSet> {
-        let (store_id, state, obsolete, _) = recover(fs, dir)?;
-        Ok(VersionSet::assemble(fs, dir, store_id, state, obsolete, None))
+        let Recovered { store_id, state, obsolete, read, .. } = recover(fs, dir)?;
+        Ok(VersionSet::assemble(fs, dir, store_id, state, obsolete, (None, read)))
     }
 
     fn assemble(
@@ -148,7 +162,7 @@ impl VersionSet {
         store_id: u64,
         state: StoreState,
         obsolete: Arc<ObsoleteFiles>,
-        manifest: Option<Manifest>,
+        (manifest, read): (Option<Manifest>, Position),
     ) -> VersionSet {
         VersionSet {
             fs: Arc::clone(fs),
@@ -157,7 +171,7 @@ impl VersionSet {
             rewrite_bytes: REWRITE_BYTES,
             next_file: AtomicU64::new(state.next_file),
             obsolete,
-            inner: Mutex::new(Inner { state, manifest }),
+            inner: Mutex::new(Inner { state, manifest, read }),
         }
     }
 
@@ -175,8 +189,8 @@ impl VersionSet {
     /// Files that it adds, and their names, must be durable before. Files that it removes are in
     /// [`VersionSet::obsolete`] once nobody holds a version with them.
     ///
-    /// Errors: [`Error::Corruption`] when it does not fit the state (a table that is not there, tables of a run that
-    /// overlap, a number in use); a full disk. After both nothing has happened and the set can be used on.
+    /// Errors: [`Error::Internal`] when it does not fit the state (a table that is not there, tables of a run that
+    /// overlap, a table above a newer one that it overlaps, a number in use); a full disk. After both nothing has happened and the set can be used on.
     /// After any other failure it is [`Error::Poisoned`], and whether the edit happened is seen when the store is opened again.
     pub(crate) fn log_and_apply(
         &self,
@@ -184,7 +198,7 @@ impl VersionSet {
         mut install: impl FnMut(KeyspaceId, &Arc<Version>),
     ) -> Result<()> {
         let mut inner = lock(&self.inner);
-        let Inner { state, manifest } = &mut *inner;
+        let Inner { state, manifest, .. } = &mut *inner;
         let Some(manifest) = manifest else {
             return Err(Error::invalid(format!("{} is open for reading only", self.dir.display())));
         };
@@ -192,7 +206,7 @@ impl VersionSet {
         // Files of this edit drew their numbers before.
         edit.next_file = Some(self.next_file.load(Ordering::Relaxed));
         let prepared =
-            state.prepare(&edit).map_err(|what| Error::corruption(manifest.path(), manifest.end(), what))?;
+            state.prepare(&edit).map_err(|what| Error::Internal { path: self.dir.clone(), what })?;
         manifest.append(&encode(&edit))?;
         let changed: Vec<KeyspaceId> = prepared.keyspaces.keys().copied().collect();
         state.commit(prepared);
@@ -229,6 +243,46 @@ impl VersionSet {
         lock(&self.inner).state.last_ingest
     }
 
+    /// What is known of the log; `None` in a store of an earlier version.
+    pub(crate) fn log(&self) -> Option<Known> {
+        lock(&self.inner).state.log
+    }
+
+    /// The id that the next keyspace gets: none that was ever there has it or a higher one.
+    pub(crate) fn keyspaces_ever(&self) -> u32 {
+        lock(&self.inner).state.next_keyspace
+    }
+
+    /// The manifest's path.
+    pub(crate) fn path(&self) -> PathBuf {
+        FileName::Manifest(self.position().number).path(&self.dir)
+    }
+
+    /// How far the manifest goes: everything up to there is durable.
+    pub(crate) fn position(&self) -> Position {
+        let inner = lock(&self.inner);
+        match &inner.manifest {
+            Some(manifest) => Position { number: manifest.number(), end: manifest.end() },
+            None => inner.read,
+        }
+    }
+
+    /// Errors: [`Error::Corruption`] when the manifest as it was read does not come as far as somebody has noted of it.
+    pub(crate) fn check_reached(&self, noted: Position) -> Result<()> {
+        let read = lock(&self.inner).read;
+        // Every opening begins a new one, which holds all that the one before it did.
+        if noted <= read {
+            return Ok(());
+        }
+        let path = FileName::Manifest(read.number).path(&self.dir);
+        let what = format!(
+            "it is an older state of the manifest: the log knows of {} up to offset {}",
+            FileName::Manifest(noted.number),
+            noted.end
+        );
+        Err(Error::corruption(&path, read.end, what))
+    }
+
     /// The random number that tells this store's files from those of others.
     pub(crate) fn store_id(&self) -> u64 {
         self.store_id
@@ -249,6 +303,19 @@ impl VersionSet {
     pub(crate) fn log_start(&self) -> Lsn {
         let inner = lock(&self.inner);
         inner.state.keyspaces.values().map(|keyspace| keyspace.log_start).min().unwrap_or(0).into()
+    }
+
+    /// Tables and blob files with the lengths that they must have.
+    pub(crate) fn lengths(&self) -> Vec<(FileName, u64)> {
+        let inner = lock(&self.inner);
+        let mut all = Vec::new();
+        for keyspace in inner.state.keyspaces.values() {
+            let version = &keyspace.version;
+            all.extend(version.tables().map(|(_, it)| (FileName::Table(it.number()), it.meta.bytes)));
+            let blobs = version.blobs().iter().map(|blob| &blob.file.meta);
+            all.extend(blobs.map(|meta| (FileName::Blob(meta.number), meta.bytes)));
+        }
+        all
     }
 
     /// The number of the manifest in use; `None` when open for reading only.
@@ -291,14 +358,21 @@ impl VersionSet {
     }
 }
 
-type Recovered = (u64, StoreState, Arc<ObsoleteFiles>, PathBuf);
+/// What a manifest says, and the manifest's path.
+struct Recovered {
+    store_id: u64,
+    state: StoreState,
+    obsolete: Arc<ObsoleteFiles>,
+    path: PathBuf,
+    read: Position,
+}
 
 /// The state that the manifest holds, and the manifest's path.
 fn recover(fs: &Arc<dyn Fs>, dir: &Path) -> Result<Recovered> {
     let manifest = load(fs, dir)?;
     let obsolete = Arc::new(ObsoleteFiles::default());
     let mut state = StoreState::new(Arc::clone(&obsolete));
-    let store_id = manifest.replay(|edit| {
+    let (store_id, end) = manifest.replay(|edit| {
         let prepared = state.prepare(&edit)?;
         state.commit(prepared);
         Ok(())
@@ -306,7 +380,8 @@ fn recover(fs: &Arc<dyn Fs>, dir: &Path) -> Result<Recovered> {
     // Files that one edit added and a later one removed were dropped on the way. They are not reported: those that a
     // crash left in the directory are found there.
     obsolete.take();
-    Ok((store_id, state, obsolete, manifest.path))
+    let read = Position { number: manifest.number, end };
+    Ok(Recovered { store_id, state, obsolete, path: manifest.path, read })
 }
 
 /// Our files in the directory.

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use cairn_vfs::sync::Arc;
+use cairn_wal::Known;
 
 use super::apply::apply;
 use super::edit::{KeyspaceEdit, KeyspaceId, NewKeyspace, NewTable, VersionEdit};
@@ -33,6 +34,8 @@ pub(super) struct StoreState {
     pub(super) keyspaces: BTreeMap<KeyspaceId, KeyspaceState>,
     pub(super) last_seqno: Seqno,
     pub(super) last_ingest: Option<Seqno>,
+    /// Of the log; `None` in a store of an earlier version, which does not say.
+    pub(super) log: Option<Known>,
     pub(super) next_file: FileNumber,
     pub(super) next_keyspace: u32,
     /// The numbers of all tables and blob files.
@@ -47,11 +50,22 @@ pub(super) struct Prepared {
     pub(super) keyspaces: BTreeMap<KeyspaceId, Option<KeyspaceState>>,
     last_seqno: Seqno,
     last_ingest: Option<Seqno>,
+    log: Option<Known>,
     next_file: FileNumber,
     next_keyspace: u32,
     files_new: Vec<FileNumber>,
     tables_gone: Vec<Arc<TableFile>>,
     blobs_gone: Vec<Arc<BlobFile>>,
+}
+
+/// What is known of the log after an edit. Jobs that ran side by side may say it in another order; of one log the higher position holds.
+fn later(before: Option<Known>, edit: Option<Known>) -> Option<Known> {
+    match (before, edit) {
+        (Some(before), Some(edit)) if before.log_id == edit.log_id && before.reached >= edit.reached => {
+            Some(before)
+        }
+        (before, edit) => edit.or(before),
+    }
 }
 
 impl StoreState {
@@ -65,6 +79,7 @@ impl StoreState {
             keyspaces: BTreeMap::new(),
             last_seqno: self.last_seqno.max(edit.last_seqno.unwrap_or(0)),
             last_ingest: self.last_ingest.max(edit.last_ingest),
+            log: later(self.log, edit.log),
             next_file: self.next_file.max(edit.next_file.unwrap_or(0)),
             next_keyspace: self.next_keyspace,
             files_new: Vec::new(),
@@ -114,13 +129,14 @@ impl StoreState {
     }
 
     fn change(&self, id: KeyspaceId, edit: &KeyspaceEdit, next: &mut Prepared) -> Result<(), String> {
+        let is_made = !self.keyspaces.contains_key(&id);
         let keyspace = self.changing(id, next)?;
         // Jobs that ran side by side may log their positions in another order; both hold, so the higher one does.
         keyspace.log_start = keyspace.log_start.max(edit.log_start.unwrap_or(0));
         if !edit.changes_files() {
             return Ok(());
         }
-        let change = apply(&keyspace.version, edit, &self.obsolete)
+        let change = apply(&keyspace.version, edit, is_made, &self.obsolete)
             .map_err(|what| format!("keyspace {}: {what}", id.0))?;
         keyspace.version = Arc::new(change.version);
         next.tables_gone.extend(change.tables_gone);
@@ -168,6 +184,7 @@ impl StoreState {
         }
         self.last_seqno = next.last_seqno;
         self.last_ingest = next.last_ingest;
+        self.log = next.log;
         self.next_file = next.next_file;
         self.next_keyspace = next.next_keyspace;
     }
@@ -182,6 +199,7 @@ impl StoreState {
         let mut edit = VersionEdit {
             last_seqno: Some(self.last_seqno),
             last_ingest: self.last_ingest,
+            log: self.log,
             next_file: Some(self.next_file),
             next_keyspace: Some(self.next_keyspace),
             ..VersionEdit::default()

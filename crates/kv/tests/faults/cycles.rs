@@ -21,13 +21,18 @@ fn peek(disk: &FaultFs, shape: &Shape, context: &str) -> State {
 }
 
 /// One disk through `cycles` lives, most of them cut off, and most recoveries too; says how many crashes there were,
-/// and how many of them in a recovery.
+/// and how many of them in a recovery. A wide shape is another one in each life.
 fn lives(shape: &Shape, cycles: u64) -> (u64, u64) {
+    let mut shape = shape.clone();
     let mut rng = SeededRng::new(shape.seed).fork("lives");
     let mut disk = FaultFs::new(FaultOptions::seeded(shape.seed));
     let mut state = State::default();
     let (mut crashes, mut in_recovery) = (0, 0);
     for cycle in 0..cycles {
+        if shape.is_wide {
+            shape = Shape::drawn(rng.next_u64());
+        }
+        let shape = &shape;
         let context = format!("shape {}, cycle {cycle}", shape.seed);
         let mut run = Run::new(&disk, shape, state, Mix::All, SeededRng::new(rng.next_u64()));
         disk.crash_at(disk.operation_count() + 10 + rng.below(400));
@@ -54,6 +59,8 @@ fn lives(shape: &Shape, cycles: u64) -> (u64, u64) {
         assert!(disk.used_bytes() < 4 << 20, "{context}: {} bytes in {:?}", disk.used_bytes(), names(&disk));
         let db = open(&disk, shape).unwrap_or_else(|error| panic!("{context}: {error}"));
         assert_no_leaks(&disk, &db, &context);
+        let report = db.verify().unwrap();
+        assert!(report.is_sound(), "{context}: {report}");
     }
     (crashes, in_recovery)
 }
@@ -71,6 +78,19 @@ fn crashes_in_recovery() {
     }
     println!("crashes in recovery: {crashes} crashes, {in_recovery} of them in a recovery");
     assert!(crashes > 1000 && in_recovery > 300, "{crashes} {in_recovery}");
+}
+
+/// Goal: nor do they when all options change from life to life. Method: the same with strategies, compression, blocks, filters and thresholds of
+/// large values drawn anew each time the disk comes back; all files are verified after each life.
+#[test]
+fn options_drawn_anew_in_each_life() {
+    let own = seed(4);
+    let mut crashes = 0;
+    for round in 0..rounds(4, 40) {
+        crashes += lives(&Shape::drawn(own.wrapping_add(round)), rounds(50, 4000)).0;
+    }
+    println!("options drawn anew: {crashes} crashes");
+    assert!(crashes > 400, "{crashes}");
 }
 
 /// Goal: a recovery that is cut off at any operation, whatever of it reaches the disk, leaves what it began with.

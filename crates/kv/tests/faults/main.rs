@@ -30,6 +30,7 @@ mod state;
 mod threads;
 mod torn;
 mod transactions;
+mod trust;
 mod workload;
 
 use history::{Accepted, History};
@@ -83,7 +84,7 @@ fn assert_no_leaks(fs: &FaultFs, db: &Db, context: &str) {
     assert_eq!(manifests, 1, "{context}: {names:?}");
     // Four are kept, and a crash may leave one more.
     assert!(count(".free") <= 5, "{context}: {names:?}");
-    let known = tables + count(".free") + count(".wal") + 3;
+    let known = tables + count(".blob") + count(".free") + count(".wal") + 3;
     assert_eq!(names.len(), known, "{context}: strange files in {names:?}");
 }
 

@@ -17,6 +17,8 @@ pub struct Shape {
     pub background: Background,
     /// Instead of what the seed says.
     pub memtable_bytes: Option<u64>,
+    /// Whether the seed also says how blocks, filters and large values are kept, and what the settings of the strategies are.
+    pub is_wide: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,7 +45,16 @@ impl Shape {
             strategies: PAIRS[(seed % 4) as usize],
             background: Background::Inline,
             memtable_bytes: None,
+            is_wide: false,
         }
+    }
+
+    /// Any two strategies, with all options drawn.
+    pub fn drawn(seed: u64) -> Shape {
+        let mut rng = SeededRng::new(seed).fork("strategies");
+        let kinds = [Kind::Leveled, Kind::Universal, Kind::Lazy, Kind::Fifo];
+        let strategies = [0, 1].map(|_| kinds[rng.below(4) as usize]);
+        Shape { strategies, is_wide: true, ..Shape::new(seed) }
     }
 
     /// A builder of a store with these options on `fs`.
@@ -56,6 +67,9 @@ impl Shape {
         };
         let mut rng = SeededRng::new(self.seed).fork("shape");
         let mut drawn = self.strategies.map(|kind| keyspace(kind, &mut rng));
+        if self.is_wide {
+            drawn = drawn.map(|keyspace| widened(keyspace, &mut rng));
+        }
         if let Some(bytes) = self.memtable_bytes {
             drawn.iter_mut().for_each(|keyspace| keyspace.memtable_bytes = bytes);
         }
@@ -82,6 +96,31 @@ fn keyspace(kind: Kind, rng: &mut SeededRng) -> KeyspaceOptions {
         compaction: strategy(kind),
         merge_operator: Some(Arc::new(Append)),
         ..KeyspaceOptions::default()
+    }
+}
+
+/// The same with more of it drawn.
+fn widened(keyspace: KeyspaceOptions, rng: &mut SeededRng) -> KeyspaceOptions {
+    let levels = 2 + rng.below(5) as usize;
+    let compaction = match keyspace.compaction {
+        StrategyOptions::Leveled(it) => StrategyOptions::Leveled(LeveledOptions { levels, ..it }),
+        StrategyOptions::Universal(it) => {
+            StrategyOptions::Universal(UniversalOptions { levels, runs: 2 + rng.below(5) as usize, ..it })
+        }
+        StrategyOptions::LazyLeveled(it) => {
+            StrategyOptions::LazyLeveled(LazyOptions { levels, size_ratio: 2 + rng.below(6) as usize, ..it })
+        }
+        fifo => fifo,
+    };
+    KeyspaceOptions {
+        compaction,
+        block_bytes: 256 << rng.below(4),
+        restart_interval: 1 + rng.below(16) as u32,
+        filter_bits_per_key: rng.below(3) as f64 * 5.0,
+        filter_by_level: rng.chance(0.5),
+        blob_bytes_min: rng.chance(0.5).then(|| 50 + rng.below(400) as u32),
+        blob_garbage_max: 0.1 + rng.below(9) as f64 / 10.0,
+        ..keyspace
     }
 }
 

@@ -3,6 +3,7 @@
 
 mod model;
 mod options;
+mod takeover;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -21,6 +22,8 @@ fn steps() -> usize {
 struct Run {
     fs: Arc<dyn Fs>,
     seed: u64,
+    /// How often it has been opened, which its options follow from.
+    opened: u64,
     db: Option<Db>,
     model: Model,
     snapshots: Vec<(Snapshot, Model)>,
@@ -33,6 +36,7 @@ impl Run {
         let mut run = Run {
             fs,
             seed,
+            opened: 0,
             db: None,
             model: Model::default(),
             snapshots: Vec::new(),
@@ -42,13 +46,21 @@ impl Run {
         run
     }
 
-    /// Opens the store, each time with the options of the seed.
+    /// Opens the store, each time with options of its own.
     fn open(&mut self) {
         self.snapshots.clear();
         self.db = None;
         let clock = Arc::new(ManualClock::new(Duration::from_secs(1_000_000)));
-        let builder = options::swarm(self.seed, Db::builder("/store"));
-        self.db = Some(builder.fs(Arc::clone(&self.fs)).clock(clock).seed(self.seed).open().unwrap());
+        let builder = options::swarm(self.seed, self.opened, Db::builder("/store"));
+        let seed = self.seed ^ self.opened << 40;
+        self.db = Some(builder.fs(Arc::clone(&self.fs)).clock(clock).seed(seed).open().unwrap());
+        self.opened += 1;
+    }
+
+    /// The files say the same as the model, and nothing is wrong with them.
+    fn verify(&self, what: &str) {
+        let report = self.db().verify().unwrap();
+        assert!(report.is_sound(), "seed {}, opening {}, after {what}: {report}", self.seed, self.opened);
     }
 
     fn db(&self) -> &Db {
@@ -111,11 +123,22 @@ impl Run {
                     assert_eq!(db.get_at(&key, snapshot).unwrap().map(Value::from), model.get(&key));
                 }
             }
-            Step::Flush => db.flush().unwrap(),
-            Step::Compact(from, to) => db.compact_range(from..to).unwrap(),
+            Step::Flush => {
+                db.flush().unwrap();
+                self.verify("a flush");
+            }
+            Step::Compact(from, to) => {
+                db.compact_range(from..to).unwrap();
+                self.verify("a compaction");
+            }
             Step::Reopen => {
                 drop(db);
                 self.open();
+                self.verify("reopening");
+                self.check_all();
+                self.db().wait_idle().unwrap();
+                self.verify("what another strategy had to do");
+                self.check_all();
             }
         }
     }
@@ -147,8 +170,9 @@ impl Run {
     }
 }
 
-/// Goal: whatever the options, the store is a sorted map with snapshots, across flushes, compactions and reopening.
-/// Method: the same kind of random steps over the store and a map; everything is compared now and then and at the end.
+/// Goal: whatever the options, and however they change from open to open, the store is a sorted map with snapshots, across flushes,
+/// compactions and reopening. Method: the same kind of random steps over the store and a map; all options are drawn anew at each opening; the
+/// files are verified after each step that changes them; everything is compared now and then and at the end.
 fn swarm(seeds: std::ops::Range<u64>) {
     for seed in seeds {
         println!("seed {seed}");

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use cairn_vfs::sync::Arc;
-use cairn_wal::{Lsn, Mode, Recovery};
+use cairn_wal::{Known, Lsn, Mode, Recovery};
 
 use super::Repair;
 use super::plan::Plan;
@@ -23,11 +23,11 @@ const MEMTABLE_BYTES: usize = 64 << 20;
 type Memtables = BTreeMap<KeyspaceId, Arc<Memtable>>;
 
 impl Repair<'_> {
-    /// Writes what the log has to tables, and says where the log ends.
-    pub(super) fn salvage_log(&mut self, plan: &mut Plan) -> Result<Lsn> {
+    /// Writes what the log has to tables, and says where the log ends. Of the log, `known` is what the manifest said.
+    pub(super) fn salvage_log(&mut self, plan: &mut Plan, known: Option<Known>) -> Result<Lsn> {
         let from = plan.keyspaces.values().map(|keyspace| keyspace.log_start).min().unwrap_or(0);
         // Without the manifest nobody knows what was released.
-        let options = log_options().nothing_released(!self.report.is_rebuilt).mode(Mode::Salvage);
+        let options = log_options(known).nothing_released(!self.report.is_rebuilt).mode(Mode::Salvage);
         let mut log = match Recovery::open(&self.fs, self.dir, Lsn::from(from), &options) {
             Ok(log) => log,
             Err(error) => {

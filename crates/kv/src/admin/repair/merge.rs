@@ -22,7 +22,7 @@ use crate::file::TableMeta;
 use crate::iter::merge::MergeCursor;
 use crate::kind::{Kind, Seqno};
 use crate::range_del::RangeTombstones;
-use crate::table::{self, CursorOptions, Table, TableOptions, TableWriter};
+use crate::table::{self, CursorOptions, Expected, Table, TableOptions, TableWriter};
 use crate::version::{FileName, KeyspaceId, NewTable};
 
 /// Size of the tables that are written.
@@ -77,7 +77,8 @@ impl Repair<'_> {
         for meta in metas {
             let number = meta.ingested.map_or(meta.number, |ingested| ingested.number);
             let seqno = meta.ingested.map_or(0, |ingested| ingested.seqno);
-            let open = table::OpenOptions { seqno, ..table::OpenOptions::default() };
+            let expected = Expected::of(meta);
+            let open = table::OpenOptions { seqno, expected, ..table::OpenOptions::default() };
             let table =
                 Table::open(&self.fs, &FileName::Table(meta.number).path(self.dir), number, &cache, open)?;
             options.flushed_seqno = options.flushed_seqno.max(table.properties().flushed_seqno);

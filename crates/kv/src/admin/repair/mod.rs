@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 
 use cairn_vfs::sync::Arc;
 use cairn_vfs::{Clock, ErrorKind, Fs, Rng, StdFs, SystemClock, SystemRng};
-use cairn_wal::Lsn;
+use cairn_wal::{Known, Lsn};
 
 use super::backup::Damage;
 use super::counted;
@@ -166,22 +166,24 @@ pub fn repair(path: impl AsRef<Path>, options: &RepairOptions) -> Result<RepairR
 impl Repair<'_> {
     fn run(&mut self) -> Result<()> {
         let old = VersionSet::open_read_only(&self.fs, self.dir);
-        let (store_id, mut plan) = match old {
-            Ok(set) => (set.store_id(), self.plan_by_manifest(&set)?),
+        let (store_id, known, mut plan) = match old {
+            Ok(set) => (set.store_id(), set.log(), self.plan_by_manifest(&set)?),
             Err(error) => {
                 self.found(FileName::Current.path(self.dir), error)?;
                 self.report.is_rebuilt = true;
                 self.set_manifests_aside()?;
                 let mut rng = SystemRng::new()
                     .map_err(|error| Error::invalid(format!("the system gave no random numbers: {error}")))?;
-                (rng.next_u64(), self.plan_by_tables()?)
+                (rng.next_u64(), None, self.plan_by_tables()?)
             }
         };
-        let log_end = self.salvage_log(&mut plan)?;
+        let log_end = self.salvage_log(&mut plan, known)?;
         // ORDER: new tables and their names before the manifest.
         self.fs.sync_dir(self.dir)?;
         self.set_aside(Needed::ByNobody)?;
         let mut edit = plan.edit(self.next_file);
+        // Until it is removed: what it had reached is in tables.
+        edit.log = known.map(|known| Known { log_id: known.log_id, ..Known::default() });
         let added = || edit.keyspaces.values().flat_map(|change| &change.added);
         self.report.tables = added().count();
         self.report.entries = added().map(|new| new.meta.entries).sum();
@@ -264,6 +266,7 @@ impl Repair<'_> {
         for change in edit.keyspaces.values_mut() {
             change.log_start = Some(Lsn::ZERO.get());
         }
+        edit.log = Some(Known::default());
         VersionSet::found(&self.fs, self.dir, store_id, edit)?;
         Ok(())
     }

@@ -272,6 +272,7 @@ fn found_table(number: FileNumber, checksum: u64, table: &Table, now_secs: u64) 
         newest_secs,
         expires_secs: found.expires_secs,
         checksum,
+        footer: table.footer_sum(),
         blobs: found.blobs.clone(),
         ingested,
     };

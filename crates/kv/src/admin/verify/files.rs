@@ -9,7 +9,7 @@ use super::{Subject, VerifyReport};
 use crate::blob::BlobReader;
 use crate::cache::Cache;
 use crate::file::TableMeta;
-use crate::table::{OpenOptions, Table};
+use crate::table::{Expected, OpenOptions, Table};
 use crate::version::{BlobMeta, FileName, VersionSet};
 use crate::{Error, Result};
 
@@ -22,8 +22,8 @@ const ATTEMPTS: usize = 8;
 pub(in crate::admin) fn check_table(fs: &Arc<dyn Fs>, dir: &Path, meta: &TableMeta) -> Result<()> {
     let path = FileName::Table(meta.number).path(dir);
     let number = meta.ingested.map_or(meta.number, |ingested| ingested.number);
-    let options =
-        OpenOptions { seqno: meta.ingested.map_or(0, |ingested| ingested.seqno), ..OpenOptions::default() };
+    let seqno = meta.ingested.map_or(0, |ingested| ingested.seqno);
+    let options = OpenOptions { seqno, expected: Expected::of(meta), ..OpenOptions::default() };
     let table = Table::open(fs, &path, number, &Arc::new(Cache::new(0)), options)
         .map_err(|error| missing(error, &path))?;
     table.verify(Some(meta.checksum))?;

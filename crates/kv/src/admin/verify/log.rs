@@ -10,7 +10,7 @@ use super::VerifyReport;
 use crate::Error;
 use crate::Result;
 use crate::batch::{Malformed, Record};
-use crate::db::log_options;
+use crate::db::{check_note, log_options};
 use crate::version::VersionSet;
 
 /// How often the log is read that a writer may be giving back meanwhile.
@@ -41,8 +41,8 @@ impl VerifyReport {
 }
 
 fn read(fs: &Arc<dyn Fs>, dir: &Path) -> Result<u64> {
-    let from = VersionSet::open_read_only(fs, dir)?.log_start();
-    let mut log = Recovery::open(fs, dir, from, &log_options())?;
+    let set = VersionSet::open_read_only(fs, dir)?;
+    let mut log = Recovery::open(fs, dir, set.log_start(), &log_options(set.log()))?;
     let mut records = 0;
     while let Some(record) = log.next()? {
         let lsn = record.lsn;
@@ -53,5 +53,6 @@ fn read(fs: &Arc<dyn Fs>, dir: &Path) -> Result<u64> {
         batch.operations.clone().try_for_each(|operation| operation.map(|_| ())).map_err(damaged)?;
         records += 1;
     }
+    check_note(&set, log.finish()?.note())?;
     Ok(records)
 }

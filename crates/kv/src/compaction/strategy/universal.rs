@@ -10,8 +10,9 @@ use super::state::{RunInfo, State};
 /// Size-tiered compaction over the age of runs, as RocksDB's universal style.
 ///
 /// All runs of all levels in order of age are one list. Only neighbours are merged, so every run stays newer than those
-/// behind it. The result takes the place of its inputs: level 0 while an older run stands there too, otherwise
-/// the level right above the next older run, or the last one.
+/// behind it. The result takes the place of its oldest input, or sinks through the empty levels below it to the one
+/// right above the next older run, or to the last one. Any level may hold any number of runs, as other strategies
+/// leave them.
 #[derive(Debug, Clone)]
 pub struct Universal {
     options: UniversalOptions,
@@ -41,14 +42,19 @@ impl Universal {
         reason: Reason,
     ) -> Option<Job> {
         let inputs = runs.get(from..to)?;
-        let last = (self.options.levels - 1).max(state.levels.len().saturating_sub(1));
-        let output_level = match runs.get(to) {
-            None => last,
+        let (oldest_level, _) = *inputs.last()?;
+        // Between the oldest input and the run behind it there is nothing, so the levels in between are empty.
+        let deepest = match runs.get(to) {
+            None => (self.options.levels - 1).max(state.levels.len().saturating_sub(1)),
             Some((older, _)) => older.saturating_sub(1),
         };
-        // A level below 0 holds one run, 0, between its newer and its older neighbours.
-        let newest = inputs.iter().map(|(_, run)| run.id).max()?;
-        let output_run = if output_level == 0 { newest } else { 0 };
+        let (output_level, output_run) = if deepest > oldest_level {
+            (deepest, 0)
+        } else {
+            // Newer runs of this level have higher ids than each of its inputs, older ones have lower ids.
+            let here = inputs.iter().filter(|(level, _)| *level == oldest_level);
+            (oldest_level, here.map(|(_, run)| run.id).max()?)
+        };
         let inputs =
             inputs.iter().map(|(level, run)| (*level, run.id, run.tables.iter().collect())).collect();
         Draft { reason, inputs, output_level, output_run }.finish(state, self.shape())

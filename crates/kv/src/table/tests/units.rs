@@ -74,7 +74,7 @@ proptest! {
 #[test]
 fn footers() {
     let handle = |offset, len| Handle { offset, len };
-    let footer = Footer { top: handle(100, 50), properties: handle(20, 80), number: 9 };
+    let footer = Footer { top: handle(100, 50), properties: handle(20, 80), number: 9, body: 77 };
     let bytes = footer.encode();
     assert_eq!(Footer::decode(&bytes, 150 + FOOTER_BYTES as u64), Ok(footer));
     assert!(matches!(Footer::decode(&bytes, 149 + FOOTER_BYTES as u64), Err(FooterError::Damaged(_))));
@@ -83,11 +83,17 @@ fn footers() {
         other[at] ^= 1;
         assert!(Footer::decode(&other, 1000).is_err(), "{at}");
     }
-    let mut later = bytes;
-    later[40] = 2;
-    let checksum = cairn_codec::checksum::xxh3_64(&later[..48]);
-    later[48..56].copy_from_slice(&checksum.to_le_bytes());
-    assert_eq!(Footer::decode(&later, 1000), Err(FooterError::Version(2)));
+    let of_version = |version: u8, body: u64| {
+        let mut other = Footer { body, ..footer }.encode();
+        other[40] = version;
+        let checksum = cairn_codec::checksum::xxh3_64(&other[..48]);
+        other[48..56].copy_from_slice(&checksum.to_le_bytes());
+        assert_eq!(Footer::sum_of(&other), checksum);
+        Footer::decode(&other, 1000)
+    };
+    assert_eq!(of_version(3, 77), Err(FooterError::Version(3)));
+    assert_eq!(of_version(1, 77), Err(FooterError::Version(1)), "version 1 had zeros there");
+    assert_eq!(of_version(1, 0), Ok(Footer { body: 0, ..footer }));
 }
 
 /// Goal: the extractors take what they say. Method: by hand.

@@ -25,6 +25,8 @@ pub(crate) struct ManifestBytes {
     pub(crate) path: PathBuf,
     /// The number in its name.
     pub(crate) number: FileNumber,
+    /// The store that `CURRENT` says it is of.
+    pub(crate) store: Option<u64>,
     /// All of it.
     pub(crate) bytes: Vec<u8>,
 }
@@ -33,38 +35,38 @@ pub(crate) struct ManifestBytes {
 ///
 /// Errors: `NotFound` without a `CURRENT`; [`Error::Corruption`] when it names a file that is not there.
 pub(crate) fn load(fs: &Arc<dyn Fs>, dir: &Path) -> Result<ManifestBytes> {
-    let mut number = current::read(fs, dir)?;
+    let (mut number, mut store) = current::read(fs, dir)?;
     for _ in 0..ATTEMPTS {
         let path = FileName::Manifest(number).path(dir);
         match fs.open(&path, OpenOptions::read()) {
             Ok(file) => {
                 let mut bytes = vec![0; file.len()? as usize];
                 file.read_exact_at(&mut bytes, 0)?;
-                return Ok(ManifestBytes { path, number, bytes });
+                return Ok(ManifestBytes { path, number, store, bytes });
             }
             Err(error) if error.kind() == ErrorKind::NotFound => {}
             Err(error) => return Err(error.into()),
         }
         // A writer removes a manifest only after CURRENT names another.
         let now = current::read(fs, dir)?;
-        if now == number {
+        if now.0 == number {
             break;
         }
-        number = now;
+        (number, store) = now;
     }
     let missing = FileName::Manifest(number);
     Err(Error::corruption(&FileName::Current.path(dir), 0, format!("it names {missing}, which is not there")))
 }
 
 impl ManifestBytes {
-    /// Shows `apply` every edit in order, and returns the store's id.
+    /// Shows `apply` every edit in order, and returns the store's id and where the next edit would stand.
     ///
     /// A torn record at the end is left out: it was never acknowledged. Any other damage is [`Error::Corruption`],
     /// and so is an edit that `apply` refuses; [`Error::Unsupported`] for what only a later version understands.
     pub(crate) fn replay(
         &self,
         mut apply: impl FnMut(VersionEdit) -> std::result::Result<(), String>,
-    ) -> Result<u64> {
+    ) -> Result<(u64, u64)> {
         let identity = read_header(&self.bytes).map_err(|bad| match bad {
             BadHeader::Damaged(offset, what) => Error::corruption(&self.path, offset, what),
             BadHeader::Newer(what) => Error::unsupported(&self.path, what),
@@ -73,13 +75,17 @@ impl ManifestBytes {
             let what = format!("it is manifest {}, expected {}", identity.number, self.number);
             return Err(Error::corruption(&self.path, 24, what));
         }
+        if let Some(store) = self.store.filter(|store| *store != identity.store) {
+            let what = format!("it is of store {:016x}, and CURRENT of store {store:016x}", identity.store);
+            return Err(Error::corruption(&self.path, 16, what));
+        }
         let mut offset = HEADER_BYTES;
         while let Some(payload) = self.record(identity, offset)? {
             let edit = decode(payload).map_err(|malformed| self.malformed(malformed, offset))?;
             apply(edit).map_err(|what| Error::corruption(&self.path, offset as u64, what))?;
             offset += FRAME_BYTES + payload.len() + SEAL_BYTES;
         }
-        Ok(identity.store)
+        Ok((identity.store, offset as u64))
     }
 
     /// The payload at `offset`; `None` when the log ends there.

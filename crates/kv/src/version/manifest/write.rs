@@ -66,7 +66,7 @@ impl Manifest {
         // ORDER: content, then name, then CURRENT, which must never name a manifest that a crash can take away.
         file.sync_data()?;
         fs.sync_dir(dir)?;
-        let current = current::begin(fs, dir, identity.number)?;
+        let current = current::begin(fs, dir, identity.number, identity.store)?;
         let (fs, dir, end) = (Arc::clone(fs), dir.to_owned(), bytes.len() as u64);
         let manifest = Manifest {
             fs,
@@ -81,11 +81,6 @@ impl Manifest {
             failure: None,
         };
         Ok((manifest, current))
-    }
-
-    /// Its path.
-    pub(crate) fn path(&self) -> &Path {
-        &self.path
     }
 
     /// The number in its name.

@@ -1,6 +1,7 @@
 //! Edits as bytes.
 
 use cairn_codec::varint;
+use cairn_wal::{Known, Lsn};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -13,7 +14,7 @@ use crate::version::fields::Malformed;
 
 fn meta() -> impl Strategy<Value = TableMeta> {
     let keys = (vec(any::<u8>(), 0..20), vec(any::<u8>(), 0..20));
-    let numbers = vec(prop_oneof![any::<u64>(), 0..100u64], 11);
+    let numbers = vec(prop_oneof![any::<u64>(), 0..100u64], 12);
     (keys, numbers, vec((any::<u64>(), any::<u64>()), 0..4)).prop_map(|((smallest, largest), n, blobs)| {
         TableMeta {
             number: n[0],
@@ -28,6 +29,7 @@ fn meta() -> impl Strategy<Value = TableMeta> {
             newest_secs: n[10],
             expires_secs: n[8],
             checksum: n[9],
+            footer: n[11],
             blobs,
             ingested: (n[0] % 2 == 0).then_some(Ingested { seqno: n[2], number: n[3] }),
         }
@@ -35,12 +37,13 @@ fn meta() -> impl Strategy<Value = TableMeta> {
 }
 
 fn blob() -> impl Strategy<Value = BlobMeta> {
-    any::<[u64; 5]>().prop_map(|[number, bytes, values, value_bytes, checksum]| BlobMeta {
+    any::<[u64; 6]>().prop_map(|[number, bytes, values, value_bytes, checksum, footer]| BlobMeta {
         number,
         bytes,
         values,
         value_bytes,
         checksum,
+        footer,
     })
 }
 
@@ -70,9 +73,11 @@ fn edit() -> impl Strategy<Value = VersionEdit> {
     let options = (any::<u32>().prop_map(KeyspaceId), vec(any::<u8>(), 0..9));
     let keyspaces = proptest::collection::btree_map(any::<u32>().prop_map(KeyspaceId), change(), 0..3);
     let dropped = vec(any::<u32>().prop_map(KeyspaceId), 0..3);
-    let counters = any::<(Option<u64>, Option<u64>, Option<u64>, Option<u32>)>();
+    let counters = any::<(Option<u64>, Option<u64>, Option<u64>, Option<u32>, Option<[u64; 3]>)>();
     (vec(created, 0..3), vec(options, 0..3), dropped, keyspaces, counters).prop_map(
-        |(created, options, dropped, mut keyspaces, (last_seqno, last_ingest, next_file, next_keyspace))| {
+        |(created, options, dropped, mut keyspaces, counters)| {
+            let (last_seqno, last_ingest, next_file, next_keyspace, log) = counters;
+            let log = log.map(|[log_id, at, salt]| Known { log_id, reached: Lsn::from(at), salt });
             // A keyspace without changes leaves no bytes.
             keyspaces.retain(|_, change| *change != KeyspaceEdit::default());
             VersionEdit {
@@ -82,6 +87,7 @@ fn edit() -> impl Strategy<Value = VersionEdit> {
                 keyspaces,
                 last_seqno,
                 last_ingest,
+                log,
                 next_file,
                 next_keyspace,
             }
@@ -161,11 +167,16 @@ fn fields_that_were_added() {
     let with_ingest = VersionEdit { last_ingest: Some(3), ..edit.clone() };
     assert_eq!(encode(&with_ingest), [encode(&edit), field(13 << 1 | 1, &[3])].concat());
 
-    let old = add(vec![(1, 0, table(3, "a", "b"))]);
-    let new = add(vec![(1, 0, TableMeta { newest_secs: 9, ..table(3, "a", "b") })]);
-    let (old, new) = (encode(&old), encode(&new));
-    let (old, new) = (old.split_at(2).1, new.split_at(2).1); // tag and length take a byte each
-    assert_eq!(new, [old, &field(2 << 1 | 1, &[9])].concat());
+    let old = TableMeta { footer: 0, ..table(3, "a", "b") };
+    let news = [
+        (TableMeta { newest_secs: 9, ..old.clone() }, field(2 << 1 | 1, &[9])),
+        (TableMeta { footer: 8, ..old.clone() }, field(3 << 1 | 1, &[8])),
+    ];
+    let old = encode(&add(vec![(1, 0, old)]));
+    let old = old.split_at(2).1; // tag and length take a byte each
+    for (new, added) in news {
+        assert_eq!(encode(&add(vec![(1, 0, new)])).split_at(2).1, [old, &added].concat());
+    }
 }
 
 /// Goal: an edit that was cut is never taken for a whole one. Method: every cut of one field.
@@ -181,5 +192,5 @@ fn cuts() {
 #[test]
 fn format_is_fixed() {
     let bytes = encode(&example());
-    assert_eq!((bytes.len(), cairn_codec::checksum::xxh3_64(&bytes)), (333, 3_947_782_362_371_380_179));
+    assert_eq!((bytes.len(), cairn_codec::checksum::xxh3_64(&bytes)), (399, 1_330_622_963_890_613_319));
 }

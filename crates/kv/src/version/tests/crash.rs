@@ -8,11 +8,11 @@ use super::*;
 /// Recovers twice, checks that the state is one of `allowed`, that it stays, and that the store can be worked with.
 fn check(fs: &FaultFs, allowed: &[VersionEdit], what: &str) {
     let fs = shared(fs);
-    let set = VersionSet::open(&fs, dir()).unwrap_or_else(|error| panic!("{what}: {error}"));
+    let set = VersionSet::open(&fs, dir(), None).unwrap_or_else(|error| panic!("{what}: {error}"));
     let state = set.summary();
     assert!(allowed.contains(&state), "{what}: {state:?} is none of {allowed:?}");
     drop(set);
-    let set = VersionSet::open(&fs, dir()).unwrap();
+    let set = VersionSet::open(&fs, dir(), None).unwrap();
     assert_eq!(set.summary(), state, "{what}: recovering again changes nothing");
     for path in set.stray_files().unwrap().unreferenced {
         fs.remove(&path).unwrap();
@@ -21,7 +21,7 @@ fn check(fs: &FaultFs, allowed: &[VersionEdit], what: &str) {
     apply(&set, &edit).unwrap();
     let state = set.summary();
     drop(set);
-    assert_eq!(VersionSet::open(&fs, dir()).unwrap().summary(), state, "{what}: the store goes on");
+    assert_eq!(VersionSet::open(&fs, dir(), None).unwrap().summary(), state, "{what}: the store goes on");
     let manifests = fs.read_dir(dir()).unwrap();
     assert_eq!(manifests.len(), 2, "{what}: CURRENT and one manifest, not {manifests:?}");
 }
@@ -86,7 +86,7 @@ fn again_and_again() {
         for cycle in 0..40 {
             let what = format!("CAIRN_SEED={seed} round {round} cycle {cycle}");
             fs.crash_at(fs.operation_count() + rng.below(60));
-            match VersionSet::open(&shared(&fs), dir()) {
+            match VersionSet::open(&shared(&fs), dir(), None) {
                 Ok(set) => {
                     assert!(allowed.contains(&set.summary()), "{what}");
                     allowed = vec![set.summary()];

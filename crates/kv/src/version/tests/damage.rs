@@ -46,10 +46,10 @@ impl Sample {
     fn open(&self, manifest: &[u8]) -> Result<VersionEdit> {
         let fs = disk(self.number, manifest, &self.current);
         let read_only = VersionSet::open_read_only(&fs, dir()).map(|set| set.summary());
-        let state = VersionSet::open(&fs, dir()).map(|set| set.summary());
+        let state = VersionSet::open(&fs, dir(), None).map(|set| set.summary());
         assert_eq!(read_only.is_ok(), state.is_ok());
         if let Ok(state) = &state {
-            assert_eq!(&VersionSet::open(&fs, dir()).unwrap().summary(), state, "and again");
+            assert_eq!(&VersionSet::open(&fs, dir(), None).unwrap().summary(), state, "and again");
         }
         state
     }
@@ -127,7 +127,7 @@ fn bit_flips() {
     for bit in 0..sample.current.len() * 8 {
         let mut flipped = sample.current.clone();
         flipped[bit / 8] ^= 1 << (bit % 8);
-        let opened = VersionSet::open(&disk(sample.number, &sample.manifest, &flipped), dir());
+        let opened = VersionSet::open(&disk(sample.number, &sample.manifest, &flipped), dir(), None);
         assert!(matches!(opened, Err(Error::Corruption { .. })), "bit {bit}");
     }
 }
@@ -151,9 +151,12 @@ fn misplaced_bytes() {
         .unwrap()
         .write_all_at(current.as_bytes(), 0)
         .unwrap();
-    assert!(matches!(VersionSet::open(&fs, dir()), Err(Error::Corruption { offset: 24, .. })));
+    assert!(matches!(VersionSet::open(&fs, dir(), None), Err(Error::Corruption { offset: 24, .. })));
     fs.remove(&FileName::Manifest(sample.number + 1).path(dir())).unwrap();
-    assert!(matches!(VersionSet::open(&fs, dir()), Err(Error::Corruption { .. })), "CURRENT names nothing");
+    assert!(
+        matches!(VersionSet::open(&fs, dir(), None), Err(Error::Corruption { .. })),
+        "CURRENT names nothing"
+    );
 
     let mut later = sample.manifest.clone();
     later[8] = 2;

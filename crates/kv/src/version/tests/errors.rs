@@ -65,7 +65,7 @@ fn one_failure(fs: &FaultFs, what: &str) {
     let Ok(set) = new_store(&shared) else {
         fs.clear_rules();
         let exists = VersionSet::exists(&shared, dir()).unwrap();
-        let set = if exists { VersionSet::open(&shared, dir()) } else { new_store(&shared) };
+        let set = if exists { VersionSet::open(&shared, dir(), None) } else { new_store(&shared) };
         set.unwrap_or_else(|error| panic!("{what}: {error}"));
         return;
     };
@@ -88,11 +88,12 @@ fn one_failure(fs: &FaultFs, what: &str) {
     }
     fs.clear_rules();
     drop(set);
-    let state = VersionSet::open(&shared, dir()).unwrap_or_else(|error| panic!("{what}: {error}")).summary();
+    let state =
+        VersionSet::open(&shared, dir(), None).unwrap_or_else(|error| panic!("{what}: {error}")).summary();
     assert!(allowed.contains(&state), "{what}");
     let after = fs.crash(CrashImage::None);
-    let again =
-        VersionSet::open(&super::shared(&after), dir()).unwrap_or_else(|error| panic!("{what}: {error}"));
+    let again = VersionSet::open(&super::shared(&after), dir(), None)
+        .unwrap_or_else(|error| panic!("{what}: {error}"));
     assert_eq!(again.summary(), state, "{what}: what recovery showed is durable");
 }
 
@@ -123,7 +124,7 @@ fn a_full_disk_is_survived() {
         let state = set.summary();
         drop(set);
         let after = fs.crash(CrashImage::None);
-        assert_eq!(VersionSet::open(&shared(&after), dir()).unwrap().summary(), state);
+        assert_eq!(VersionSet::open(&shared(&after), dir(), None).unwrap().summary(), state);
     }
     println!("{refused} edits met a full disk");
     assert!(refused > 10);

@@ -17,7 +17,7 @@ fn files_die_with_their_last_version() {
     let set = new_store(&fs).unwrap();
     let [a, b, blob] = std::array::from_fn(|_| set.new_file_number());
     let mut edit = add(vec![(0, a, table(a, "a", "c")), (0, b, table(b, "a", "c"))]);
-    let meta = BlobMeta { number: blob, bytes: 10, values: 1, value_bytes: 10, checksum: 0 };
+    let meta = BlobMeta { number: blob, bytes: 10, values: 1, value_bytes: 10, checksum: 0, footer: 0 };
     edit.keyspace(KeyspaceId(0)).blobs_added.push(meta);
     apply(&set, &edit).unwrap();
     let old = set.current(KeyspaceId(0)).unwrap();
@@ -52,7 +52,8 @@ fn dead_blob_files() {
     let [a, empty, mixed] = std::array::from_fn(|_| set.new_file_number());
     let blobs = vec![(empty, 0), (mixed, 10)];
     let mut edit = add(vec![(0, a, TableMeta { blobs, ..table(a, "a", "c") })]);
-    let meta = |number, value_bytes| BlobMeta { number, bytes: 50, values: 2, value_bytes, checksum: 0 };
+    let meta =
+        |number, value_bytes| BlobMeta { number, bytes: 50, values: 2, value_bytes, checksum: 0, footer: 0 };
     edit.keyspace(KeyspaceId(0)).blobs_added = vec![meta(empty, 0), meta(mixed, 10)];
     apply(&set, &edit).unwrap();
     assert_eq!(dead(&nothing), []);
@@ -105,7 +106,7 @@ fn strays() {
     for other in ["LOCK", "notes.txt", "000001.wal"] {
         fs.open(&dir().join(other), OpenOptions::create()).unwrap();
     }
-    let set = VersionSet::open(&fs, dir()).unwrap();
+    let set = VersionSet::open(&fs, dir(), None).unwrap();
     let found = set.stray_files().unwrap();
     // The temporary file was replaced on the way.
     let mut expected: Vec<_> = strays[..3].iter().map(|name| name.path(dir())).collect();
@@ -130,7 +131,7 @@ fn create_refuses() {
     assert_eq!(set.stray_files().unwrap().unreferenced.len(), 1, "the first manifest");
     drop(set);
     fs.remove(&FileName::Current.path(dir())).unwrap();
-    assert_eq!(VersionSet::open(&fs, dir()).unwrap_err().kind(), cairn_vfs::ErrorKind::NotFound);
+    assert_eq!(VersionSet::open(&fs, dir(), None).unwrap_err().kind(), cairn_vfs::ErrorKind::NotFound);
 }
 
 /// Goal: a reader beside the writer sees a whole state, writes nothing and cannot. Method: read-only opens between

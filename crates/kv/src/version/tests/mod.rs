@@ -71,6 +71,7 @@ fn table(number: u64, smallest: &str, largest: &str) -> TableMeta {
         newest_secs: 5,
         expires_secs: u64::MAX,
         checksum: number.wrapping_mul(0x9e37_79b9_7f4a_7c15),
+        footer: number + 5,
         blobs: Vec::new(),
         ingested: None,
     }
@@ -152,6 +153,7 @@ impl Edits {
                 values: 9,
                 value_bytes: 800,
                 checksum: number,
+                footer: number + 7,
             });
         }
         edit
@@ -171,7 +173,7 @@ impl Edits {
         }
         edit.removed.extend(lower.iter().map(|table| OldTable { level: from + 1, number: table.number() }));
         if !edit.removed.is_empty() {
-            for (smallest, largest) in [("key 0", "key 4"), ("key 5", "key 9")] {
+            for (smallest, largest) in [("key 0", "key 499"), ("key 5", "key 9")] {
                 let meta = table(set.new_file_number(), smallest, largest);
                 edit.added.push(NewTable { level: from + 1, run: 0, meta });
             }

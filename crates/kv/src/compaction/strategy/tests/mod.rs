@@ -51,6 +51,38 @@ fn merging() -> Vec<Box<dyn Strategy>> {
     all.iter().map(|options| options.build().unwrap()).collect()
 }
 
+/// A strategy that keeps all data, with settings of its own.
+fn drawn(rng: &mut SeededRng) -> Box<dyn Strategy> {
+    let levels = 2 + rng.below(6) as usize;
+    let options = match rng.below(4) {
+        0 => StrategyOptions::Leveled(LeveledOptions {
+            level_zero_runs_min: 1 + rng.below(4) as usize,
+            level_zero_runs_max: 4 + rng.below(6) as usize,
+            multiplier: 2.0 + rng.below(6) as f64,
+            levels,
+            parts: 1 + rng.below(4) as usize,
+            ..leveled()
+        }),
+        1 => StrategyOptions::LazyLeveled(LazyOptions {
+            size_ratio: 2 + rng.below(7) as usize,
+            levels,
+            ..lazy()
+        }),
+        2 => StrategyOptions::Universal(UniversalOptions {
+            runs: 2 + rng.below(6) as usize,
+            size_ratio_percent: [0, 1, 50, 300][rng.below(4) as usize],
+            merge_runs_min: 2 + rng.below(2) as usize,
+            merge_runs_max: [3, 5, usize::MAX][rng.below(3) as usize],
+            space_amplification_percent: [30, 200, 2000][rng.below(3) as usize],
+            levels,
+            ..universal()
+        }),
+        // With room for everything: it drops nothing, and leaves what it is given as it is.
+        _ => StrategyOptions::Fifo(FifoOptions { bytes_max: u64::MAX, ttl_secs: None }),
+    };
+    options.build().unwrap()
+}
+
 fn seed() -> u64 {
     let seed = std::env::var("CAIRN_SEED").ok().and_then(|text| text.parse().ok()).unwrap_or(1);
     println!("CAIRN_SEED={seed}");

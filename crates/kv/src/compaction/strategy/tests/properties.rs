@@ -62,14 +62,36 @@ fn histories() {
     }
 }
 
-/// Goal: any strategy takes any tree. Method: histories in which the strategy changes.
+/// Goal: any strategy with any settings takes any tree that others have left. Method: histories in which the strategy changes to another
+/// one of a dozen that are drawn anew for each, FIFO among them.
 #[test]
 fn strategies_take_over() {
     let seed = seed();
-    let strategies = merging();
-    for round in 0..rounds(40) {
+    for round in 0..rounds(200) {
+        let mut rng = SeededRng::new(seed ^ round << 8).fork("strategies");
+        let strategies: Vec<_> = (0..12).map(|_| drawn(&mut rng)).collect();
         history(seed ^ round << 8 ^ 1 << 50, &strategies, true);
     }
+}
+
+/// Goal: as the issue had it, universal compaction never puts older runs above newer ones. Method: four runs in level 1 above one in level 2,
+/// of which the second and third are of similar size and the newest is smaller; universal takes over, then leveled.
+#[test]
+fn universal_over_a_level_of_several_runs() {
+    let mut tree = Tree::default();
+    // Flushes that count as small, so that there is a level between.
+    let lazy = LazyLeveled::new(LazyOptions { size_ratio: 8, levels: 3, flush_bytes: 1, ..lazy() });
+    for keys in [304, 240, 48, 72, 8_u16] {
+        for piece in 0..8 {
+            tree.flush((0..keys).filter(|key| key % 8 == piece).map(|key| (key, false)));
+        }
+        tree.settle(&lazy);
+    }
+    assert_eq!(tree.levels[1].len(), 4, "{:?}", tree.levels.iter().map(Vec::len).collect::<Vec<_>>());
+    tree.settle(&Universal::new(UniversalOptions { runs: 5, ..universal() }));
+    tree.check();
+    tree.settle(&Leveled::new(leveled()));
+    tree.check();
 }
 
 /// Goal: FIFO never keeps more than it may, and never lets the newer go before the older. Method: random flushes; in every other

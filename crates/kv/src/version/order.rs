@@ -1,0 +1,116 @@
+//! No table stands above a newer one.
+//!
+//! Lookups ask the runs from the newest to the oldest and stop at the first hit, so of two tables with a key in common the
+//! newer one has to stand first. Sequence numbers do not tell which one that is: parts of levels sink by themselves, and
+//! compactions forget numbers. An edit does tell. What it adds is made of what it removes, and so is newer than all that
+//! what it is made of stood above, and older than all that that stood below; what it adds without removing anything of
+//! the same keys is newer than all that is there. A store whose order was right before an edit that keeps to this has the
+//! right order after it.
+
+use std::cmp::Reverse;
+use std::collections::BTreeSet;
+use std::ops::Bound::Included;
+
+use cairn_vfs::sync::Arc;
+
+use super::edit::{KeyspaceEdit, NewTable};
+use super::handle::TableFile;
+use super::levels::Version;
+use crate::file::{FileNumber, TableMeta};
+
+/// Where a lookup comes to a table: a lower one is asked first.
+type Place = (usize, Reverse<u64>);
+
+/// Checks that `edit` leaves every table of `base`, and every table that it adds, above the older ones of the same keys.
+///
+/// Costs a search of each run for each table that is added. Says which tables are the wrong way round.
+pub(super) fn check_order(base: &Version, edit: &KeyspaceEdit) -> Result<(), String> {
+    if edit.added.is_empty() {
+        return Ok(());
+    }
+    let gone: BTreeSet<FileNumber> = edit.removed.iter().map(|old| old.number).collect();
+    let mut fresh = Vec::new();
+    for new in &edit.added {
+        let (inputs, others) = overlapping(base, &gone, &new.meta);
+        if inputs.is_empty() {
+            check_fresh(new, &others)?;
+            fresh.push(new);
+        } else {
+            check_merged(new, &inputs, &others)?;
+        }
+    }
+    check_together(&fresh)
+}
+
+/// The tables of `base` with keys in the range of `meta`: those that go, and those that stay.
+fn overlapping<'a>(
+    base: &'a Version,
+    gone: &BTreeSet<FileNumber>,
+    meta: &'a TableMeta,
+) -> (Vec<(Place, &'a Arc<TableFile>)>, Vec<(Place, &'a Arc<TableFile>)>) {
+    let (lower, upper) = (Included(&meta.smallest[..]), Included(&meta.largest[..]));
+    let levels = base.levels().iter().enumerate();
+    let tables = levels.flat_map(|(level, runs)| {
+        let runs = runs.overlapping(lower, upper);
+        runs.flat_map(move |(run, tables)| tables.iter().map(move |it| ((level, Reverse(run.id())), it)))
+    });
+    tables.partition(|(_, table)| gone.contains(&table.number()))
+}
+
+fn place(new: &NewTable) -> Place {
+    (new.level, Reverse(new.run))
+}
+
+fn share_keys(a: &TableMeta, b: &TableMeta) -> bool {
+    a.smallest <= b.largest && b.smallest <= a.largest
+}
+
+/// A table of new writes is above all that is there, but for what has higher numbers throughout: tables that were taken in
+/// while it was being written. Tables of its own run are looked at where runs are put together.
+fn check_fresh(new: &NewTable, others: &[(Place, &Arc<TableFile>)]) -> Result<(), String> {
+    let is_older = |other: &TableMeta| other.seqnos.0 <= new.meta.seqnos.1;
+    match others.iter().find(|(at, other)| *at < place(new) && is_older(&other.meta)) {
+        Some((_, above)) => Err(wrong(above.number(), new.meta.number, "of new writes")),
+        None => Ok(()),
+    }
+}
+
+/// A table that was made of others stands to those that stay as they did.
+fn check_merged(
+    new: &NewTable,
+    inputs: &[(Place, &Arc<TableFile>)],
+    others: &[(Place, &Arc<TableFile>)],
+) -> Result<(), String> {
+    let to = place(new);
+    for &(from, input) in inputs {
+        for &(at, other) in others.iter().filter(|(_, other)| share_keys(&input.meta, &other.meta)) {
+            let number = new.meta.number;
+            if at < from && to < at {
+                return Err(wrong(number, other.number(), &format!("than table {}", input.number())));
+            }
+            if at > from && to > at {
+                return Err(wrong(other.number(), number, &format!("by table {}", input.number())));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Of two tables of new writes in one edit, the upper one cannot have only numbers below those of the lower one.
+fn check_together(fresh: &[&NewTable]) -> Result<(), String> {
+    for (at, a) in fresh.iter().enumerate() {
+        for b in fresh.iter().skip(at + 1).filter(|b| place(b) != place(a)) {
+            let (upper, lower) = if place(a) < place(b) { (a, b) } else { (b, a) };
+            if upper.meta.seqnos.1 < lower.meta.seqnos.0 && share_keys(&upper.meta, &lower.meta) {
+                return Err(wrong(upper.meta.number, lower.meta.number, "by its numbers"));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn wrong(above: FileNumber, newer: FileNumber, why: &str) -> String {
+    format!(
+        "table {above} would stand above table {newer}, which is newer ({why}) and has keys of the same range"
+    )
+}
