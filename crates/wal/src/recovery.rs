@@ -344,7 +344,7 @@ impl Recovery {
             true if end.segment() == reached.segment() => (end.offset(), "it ends here"),
             true => (0, "it has no record that belongs to the log"),
         };
-        if self.damage.iter().any(|damage| damage.file == path) {
+        if self.options.mode == Mode::Salvage && self.damage.iter().any(|damage| damage.file == path) {
             return Ok(()); // a salvage, which has said so
         }
         let what = format!("{what}, and the log was on stable storage up to {reached}; it ends at {end}");
