@@ -185,6 +185,27 @@ impl Connection {
         if types.iter().all(Option::is_none) { self.prepare(sql) } else { self.session.prepare(sql, types) }
     }
 
+    /// Sees that a prepared query still is what it was: its tables and columns are there, and its rows have the columns that its caller knows. Costs nothing where no definition has changed since.
+    ///
+    /// Errors: whatever is wrong with it by now, and 0A000 for other columns. As an error of the statement's run they end the transaction that is open.
+    pub fn revalidate(&mut self, statement: &Statement) -> Result<()> {
+        // What asks for the system catalogs is planned anew each time that it runs.
+        let is_of_now = statement.planned().catalog == u64::MAX;
+        if is_of_now || !self.is_stale(statement) {
+            return Ok(());
+        }
+        let again = self.session.prepare(statement.sql(), statement.given())?;
+        match statement.is_as_prepared(&again.planned()) {
+            true => Ok(()),
+            false => {
+                self.session.fail_block();
+                let what = "cached plan must not change result type";
+                Err(Error::new(crate::sqlstate::FEATURE_NOT_SUPPORTED, what)
+                    .in_routine("RevalidateCachedQuery"))
+            }
+        }
+    }
+
     /// Runs a prepared statement.
     ///
     /// Errors: as [`Connection::execute`].

@@ -50,6 +50,7 @@ impl<S: Read + Write> Session<S> {
     pub(super) fn bind(&mut self) -> Result<(), Trouble> {
         let Message::Bind(bind) = frontend::decode(b'B', self.wire.body())? else { return Err(OTHER.into()) };
         let prepared = self.find_statement(bind.statement)?;
+        self.connection.revalidate(&prepared.statement)?;
         let prepared = match with_scales(&mut self.connection, &bind, &prepared)? {
             Some(exact) => Arc::new(exact),
             // Another cursor or statement may have that name by now.

@@ -3,11 +3,11 @@
 use arrow::array::{
     Array, ArrayRef, BinaryViewArray, BooleanArray, Date32Array, Decimal128Array, FixedSizeListArray,
     Float32Array, Float64Array, Int16Array, Int32Array, Int64Array, IntervalMonthDayNanoArray,
-    LargeListArray, ListArray, RecordBatch, StringViewArray, Time64MicrosecondArray,
+    LargeListArray, ListArray, RecordBatch, StringViewArray, StructArray, Time64MicrosecondArray,
     TimestampMicrosecondArray,
 };
 use arrow::compute::{CastOptions, cast_with_options};
-use arrow::datatypes::Field;
+use arrow::datatypes::{DataType, Field};
 use arrow::error::ArrowError;
 use arrow::util::display::{ArrayFormatter, FormatOptions};
 use cairn_table::row::Type;
@@ -15,7 +15,7 @@ use cairn_table::schema::ColumnType;
 use cairn_vfs::sync::Arc;
 
 use super::{data_type, kind_of};
-use crate::datum::{Datum, DatumRef, put_item};
+use crate::datum::{Datum, DatumRef, put_item, zoned_text};
 
 /// A batch whose columns are what their types say.
 #[derive(Debug)]
@@ -73,38 +73,107 @@ pub(crate) fn conform(array: &ArrayRef, kind: &ColumnType) -> Result<ArrayRef, A
     }
     let options = CastOptions { safe: false, ..CastOptions::default() };
     if array.data_type().is_nested() {
-        let text = |row: usize| (!array.is_null(row)).then(|| nested(array, row)).transpose();
+        let text = |row: usize| (!array.is_null(row)).then(|| nested(array, row, kind.is_zoned)).transpose();
         return Ok(Arc::new((0..array.len()).map(text).collect::<Result<StringViewArray, _>>()?));
     }
     cast_with_options(array, &to, &options)
 }
 
-/// A list as PostgreSQL writes it; other nested values as Arrow does.
-fn nested(array: &ArrayRef, row: usize) -> Result<String, ArrowError> {
+/// A list or a row as PostgreSQL writes it; other nested values as Arrow does. `is_zoned`: moments in it are of UTC.
+fn nested(array: &ArrayRef, row: usize, is_zoned: bool) -> Result<String, ArrowError> {
+    if let Some(columns) = array.as_any().downcast_ref::<StructArray>() {
+        return record(columns, row);
+    }
     let Some(values) = elements(array, row) else {
         let formatter = ArrayFormatter::try_new(array, &FormatOptions::default().with_null("NULL"))?;
         return Ok(formatter.value(row).to_string());
     };
-    let mut text = String::from("{");
-    let reader = match values.data_type().is_nested() {
-        true => None,
-        false => {
-            let kind = kind_of(&Field::new("", values.data_type().clone(), true));
-            Some(Reader::new(&values, &kind)?)
+    let item = match array.data_type() {
+        DataType::List(item) | DataType::LargeList(item) | DataType::FixedSizeList(item, _) => {
+            Arc::clone(item)
         }
+        other => Arc::new(Field::new("", other.clone(), true)),
     };
+    let is_list = elements_of(values.data_type());
+    let mut text = String::from("{");
+    let printer = Printer::new(&values, &item, is_zoned)?;
     for at in 0..values.len() {
         if at > 0 {
             text.push(',');
         }
-        match &reader {
-            _ if values.is_null(at) => text.push_str("NULL"),
-            Some(reader) => put_item(&reader.get(at).to_string(), &mut text),
-            None => text.push_str(&nested(&values, at)?),
+        match printer.text(at)? {
+            None => text.push_str("NULL"),
+            Some(item) if is_list => text.push_str(&item),
+            Some(item) => put_item(&item, &mut text),
         }
     }
     text.push('}');
     Ok(text)
+}
+
+fn elements_of(kind: &DataType) -> bool {
+    matches!(kind, DataType::List(_) | DataType::LargeList(_) | DataType::FixedSizeList(..))
+}
+
+/// A row of columns: `(1,"a b",)`.
+fn record(columns: &StructArray, row: usize) -> Result<String, ArrowError> {
+    let mut text = String::from("(");
+    for (at, (column, field)) in columns.columns().iter().zip(columns.fields()).enumerate() {
+        if at > 0 {
+            text.push(',');
+        }
+        if let Some(value) = Printer::new(&column.slice(row, 1), field, false)?.text(0)? {
+            put_column(&value, &mut text);
+        }
+    }
+    text.push(')');
+    Ok(text)
+}
+
+/// Appends a column of a row, in quotes if it would be taken for something else. NULL is nothing.
+fn put_column(value: &str, to: &mut String) {
+    let special = |c: char| matches!(c, '(' | ')' | ',' | '"' | '\\') || c.is_ascii_whitespace();
+    if !value.is_empty() && !value.contains(special) {
+        return to.push_str(value);
+    }
+    to.push('"');
+    for c in value.chars() {
+        if matches!(c, '"' | '\\') {
+            to.push(c);
+        }
+        to.push(c);
+    }
+    to.push('"');
+}
+
+/// Values as texts, whatever they are.
+enum Printer {
+    Plain(Reader, bool),
+    Nested(ArrayRef, bool),
+}
+
+impl Printer {
+    fn new(values: &ArrayRef, field: &Field, is_zoned: bool) -> Result<Printer, ArrowError> {
+        if values.data_type().is_nested() {
+            return Ok(Printer::Nested(Arc::clone(values), is_zoned));
+        }
+        let field = field.clone().with_data_type(values.data_type().clone());
+        let kind = kind_of(&field);
+        let is_zoned = kind.is_zoned || (is_zoned && kind.kind == Type::Timestamp);
+        Ok(Printer::Plain(Reader::new(values, &kind)?, is_zoned))
+    }
+
+    fn text(&self, at: usize) -> Result<Option<String>, ArrowError> {
+        match self {
+            Printer::Nested(values, _) if values.is_null(at) => Ok(None),
+            Printer::Nested(values, is_zoned) => nested(values, at, *is_zoned).map(Some),
+            Printer::Plain(reader, is_zoned) => Ok(match reader.get(at) {
+                DatumRef::Null => None,
+                value if *is_zoned => Some(zoned_text(value)),
+                value => Some(value.to_string()),
+            }),
+        }
+    }
 }
 
 /// The elements of a list; `None` for what is none.

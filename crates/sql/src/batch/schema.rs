@@ -74,6 +74,12 @@ pub(crate) fn kind_of(field: &Field) -> ColumnType {
             "uuid" if is_text => return Type::Uuid.into(),
             "json" if is_text => return ColumnType::json(),
             "timestamptz" if is_timestamp => return ColumnType::zoned(),
+            // A list of them is its text, in which each says so.
+            "timestamptz" if is_list_of_moments(field.data_type()) => {
+                let mut text = ColumnType::new(Type::Text);
+                text.is_zoned = true;
+                return text;
+            }
             other if field.data_type().is_decimal() => {
                 // Said of the column, which an expression may have given other digits since.
                 if let DataType::Decimal128(precision, scale) = field.data_type()
@@ -115,11 +121,24 @@ pub(crate) fn kind_of(field: &Field) -> ColumnType {
     }
 }
 
+fn is_list_of_moments(kind: &DataType) -> bool {
+    match kind {
+        DataType::List(item) | DataType::LargeList(item) | DataType::FixedSizeList(item, _) => {
+            matches!(item.data_type(), DataType::Timestamp(..)) || is_list_of_moments(item.data_type())
+        }
+        _ => false,
+    }
+}
+
 /// What a field's values are lists of.
 pub(crate) fn element_of(field: &Field) -> Option<ColumnType> {
     match field.data_type() {
         DataType::List(item) | DataType::LargeList(item) | DataType::FixedSizeList(item, _) => {
-            Some(element_of(item).unwrap_or_else(|| kind_of(item)))
+            let is_zoned = field.metadata().get(KIND).is_some_and(|more| more == "timestamptz");
+            match element_of(item).unwrap_or_else(|| kind_of(item)) {
+                element if is_zoned && element.kind == Type::Timestamp => Some(ColumnType::zoned()),
+                element => Some(element),
+            }
         }
         _ => None,
     }

@@ -40,41 +40,100 @@ pub(crate) fn put_item(value: &str, to: &mut String) {
     to.push('"');
 }
 
-/// The items of an array as PostgreSQL writes one: `{1,"a, \"b\"",NULL}`.
+/// What is in an array.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Item {
+    Null,
+    Text(String),
+    /// An array of one dimension less.
+    List(Vec<Item>),
+}
+
+/// Dimensions that an array has at most.
+const MOST_DIMENSIONS: usize = 6;
+
+/// The items of an array of one dimension as PostgreSQL writes one: `{1,"a, \"b\"",NULL}`.
 ///
 /// Errors: 22P02 for what is none, 0A000 for arrays of arrays.
 pub(crate) fn items(array: &str) -> Result<Vec<Option<String>>> {
+    let plain = |item: Item| match item {
+        Item::Null => Ok(None),
+        Item::Text(text) => Ok(Some(text)),
+        Item::List(_) => Err(Error::unsupported("an array of arrays")),
+    };
+    nested_items(array)?.into_iter().map(plain).collect()
+}
+
+/// The items of an array, which may be arrays: all as long as each other.
+///
+/// Errors: 22P02 for what is none.
+pub(crate) fn nested_items(array: &str) -> Result<Vec<Item>> {
     let malformed = || {
         Error::new(INVALID_TEXT_REPRESENTATION, format!("malformed array literal: \"{array}\"")).with_detail(
             "An array is written as {item,item}, with quotes around items that hold commas or braces.",
         )
     };
-    let inner = array
-        .trim_matches(is_space)
-        .strip_prefix('{')
-        .and_then(|rest| rest.strip_suffix('}'))
-        .ok_or_else(malformed)?;
-    let mut items = Vec::new();
-    let mut rest = inner.trim_start_matches(is_space);
-    if rest.is_empty() {
-        return Ok(items);
+    let trimmed = array.trim_matches(is_space);
+    // Bounds that are not from one are not kept.
+    let body = match trimmed.strip_prefix('[').and_then(|rest| rest.split_once('=')) {
+        Some((_, body)) => body.trim_start_matches(is_space),
+        None => trimmed,
+    };
+    let inner = body.strip_prefix('{').ok_or_else(malformed)?;
+    let (items, rest) = braces(inner, 1).ok_or_else(malformed)?;
+    let is_whole = rest.is_empty() && depth(&items).is_some();
+    is_whole.then_some(items).ok_or_else(malformed)
+}
+
+/// The lengths of an array by dimension; `None` where its parts differ.
+fn depth(items: &[Item]) -> Option<Vec<usize>> {
+    let mut parts = items.iter().map(|item| match item {
+        Item::List(items) => depth(items).map(Some),
+        _ => Some(None),
+    });
+    let first = parts.next().unwrap_or(Some(None))?;
+    for part in parts {
+        if part? != first {
+            return None;
+        }
     }
-    if rest.starts_with('{') {
-        return Err(Error::unsupported("an array of arrays"));
+    Some(std::iter::once(items.len()).chain(first.unwrap_or_default()).collect())
+}
+
+/// What is in braces, behind the first, and what is behind the last.
+// BOUND: as deep as arrays have dimensions.
+fn braces(text: &str, level: usize) -> Option<(Vec<Item>, &str)> {
+    let mut items = Vec::new();
+    let mut rest = text.trim_start_matches(is_space);
+    if let Some(rest) = rest.strip_prefix('}') {
+        return Some((items, rest));
     }
     loop {
-        let (item, behind) = match rest.strip_prefix('"') {
+        let behind = match rest.strip_prefix('"') {
             Some(quoted) => {
-                let (item, behind) = quoted_item(quoted).ok_or_else(malformed)?;
-                (Some(item), behind)
+                let (item, behind) = quoted_item(quoted)?;
+                items.push(Item::Text(item));
+                behind
             }
-            None => plain_item(rest).ok_or_else(malformed)?,
+            None => match rest.strip_prefix('{') {
+                Some(inner) if level < MOST_DIMENSIONS => {
+                    let (list, behind) = braces(inner, level + 1)?;
+                    items.push(Item::List(list));
+                    behind
+                }
+                Some(_) => return None,
+                None => {
+                    let (item, behind) = plain_item(rest)?;
+                    items.push(item.map_or(Item::Null, Item::Text));
+                    behind
+                }
+            },
         };
-        items.push(item);
-        rest = match behind.trim_start_matches(is_space) {
-            "" => return Ok(items),
-            behind => behind.strip_prefix(',').ok_or_else(malformed)?.trim_start_matches(is_space),
-        };
+        let behind = behind.trim_start_matches(is_space);
+        if let Some(rest) = behind.strip_prefix('}') {
+            return Some((items, rest));
+        }
+        rest = behind.strip_prefix(',')?.trim_start_matches(is_space);
     }
 }
 
@@ -99,11 +158,11 @@ fn plain_item(text: &str) -> Option<(Option<String>, &str)> {
     let mut characters = text.char_indices();
     while let Some((at, character)) = characters.next() {
         match character {
-            ',' => {
+            ',' | '}' => {
                 end = at;
                 break;
             }
-            '"' | '{' | '}' => return None,
+            '"' | '{' => return None,
             '\\' => item.push(characters.next()?.1),
             other => item.push(other),
         }

@@ -2,6 +2,7 @@
 
 mod calendar;
 mod convert;
+mod interval;
 mod json;
 mod list;
 mod number;
@@ -10,9 +11,11 @@ mod text;
 
 pub(crate) use calendar::{civil_from_days, days_from_civil, days_in_month};
 pub use convert::FromDatum;
-pub(crate) use list::{items, put_item};
+pub(crate) use interval::typed_interval;
+pub(crate) use list::{Item, items, nested_items, put_item};
 pub(crate) use number::{OPEN, kept, pow10, quotient, rescale, rescale_exact, too_fine, wide_quotient};
 pub(crate) use parse::{parse_decimal, parse_decimal_exactly};
+pub(crate) use text::zoned_text;
 
 use cairn_table::row::{Interval, Make, Type, Value};
 

@@ -6,10 +6,12 @@ use cairn_table::row::Type;
 use cairn_table::schema::ColumnType;
 
 use super::calendar::{days_from_civil, days_in_month};
+use super::interval::parse_interval;
 use super::number::too_fine;
 use super::{Datum, OPEN, kept, pow10, rescale, rescale_exact};
 use crate::sqlstate::{
-    DATETIME_FIELD_OVERFLOW, INVALID_DATETIME_FORMAT, INVALID_TEXT_REPRESENTATION, NUMERIC_VALUE_OUT_OF_RANGE,
+    DATETIME_FIELD_OVERFLOW, INVALID_DATETIME_FORMAT, INVALID_PARAMETER_VALUE, INVALID_TEXT_REPRESENTATION,
+    NUMERIC_VALUE_OUT_OF_RANGE,
 };
 use crate::types::name_of;
 use crate::{Error, Result};
@@ -61,13 +63,17 @@ impl Datum {
                 Datum::Text(text.to_owned())
             }
             Type::Text => Datum::Text(text.to_owned()),
-            Type::Blob => Datum::Blob(bytea(text).ok_or_else(invalid)?),
+            Type::Blob => Datum::Blob(match text.strip_prefix("\\x") {
+                Some(hex) => hex_bytes(hex)?,
+                None => bytea(text).ok_or_else(|| {
+                    Error::new(INVALID_TEXT_REPRESENTATION, "invalid input syntax for type bytea")
+                })?,
+            }),
             Type::Date => Datum::Date(date(trimmed, kind)?),
             Type::Time => Datum::Time(time(trimmed).ok_or_else(|| datetime(trimmed, kind))?.0),
             Type::Timestamp => Datum::Timestamp(timestamp(trimmed, kind)?),
             Type::Interval => {
-                let (months, days, micros) =
-                    parse_interval(trimmed).ok_or_else(|| datetime(trimmed, kind))?;
+                let (months, days, micros) = parse_interval(trimmed, "second")?;
                 Datum::Interval { months, days, micros }
             }
             Type::Uuid => Datum::Uuid(uuid(trimmed).ok_or_else(invalid)?),
@@ -181,10 +187,31 @@ fn digits_of(text: &str) -> Option<(i128, u8, bool)> {
     Some((if negative { -unscaled } else { unscaled }, scale as u8, is_exact))
 }
 
-fn bytea(text: &str) -> Option<Vec<u8>> {
-    if let Some(hex) = text.strip_prefix("\\x") {
-        return bytes_of_hex(hex.as_bytes());
+/// Bytes in hexadecimal digits. Blanks may stand between two bytes.
+///
+/// Errors: 22023 for what is no digit, and for half a byte.
+fn hex_bytes(hex: &str) -> Result<Vec<u8>> {
+    let mut bytes = Vec::with_capacity(hex.len() / 2);
+    let mut characters = hex.chars();
+    while let Some(first) = characters.next() {
+        if matches!(first, ' ' | '\n' | '\t' | '\r') {
+            continue;
+        }
+        let digit = |c: char| {
+            c.to_digit(16).ok_or_else(|| {
+                Error::new(INVALID_PARAMETER_VALUE, format!("invalid hexadecimal digit: \"{c}\""))
+            })
+        };
+        let high = digit(first)?;
+        let second = characters.next().ok_or_else(|| {
+            Error::new(INVALID_PARAMETER_VALUE, "invalid hexadecimal data: odd number of digits")
+        })?;
+        bytes.push((high << 4 | digit(second)?) as u8);
     }
+    Ok(bytes)
+}
+
+fn bytea(text: &str) -> Option<Vec<u8>> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     while let Some((&byte, after)) = rest.split_first() {
@@ -321,7 +348,7 @@ fn time(text: &str) -> Option<(i64, i64)> {
     Some((all, offset(zone.trim())?))
 }
 
-fn seconds(text: &str) -> Option<i64> {
+pub(super) fn seconds(text: &str) -> Option<i64> {
     let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
     if whole.is_empty()
         || whole.len() > 2
@@ -362,77 +389,6 @@ fn offset(zone: &str) -> Option<i64> {
     } else {
         micros
     })
-}
-
-/// Months, days and microseconds of `1 year 2 mons 3 days 04:05:06.7`, `-2 hours`, `1.5 weeks`, `3 days ago`.
-fn parse_interval(text: &str) -> Option<(i32, i32, i64)> {
-    let (mut months, mut days, mut micros) = (0f64, 0f64, 0i128);
-    let mut words = text.split_ascii_whitespace().flat_map(split_unit).peekable();
-    let (mut any, mut ago) = (false, false);
-    while let Some(word) = words.next() {
-        if word.eq_ignore_ascii_case("ago") {
-            ago = true;
-            continue;
-        }
-        if word == "@" {
-            continue;
-        }
-        any = true;
-        if word.contains(':') {
-            let negative = word.starts_with('-');
-            let mut parts = word.strip_prefix(['-', '+']).unwrap_or(word).split(':');
-            let (hours, minutes) = (digits(parts.next()?)?, digits(parts.next()?).filter(|part| *part < 60)?);
-            let rest = parts.next().map_or(Some(0), seconds).filter(|rest| *rest <= 60 * SECOND)?;
-            if parts.next().is_some() {
-                return None;
-            }
-            let all = (i128::from(hours) * 60 + i128::from(minutes)) * 60 * i128::from(SECOND);
-            let all = all + i128::from(rest);
-            micros = micros.checked_add(if negative { -all } else { all })?;
-            continue;
-        }
-        let count: f64 = word.parse().ok().filter(|count: &f64| count.is_finite())?;
-        let unit = words.next().unwrap_or("seconds").to_ascii_lowercase();
-        let unit = match unit.as_str() {
-            // Their last letter is no plural's.
-            "s" | "ms" | "us" => &unit[..],
-            unit => unit.strip_suffix('s').unwrap_or(unit),
-        };
-        let time = |unit: f64| micros.checked_add((count * unit * 1e6).round() as i128);
-        match unit {
-            "millennium" | "millennia" => months += count * 12_000.0,
-            "century" | "centurie" | "c" => months += count * 1_200.0,
-            "decade" => months += count * 120.0,
-            "year" | "y" | "yr" => months += (count * 12.0).round(),
-            "month" | "mon" => months += count,
-            "week" | "w" => days += count * 7.0,
-            "day" | "d" => days += count,
-            "hour" | "h" | "hr" => micros = time(3600.0)?,
-            "minute" | "m" | "min" => micros = time(60.0)?,
-            "second" | "s" | "sec" => micros = time(1.0)?,
-            "millisecond" | "msec" | "ms" => micros = time(1e-3)?,
-            "microsecond" | "usec" | "us" => micros = time(1e-6)?,
-            _ => return None,
-        }
-    }
-    days += months.fract() * 30.0;
-    micros = micros.checked_add((days.fract() * 86_400e6).round() as i128)?;
-    let sign = if ago { -1.0 } else { 1.0 };
-    let fits = |value: f64| (value.abs() < f64::from(i32::MAX)).then_some((value.trunc() * sign) as i32);
-    let micros = i64::try_from(if ago { micros.checked_neg()? } else { micros }).ok()?;
-    any.then_some((fits(months)?, fits(days)?, micros))
-}
-
-/// A number of digits alone.
-fn digits(text: &str) -> Option<i64> {
-    text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok())?
-}
-
-/// `1d` as `1` and `d`; anything else as it is.
-fn split_unit(word: &str) -> impl Iterator<Item = &str> {
-    let at = word.find(|c: char| c.is_ascii_alphabetic()).filter(|&at| at > 0 && !word.contains(':'));
-    let (number, unit) = at.map_or((word, ""), |at| word.split_at(at));
-    [number, unit].into_iter().filter(|part| !part.is_empty())
 }
 
 /// What is wrong with a JSON text, if anything is.

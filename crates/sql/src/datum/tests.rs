@@ -64,7 +64,7 @@ fn refuses() {
         (Type::BigInt, "99999999999999999999", "22003"),
         (Type::Double, "one", "22P02"),
         (Type::Decimal, "1.2.3", "22P02"),
-        (Type::Blob, "\\xabc", "22P02"),
+        (Type::Blob, "\\xabc", "22023"),
         (Type::Date, "2023-02-29", "22008"),
         (Type::Date, "yesteryear", "22007"),
         (Type::Time, "25:00", "22007"),

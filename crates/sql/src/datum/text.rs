@@ -71,6 +71,15 @@ impl Display for DatumRef<'_> {
     }
 }
 
+/// The text of a moment whose type has a time zone, which is UTC.
+pub(crate) fn zoned_text(moment: DatumRef<'_>) -> String {
+    let plain = moment.to_string();
+    match plain.strip_suffix(" BC") {
+        Some(before) => format!("{before}+00 BC"),
+        None => plain + "+00",
+    }
+}
+
 fn hex(f: &mut Formatter<'_>, bytes: &[u8]) -> fmt::Result {
     bytes.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
 }

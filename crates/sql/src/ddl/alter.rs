@@ -24,7 +24,7 @@ use crate::sequence::identity_sequence;
 use crate::session::Session;
 use crate::sqlstate::{
     CHECK_VIOLATION, DEPENDENT_OBJECTS_STILL_EXIST, DUPLICATE_COLUMN, FOREIGN_KEY_VIOLATION,
-    INVALID_TABLE_DEFINITION, UNDEFINED_COLUMN, UNDEFINED_OBJECT,
+    INVALID_TABLE_DEFINITION, UNDEFINED_COLUMN, UNDEFINED_OBJECT, WRONG_OBJECT_TYPE,
 };
 use crate::syntax::{IdentityChange, column_type, expression, ident, qualified};
 
@@ -93,10 +93,27 @@ impl Session {
                 }
                 self.redefine(table, def)
             }
-            A::OwnerTo { .. }
-            | A::SetOptionsParens { .. }
-            | A::ValidateConstraint { .. }
-            | A::ReplicaIdentity { .. } => Ok(Arc::clone(table)),
+            A::ValidateConstraint { name } => {
+                // All there are hold already: what names none is wrong.
+                let (name, mut def) = (ident(name), table.def().clone());
+                let mut names = def
+                    .checks
+                    .iter()
+                    .map(|check| &check.name)
+                    .chain(def.foreign_keys.iter().map(|key| &key.name));
+                if names.any(|other| *other == name) {
+                    return Ok(Arc::clone(table));
+                }
+                let of = format!("constraint \"{name}\" of relation \"{}\"", table.def().name);
+                if rename_constraint(&mut def, &name, &name) {
+                    let what = format!("{of} is not a foreign key or check constraint");
+                    return Err(Error::new(WRONG_OBJECT_TYPE, what));
+                }
+                Err(Error::new(UNDEFINED_OBJECT, format!("{of} does not exist")))
+            }
+            A::OwnerTo { .. } | A::SetOptionsParens { .. } | A::ReplicaIdentity { .. } => {
+                Ok(Arc::clone(table))
+            }
             other => Err(Error::unsupported(format_args!("ALTER TABLE {other}"))),
         }
     }

@@ -3,6 +3,7 @@
 mod alter;
 mod analyze;
 mod columns;
+pub(crate) mod comments;
 mod constraints;
 mod create;
 mod dependents;

@@ -5,12 +5,14 @@ use datafusion::sql::sqlparser::ast::{AlterIndexOperation, Statement as Tree};
 use crate::error::{Error, Result};
 use crate::outcome::CommandTag;
 use crate::session::Session;
+use crate::syntax::check_places;
 
 impl Session {
     /// Runs a change of the schema within the open transaction.
     ///
     /// Errors: all there are.
     pub(crate) fn define(&mut self, tree: &Tree) -> Result<CommandTag> {
+        check_places(tree)?;
         let tag = match tree {
             Tree::CreateTable(create) => self.create_table(create)?,
             Tree::CreateIndex(create) => self.create_index(create)?,
@@ -34,8 +36,11 @@ impl Session {
                 self.drop_objects(*object_type, names, *if_exists, *cascade)?
             }
             Tree::Truncate(truncate) => self.truncate(truncate)?,
-            // There is one user, who may do everything, and nowhere to keep comments.
-            Tree::Comment { .. } => return Ok(CommandTag::new("COMMENT")),
+            Tree::Comment { object_type, object_name, comment, .. } => {
+                self.comment(object_type, object_name, comment.as_deref())?;
+                return Ok(CommandTag::new("COMMENT"));
+            }
+            // There is one user, who may do everything.
             Tree::Grant(_) => return Ok(CommandTag::new("GRANT")),
             Tree::Revoke(_) => return Ok(CommandTag::new("REVOKE")),
             other => {
@@ -44,6 +49,7 @@ impl Session {
                 return Err(Error::unsupported(format_args!("the statement {}", words.join(" "))));
             }
         };
+        self.tidy_comments(tree)?;
         self.schema_changed();
         Ok(tag)
     }

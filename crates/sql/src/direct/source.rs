@@ -251,7 +251,11 @@ pub(crate) fn row_count(node: &Node, env: &crate::expr::Env<'_>, what: &str) -> 
         Datum::BigInt(count) => u64::try_from(count).ok(),
         _ => None,
     };
-    let negative =
-        || Error::new(crate::sqlstate::INVALID_ROW_COUNT_IN_LIMIT, format!("{what} must not be negative"));
+    let negative = || {
+        Error::new(
+            if what == "OFFSET" { "2201X" } else { crate::sqlstate::INVALID_ROW_COUNT_IN_LIMIT },
+            format!("{what} must not be negative"),
+        )
+    };
     count.map(Some).ok_or_else(negative)
 }

@@ -22,7 +22,7 @@ pub(crate) fn too_large() -> Error {
     Error::new(NUMERIC_VALUE_OUT_OF_RANGE, "value out of range: overflow")
 }
 
-fn underflow() -> Error {
+pub(super) fn underflow() -> Error {
     Error::new(NUMERIC_VALUE_OUT_OF_RANGE, "value out of range: underflow")
 }
 
@@ -38,7 +38,7 @@ pub(super) fn binary(operator: Operator, left: DatumRef<'_>, right: DatumRef<'_>
     match (left, right) {
         (D::Text(a), D::Text(b)) if operator == Operator::Concat => Ok(Datum::Text([a, b].concat())),
         (D::Blob(a), D::Blob(b)) if operator == Operator::Concat => Ok(Datum::Blob([a, b].concat())),
-        (D::SmallInt(_), D::SmallInt(_)) => {
+        (D::SmallInt(_), D::SmallInt(_) | D::Int(_)) => {
             let value = integers(operator, left, right, "smallint")?;
             value.try_into().map(Datum::SmallInt).map_err(|_| overflow("smallint"))
         }
@@ -46,7 +46,7 @@ pub(super) fn binary(operator: Operator, left: DatumRef<'_>, right: DatumRef<'_>
             let value = integers(operator, left, right, "integer")?;
             value.try_into().map(Datum::Int).map_err(|_| overflow("integer"))
         }
-        (D::BigInt(_), D::BigInt(_)) => {
+        (D::BigInt(_), D::BigInt(_) | D::Int(_)) => {
             let value = integers(operator, left, right, "bigint")?;
             value.try_into().map(Datum::BigInt).map_err(|_| overflow("bigint"))
         }

@@ -3,6 +3,7 @@
 use cairn_table::row::Type;
 use cairn_table::schema::ColumnType;
 
+use super::analytic::Analytic;
 use super::cast::rank;
 
 /// A function. Those of PostgreSQL with the same name, unless it says otherwise.
@@ -10,19 +11,32 @@ use super::cast::rank;
 pub(crate) enum Function {
     Abs,
     Age,
+    /// Of one number with a point.
+    Analytic(Analytic),
+    /// `atan2`, or `atan2d`.
+    Angle {
+        in_degrees: bool,
+    },
     Ascii,
+    BitLength,
     Ceil,
     Chr,
     ClockTime,
+    /// `gcd`.
+    CommonDivisor,
+    /// `lcm`.
+    CommonMultiple,
     Concat,
+    ConcatWith,
     CurrentDate,
     CurrentTime,
     CurrentValue,
+    DateBin,
     DatePart,
     DateTrunc,
     Digest,
-    Exp,
     Extract,
+    Factorial,
     Floor,
     Format,
     Greatest,
@@ -30,15 +44,29 @@ pub(crate) enum Function {
     JustifyDays,
     JustifyHours,
     JustifyInterval,
+    IsFinite,
+    /// The items of an array in its text form, which is what this path knows of arrays.
+    JoinItems,
     LastValue,
     Least,
     Left,
     Length,
-    Ln,
+    /// With backslashes as escapes.
+    Like {
+        insensitive: bool,
+    },
+    /// To a base.
+    Logarithm,
     Lower,
+    MakeDate,
+    MakeInterval,
+    MakeTime,
+    /// `make_timestamp`.
+    MakeMoment,
     NewUuid,
     NextValue,
     OctetLength,
+    Overlay,
     PadLeft,
     PadRight,
     Position,
@@ -47,6 +75,18 @@ pub(crate) enum Function {
     QuoteLiteral,
     QuoteNullable,
     Random,
+    /// `a ~ b` and its kin.
+    RegularMatch {
+        insensitive: bool,
+        negated: bool,
+    },
+    RegularCount,
+    RegularInstr,
+    RegularLike,
+    /// `substring(a FROM b)`.
+    RegularPart,
+    RegularReplace,
+    RegularSubstr,
     Repeat,
     Replace,
     Reverse,
@@ -55,8 +95,9 @@ pub(crate) enum Function {
     SetValue,
     Setting,
     Sign,
+    /// `substring(a SIMILAR b ESCAPE c)`.
+    SimilarPart,
     SplitPart,
-    Sqrt,
     StartsWith,
     StatementTime,
     Substr,
@@ -71,6 +112,7 @@ pub(crate) enum Function {
     ToTimestamp,
     /// `transaction_timestamp`, `now`.
     TransactionTime,
+    Translate,
     Trim,
     TrimEnd,
     TrimStart,
@@ -109,7 +151,8 @@ impl Function {
     }
 
     pub fn takes_any_number(self) -> bool {
-        matches!(self, Function::Concat | Function::Format | Function::Greatest | Function::Least)
+        use Function as F;
+        matches!(self, F::Concat | F::ConcatWith | F::Format | F::Greatest | F::JoinItems | F::Least)
     }
 }
 
@@ -125,6 +168,8 @@ pub(super) fn resolve(name: &str, given: &[Option<ColumnType>]) -> Option<Signat
     by_text(name, given)
         .or_else(|| by_pattern(name, given))
         .or_else(|| by_number(name, given))
+        .or_else(|| by_regular(name, given))
+        .or_else(|| made(name, given))
         .or_else(|| by_time(name, given))
         .or_else(|| of_session(name, given))
 }
@@ -162,6 +207,15 @@ fn by_text(name: &str, given: &[Option<ColumnType>]) -> Option<Signature> {
         }
         ("length" | "octet_length", 1) if is_blob => signature(Function::OctetLength, &[Blob], Int),
         ("octet_length", 1) if texts => signature(Function::OctetLength, &[Text], Int),
+        ("bit_length", 1) if is_blob => signature(Function::BitLength, &[Blob], Int),
+        ("bit_length", 1) if texts => signature(Function::BitLength, &[Text], Int),
+        ("translate", 3) if texts => signature(Function::Translate, &[Text, Text, Text], Text),
+        ("overlay", 3 | 4) if given.iter().take(2).all(text_like) && given.iter().skip(2).all(whole) => {
+            signature(Function::Overlay, [Text, Text, Int, Int].get(..given.len())?, Text)
+        }
+        ("overlay", 3 | 4) if given.iter().take(2).all(is_bytes) && given.iter().skip(2).all(whole) => {
+            signature(Function::Overlay, [Blob, Blob, Int, Int].get(..given.len())?, Blob)
+        }
         ("trim" | "btrim", 1) if texts => signature(Function::Trim, &[Text], Text),
         ("btrim", 2) if texts => signature(Function::Trim, &[Text, Text], Text),
         ("ltrim", 1) if texts => signature(Function::TrimStart, &[Text], Text),
@@ -174,10 +228,17 @@ fn by_text(name: &str, given: &[Option<ColumnType>]) -> Option<Signature> {
         ("left", 2) if text_then_numbers(1) => signature(Function::Left, &[Text, Int], Text),
         ("right", 2) if text_then_numbers(1) => signature(Function::Right, &[Text, Int], Text),
         ("repeat", 2) if text_then_numbers(1) => signature(Function::Repeat, &[Text, Int], Text),
-        ("substr" | "substring", 2) if text_then_numbers(1) => {
+        // What is only in quotes is a pattern.
+        ("substr" | "substring", 2)
+            if text_then_numbers(1)
+                && !(name == "substring" && given.get(1).is_some_and(Option::is_none)) =>
+        {
             signature(Function::Substr, &[Text, Int], Text)
         }
-        ("substr" | "substring", 3) if text_then_numbers(2) => {
+        ("substr" | "substring", 3)
+            if text_then_numbers(2)
+                && !(name == "substring" && given.iter().skip(1).all(Option::is_none)) =>
+        {
             signature(Function::Substr, &[Text, Int, Int], Text)
         }
         ("lpad" | "rpad", 2 | 3) => {
@@ -196,25 +257,39 @@ fn by_text(name: &str, given: &[Option<ColumnType>]) -> Option<Signature> {
         {
             signature(Function::Substr, [Blob, Int, Int].get(..given.len())?, Blob)
         }
+        // An array is its text here.
+        ("array_to_string", 2 | 3) if texts => {
+            signature(Function::JoinItems, [Text, Text, Text].get(..given.len())?, Text)
+        }
         ("md5", 1) if texts => signature(Function::Digest, &[Text], Text),
         ("md5", 1) if is_blob => signature(Function::Digest, &[Blob], Text),
         ("quote_ident", 1) if texts => signature(Function::QuoteIdent, &[Text], Text),
         ("quote_literal", 1) => signature(Function::QuoteLiteral, &[Text], Text),
         ("quote_nullable", 1) => signature(Function::QuoteNullable, &[Text], Text),
         // Truth is written as columns of it are, not as a cast does it.
-        ("concat" | "format", 1..) if name == "concat" || text_like(given.first()?) => Some(Signature {
-            function: if name == "concat" { Function::Concat } else { Function::Format },
-            arguments: given
-                .iter()
-                .map(
-                    |kind| {
-                        if kind.as_ref().is_some_and(|kind| kind.kind == Boolean) { Boolean } else { Text }
-                    },
-                )
-                .map(ColumnType::new)
-                .collect(),
-            result: Text.into(),
-        }),
+        ("concat", 1..) | ("format" | "concat_ws", 1..) if name == "concat" || text_like(given.first()?) => {
+            Some(Signature {
+                function: match name {
+                    "concat" => Function::Concat,
+                    "format" => Function::Format,
+                    _ => Function::ConcatWith,
+                },
+                arguments: given
+                    .iter()
+                    .map(
+                        |kind| {
+                            if kind.as_ref().is_some_and(|kind| kind.kind == Boolean) {
+                                Boolean
+                            } else {
+                                Text
+                            }
+                        },
+                    )
+                    .map(ColumnType::new)
+                    .collect(),
+                result: Text.into(),
+            })
+        }
         _ => None,
     }
 }
@@ -276,8 +351,37 @@ fn by_time(name: &str, given: &[Option<ColumnType>]) -> Option<Signature> {
     signature(function, &[Interval], Interval)
 }
 
+/// Whether values of a type can be numbers of 64 bits with a point.
+fn numeric(kind: &Option<ColumnType>) -> bool {
+    kind.as_ref().is_none_or(|kind| rank(kind.kind).is_some())
+}
+
 fn by_number(name: &str, given: &[Option<ColumnType>]) -> Option<Signature> {
-    use Type::{Decimal, Double, Int};
+    use Type::{BigInt, Decimal, Double, Int};
+    if let ([kind], Some(function)) = (given, Analytic::named(name)) {
+        return numeric(kind).then(|| signature(Function::Analytic(function), &[Double], Double))?;
+    }
+    match (name, given) {
+        ("atan2" | "atan2d", [y, x]) if numeric(y) && numeric(x) => {
+            let function = Function::Angle { in_degrees: name == "atan2d" };
+            return signature(function, &[Double, Double], Double);
+        }
+        ("log", [base, of]) if numeric(base) && numeric(of) => {
+            return signature(Function::Logarithm, &[Double, Double], Double);
+        }
+        ("factorial", [of]) if whole(of) || of.as_ref().is_some_and(|kind| kind.kind == BigInt) => {
+            return signature(Function::Factorial, &[BigInt], Decimal);
+        }
+        ("gcd" | "lcm", [Some(a), Some(b)]) => {
+            let kind =
+                super::operators::common(a, b).filter(|kind| !matches!(kind.kind, Type::Real | Double))?;
+            rank(kind.kind)?;
+            let kind = if kind.kind == Type::SmallInt { Int.into() } else { kind };
+            let function = if name == "gcd" { Function::CommonDivisor } else { Function::CommonMultiple };
+            return Some(Signature { function, arguments: vec![kind.clone(), kind.clone()], result: kind });
+        }
+        _ => {}
+    }
     let first = given.first()?.clone()?;
     rank(first.kind)?;
     let same = |function| Some(Signature { function, arguments: vec![first.clone()], result: first.clone() });
@@ -288,7 +392,6 @@ fn by_number(name: &str, given: &[Option<ColumnType>]) -> Option<Signature> {
         }
         signature(function, &[Double], Double)
     };
-    let double = |function| if first.kind == Decimal { None } else { signature(function, &[Double], Double) };
     match (name, given.len()) {
         ("abs", 1) => same(Function::Abs),
         ("round", 1) => rounding(Function::Round),
@@ -315,9 +418,98 @@ fn by_number(name: &str, given: &[Option<ColumnType>]) -> Option<Signature> {
         ("width_bucket", 4) if whole(given.get(3)?) => {
             signature(Function::WidthBucket, &[Double, Double, Double, Int], Int)
         }
-        ("sqrt", 1) => double(Function::Sqrt),
-        ("exp", 1) => double(Function::Exp),
-        ("ln", 1) => double(Function::Ln),
+        _ => None,
+    }
+}
+
+/// Functions of regular expressions.
+fn by_regular(name: &str, given: &[Option<ColumnType>]) -> Option<Signature> {
+    use Type::{Boolean, Int, Text};
+    let fits = |kinds: &[Type]| {
+        let fits = |(given, kind): (&Option<ColumnType>, &Type)| match kind {
+            Int => whole(given),
+            _ => text_like(given),
+        };
+        given.len() <= kinds.len() && given.iter().zip(kinds).all(fits)
+    };
+    let some = |function, kinds: &[Type], result| {
+        fits(kinds).then(|| signature(function, kinds.get(..given.len())?, result))?
+    };
+    match (name, given.len()) {
+        ("regexp_like", 2 | 3) => some(Function::RegularLike, &[Text, Text, Text], Boolean),
+        ("regexp_count", 2..=4) => some(Function::RegularCount, &[Text, Text, Int, Text], Int),
+        ("regexp_instr", 2..=7) => some(Function::RegularInstr, &[Text, Text, Int, Int, Int, Text, Int], Int),
+        ("regexp_substr", 2..=6) => some(Function::RegularSubstr, &[Text, Text, Int, Int, Text, Int], Text),
+        ("regexp_replace", 3 | 4) if fits(&[Text, Text, Text, Text]) => {
+            some(Function::RegularReplace, &[Text, Text, Text, Text], Text)
+        }
+        ("regexp_replace", 4..=6) => {
+            some(Function::RegularReplace, &[Text, Text, Text, Int, Int, Text], Text)
+        }
+        ("substring", 2) if fits(&[Text, Text]) => some(Function::RegularPart, &[Text, Text], Text),
+        ("substring", 3) if fits(&[Text, Text, Text]) => {
+            some(Function::SimilarPart, &[Text, Text, Text], Text)
+        }
+        ("cairn_like" | "cairn_ilike", 2) => {
+            some(Function::Like { insensitive: name == "cairn_ilike" }, &[Text, Text], Boolean)
+        }
+        ("cairn_matches" | "cairn_matches_i", 2) => {
+            let function = Function::RegularMatch { insensitive: name == "cairn_matches_i", negated: false };
+            some(function, &[Text, Text], Boolean)
+        }
+        _ => None,
+    }
+}
+
+/// Dates and times of their parts.
+fn made(name: &str, given: &[Option<ColumnType>]) -> Option<Signature> {
+    use Type::{Boolean, Date, Double, Int, Interval, Time, Timestamp};
+    let parts = |wholes: usize, has_seconds: bool| {
+        given.len() <= wholes + usize::from(has_seconds)
+            && given.iter().take(wholes).all(whole)
+            && given.iter().skip(wholes).all(numeric)
+    };
+    const PARTS: [Type; 7] = [Int, Int, Int, Int, Int, Int, Double];
+    match (name, given.len()) {
+        ("make_date", 3) if parts(3, false) => signature(Function::MakeDate, &[Int, Int, Int], Date),
+        ("make_time", 3) if parts(2, true) => signature(Function::MakeTime, &[Int, Int, Double], Time),
+        ("make_timestamp", 6) if parts(5, true) => {
+            signature(Function::MakeMoment, PARTS.get(1..)?, Timestamp)
+        }
+        ("make_timestamptz", 6) if parts(5, true) => {
+            let made = signature(Function::MakeMoment, PARTS.get(1..)?, Timestamp)?;
+            Some(Signature { result: ColumnType::zoned(), ..made })
+        }
+        ("make_interval", 0..=7) if parts(6, true) => {
+            signature(Function::MakeInterval, PARTS.get(..given.len())?, Interval)
+        }
+        ("date_bin", 3) => {
+            let is_span = given.first()?.as_ref().is_none_or(|kind| kind.kind == Interval);
+            let is_moment = |kind: &Option<ColumnType>| {
+                kind.as_ref().is_none_or(|kind| matches!(kind.kind, Timestamp | Date))
+            };
+            let is_plain = |kind: &Option<ColumnType>| {
+                kind.as_ref().is_some_and(|kind| kind.kind == Timestamp && !kind.is_zoned)
+            };
+            let moments = given.get(1..)?;
+            if !is_span || !moments.iter().all(is_moment) {
+                return None;
+            }
+            // Dates, and what says nothing, are taken for moments with a zone.
+            let is_zoned =
+                !moments.iter().any(is_plain) || moments.iter().flatten().any(|kind| kind.is_zoned);
+            let kind = if is_zoned { ColumnType::zoned() } else { Timestamp.into() };
+            Some(Signature {
+                function: Function::DateBin,
+                arguments: vec![Interval.into(), kind.clone(), kind.clone()],
+                result: kind,
+            })
+        }
+        ("isfinite", 1) => {
+            let kind = given.first()?.as_ref()?;
+            matches!(kind.kind, Date | Timestamp | Interval)
+                .then(|| signature(Function::IsFinite, &[kind.kind], Boolean))?
+        }
         _ => None,
     }
 }
@@ -341,6 +533,7 @@ fn of_session(name: &str, given: &[Option<ColumnType>]) -> Option<Signature> {
         ("setval", 3) => signature(Function::SetValue, &[Text, BigInt, Boolean], BigInt),
         ("current_setting", 1) => signature(Function::Setting, &[Text], Text),
         ("date_trunc", 2) => match given.get(1)?.as_ref()?.kind {
+            Type::Interval => signature(Function::DateTrunc, &[Text, Type::Interval], Type::Interval),
             Timestamp | Date => {
                 let kind = if given.get(1)?.as_ref()?.kind == Date {
                     ColumnType::zoned()
@@ -357,7 +550,9 @@ fn of_session(name: &str, given: &[Option<ColumnType>]) -> Option<Signature> {
         },
         ("date_part", 2) => {
             let kind = given.get(1)?.as_ref()?.kind;
-            matches!(kind, Timestamp | Date | Time | Type::Interval)
+            // A date is midnight there.
+            let kind = if kind == Date { Timestamp } else { kind };
+            matches!(kind, Timestamp | Time | Type::Interval)
                 .then(|| signature(Function::DatePart, &[Text, kind], Double))?
         }
         _ => None,

@@ -4,12 +4,11 @@ use std::cmp::Ordering;
 
 use super::cast::as_double;
 use super::eval::{Context, Val};
-use super::{Function, age, arithmetic, logic, pattern, texts, time};
-use crate::datum::{Datum, DatumRef, pow10, rescale};
+use super::{Function, age, analytic, arithmetic, logic, made, pattern, regular, texts, time};
+use crate::datum::{Datum, DatumRef, pow10, rescale, zoned_text};
 use crate::error::{Error, Result};
 use crate::sqlstate::{
-    INTERNAL_ERROR, INVALID_ARGUMENT_FOR_LOGARITHM, INVALID_ARGUMENT_FOR_POWER,
-    INVALID_ARGUMENT_FOR_WIDTH_BUCKET, INVALID_PARAMETER_VALUE, NUMERIC_VALUE_OUT_OF_RANGE,
+    INTERNAL_ERROR, INVALID_ARGUMENT_FOR_WIDTH_BUCKET, INVALID_PARAMETER_VALUE, NUMERIC_VALUE_OUT_OF_RANGE,
     PROGRAM_LIMIT_EXCEEDED, SUBSTRING_ERROR, UNDEFINED_OBJECT,
 };
 use crate::syntax::quote_ident;
@@ -29,6 +28,7 @@ pub(super) fn call(function: Function, arguments: &[Val<'_>], context: &dyn Cont
         DatumRef::BigInt(value) => value,
         _ => 0,
     };
+    let int_or = |at: usize, otherwise: i64| if arguments.len() > at { int(at) } else { otherwise };
     use Function as F;
     Ok(match function {
         F::Lower => Datum::Text(text(0).to_lowercase()),
@@ -45,6 +45,63 @@ pub(super) fn call(function: Function, arguments: &[Val<'_>], context: &dyn Cont
             DatumRef::Blob(bytes) => bytes.len() as i32,
             _ => text(0).len() as i32,
         }),
+        F::BitLength => Datum::Int(match value(0) {
+            DatumRef::Blob(bytes) => (bytes.len() * 8) as i32,
+            _ => (text(0).len() * 8) as i32,
+        }),
+        F::Translate => Datum::Text(translate(text(0), text(1), text(2))),
+        F::Overlay => overlay(value(0), value(1), int(2), arguments.get(3).map(|_| int(3)))?,
+        F::RegularMatch { insensitive, negated } => {
+            let regular = regular::Regular::of(text(1), regular::Options::insensitive(insensitive))?;
+            Datum::Boolean(regular.is_match(text(0)) != negated)
+        }
+        F::SimilarPart => regular::similar_part(text(0), text(1), text(2))?,
+        F::Like { insensitive } => {
+            Datum::Boolean(super::like::like(text(0), text(1), Some('\\'), insensitive)?)
+        }
+        F::RegularLike => regular::like(text(0), text(1), text(2))?,
+        F::RegularPart => regular::part(text(0), text(1))?,
+        F::RegularCount => regular::count(text(0), text(1), int_or(2, 1), text(3))?,
+        F::RegularSubstr => {
+            regular::substr(text(0), text(1), (int_or(2, 1), int_or(3, 1)), text(4), int_or(5, 0))?
+        }
+        F::RegularInstr => {
+            let places = (int_or(2, 1), int_or(3, 1), int_or(4, 0));
+            regular::instr(text(0), text(1), places, text(5), int_or(6, 0))?
+        }
+        F::RegularReplace => match value(3) {
+            DatumRef::Text(flags) => regular::replace(text(0), text(1), text(2), (1, None), flags)?,
+            _ => {
+                let n = if arguments.len() > 4 { Some(int(4)) } else { (arguments.len() > 3).then_some(1) };
+                regular::replace(text(0), text(1), text(2), (int_or(3, 1), n), text(5))?
+            }
+        },
+        F::JoinItems => made::join_items(arguments)?,
+        F::ConcatWith => match arguments.split_first() {
+            Some((separator, rest)) if !separator.is_null() => {
+                let mut all = String::new();
+                for (at, value) in rest.iter().filter(|value| !value.is_null()).enumerate() {
+                    let (between, text) = (if at > 0 { separator.text() } else { "".into() }, value.text());
+                    check_length(all.len().saturating_add(between.len()).saturating_add(text.len()))?;
+                    all += &between;
+                    all += &text;
+                }
+                Datum::Text(all)
+            }
+            _ => Datum::Null,
+        },
+        F::MakeDate => Datum::Date(made::date(int(0), int(1), int(2))?),
+        F::MakeTime => Datum::Time(made::time(int(0), int(1), as_double(value(2)))?),
+        F::MakeMoment => {
+            let (day, time) = ((int(0), int(1), int(2)), (int(3), int(4), as_double(value(5))));
+            Datum::Timestamp(made::moment(day, time)?)
+        }
+        F::MakeInterval => {
+            let seconds = arguments.get(6).map_or(0.0, |_| as_double(value(6)));
+            made::interval(std::array::from_fn(int), seconds)?
+        }
+        F::DateBin => made::bin(value(0), value(1), value(2))?,
+        F::IsFinite => Datum::Boolean(true),
         F::Trim | F::TrimStart | F::TrimEnd => {
             Datum::Text(trim(function, text(0), arguments.get(1).map(|_| text(1))).to_owned())
         }
@@ -114,13 +171,7 @@ pub(super) fn call(function: Function, arguments: &[Val<'_>], context: &dyn Cont
             DatumRef::Text(text) => pattern::moment_from(text, text_of(value(1)))?,
             seconds => time::from_seconds(as_double(seconds))?,
         }),
-        F::ZonedText => {
-            let plain = value(0).to_string();
-            Datum::Text(match plain.strip_suffix(" BC") {
-                Some(before) => format!("{before}+00 BC"),
-                None => plain + "+00",
-            })
-        }
+        F::ZonedText => Datum::Text(zoned_text(value(0))),
         F::Age => match (value(0), value(1)) {
             (DatumRef::Timestamp(later), DatumRef::Timestamp(earlier)) => age::age(later, earlier)?,
             _ => return Err(Error::new(INTERNAL_ERROR, "age met a value that it does not take")),
@@ -145,7 +196,14 @@ pub(super) fn call(function: Function, arguments: &[Val<'_>], context: &dyn Cont
         F::Round | F::Floor | F::Ceil | F::Trunc | F::Sign => {
             round(function, value(0), arguments.get(1).map(|_| int(1)))?
         }
-        F::Sqrt | F::Exp | F::Ln => Datum::Double(analytic(function, as_double(value(0)))?),
+        F::Analytic(function) => Datum::Double(function.of(as_double(value(0)))?),
+        F::Angle { in_degrees } => {
+            let (y, x) = (as_double(value(0)), as_double(value(1)));
+            Datum::Double(if in_degrees { analytic::angle_in_degrees(y, x) } else { analytic::angle(y, x) })
+        }
+        F::Logarithm => Datum::Double(analytic::logarithm(as_double(value(0)), as_double(value(1)))?),
+        F::Factorial => Datum::Decimal { unscaled: analytic::factorial(int(0))?, scale: 0 },
+        F::CommonDivisor | F::CommonMultiple => common(function, value(0), value(1))?,
         F::Greatest | F::Least => extreme(function, arguments),
         F::TransactionTime => Datum::Timestamp(context.transaction_time()),
         F::StatementTime => Datum::Timestamp(context.statement_time()),
@@ -171,6 +229,9 @@ pub(super) fn call(function: Function, arguments: &[Val<'_>], context: &dyn Cont
         F::DatePart => Datum::Double(as_double(time::extract(&text(0).to_lowercase(), value(1))?.borrow())),
         F::DateTrunc => match value(1) {
             DatumRef::Timestamp(at) => Datum::Timestamp(time::truncate(&text(0).to_lowercase(), at)?),
+            DatumRef::Interval { months, days, micros } => {
+                time::truncate_span(&text(0).to_lowercase(), months, days, micros)?
+            }
             _ => return Err(Error::new(INTERNAL_ERROR, "date_trunc met a value that it does not take")),
         },
     })
@@ -323,8 +384,10 @@ fn round(function: Function, value: DatumRef<'_>, digits: Option<i64>) -> Result
             Function::Floor => value.floor(),
             Function::Ceil => value.ceil(),
             Function::Trunc => value.trunc(),
-            _ if value == 0.0 || value.is_nan() => value,
-            _ => value.signum(),
+            // Not-a-number is neither above zero nor below it.
+            _ if value > 0.0 => 1.0,
+            _ if value < 0.0 => -1.0,
+            _ => 0.0,
         }));
     };
     let overflow = || Error::new(NUMERIC_VALUE_OUT_OF_RANGE, "numeric out of range");
@@ -358,27 +421,58 @@ fn round(function: Function, value: DatumRef<'_>, digits: Option<i64>) -> Result
     Ok(Datum::Decimal { unscaled, scale: to })
 }
 
-fn analytic(function: Function, value: f64) -> Result<f64> {
-    match function {
-        Function::Sqrt if value < 0.0 => {
-            Err(Error::new(INVALID_ARGUMENT_FOR_POWER, "cannot take square root of a negative number"))
+/// `gcd` and `lcm`. Numerics have the digits of the one with more.
+fn common(function: Function, left: DatumRef<'_>, right: DatumRef<'_>) -> Result<Datum> {
+    let compute = |a, b, kind, least| match function {
+        Function::CommonDivisor => analytic::common_divisor(a, b, kind, least),
+        _ => analytic::common_multiple(a, b, kind, least),
+    };
+    let overflow = |kind: &str| Error::new(NUMERIC_VALUE_OUT_OF_RANGE, format!("{kind} out of range"));
+    Ok(match (left, right) {
+        (DatumRef::Int(a), DatumRef::Int(b)) => {
+            let value = compute(a.into(), b.into(), "integer", i32::MIN.into())?;
+            Datum::Int(value.try_into().map_err(|_| overflow("integer"))?)
         }
-        Function::Sqrt => Ok(value.sqrt()),
-        Function::Ln if value == 0.0 => {
-            Err(Error::new(INVALID_ARGUMENT_FOR_LOGARITHM, "cannot take logarithm of zero"))
+        (DatumRef::BigInt(a), DatumRef::BigInt(b)) => {
+            let value = compute(a.into(), b.into(), "bigint", i64::MIN.into())?;
+            Datum::BigInt(value.try_into().map_err(|_| overflow("bigint"))?)
         }
-        Function::Ln if value < 0.0 => {
-            Err(Error::new(INVALID_ARGUMENT_FOR_LOGARITHM, "cannot take logarithm of a negative number"))
+        (DatumRef::Decimal { unscaled: a, scale: m }, DatumRef::Decimal { unscaled: b, scale: n }) => {
+            let scale = m.max(n);
+            let (a, b) = rescale(a, m, scale).zip(rescale(b, n, scale)).ok_or_else(|| overflow("numeric"))?;
+            Datum::Decimal { unscaled: compute(a, b, "numeric", i128::MIN)?, scale }
         }
-        Function::Ln => Ok(value.ln()),
+        _ => return Err(Error::new(INTERNAL_ERROR, "gcd or lcm met a value that it does not take")),
+    })
+}
+
+/// Each character of `from` becomes the one in its place in `to`, or goes where there is none.
+fn translate(text: &str, from: &str, to: &str) -> String {
+    let becomes = |c: char| match from.chars().position(|of| of == c) {
+        Some(at) => to.chars().nth(at),
+        None => Some(c),
+    };
+    text.chars().filter_map(becomes).collect()
+}
+
+/// A text or bytes with a part of it replaced: as long as what replaces it, unless it says.
+fn overlay(value: DatumRef<'_>, by: DatumRef<'_>, from: i64, count: Option<i64>) -> Result<Datum> {
+    if from <= 0 {
+        return Err(Error::new(SUBSTRING_ERROR, "negative substring length not allowed"));
+    }
+    // Up to the part, and from behind it on, which for a negative length begins before.
+    let rest = |length: usize| from.saturating_add(count.unwrap_or(length as i64)).max(1);
+    match (value, by) {
+        (DatumRef::Blob(bytes), DatumRef::Blob(by)) => {
+            let (skip, rest) = (from as usize - 1, rest(by.len()) as usize - 1);
+            let head = bytes.iter().take(skip);
+            Ok(Datum::Blob(head.chain(by).chain(bytes.iter().skip(rest)).copied().collect()))
+        }
         _ => {
-            let result = value.exp();
-            match result {
-                _ if !value.is_finite() => Ok(result),
-                f64::INFINITY => Err(Error::new(NUMERIC_VALUE_OUT_OF_RANGE, "value out of range: overflow")),
-                0.0 => Err(Error::new(NUMERIC_VALUE_OUT_OF_RANGE, "value out of range: underflow")),
-                _ => Ok(result),
-            }
+            let (text, by) = (text_of(value), text_of(by));
+            let (skip, rest) = (from as usize - 1, rest(by.chars().count()) as usize - 1);
+            let head = text.chars().take(skip);
+            Ok(Datum::Text(head.chain(by.chars()).chain(text.chars().skip(rest)).collect()))
         }
     }
 }

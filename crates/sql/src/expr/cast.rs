@@ -91,6 +91,9 @@ fn rounded(value: Val<'_>, digits: u32) -> Val<'_> {
     };
     match value.get() {
         DatumRef::Time(micros) => DatumRef::Time(round(micros)).into(),
+        DatumRef::Interval { months, days, micros } => {
+            DatumRef::Interval { months, days, micros: round(micros) }.into()
+        }
         DatumRef::Timestamp(micros) => match micros.checked_sub(YEAR_2000) {
             Some(since) => DatumRef::Timestamp(round(since) + YEAR_2000).into(),
             None => value,
@@ -171,7 +174,11 @@ fn number(datum: DatumRef<'_>, to: &ColumnType) -> Result<Datum> {
                 DatumRef::Real(value) => value,
                 _ => value as f32,
             };
-            if narrow.is_infinite() && value.is_finite() { Err(range()) } else { Ok(Datum::Real(narrow)) }
+            match narrow {
+                _ if narrow.is_infinite() && value.is_finite() => Err(super::too_large()),
+                0.0 if value != 0.0 => Err(super::arithmetic::underflow()),
+                narrow => Ok(Datum::Real(narrow)),
+            }
         }
         Type::Decimal => decimal(datum, to),
         _ => {
@@ -249,6 +256,10 @@ pub(super) fn as_double(datum: DatumRef<'_>) -> f64 {
         DatumRef::Real(value) => value.into(),
         DatumRef::Double(value) => value,
         DatumRef::Decimal { scale: 0, unscaled } => unscaled as f64,
+        // Both are numbers without an error, and dividing them rounds once.
+        DatumRef::Decimal { scale: scale @ ..=22, unscaled } if unscaled.unsigned_abs() < 1 << 53 => {
+            unscaled as f64 / 10_f64.powi(scale.into())
+        }
         // Through the digits: dividing would round twice.
         DatumRef::Decimal { .. } => datum.to_string().parse().unwrap_or(f64::NAN),
         _ => f64::NAN,

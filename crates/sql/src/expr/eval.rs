@@ -249,6 +249,9 @@ fn call_function<'a>(function: builtin::Function, arguments: &'a [Node], env: &E
     let mut values: [Val<'a>; 4] = [Val::NULL, Val::NULL, Val::NULL, Val::NULL];
     if arguments.len() > values.len() || function.takes_any_number() {
         let values = arguments.iter().map(|argument| argument.eval(env)).collect::<Result<Vec<_>>>()?;
+        if function.is_strict() && values.iter().any(Val::is_null) {
+            return Ok(Val::NULL);
+        }
         return call::call(function, &values, env.context).map(Val::Own);
     }
     for (place, argument) in values.iter_mut().zip(arguments) {

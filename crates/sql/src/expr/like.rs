@@ -52,6 +52,7 @@ fn matches(text: &str, pattern: &str, escape: Option<char>) -> Result<bool> {
                 continue;
             }
             Some('_') if escape != Some('_') => text.next().is_some(),
+            Some(c) if Some(c) == escape && text.as_str().is_empty() => false,
             Some(c) if Some(c) == escape => {
                 let literal = ahead.next().ok_or_else(|| {
                     Error::new(INVALID_ESCAPE_SEQUENCE, "LIKE pattern must not end with escape character")

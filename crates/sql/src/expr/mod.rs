@@ -3,6 +3,7 @@
 //! Three-valued logic, types and errors are PostgreSQL's. What the compiler does not know is no error: the statement goes the general way ([`Failure::Unknown`]).
 
 mod age;
+mod analytic;
 mod arithmetic;
 mod builtin;
 mod call;
@@ -12,25 +13,29 @@ mod eval;
 mod like;
 mod literal;
 mod logic;
+mod made;
 mod node;
 mod operators;
 mod outside;
 mod pattern;
+mod regular;
 mod scope;
 mod texts;
 mod time;
 
+pub(crate) use analytic::Analytic;
 pub(crate) use arithmetic::{doubles, reals, too_large};
 pub(crate) use builtin::Function;
 pub(crate) use cast::{assign, cast, is_assignable};
-pub(crate) use compile::{Compiler, Failure, NoContext, Typed};
+pub(crate) use compile::{Compiler, Failure, NoContext, Typed, interval_literal, positional};
 pub(crate) use eval::{Cells, Context, Env, Val};
 pub(crate) use logic::{compare, values_of};
 pub(crate) use node::{Comparison, Node, Operator};
 pub(crate) use operators::undefined_operator;
 pub(crate) use outside::{Deed, scale_of_pattern};
+pub(crate) use regular::{Options, Regular, first_match, similar, split};
 pub(crate) use scope::Scope;
-pub(crate) use time::extract;
+pub(crate) use time::{extract, truncate};
 
 pub(crate) use literal::{MOST_PARAMETERS, double, parameter};
 

@@ -123,16 +123,18 @@ impl Compiler<'_> {
             return self.temporal(operator, symbol, left, right);
         }
         let mut kind = common(&a, &b).ok_or(Failure::Unknown)?;
+        if matches!(operator, Operator::ShiftLeft | Operator::ShiftRight) {
+            // By an integer, whatever is shifted.
+            if !a.kind.is_integer() || !matches!(b.kind, Type::SmallInt | Type::Int) {
+                return Err(undefined(symbol, &a, &b));
+            }
+            let pair = [left.node, self.coerce(right, &Type::Int.into())?.node];
+            return Ok(Typed::new(Node::Binary(operator, Box::new(pair)), a));
+        }
         match operator {
-            Operator::Power if kind.kind == Type::Decimal => return Err(Failure::Unknown),
+            // Numerics as well: by numbers of 64 bits.
             Operator::Power => kind = Type::Double.into(),
-            Operator::BitAnd
-            | Operator::BitOr
-            | Operator::BitXor
-            | Operator::ShiftLeft
-            | Operator::ShiftRight
-                if rank(kind.kind) > rank(Type::BigInt) =>
-            {
+            Operator::BitAnd | Operator::BitOr | Operator::BitXor if rank(kind.kind) > rank(Type::BigInt) => {
                 return Err(undefined(symbol, &a, &b));
             }
             Operator::Modulo if matches!(kind.kind, Type::Real | Type::Double) => {

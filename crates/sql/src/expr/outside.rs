@@ -6,7 +6,7 @@ use cairn_table::schema::ColumnType;
 use super::builtin;
 use super::compile::converted;
 use super::node::Operator;
-use super::{Cells, Compiler, Env, NoContext, Node, Scope, Typed, Val};
+use super::{Analytic, Cells, Compiler, Env, Function, NoContext, Node, Scope, Typed, Val};
 use crate::datum::Datum;
 use crate::error::Result;
 use crate::types::name_of;
@@ -31,6 +31,11 @@ impl Deed {
             let kind = kind.as_ref().map_or("unknown", name_of).to_owned();
             return Some(Deed { node: Node::Const(Datum::Text(kind)), result: Type::Text.into() });
         }
+        if let ("power" | "pow", [left, right]) = (name, kinds) {
+            let double: ColumnType = Type::Double.into();
+            let kind = |kind: &Option<ColumnType>| kind.clone().unwrap_or_else(|| double.clone());
+            return Deed::operator(Operator::Power, &kind(left), &kind(right));
+        }
         // Whole numbers that are bigint elsewhere because nobody has said that they are smaller.
         let narrow = |kind: &Option<ColumnType>| match kind {
             Some(kind) if kind.kind == Type::BigInt => Some(Type::Int.into()),
@@ -42,6 +47,11 @@ impl Deed {
         let mut compiler = Compiler::new(&scope, &mut params);
         let given = kinds.iter().enumerate().zip(&signature.arguments);
         let arguments = given.map(|((at, kind), to)| {
+            // What has no type yet is a text, or NULL.
+            if kind.is_none() && to.kind != Type::Text {
+                let operand = Box::new(Node::Param(at));
+                return Some(Node::Cast { operand, to: to.clone() });
+            }
             compiler.coerced(Typed { node: Node::Param(at), kind: kind.clone() }, to).ok()
         });
         let node = Node::Call(signature.function, arguments.collect::<Option<Vec<_>>>()?);
@@ -61,6 +71,16 @@ impl Deed {
     /// A cast.
     pub fn cast(from: &ColumnType, to: &ColumnType) -> Deed {
         Deed { node: converted(Node::Param(0), from, to), result: to.clone() }
+    }
+
+    /// The function of one number that it is, of a number of 64 bits that is its only argument.
+    pub fn analytic(&self) -> Option<Analytic> {
+        match &self.node {
+            Node::Call(Function::Analytic(function), arguments) => {
+                matches!(arguments.as_slice(), [Node::Param(0)]).then_some(*function)
+            }
+            _ => None,
+        }
     }
 
     /// What it makes of values. NULL is for the function to see to.

@@ -21,20 +21,22 @@ pub(super) fn negate(months: i32, days: i32, micros: i64) -> Result<Datum> {
     Ok(Datum::Interval { months, days, micros })
 }
 
+/// The first day that a date can be, and the last: 4714-11-24 BC and 5874897-12-31.
+const FIRST_DAY: i32 = -2_440_588;
+const LAST_DAY: i32 = 2_145_042_905;
+
+fn in_range(day: Option<i32>) -> Result<Datum> {
+    day.filter(|day| (FIRST_DAY..=LAST_DAY).contains(day)).map(Datum::Date).ok_or_else(|| overflow("date"))
+}
+
 /// What operators do with times.
 pub(super) fn binary(operator: Operator, left: DatumRef<'_>, right: DatumRef<'_>) -> Result<Datum> {
     use DatumRef as D;
     use Operator as O;
     match (left, operator, right) {
-        (D::Date(day), O::Add, D::Int(days)) => {
-            day.checked_add(days).map(Datum::Date).ok_or_else(|| overflow("date"))
-        }
-        (D::Int(days), O::Add, D::Date(day)) => {
-            day.checked_add(days).map(Datum::Date).ok_or_else(|| overflow("date"))
-        }
-        (D::Date(day), O::Subtract, D::Int(days)) => {
-            day.checked_sub(days).map(Datum::Date).ok_or_else(|| overflow("date"))
-        }
+        (D::Date(day), O::Add, D::Int(days)) => in_range(day.checked_add(days)),
+        (D::Int(days), O::Add, D::Date(day)) => in_range(day.checked_add(days)),
+        (D::Date(day), O::Subtract, D::Int(days)) => in_range(day.checked_sub(days)),
         (D::Date(a), O::Subtract, D::Date(b)) => {
             a.checked_sub(b).map(Datum::Int).ok_or_else(|| overflow("integer"))
         }
@@ -49,7 +51,9 @@ pub(super) fn binary(operator: Operator, left: DatumRef<'_>, right: DatumRef<'_>
             match left {
                 D::Time(time) => Ok(Datum::Time((time + micros % DAY).rem_euclid(DAY))),
                 D::Timestamp(at) => {
-                    add(at, months, days, micros).map(Datum::Timestamp).ok_or_else(|| overflow("timestamp"))
+                    let sum = add(at, months, days, micros);
+                    let is_known = |at: &i64| *at >= i64::from(FIRST_DAY) * DAY;
+                    sum.filter(is_known).map(Datum::Timestamp).ok_or_else(|| overflow("timestamp"))
                 }
                 _ => Err(overflow("timestamp")),
             }
@@ -121,7 +125,10 @@ pub(super) fn from_seconds(seconds: f64) -> Result<i64> {
 
 /// EXTRACT, as a number with its fraction: microseconds in the unit of millionths where the field has a fraction.
 pub(crate) fn extract(field: &str, datum: DatumRef<'_>) -> Result<Datum> {
-    let unknown = || Error::new(INVALID_PARAMETER_VALUE, format!("unit \"{field}\" not recognized"));
+    let unknown = || {
+        let kind = datum.type_of().map_or("unknown", |kind| crate::types::name_of(&kind.into()));
+        Error::new(INVALID_PARAMETER_VALUE, format!("unit \"{field}\" not recognized for type {kind}"))
+    };
     let field = match field {
         "years" | "months" | "weeks" | "days" | "hours" | "minutes" | "seconds" => &field[..field.len() - 1],
         field => field,
@@ -136,6 +143,13 @@ pub(crate) fn extract(field: &str, datum: DatumRef<'_>) -> Result<Datum> {
             return Ok(match field {
                 "year" => whole((months / 12).into()),
                 "month" => whole((months % 12).into()),
+                "quarter" => whole((months % 12 / 3 + 1).into()),
+                "decade" => whole((months / 120).into()),
+                "century" => whole((months / 1_200).into()),
+                "millennium" => whole((months / 12_000).into()),
+                "week" | "dow" | "isodow" | "doy" | "isoyear" | "julian" => {
+                    return Err(unsupported(field, datum));
+                }
                 "day" => whole(days.into()),
                 "epoch" => {
                     // A year has 365.25 days here, a month 30.
@@ -148,6 +162,30 @@ pub(crate) fn extract(field: &str, datum: DatumRef<'_>) -> Result<Datum> {
         }
         _ => return Err(unknown()),
     };
+    match (datum, field) {
+        // There is UTC only.
+        (DatumRef::Timestamp(_), "timezone" | "timezone_hour" | "timezone_minute") => return Ok(whole(0)),
+        (
+            DatumRef::Date(_),
+            "hour" | "minute" | "second" | "millisecond" | "milliseconds" | "microsecond" | "microseconds"
+            | "timezone" | "timezone_hour" | "timezone_minute",
+        ) => {
+            return Err(unsupported(field, datum));
+        }
+        (
+            DatumRef::Time(_),
+            "hour" | "minute" | "second" | "millisecond" | "milliseconds" | "microsecond" | "microseconds"
+            | "epoch",
+        ) => {}
+        (
+            DatumRef::Time(_),
+            "year" | "month" | "day" | "quarter" | "decade" | "century" | "millennium" | "dow" | "isodow"
+            | "doy" | "week" | "isoyear" | "julian" | "timezone" | "timezone_hour" | "timezone_minute",
+        ) => {
+            return Err(unsupported(field, datum));
+        }
+        _ => {}
+    }
     let (year, month, of_month) = civil_from_days(day);
     Ok(match field {
         "year" => whole(if year > 0 { year } else { year - 1 }),
@@ -155,19 +193,38 @@ pub(crate) fn extract(field: &str, datum: DatumRef<'_>) -> Result<Datum> {
         "day" => whole(of_month.into()),
         "quarter" => whole(i64::from(month - 1) / 3 + 1),
         "decade" => whole(year.div_euclid(10)),
-        "century" => whole((year + 99).div_euclid(100)),
-        "millennium" => whole((year + 999).div_euclid(1000)),
+        // There is no century 0: 1 BC is in the first before Christ.
+        "century" => whole(if year > 0 { (year + 99) / 100 } else { -((100 - year) / 100) }),
+        "millennium" => whole(if year > 0 { (year + 999) / 1000 } else { -((1000 - year) / 1000) }),
+        "julian" => {
+            const JULIAN_1970: i64 = 2_440_588;
+            // A day's fraction has more digits than six seldom.
+            let since = i128::from(day + JULIAN_1970) * 1_000_000;
+            match datum {
+                DatumRef::Date(_) => whole(day + JULIAN_1970),
+                _ => micros(since + i128::from(time) * 1_000_000 / i128::from(DAY)),
+            }
+        }
         "dow" => whole((day + 4).rem_euclid(7)),
         "isodow" => whole((day + 3).rem_euclid(7) + 1),
         "doy" => whole(day - days_from_civil(year, 1, 1) + 1),
         "week" => whole(iso_week(day).1),
-        "isoyear" => whole(iso_week(day).0),
+        "isoyear" => whole(match iso_week(day).0 {
+            year @ 1.. => year,
+            year => year - 1,
+        }),
         "epoch" => match datum {
             DatumRef::Date(_) => whole(day * 86_400),
             _ => micros(i128::from(day) * i128::from(DAY) + i128::from(time)),
         },
         _ => return of_time(field, time).ok_or_else(unknown),
     })
+}
+
+fn unsupported(field: &str, datum: DatumRef<'_>) -> Error {
+    let kind = datum.type_of().map_or("unknown", |kind| crate::types::name_of(&kind.into()));
+    let what = format!("unit \"{field}\" not supported for type {kind}");
+    Error::new(crate::sqlstate::FEATURE_NOT_SUPPORTED, what)
 }
 
 fn of_time(field: &str, time: i64) -> Option<Datum> {
@@ -190,8 +247,35 @@ pub(super) fn iso_week(day: i64) -> (i64, i64) {
     (year, (thursday - days_from_civil(year, 1, 1)) / 7 + 1)
 }
 
+/// DATE_TRUNC of a span.
+///
+/// Errors: 22023 for what is no unit, 0A000 for weeks.
+pub(super) fn truncate_span(field: &str, months: i32, days: i32, micros: i64) -> Result<Datum> {
+    let whole = |months: i32| Ok(Datum::Interval { months, days: 0, micros: 0 });
+    let micros = match field {
+        "millennium" | "millennia" => return whole(months / 12_000 * 12_000),
+        "century" | "centuries" => return whole(months / 1_200 * 1_200),
+        "decade" | "decades" => return whole(months / 120 * 120),
+        "year" | "years" => return whole(months / 12 * 12),
+        "quarter" | "quarters" => return whole(months / 3 * 3),
+        "month" | "months" => return whole(months),
+        "day" | "days" => 0,
+        "hour" | "hours" => micros - micros % (3600 * SECOND),
+        "minute" | "minutes" => micros - micros % (60 * SECOND),
+        "second" | "seconds" => micros - micros % SECOND,
+        "milliseconds" => micros - micros % 1_000,
+        "microseconds" => micros,
+        "week" | "weeks" => return Err(unsupported(field, DatumRef::Interval { months, days, micros })),
+        _ => {
+            let what = format!("unit \"{field}\" not recognized for type interval");
+            return Err(Error::new(INVALID_PARAMETER_VALUE, what));
+        }
+    };
+    Ok(Datum::Interval { months, days, micros })
+}
+
 /// DATE_TRUNC.
-pub(super) fn truncate(field: &str, at: i64) -> Result<i64> {
+pub(crate) fn truncate(field: &str, at: i64) -> Result<i64> {
     let (day, time) = (at.div_euclid(DAY), at.rem_euclid(DAY));
     let (year, month, _) = civil_from_days(day);
     let start =

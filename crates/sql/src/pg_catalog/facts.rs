@@ -8,6 +8,7 @@ use cairn_vfs::sync::atomic::{AtomicBool, Ordering};
 use cairn_vfs::sync::{Arc, Mutex, lock};
 
 use super::lookup;
+use crate::ddl::comments::{self, About};
 use crate::error::Result;
 use crate::sequence::{Name, Sequence, all_now};
 use crate::session::{CursorFacts, Session};
@@ -37,6 +38,7 @@ pub(crate) struct SessionFacts {
     /// Namespaces that names without one are looked up in.
     pub search_path: Vec<String>,
     pub sequences: Vec<(Name, Sequence)>,
+    pub comments: Vec<(About, String)>,
     /// As far as somebody planned these views. Columns of others are text.
     pub views: Arc<ViewColumns>,
     /// Settings by name, as SHOW has them.
@@ -124,6 +126,7 @@ impl World {
         let (number, view) = (transaction.id(), transaction.view());
         let (catalog, view) = (Arc::clone(view.catalog()), view.clone());
         let sequences = all_now(&session.shared, &view)?;
+        let comments = comments::all(&view)?;
         let settings = &session.context.settings;
         let facts = SessionFacts {
             database: session.shared.name.clone(),
@@ -132,6 +135,7 @@ impl World {
             pid: session.backend as i32,
             search_path: settings.search_path.clone(),
             sequences,
+            comments,
             views,
             settings: settings.all().into_iter().collect(),
             started: session.shared.started,

@@ -15,7 +15,7 @@ use super::cell::{Cell, Shape, array, cells};
 use super::facts::SettingChange;
 use super::lookup::{class, class_name, class_oid, type_oid};
 use super::relations::{data_type, type_by_oid};
-use super::{World, define, oids, sequences};
+use super::{World, define, descriptions, oids, sequences};
 use crate::batch::as_json;
 use crate::error::Error;
 use crate::query::external;
@@ -174,9 +174,19 @@ const FUNCTIONS: &[(&str, Shape, Body)] = &[
     }),
     ("pg_tablespace_location", Shape::Text, |_, _| Ok("".into())),
     ("pg_relation_is_publishable", Shape::Bool, |_, _| Ok(true.into())),
-    ("obj_description", Shape::Text, nothing),
-    ("col_description", Shape::Text, nothing),
-    ("shobj_description", Shape::Text, nothing),
+    ("obj_description", Shape::Text, |world, args| {
+        let class = text(args, 1);
+        let found = int(args, 0).and_then(|oid| descriptions::of_object(world, oid, class.as_deref()));
+        Ok(found.into())
+    }),
+    ("col_description", Shape::Text, |world, args| {
+        let column = int(args, 0).zip(int(args, 1));
+        Ok(column.and_then(|(oid, number)| descriptions::of_column(world, oid, number)).into())
+    }),
+    ("shobj_description", Shape::Text, |world, args| {
+        let found = int(args, 0).filter(|oid| *oid == oids::DATABASE);
+        Ok(found.and_then(|oid| descriptions::of_object(world, oid, Some("pg_database"))).into())
+    }),
     ("pg_table_is_visible", Shape::Bool, is_visible),
     ("pg_type_is_visible", Shape::Bool, |_, args| {
         Ok(int(args, 0).map(|oid| type_by_oid(oid).is_some()).into())
@@ -239,16 +249,6 @@ const FUNCTIONS: &[(&str, Shape, Body)] = &[
     }),
     ("cairn_regrole_oid", Shape::Big, |_, _| Ok(oids::USER.into())),
     ("cairn_regrole_name", Shape::Text, |world, _| Ok((&world.facts.user).into())),
-    ("array_to_string", Shape::Text, |_, args| {
-        let between = text(args, 1);
-        Ok(match args.first() {
-            Some(Cell::Texts(values)) => between.map(|between| values.join(&between)).into(),
-            Some(Cell::Ints(values)) => between
-                .map(|between| values.iter().map(i64::to_string).collect::<Vec<_>>().join(&between))
-                .into(),
-            _ => Cell::Null,
-        })
-    }),
     ("cairn_array_text", Shape::Text, |_, args| Ok(text(args, 0).into())),
     ("cairn_no_texts", Shape::Texts, |_, _| Ok(Vec::<String>::new().into())),
     ("cairn_positions", Shape::Bigs, |_, args| {
@@ -257,8 +257,6 @@ const FUNCTIONS: &[(&str, Shape, Body)] = &[
     ("cairn_positions0", Shape::Bigs, |_, args| {
         Ok(length(args).map(|count| (0..count).collect::<Vec<i64>>()).into())
     }),
-    ("array_upper", Shape::Int, |_, args| Ok(length(args).filter(|count| *count > 0).into())),
-    ("array_lower", Shape::Int, |_, args| Ok(length(args).filter(|count| *count > 0).map(|_| 1_i64).into())),
     ("json_build_object", Shape::Text, |_, args| Ok(object(args).into())),
     (JSON, Shape::Text, |_, args| Ok(text(args, 0).into())),
     ("pg_my_temp_schema", Shape::Big, |_, _| Ok(0.into())),

@@ -14,6 +14,7 @@
 mod about;
 mod cell;
 mod define;
+mod descriptions;
 mod facts;
 mod functions;
 mod information;

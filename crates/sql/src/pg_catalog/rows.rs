@@ -8,7 +8,7 @@ use cairn_vfs::sync::Arc;
 use super::cell::Cell;
 use super::facts::SessionFacts;
 use super::relations::{relations, shape, type_by_name, types};
-use super::{define, information, oids, sequences};
+use super::{define, descriptions, information, oids, sequences};
 use crate::sequence::HIDDEN;
 
 /// A row: values of the columns that differ from their default.
@@ -53,6 +53,8 @@ pub(super) fn rows(schema: &str, name: &str, catalog: &Catalog, facts: &SessionF
         "pg_stat_user_tables" | "pg_stat_all_tables" => statistics(catalog),
         "pg_sequence" => sequences::sequences(facts),
         "pg_sequences" => sequences::shown(facts),
+        "pg_description" => descriptions::rows(catalog, facts),
+        "pg_shdescription" => descriptions::shared(catalog, facts),
         "pg_depend" => sequences::depends(catalog, facts),
         other => fixed(other, facts),
     }

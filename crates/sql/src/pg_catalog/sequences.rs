@@ -155,3 +155,8 @@ pub(super) fn of_column(catalog: &Catalog, facts: &SessionFacts, table: i64, col
         each(facts).find(|(_, name, sequence)| owner(catalog, name, sequence) == Some((table, at)))?;
     Some(format!("{}.{}", quote_ident(schema), quote_ident(name)))
 }
+
+/// The number of a sequence by its name, with that of its namespace before a point.
+pub(super) fn oid_by_name(facts: &SessionFacts, name: &str) -> Option<i64> {
+    each(facts).find(|(_, (schema, own), _)| format!("{schema}.{own}") == name).map(|(oid, ..)| oid)
+}

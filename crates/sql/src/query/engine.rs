@@ -36,6 +36,8 @@ use super::share::ShareTotals;
 use super::sorted_once::{self, SortedOnce};
 use super::sums::WideSums;
 use super::unnest::Unnest;
+use super::zeros::Zeros;
+use super::zone_marks::ZoneMarks;
 use crate::batch::BATCH_ROWS;
 use crate::database::Shared;
 use crate::error::{Error, Result};
@@ -124,8 +126,15 @@ impl General {
 fn analyzer_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
     let first: [Arc<dyn AnalyzerRule + Send + Sync>; 4] =
         [Arc::new(Literals), Arc::new(WideSums), Arc::new(Multisets), Arc::new(LoneRows)];
-    let last: [Arc<dyn AnalyzerRule + Send + Sync>; 5] =
-        [Arc::new(ReadTexts), Arc::new(Numbers), Arc::new(Guards), Arc::new(InnerOrders), Arc::new(Unnest)];
+    let last: [Arc<dyn AnalyzerRule + Send + Sync>; 7] = [
+        Arc::new(ZoneMarks),
+        Arc::new(ReadTexts),
+        Arc::new(Numbers),
+        Arc::new(Zeros),
+        Arc::new(Guards),
+        Arc::new(InnerOrders),
+        Arc::new(Unnest),
+    ];
     first.into_iter().chain(Analyzer::new().rules).chain(last).collect()
 }
 

@@ -6,35 +6,48 @@ use arrow::error::ArrowError;
 use datafusion::common::SchemaError;
 use datafusion::error::DataFusionError;
 
+use super::rewrite::shown;
+use super::words::{Speaker, error_by_words};
 use crate::error::Error;
 use crate::sqlstate::{
-    AMBIGUOUS_COLUMN, CARDINALITY_VIOLATION, CONFIGURATION_LIMIT_EXCEEDED, DATATYPE_MISMATCH, DISK_FULL,
-    DIVISION_BY_ZERO, FEATURE_NOT_SUPPORTED, GROUPING_ERROR, INTERNAL_ERROR, INVALID_TEXT_REPRESENTATION,
-    IO_ERROR, NUMERIC_VALUE_OUT_OF_RANGE, OUT_OF_MEMORY, SYNTAX_ERROR, UNDEFINED_COLUMN, UNDEFINED_FUNCTION,
-    UNDEFINED_TABLE,
+    AMBIGUOUS_COLUMN, CONFIGURATION_LIMIT_EXCEEDED, DISK_FULL, DIVISION_BY_ZERO, IO_ERROR,
+    NUMERIC_VALUE_OUT_OF_RANGE, OUT_OF_MEMORY, SYNTAX_ERROR, UNDEFINED_COLUMN,
 };
 
 /// An error of Arrow.
 pub(crate) fn arrow_error(error: ArrowError) -> Error {
-    let text = error.to_string();
-    let sqlstate = match &error {
-        ArrowError::DivideByZero => return Error::new(DIVISION_BY_ZERO, "division by zero"),
-        ArrowError::ArithmeticOverflow(_) => NUMERIC_VALUE_OUT_OF_RANGE,
-        ArrowError::CastError(_) | ArrowError::ParseError(_) => INVALID_TEXT_REPRESENTATION,
-        ArrowError::MemoryError(_) => OUT_OF_MEMORY,
-        ArrowError::IoError(_, source) => return io_error(source),
-        ArrowError::NotYetImplemented(_) => FEATURE_NOT_SUPPORTED,
-        ArrowError::ExternalError(source) => match source.downcast_ref::<Error>() {
-            Some(own) => return own.clone(),
-            None => match source.downcast_ref::<DataFusionError>() {
-                Some(inner) => return error_of(inner),
-                None => INTERNAL_ERROR,
-            },
-        },
-        _ if text.to_lowercase().contains("overflow") => NUMERIC_VALUE_OUT_OF_RANGE,
-        _ => DATATYPE_MISMATCH,
-    };
-    Error::new(sqlstate, text)
+    of_arrow(&error)
+}
+
+fn of_arrow(error: &ArrowError) -> Error {
+    match error {
+        ArrowError::DivideByZero => Error::new(DIVISION_BY_ZERO, "division by zero"),
+        ArrowError::MemoryError(what) => Error::new(OUT_OF_MEMORY, format!("out of memory: {what}")),
+        ArrowError::IoError(_, source) => io_error(source),
+        ArrowError::NotYetImplemented(what) => error_by_words(what, Speaker::Lack),
+        ArrowError::ExternalError(source) => of_source(&**source),
+        ArrowError::ArithmeticOverflow(_) => {
+            Error::new(NUMERIC_VALUE_OUT_OF_RANGE, "value out of range: overflow")
+        }
+        ArrowError::CastError(what) | ArrowError::ParseError(what) | ArrowError::ComputeError(what) => {
+            error_by_words(what, Speaker::Operator)
+        }
+        other => error_by_words(&other.to_string(), Speaker::Operator),
+    }
+}
+
+/// What another error was made of.
+fn of_source(source: &(dyn std::error::Error + Send + Sync + 'static)) -> Error {
+    if let Some(own) = source.downcast_ref::<Error>() {
+        return own.clone();
+    }
+    if let Some(inner) = source.downcast_ref::<DataFusionError>() {
+        return error_of(inner);
+    }
+    match source.downcast_ref::<ArrowError>() {
+        Some(inner) => of_arrow(inner),
+        None => error_by_words(&source.to_string(), Speaker::Engine),
+    }
 }
 
 /// An error of ours, to go through DataFusion and come back.
@@ -48,40 +61,39 @@ pub(super) fn datafusion_error(error: DataFusionError) -> Error {
 
 fn error_of(error: &DataFusionError) -> Error {
     match error {
-        DataFusionError::External(source) => match source.downcast_ref::<Error>() {
-            Some(own) => own.clone(),
-            None => match source.downcast_ref::<DataFusionError>() {
-                Some(inner) => error_of(inner),
-                None => Error::new(INTERNAL_ERROR, source.to_string()),
-            },
-        },
-        DataFusionError::ArrowError(source, _) => match &**source {
-            ArrowError::DivideByZero => Error::new(DIVISION_BY_ZERO, "division by zero"),
-            ArrowError::ExternalError(_) => match &**source {
-                ArrowError::ExternalError(inner) if inner.is::<Error>() => inner
-                    .downcast_ref::<Error>()
-                    .cloned()
-                    .unwrap_or_else(|| Error::new(INTERNAL_ERROR, inner.to_string())),
-                other => Error::new(INTERNAL_ERROR, other.to_string()),
-            },
-            ArrowError::IoError(_, source) => io_error(source),
-            other => by_text(&other.to_string(), arrow_code(other)),
-        },
+        DataFusionError::External(source) => of_source(&**source),
+        DataFusionError::ArrowError(source, _) => of_arrow(source),
         DataFusionError::IoError(source) => io_error(source),
         DataFusionError::Context(_, inner) | DataFusionError::Diagnostic(_, inner) => error_of(inner),
         DataFusionError::Shared(inner) => error_of(inner),
         DataFusionError::Collection(all) => match all.first() {
             Some(first) => error_of(first),
-            None => Error::new(INTERNAL_ERROR, "an error without a cause"),
+            None => error_by_words("an error without a cause", Speaker::Engine),
         },
         DataFusionError::SchemaError(source, _) => match &**source {
+            // Columns that have one name have others for the engine, none of which was asked for.
+            SchemaError::FieldNotFound { field, valid_fields }
+                if valid_fields
+                    .iter()
+                    .any(|other| other.name() != field.name() && shown(other.name()) == field.name()) =>
+            {
+                let what = format!("column reference \"{}\" is ambiguous", field.name());
+                Error::new(AMBIGUOUS_COLUMN, what)
+            }
             SchemaError::FieldNotFound { field, .. } => {
-                Error::new(UNDEFINED_COLUMN, format!("column \"{}\" does not exist", field.name()))
+                Error::new(UNDEFINED_COLUMN, format!("column \"{}\" does not exist", shown(field.name())))
             }
             SchemaError::AmbiguousReference { field } => {
-                Error::new(AMBIGUOUS_COLUMN, format!("column reference \"{}\" is ambiguous", field.name()))
+                let what = format!("column reference \"{}\" is ambiguous", shown(field.name()));
+                Error::new(AMBIGUOUS_COLUMN, what)
             }
-            other => Error::new(AMBIGUOUS_COLUMN, other.to_string()),
+            SchemaError::DuplicateUnqualifiedField { name } => {
+                Error::new(AMBIGUOUS_COLUMN, format!("column reference \"{}\" is ambiguous", shown(name)))
+            }
+            SchemaError::DuplicateQualifiedField { qualifier, name } => {
+                let what = format!("column reference \"{}.{}\" is ambiguous", qualifier.table(), shown(name));
+                Error::new(AMBIGUOUS_COLUMN, what)
+            }
         },
         DataFusionError::ResourcesExhausted(what) => {
             let error = Error::new(OUT_OF_MEMORY, format!("out of memory: {what}"));
@@ -95,11 +107,12 @@ fn error_of(error: &DataFusionError) -> Error {
         DataFusionError::NotImplemented(what) if what.contains("OuterReferenceColumn") => {
             Error::unsupported("LATERAL that looks outside by anything but equality")
         }
-        DataFusionError::NotImplemented(what) => Error::new(FEATURE_NOT_SUPPORTED, first_line(what)),
+        DataFusionError::NotImplemented(what) => error_by_words(what, Speaker::Lack),
         DataFusionError::SQL(source, _) => Error::new(SYNTAX_ERROR, source.to_string()),
-        DataFusionError::Plan(what) => by_text(what, DATATYPE_MISMATCH),
-        DataFusionError::Execution(what) => by_text(what, INVALID_TEXT_REPRESENTATION),
-        other => by_text(&other.to_string(), INTERNAL_ERROR),
+        DataFusionError::Plan(what) => error_by_words(what, Speaker::Planner),
+        DataFusionError::Execution(what) => error_by_words(what, Speaker::Operator),
+        DataFusionError::Internal(what) => error_by_words(what, Speaker::Engine),
+        other => error_by_words(&other.to_string(), Speaker::Engine),
     }
 }
 
@@ -113,51 +126,6 @@ fn io_error(error: &std::io::Error) -> Error {
         _ => IO_ERROR,
     };
     Error::new(sqlstate, format!("temporary files: {error}"))
-}
-
-fn arrow_code(error: &ArrowError) -> &'static str {
-    match error {
-        ArrowError::ArithmeticOverflow(_) => NUMERIC_VALUE_OUT_OF_RANGE,
-        ArrowError::CastError(_) | ArrowError::ParseError(_) => INVALID_TEXT_REPRESENTATION,
-        _ => DATATYPE_MISMATCH,
-    }
-}
-
-fn first_line(text: &str) -> String {
-    text.lines().next().unwrap_or_default().to_owned()
-}
-
-/// Where only the words tell.
-fn by_text(text: &str, otherwise: &'static str) -> Error {
-    let has = |part: &str| text.contains(part);
-    let sqlstate = if has("Invalid function")
-        || has("No function matches")
-        || has("does not support zero arguments")
-    {
-        UNDEFINED_FUNCTION
-    } else if has("GROUP BY") || has("must appear in") || has("could not be resolved from available columns")
-    {
-        GROUPING_ERROR
-    } else if has("not found") && has("table") {
-        UNDEFINED_TABLE
-    } else if has("Ambiguous") || has("ambiguous") {
-        AMBIGUOUS_COLUMN
-    } else if has("returned more than one row") || has("more than one row") {
-        CARDINALITY_VIOLATION
-    } else if has("verflow") || has("out of range") || has("too large to store") {
-        NUMERIC_VALUE_OUT_OF_RANGE
-    } else if has("Divide by zero") || has("division by zero") {
-        return Error::new(DIVISION_BY_ZERO, "division by zero");
-    } else if has("can only be used in")
-        || has("Unsupported")
-        || has("not supported")
-        || has("not implemented")
-    {
-        FEATURE_NOT_SUPPORTED
-    } else {
-        otherwise
-    };
-    Error::new(sqlstate, first_line(text))
 }
 
 #[cfg(test)]

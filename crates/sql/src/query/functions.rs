@@ -3,6 +3,7 @@
 use std::fmt;
 
 use arrow::datatypes::{DataType, TimeUnit};
+use cairn_table::schema::ColumnType;
 use cairn_vfs::sync::Arc;
 use datafusion::common::ScalarValue;
 use datafusion::error::{DataFusionError, Result};
@@ -14,14 +15,17 @@ use datafusion::logical_expr::{
 
 use super::aggregates::{self, keeping, spread_of};
 use super::errors::external;
+use super::list_casts;
 use super::own;
 use super::quotients;
 use super::ranks;
 use super::read;
 use super::rewrite::{ESCAPED, SIMILAR, escaped, similar};
 use super::single;
+use super::value::scalar;
 use crate::datum::Datum;
 use crate::error::Error;
+use crate::expr::{first_match, split};
 use crate::sqlstate::{INVALID_PARAMETER_VALUE, UNDEFINED_FUNCTION};
 
 /// What the time of the transaction is called until it is known.
@@ -222,6 +226,20 @@ fn to_hex() -> ScalarUDF {
     })
 }
 
+/// A function of texts that gives a list of them; NULL for NULL.
+fn list_of_texts(
+    name: &str,
+    counts: &[usize],
+    of: impl Fn(&[String]) -> crate::Result<Datum> + Send + Sync + 'static,
+) -> ScalarUDF {
+    let kind = ColumnType::from(cairn_table::row::Type::Text).list_of();
+    RowFunction::new(name, counts, DataType::new_list(DataType::Utf8View, true), move |values| {
+        let given: Option<Vec<String>> = values.iter().map(text_of).collect();
+        let list = given.map_or(Ok(Datum::Null), |given| of(&given)).map_err(external)?;
+        scalar(list.borrow(), &kind)
+    })
+}
+
 /// Puts our functions over DataFusion's.
 pub(super) fn register(state: &mut SessionState) -> Result<()> {
     // These times are put in their places before it runs.
@@ -239,7 +257,7 @@ pub(super) fn register(state: &mut SessionState) -> Result<()> {
         state.register_udf(Arc::new(own::function(name)))?;
     }
     state.register_udf(own::span())?;
-    for function in [own::part(), own::to_time(), own::to_moment(), own::to_varchar(), encode(), to_hex()] {
+    for function in [own::to_time(), own::to_moment(), own::to_varchar(), encode(), to_hex()] {
         state.register_udf(Arc::new(function))?;
     }
     for name in ["min", "max", "array_agg"] {
@@ -279,14 +297,29 @@ pub(super) fn register(state: &mut SessionState) -> Result<()> {
         };
         Ok(ScalarValue::Utf8View(Some(similar(&pattern, &escape).map_err(external)?)))
     })))?;
-    let bytes = |values: &[ScalarValue]| {
-        let Some(text) = values.first().and_then(text_of) else { return Ok(ScalarValue::BinaryView(None)) };
-        match Datum::parse(&text, &cairn_table::row::Type::Blob.into()) {
-            Ok(Datum::Blob(bytes)) => Ok(ScalarValue::BinaryView(Some(bytes))),
-            Ok(_) => Ok(ScalarValue::BinaryView(None)),
-            Err(error) => Err(external(error)),
-        }
-    };
-    state.register_udf(Arc::new(RowFunction::new("cairn_bytea", &[1], DataType::BinaryView, bytes)))?;
+    state.register_udf(Arc::new(own::to("cairn_bytea", cairn_table::row::Type::Blob.into())))?;
+    state
+        .register_udf(Arc::new(own::to(super::rewrite::INTERVAL, cairn_table::row::Type::Interval.into())))?;
+    for function in list_casts::functions() {
+        state.register_udf(Arc::new(function))?;
+    }
+    state.register_udf(Arc::new(list_casts::has()))?;
+    for function in list_casts::measures() {
+        state.register_udf(Arc::new(function))?;
+    }
+    state.register_udf(Arc::new(own::to("cairn_to_json", ColumnType::json())))?;
+    state.register_udf(Arc::new(own::to("cairn_text", cairn_table::row::Type::Text.into())))?;
+    for function in super::parts::functions() {
+        state.register_udf(Arc::new(function))?;
+    }
+    state.register_udaf(Arc::new(super::joined_bytes::string_agg()))?;
+    state.register_udf(Arc::new(list_of_texts("regexp_match", &[2, 3], |given| match given {
+        [text, pattern, flags @ ..] => first_match(text, pattern, flags.first().map_or("", String::as_str)),
+        _ => Ok(Datum::Null),
+    })))?;
+    state.register_udf(Arc::new(list_of_texts("regexp_split_to_array", &[2, 3], |given| match given {
+        [text, pattern, flags @ ..] => split(text, pattern, flags.first().map_or("", String::as_str)),
+        _ => Ok(Datum::Null),
+    })))?;
     Ok(())
 }

@@ -4,7 +4,7 @@
 //! has no type of its own: beside something that has one it is read as that, by our reading of texts. DataFusion would compare both as texts, or read the literal by
 //! Arrow's rules, which take offsets from UTC into account where there is no zone.
 
-use arrow::datatypes::{DataType, Field};
+use arrow::datatypes::{DataType, Field, FieldRef};
 use cairn_table::row::Type;
 use cairn_table::schema::ColumnType;
 use cairn_vfs::sync::Arc;
@@ -13,7 +13,7 @@ use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DFSchema, ExprSchema, ScalarValue};
 use datafusion::error::Result;
 use datafusion::logical_expr::expr::{
-    Between, BinaryExpr, Case, InList, ScalarFunction, Sort, WindowFunction,
+    Between, BinaryExpr, Case, Cast, InList, ScalarFunction, Sort, WindowFunction,
 };
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::merge_schema;
@@ -28,6 +28,9 @@ use super::spans;
 use super::value::scalar;
 use crate::batch::kind_of;
 use crate::datum::Datum;
+use crate::error::Error;
+use crate::sqlstate::CANNOT_COERCE;
+use crate::types::name_of;
 
 /// The rule.
 #[derive(Debug)]
@@ -265,9 +268,41 @@ fn with_types(expr: Expr, schema: &DFSchema, outer: &[DFSchema]) -> Result<Trans
             let args = args.collect::<Result<Vec<Expr>>>()?;
             Transformed::yes(Expr::ScalarFunction(ScalarFunction { func, args }))
         }
+        Expr::Cast(Cast { expr: of, field }) => {
+            check_cast(&of, &field, schema)?;
+            Transformed::no(Expr::Cast(Cast { expr: of, field }))
+        }
         Expr::WindowFunction(function) => window(function, schema),
         other => Transformed::no(other),
     })
+}
+
+/// Errors: 42846 for a number as a time, or the other way around: the query engine counts days and microseconds.
+fn check_cast(of: &Expr, to: &FieldRef, schema: &DFSchema) -> Result<()> {
+    let Ok((_, from)) = of.to_field(schema) else { return Ok(()) };
+    let (from, to) = (kind_of(&from), kind_of(to));
+    let is_number = |kind: &ColumnType| {
+        matches!(
+            kind.kind,
+            Type::SmallInt | Type::Int | Type::BigInt | Type::Real | Type::Double | Type::Decimal
+        )
+    };
+    let is_time =
+        |kind: &ColumnType| matches!(kind.kind, Type::Date | Type::Time | Type::Timestamp | Type::Interval);
+    let is_none = |a: &ColumnType, b: &ColumnType| {
+        is_number(a) && is_time(b)
+            || a.kind == Type::Boolean
+                && (is_time(b) || matches!(b.kind, Type::Real | Type::Double | Type::Decimal))
+    };
+    if !is_none(&from, &to) && !is_none(&to, &from) {
+        return Ok(());
+    }
+    let from = match narrow(of.clone()).data.get_type(schema) {
+        Ok(DataType::Int32) => Type::Int.into(),
+        _ => from,
+    };
+    let what = format!("cannot cast type {} to {}", name_of(&from), name_of(&to));
+    Err(external(Error::new(CANNOT_COERCE, what)))
 }
 
 /// Where nothing is counted off, a range of rows is one of groups, which DataFusion has for all types.

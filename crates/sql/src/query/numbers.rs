@@ -104,6 +104,22 @@ fn in_expr(expr: Expr, schema: &dyn ExprSchema) -> Result<Transformed<Expr>> {
                 let to = ColumnType::decimal(*precision, (*scale).clamp(0, 38) as u8);
                 return Ok(Transformed::yes(cast((**of).clone(), from.into(), to)));
             }
+            // Into fewer bits, of which there may be none left.
+            (Some(DataType::Float64), DataType::Float32) => {
+                return Ok(Transformed::yes(cast((**of).clone(), Type::Double.into(), Type::Real.into())));
+            }
+            // What has more digits than a number of 64 bits holds, or stands for thousands, is rounded once.
+            (Some(DataType::Decimal128(precision, scale)), to @ (DataType::Float32 | DataType::Float64))
+                if precision > 15 || !(0..=22).contains(&scale) =>
+            {
+                let digits = scale.clamp(0, 38);
+                let of = match digits == scale {
+                    true => (**of).clone(),
+                    false => Expr::Cast(Cast::new(of.clone(), DataType::Decimal128(38, digits))),
+                };
+                let to = if *to == DataType::Float32 { Type::Real } else { Type::Double };
+                return Ok(Transformed::yes(cast(of, ColumnType::decimal(38, digits as u8), to.into())));
+            }
             _ => return Ok(Transformed::no(expr)),
         },
         Expr::ScalarFunction(call) if call.name() == "round" && call.args.len() == 1 => {

@@ -5,8 +5,11 @@
 
 use std::hash::{Hash, Hasher};
 
-use arrow::array::{ArrayRef, AsArray, Int32Array, RecordBatch, RecordBatchOptions};
-use arrow::datatypes::{DataType, Field, FieldRef, Schema};
+use arrow::array::{
+    ArrayRef, AsArray, BooleanArray, Float64Array, Int32Array, RecordBatch, RecordBatchOptions,
+    TimestampMicrosecondArray,
+};
+use arrow::datatypes::{DataType, Field, FieldRef, Float64Type, Schema, TimeUnit, TimestampMicrosecondType};
 use cairn_table::row::Type;
 use cairn_table::schema::ColumnType;
 use cairn_vfs::sync::{Arc, OnceLock};
@@ -22,37 +25,85 @@ use datafusion::sql::sqlparser::ast::BinaryOperator;
 
 use super::errors::external;
 use super::functions::{RowFunction, text_of};
-use super::rewrite::{MOMENT, PART, SPAN, TIME, VARCHAR};
+use super::rewrite::{MOMENT, SPAN, TIME, VARCHAR};
 use crate::batch::{BatchReader, Columns, data_type, field, kind_of};
 use crate::datum::{Datum, rescale};
 use crate::error::Error;
-use crate::expr::{Deed, Operator, extract, scale_of_pattern};
+use crate::expr::{Deed, Operator, Options, Regular, scale_of_pattern, truncate, undefined_operator};
 use crate::sqlstate::UNDEFINED_FUNCTION;
 use crate::types::name_of;
 
 /// Functions that are the direct path's in general queries too.
-pub(super) const FUNCTIONS: [&str; 38] = [
+pub(super) const FUNCTIONS: [&str; 94] = [
+    "acos",
+    "acosd",
+    "acosh",
     "age",
+    "array_to_string",
     "ascii",
+    "asin",
+    "asind",
+    "asinh",
+    "atan",
+    "atan2",
+    "atan2d",
+    "atand",
+    "atanh",
+    "bit_length",
     "btrim",
+    "cairn_ilike",
+    "cairn_like",
+    "cairn_matches",
+    "cairn_matches_i",
+    "cbrt",
     "chr",
     "concat",
+    "concat_ws",
+    "cos",
+    "cosd",
+    "cosh",
+    "cot",
+    "cotd",
+    "date_bin",
+    "date_trunc",
+    "degrees",
     "div",
+    "exp",
+    "factorial",
     "format",
+    "gcd",
     "initcap",
+    "isfinite",
     "justify_days",
     "justify_hours",
     "justify_interval",
+    "lcm",
     "left",
     LENGTH,
+    "ln",
+    "log",
+    "log10",
     "lpad",
     "ltrim",
+    "make_date",
+    "make_interval",
+    "make_time",
+    "make_timestamp",
+    "make_timestamptz",
     "md5",
     "octet_length",
+    "overlay",
     "pg_typeof",
+    "power",
     "quote_ident",
     "quote_literal",
     "quote_nullable",
+    "radians",
+    "regexp_count",
+    "regexp_instr",
+    "regexp_like",
+    "regexp_replace",
+    "regexp_substr",
     "repeat",
     "replace",
     "reverse",
@@ -60,20 +111,31 @@ pub(super) const FUNCTIONS: [&str; 38] = [
     "rpad",
     "rtrim",
     "sign",
+    "sin",
+    "sind",
+    "sinh",
     "split_part",
+    "sqrt",
     "strpos",
     "substr",
     "substring",
+    "tan",
+    "tand",
+    "tanh",
     "to_char",
     "to_date",
     "to_number",
     "to_timestamp",
+    "translate",
     "trim",
     "width_bucket",
 ];
 
 /// How many characters a text has, or bytes a blob.
 const LENGTH: &str = "length";
+
+/// `a ~ b`; with `_i` behind it `a ~* b`.
+pub(super) const MATCHES: &str = "cairn_matches";
 
 /// The function whose type follows from a pattern.
 const TO_NUMBER: &str = "to_number";
@@ -141,41 +203,6 @@ pub(super) fn to_moment() -> ScalarUDF {
     to(MOMENT, Type::Timestamp.into())
 }
 
-/// A part of a moment or a span of time with its fraction: `cairn_part('second', x)`.
-pub(super) fn part() -> ScalarUDF {
-    const DIGITS: u8 = 6;
-    RowFunction::new(PART, &[2], DataType::Decimal128(38, DIGITS as i8), |values| {
-        let [field, of] = values else {
-            return Err(DataFusionError::Internal(format!("{PART} has {} arguments", values.len())));
-        };
-        let none = Ok(ScalarValue::Decimal128(None, 38, DIGITS as i8));
-        let Some(field) = text_of(field) else { return none };
-        if of.is_null() {
-            return none;
-        }
-        let datum = match of {
-            ScalarValue::Date32(Some(days)) => Datum::Date(*days),
-            ScalarValue::Time64Microsecond(Some(micros)) => Datum::Time(*micros),
-            ScalarValue::TimestampMicrosecond(Some(micros), _) => Datum::Timestamp(*micros),
-            ScalarValue::TimestampNanosecond(Some(nanos), _) => Datum::Timestamp(nanos.div_euclid(1000)),
-            ScalarValue::IntervalMonthDayNano(Some(span)) => {
-                Datum::Interval { months: span.months, days: span.days, micros: span.nanoseconds / 1000 }
-            }
-            other => {
-                let kind = other.data_type();
-                let message = format!("function extract({field} from {kind}) does not exist");
-                return Err(external(Error::new(UNDEFINED_FUNCTION, message)));
-            }
-        };
-        match extract(&field, datum.borrow()).map_err(external)? {
-            Datum::Decimal { unscaled, scale } => {
-                Ok(ScalarValue::Decimal128(rescale(unscaled, scale, DIGITS), 38, DIGITS as i8))
-            }
-            _ => none,
-        }
-    })
-}
-
 /// How long a span of time is, as it is compared: a month has thirty days, a day 24 hours.
 ///
 /// There is one of it: who compares two expressions with it looks whether it is the same.
@@ -201,6 +228,11 @@ fn kind_given(field: &FieldRef) -> Option<ColumnType> {
     (!field.data_type().is_null()).then(|| kind_of(field))
 }
 
+/// As [`kind_given`], of an argument: a literal in quotes has no type yet. Texts of tables and of our functions are views.
+fn kind_of_argument(field: &FieldRef) -> Option<ColumnType> {
+    kind_given(field).filter(|_| *field.data_type() != DataType::Utf8)
+}
+
 impl Own {
     /// `second` is the second argument, where that is a constant.
     fn deed(&self, fields: &[FieldRef], second: Option<&ScalarValue>) -> Result<Deed> {
@@ -214,6 +246,7 @@ impl Own {
                 Ok(Deed::cast(&from(), &kind))
             }
             Work::Function => {
+                let kinds: Vec<_> = fields.iter().map(kind_of_argument).collect();
                 let mut deed = self.function(&kinds)?;
                 if self.name == TO_NUMBER
                     && let Some(scale) = second.and_then(text_of).and_then(|text| scale_of_pattern(&text))
@@ -240,6 +273,43 @@ impl Own {
             Work::Made(_, kinds) => kinds.clone(),
             _ => fields.iter().map(|field| kind_of(field)).collect(),
         }
+    }
+}
+
+impl Own {
+    /// What is asked of columns often enough not to go through values: `None` for everything else.
+    fn quick(&self, deed: &Deed, args: &[ColumnarValue]) -> Result<Option<ArrayRef>> {
+        Ok(match args {
+            [ColumnarValue::Array(numbers)] if *numbers.data_type() == DataType::Float64 => {
+                let Some(function) = deed.analytic() else { return Ok(None) };
+                let values = numbers.as_primitive::<Float64Type>();
+                let values = values.iter().map(|value| value.map(|value| function.of(value)).transpose());
+                Some(Arc::new(values.collect::<crate::Result<Float64Array>>().map_err(external)?))
+            }
+            [ColumnarValue::Scalar(field), ColumnarValue::Array(moments)]
+                if self.name == "date_trunc"
+                    && *moments.data_type() == DataType::Timestamp(TimeUnit::Microsecond, None) =>
+            {
+                let Some(field) = text_of(field).map(|field| field.to_lowercase()) else { return Ok(None) };
+                let moments = moments.as_primitive::<TimestampMicrosecondType>().iter();
+                let starts = moments.map(|at| at.map(|at| truncate(&field, at)).transpose());
+                Some(Arc::new(
+                    starts.collect::<crate::Result<TimestampMicrosecondArray>>().map_err(external)?,
+                ))
+            }
+            [ColumnarValue::Array(texts), ColumnarValue::Scalar(pattern)]
+                if self.name.starts_with(MATCHES) && *texts.data_type() == DataType::Utf8View =>
+            {
+                let Some(pattern) = text_of(pattern) else { return Ok(None) };
+                let options = Options::insensitive(self.name != MATCHES);
+                let regular = Regular::of(&pattern, options).map_err(external)?;
+                let texts = texts.as_string_view().iter();
+                Some(Arc::new(
+                    texts.map(|text| text.map(|text| regular.is_match(text))).collect::<BooleanArray>(),
+                ))
+            }
+            _ => None,
+        })
     }
 }
 
@@ -281,6 +351,9 @@ impl ScalarUDFImpl for Own {
             _ => None,
         };
         let deed = self.deed(&args.arg_fields, second)?;
+        if let Some(quick) = self.quick(&deed, &args.args)? {
+            return Ok(ColumnarValue::Array(quick));
+        }
         let constant = args.args.iter().all(|value| matches!(value, ColumnarValue::Scalar(_)));
         let rows = if constant { 1 } else { args.number_rows };
         let arrays = args.args.iter().map(|value| value.to_array(rows)).collect::<Result<Vec<_>>>()?;
@@ -369,16 +442,31 @@ impl ExprPlanner for Times {
             BinaryOperator::Minus => (Operator::Subtract, '-'),
             BinaryOperator::Multiply => (Operator::Multiply, '*'),
             BinaryOperator::Divide => (Operator::Divide, '/'),
+            BinaryOperator::PGBitwiseShiftLeft => (Operator::ShiftLeft, '<'),
+            BinaryOperator::PGBitwiseShiftRight => (Operator::ShiftRight, '>'),
+            BinaryOperator::PGExp => (Operator::Power, '^'),
             BinaryOperator::Eq
             | BinaryOperator::NotEq
             | BinaryOperator::Lt
             | BinaryOperator::LtEq
             | BinaryOperator::Gt
-            | BinaryOperator::GtEq => return Ok(compared(expr, kinds)),
+            | BinaryOperator::GtEq => {
+                if let (Some(left), Some(right)) = &kinds
+                    && (left.kind == Type::Text) != (right.kind == Type::Text)
+                    && !is_number_of_system(&expr.left)
+                    && !is_number_of_system(&expr.right)
+                    && let Some(error) = undefined_operator(&expr.op.to_string(), left, right)
+                {
+                    return Err(external(error));
+                }
+                return Ok(compared(expr, kinds));
+            }
+            BinaryOperator::StringConcat => return bytes_joined(expr, kinds),
             _ => return Ok(PlannerResult::Original(expr)),
         };
         let (Some(left), Some(right)) = kinds else { return Ok(PlannerResult::Original(expr)) };
-        if !is_time(&left) && !is_time(&right) {
+        let is_ours = matches!(operator, Operator::ShiftLeft | Operator::ShiftRight | Operator::Power);
+        if !is_ours && !is_time(&left) && !is_time(&right) {
             return Ok(PlannerResult::Original(expr));
         }
         let Some(deed) = Deed::operator(operator, &left, &right) else {
@@ -390,6 +478,33 @@ impl ExprPlanner for Times {
         let call = ScalarFunction::new_udf(Arc::new(function), arguments);
         Ok(PlannerResult::Planned(Expr::ScalarFunction(call)))
     }
+}
+
+/// Whether an expression is one of the system catalogs' numbers, which are names there as well.
+fn is_number_of_system(expr: &Expr) -> bool {
+    matches!(expr, Expr::ScalarFunction(call) if call.name().starts_with("cairn_reg"))
+}
+
+/// Bytes behind bytes; what is in quotes beside them is bytes too.
+fn bytes_joined(
+    expr: RawBinaryExpr,
+    kinds: (Option<ColumnType>, Option<ColumnType>),
+) -> Result<PlannerResult<RawBinaryExpr>> {
+    let is_blob = |kind: &Option<ColumnType>| kind.as_ref().is_some_and(|kind| kind.kind == Type::Blob);
+    let is_open = |expr: &Expr| matches!(expr, Expr::Literal(ScalarValue::Utf8(_) | ScalarValue::Null, _));
+    let blob = || ColumnType::from(Type::Blob);
+    let (left, right) = match (is_blob(&kinds.0), is_blob(&kinds.1)) {
+        (true, true) => (expr.left, expr.right),
+        (true, false) if is_open(&expr.right) => (expr.left, cast(expr.right, Type::Text.into(), blob())),
+        (false, true) if is_open(&expr.left) => (cast(expr.left, Type::Text.into(), blob()), expr.right),
+        _ => return Ok(PlannerResult::Original(expr)),
+    };
+    let Some(deed) = Deed::operator(Operator::Concat, &blob(), &blob()) else {
+        return Ok(PlannerResult::Original(RawBinaryExpr { op: expr.op, left, right }));
+    };
+    let function = own("cairn(bytea || bytea)", Work::Made(deed, vec![blob(), blob()]));
+    let call = ScalarFunction::new_udf(Arc::new(function), vec![left, right]);
+    Ok(PlannerResult::Planned(Expr::ScalarFunction(call)))
 }
 
 /// Spans of time by their lengths: thirty days are a month.

@@ -155,6 +155,11 @@ impl ScalarUDFImpl for Numeric {
         let of = args.args.first();
         let array = of.ok_or_else(|| DataFusionError::Internal("a cast of nothing".to_owned()))?;
         let array = array.to_array(args.number_rows)?;
+        if array.data_type().is_string() {
+            let kind = ColumnType::decimal(38, 10);
+            let read = Read { name: NUMERIC.to_owned(), kind, result: to, signature: self.signature.clone() };
+            return Ok(ColumnarValue::Array(read.array(&array)?));
+        }
         let strict = CastOptions { safe: false, ..CastOptions::default() };
         Ok(ColumnarValue::Array(cast_with_options(&array, &to, &strict)?))
     }
@@ -173,6 +178,9 @@ fn read_as(to: &DataType) -> Option<ColumnType> {
         DataType::Float64 => Type::Double.into(),
         DataType::Float32 => Type::Real.into(),
         DataType::Interval(IntervalUnit::MonthDayNano) => Type::Interval.into(),
+        // What is in quotes beside bytes is bytes.
+        DataType::Binary | DataType::LargeBinary | DataType::BinaryView => Type::Blob.into(),
+        DataType::Decimal128(precision, scale @ 0..=38) => ColumnType::decimal(*precision, *scale as u8),
         _ => return None,
     })
 }
@@ -225,6 +233,10 @@ fn printed(expr: &Expr, schema: &DFSchema) -> Option<ColumnType> {
             | DataType::Duration(_)
             | DataType::Binary
             | DataType::BinaryView
+            | DataType::List(_)
+            | DataType::LargeList(_)
+            | DataType::FixedSizeList(..)
+            | DataType::Struct(_)
     );
     is_other.then(|| kind_of(&field))
 }

@@ -56,6 +56,8 @@ pub(crate) struct Session {
     pub notices: Vec<Notice>,
     /// What the last statement ran with: the next one is often the same.
     last: Option<Arc<Planned>>,
+    /// The statement that runs, or ran last.
+    running: Option<crate::Statement>,
     /// Statements by text, for calls that give only that.
     cache: HashMap<String, Statement>,
     /// What their texts have.
@@ -92,6 +94,7 @@ impl Session {
             timer: None,
             notices: Vec::new(),
             last: None,
+            running: None,
             cache: HashMap::new(),
             cached_bytes: 0,
             named: HashMap::new(),

@@ -7,6 +7,7 @@ use cairn_table::schema::ColumnType;
 use datafusion::sql::sqlparser::ast::{self, Statement as Tree};
 
 use super::cursors::Declare;
+use super::run::naming;
 use super::staged::Staged;
 use super::{Plan, Planned, Session};
 use crate::copy::Copy;
@@ -17,7 +18,7 @@ use crate::outcome::Column;
 use crate::query::{Change, Query};
 use crate::sqlstate::{FEATURE_NOT_SUPPORTED, INVALID_CURSOR_DEFINITION, TOO_MANY_COLUMNS};
 use crate::statement::{Statement, StatementKind};
-use crate::syntax::{Declared, Parsed, Plain, change_of, ident, last_name, one, planning};
+use crate::syntax::{Declared, Parsed, Plain, change_of, check_places, ident, last_name, one, planning};
 
 /// Columns of a result: PostgreSQL's limit, and within what its protocol can say.
 const MOST_COLUMNS: usize = 1_664;
@@ -52,7 +53,7 @@ impl Session {
                 if !joined {
                     self.begin_statement()?;
                 }
-                let planned = self.plan(parsed, types).map_err(|error| self.explain(error));
+                let planned = self.plan(parsed, types).map_err(|error| naming(self.explain(error), &text));
                 if !joined {
                     // What was only read is not missed when ending fails.
                     let _ = self.end_statement(true);
@@ -152,6 +153,7 @@ impl Session {
             return self.plan_declare(declared, query, types);
         }
         let Plain::Tree(tree) = &*parsed.statement else { return Err(Error::unsupported("preparing this")) };
+        check_places(tree)?;
         if self.context.settings.direct_path
             && let Some(found) = self.plan_direct(tree, types)?
         {
@@ -225,6 +227,12 @@ impl Session {
 
     /// The direct path's plan; `None` where it has none.
     fn plan_direct(&mut self, tree: &Tree, types: &[Option<ColumnType>]) -> Result<Option<Found>> {
+        if let Tree::Query(query) = tree
+            && matches!(&*query.body, ast::SetExpr::Select(select) if select.projection.is_empty() && !select.from.is_empty())
+        {
+            // Rows without columns are still as many as there are.
+            return Ok(None);
+        }
         let catalog = StdArc::clone(self.transaction()?.view().catalog());
         let mut binder = Binder {
             catalog: &catalog,

@@ -48,11 +48,32 @@ impl Started {
     }
 }
 
+/// The most of a statement that an error names.
+const NAMED_BYTES: usize = 1_000;
+
+/// An error that nobody should see, with the statement that it is of: whoever reports it has all of it.
+pub(super) fn naming(error: Error, sql: &str) -> Error {
+    if error.sqlstate() != INTERNAL_ERROR {
+        return error;
+    }
+    let end = (0..=NAMED_BYTES.min(sql.len())).rev().find(|&at| sql.is_char_boundary(at)).unwrap_or(0);
+    let statement = format!("The statement: {}", sql.get(..end).unwrap_or_default());
+    match error.detail() {
+        Some(detail) if detail.contains("The statement: ") => error,
+        Some(detail) => {
+            let detail = format!("{detail}\n{statement}");
+            error.with_detail(detail)
+        }
+        None => error.with_detail(statement),
+    }
+}
+
 impl Session {
     /// Runs a prepared statement. `strict`: its rows must have the columns that its caller knows.
     ///
     /// Errors: all there are.
     pub fn run(&mut self, statement: &Statement, params: &[Datum], strict: bool) -> Result<Outcome<'_>> {
+        self.running = Some(statement.clone());
         let last = self.last.take().filter(|last| statement.is_planned(last));
         let mut planned = last.unwrap_or_else(|| statement.planned());
         if let Plan::Utility(tree) = &planned.plan {
@@ -223,7 +244,10 @@ impl Session {
         if error.sqlstate() == QUERY_CANCELED && timed_out {
             return Error::new(QUERY_CANCELED, "canceling statement due to statement timeout");
         }
-        error
+        match &self.running {
+            Some(running) => naming(error, running.sql()),
+            None => error,
+        }
     }
 
     /// `None` where only the general path can do it.

@@ -2,7 +2,7 @@
 
 use datafusion::sql::sqlparser::ast::{
     CastKind, DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList,
-    FunctionArguments, Ident, ObjectName, Value,
+    FunctionArguments, Ident, ObjectName, TableFactor, Value,
 };
 
 pub(crate) fn null() -> Expr {
@@ -59,4 +59,10 @@ pub(crate) fn string(expr: &Expr) -> Option<&str> {
         },
         _ => None,
     }
+}
+
+/// Takes a table out of its place, in which another one comes to stand.
+pub(crate) fn take_factor(factor: &mut TableFactor) -> TableFactor {
+    let nothing = TableFactor::TableFunction { expr: null(), alias: None };
+    std::mem::replace(factor, nothing)
 }

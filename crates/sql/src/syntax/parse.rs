@@ -170,13 +170,63 @@ fn tokenize(sql: &str) -> Result<Vec<TokenWithSpan>> {
     for piece in tokens.split(|token| token.token == Token::SemiColon) {
         limits::depth(piece)?;
     }
+    junk_behind_numbers(sql, &tokens)?;
     super::quotes::join(&mut tokens);
     super::switches::spell_out(&mut tokens);
+    super::spans::spell_out(&mut tokens);
     super::strengths::spell_out(&mut tokens);
     super::overriding::spell_out(&mut tokens);
     super::identity::spell_out(&mut tokens);
     symmetric::spell_out(&mut tokens);
     Ok(tokens)
+}
+
+/// Sees that a number or a parameter ends before a word begins: `123abc` is neither a number nor a name.
+///
+/// Errors: 42601.
+fn junk_behind_numbers(sql: &str, tokens: &[TokenWithSpan]) -> Result<()> {
+    let mut place = Place::start(sql);
+    for (at, token) in tokens.iter().enumerate() {
+        let next = tokens.get(at + 1);
+        let what = match &token.token {
+            Token::Number(digits, _) if digits.contains('_') => "numeric literal",
+            Token::Number(..) if next.is_some_and(|next| is_plain_word(&next.token)) => "numeric literal",
+            Token::Placeholder(name)
+                if name.strip_prefix('$').is_some_and(|digits| {
+                    digits.starts_with(|c: char| c.is_ascii_digit())
+                        && !digits.bytes().all(|byte| byte.is_ascii_digit())
+                }) =>
+            {
+                "parameter"
+            }
+            // `0x10`, which is not `x'10'`.
+            Token::HexStringLiteral(_) => {
+                let start = place.go(token.span.start);
+                match sql.get(start..).is_some_and(|rest| rest.starts_with('0')) {
+                    true => "numeric literal",
+                    false => continue,
+                }
+            }
+            _ => continue,
+        };
+        let is_number = matches!(&token.token, Token::Number(digits, _) if !digits.contains('_'));
+        if !is_number || next.is_some_and(|next| token.span.end == next.span.start) {
+            let start = place.go(token.span.start);
+            let near: String = sql
+                .get(start..)
+                .unwrap_or_default()
+                .chars()
+                .take_while(|c| c.is_alphanumeric() || matches!(c, '_' | '$' | '.'))
+                .collect();
+            let what = format!("trailing junk after {what} at or near \"{near}\"");
+            return Err(Error::new(SYNTAX_ERROR, what).at(offset_in_chars(sql, token.span.start)));
+        }
+    }
+    Ok(())
+}
+
+fn is_plain_word(token: &Token) -> bool {
+    matches!(token, Token::Word(word) if word.quote_style.is_none())
 }
 
 /// The pieces between semicolons that have something in them.

@@ -65,7 +65,10 @@ pub(crate) fn column_type(kind: &DataType) -> Result<ColumnType> {
         DataType::Timestamp(digits, _) | DataType::Datetime(digits) | DataType::TimestampNtz(digits) => {
             with_digits(Type::Timestamp.into(), *digits)
         }
-        DataType::Interval { .. } => Type::Interval.into(),
+        DataType::Interval { fields: None, precision } => with_digits(Type::Interval.into(), *precision),
+        DataType::Interval { fields: Some(fields), .. } => {
+            return Err(Error::unsupported(format_args!("the type interval {fields}")));
+        }
         DataType::Uuid => Type::Uuid.into(),
         DataType::JSON | DataType::JSONB => ColumnType::json(),
         DataType::Regclass => Type::BigInt.into(),

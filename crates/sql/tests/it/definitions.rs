@@ -334,7 +334,6 @@ fn nothing_to_do() {
         ("alter table nothing add column x int", "42P01"),
         ("alter sequence nothing restart", "42P01"),
         ("truncate nothing", "42P01"),
-        ("comment on table t is 'c'", "ok"),
     ] {
         assert_eq!(outcome(&mut b, statement), expected, "{statement}");
     }

@@ -20,6 +20,7 @@ mod cursors;
 mod definitions;
 mod dependents;
 mod direct;
+mod families;
 mod general;
 mod groups;
 mod identity;

@@ -6,10 +6,46 @@ use datafusion::sql::sqlparser::ast::{self, Expr, FunctionArg, FunctionArgExpr, 
 
 use super::{Compiler, Failure, Result, Typed};
 use crate::datum::Datum;
+use crate::error::Error;
 use crate::expr::node::Operator;
 use crate::expr::{Function, Node, builtin};
+use crate::sqlstate::UNDEFINED_FUNCTION;
+use crate::syntax::build::number;
 use crate::syntax::{ident, last_name};
 use crate::types::name_of;
+
+/// The parameters of `make_interval`, by which its arguments may be named.
+const PARTS: [&str; 7] = ["years", "months", "weeks", "days", "hours", "mins", "secs"];
+
+/// The arguments of `make_interval` in their places, where some are named; `None` for other calls.
+///
+/// Errors: 42883 for a name that there is not, or that is there twice.
+pub(crate) fn positional(function: &ast::Function) -> crate::Result<Option<Vec<Expr>>> {
+    let FunctionArguments::List(list) = &function.args else { return Ok(None) };
+    let is_named = |arg: &FunctionArg| !matches!(arg, FunctionArg::Unnamed(_));
+    if last_name(&function.name) != "make_interval" || !list.args.iter().any(is_named) {
+        return Ok(None);
+    }
+    let mut places: Vec<Option<Expr>> = vec![None; PARTS.len()];
+    for (at, argument) in list.args.iter().enumerate() {
+        let (place, value) = match argument {
+            FunctionArg::Unnamed(value) => (Some(at), value),
+            FunctionArg::Named { name, arg, .. } => (PARTS.iter().position(|part| *part == ident(name)), arg),
+            FunctionArg::ExprNamed { name: Expr::Identifier(name), arg, .. } => {
+                (PARTS.iter().position(|part| *part == ident(name)), arg)
+            }
+            FunctionArg::ExprNamed { arg, .. } => (None, arg),
+        };
+        match (place.and_then(|at| places.get_mut(at)), value) {
+            (Some(place @ None), FunctionArgExpr::Expr(value)) => *place = Some(value.clone()),
+            _ => {
+                let what = format!("function {function} does not exist");
+                return Err(Error::new(UNDEFINED_FUNCTION, what));
+            }
+        }
+    }
+    Ok(Some(places.into_iter().map(|place| place.unwrap_or_else(|| number(0))).collect()))
+}
 
 impl Compiler<'_> {
     pub(super) fn function(&mut self, function: &ast::Function) -> Result<Typed> {
@@ -24,6 +60,9 @@ impl Compiler<'_> {
             && ident(schema) != "pg_catalog"
         {
             return Err(Failure::Unknown);
+        }
+        if let Some(positional) = positional(function)? {
+            return self.call(&last_name(&function.name), &positional.iter().collect::<Vec<_>>());
         }
         let list = match &function.args {
             FunctionArguments::None => Vec::new(),

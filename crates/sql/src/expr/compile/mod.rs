@@ -6,6 +6,7 @@ mod constant;
 mod lists;
 mod predicates;
 
+pub(crate) use calls::positional;
 pub(crate) use constant::NoContext;
 
 use cairn_table::row::Type;
@@ -18,7 +19,7 @@ use crate::expr::node::Operator;
 use crate::expr::{Comparison, Function, Node, Scope, is_assignable};
 use constant::fold;
 
-use crate::datum::{Datum, DatumRef, kept};
+use crate::datum::{Datum, DatumRef, kept, typed_interval};
 use crate::error::Error;
 use crate::sqlstate::{DATATYPE_MISMATCH, UNDEFINED_FUNCTION};
 use crate::syntax::{column_type, deeper, ident};
@@ -70,11 +71,24 @@ pub(crate) struct Compiler<'a> {
 
 /// The node's value as another type. A moment in UTC says so in its text.
 pub(in crate::expr) fn converted(node: Node, from: &ColumnType, to: &ColumnType) -> Node {
-    let operand = match from.is_zoned && to.kind == Type::Text {
+    // A list of such moments is its text already.
+    let operand = match from.is_zoned && from.kind == Type::Timestamp && to.kind == Type::Text {
         true => Node::Call(Function::ZonedText, vec![node]),
         false => node,
     };
     Node::Cast { operand: Box::new(operand), to: to.clone() }
+}
+
+/// The value of INTERVAL with what stands behind it; `None` for forms that are not literals.
+///
+/// Errors: what is in the quotes is no interval.
+pub(crate) fn interval_literal(interval: &ast::Interval) -> crate::Result<Option<Datum>> {
+    let Expr::Value(value) = &*interval.value else { return Ok(None) };
+    let (Value::SingleQuotedString(text) | Value::Number(text, _)) = &value.value else { return Ok(None) };
+    let name = |field: &ast::DateTimeField| field.to_string();
+    let (first, last) = (interval.leading_field.as_ref().map(name), interval.last_field.as_ref().map(name));
+    let precision = interval.fractional_seconds_precision.or(interval.leading_precision);
+    typed_interval(text, first.as_deref(), last.as_deref(), precision).map(Some)
 }
 
 /// Whether a number is written there, and not computed.
@@ -207,6 +221,11 @@ impl<'a> Compiler<'a> {
                 self.call("substring", &arguments.into_iter().flatten().collect::<Vec<_>>())
             }
             Expr::Position { expr, r#in } => self.call("strpos", &[r#in, expr]),
+            Expr::Overlay { expr, overlay_what, overlay_from, overlay_for } => {
+                let arguments =
+                    [Some(&**expr), Some(&**overlay_what), Some(&**overlay_from), overlay_for.as_deref()];
+                self.call("overlay", &arguments.into_iter().flatten().collect::<Vec<_>>())
+            }
             Expr::Trim { trim_where, trim_what, expr, trim_characters: None } => {
                 let name = match trim_where {
                     Some(TrimWhereField::Leading) => "ltrim",
@@ -310,18 +329,10 @@ impl<'a> Compiler<'a> {
     }
 
     fn interval(&mut self, interval: &ast::Interval) -> Result<Typed> {
-        let Expr::Value(value) = &*interval.value else { return Err(Failure::Unknown) };
-        let (Value::SingleQuotedString(text) | Value::Number(text, _)) = &value.value else {
-            return Err(Failure::Unknown);
-        };
-        let text = match (&interval.leading_field, &interval.last_field) {
-            (None, None) => text.clone(),
-            // `interval '1' day`: the unit is of a number without one.
-            (Some(field), None) if text.trim().parse::<f64>().is_ok() => format!("{text} {field}"),
-            _ => return Err(Failure::Unknown),
-        };
-        let kind = Type::Interval.into();
-        Ok(Typed::new(Node::Const(Datum::parse(&text, &kind)?), kind))
+        match interval_literal(interval)? {
+            Some(value) => Ok(Typed::new(Node::Const(value), Type::Interval.into())),
+            None => Err(Failure::Unknown),
+        }
     }
 
     fn unary(&mut self, op: UnaryOperator, expr: &Expr) -> Result<Typed> {
@@ -345,6 +356,20 @@ impl<'a> Compiler<'a> {
                 }
                 Ok(Typed::new(Node::Negate(Box::new(typed.node)), kind))
             }
+            UnaryOperator::BitwiseNot => {
+                let typed = self.compile(expr)?;
+                let ones = match typed.kind.as_ref().map(|kind| kind.kind) {
+                    Some(Type::SmallInt) => Datum::SmallInt(-1),
+                    Some(Type::Int) => Datum::Int(-1),
+                    Some(Type::BigInt) => Datum::BigInt(-1),
+                    _ => return Err(Failure::Unknown),
+                };
+                let pair = Box::new([typed.node, Node::Const(ones)]);
+                Ok(Typed { node: Node::Binary(Operator::BitXor, pair), kind: typed.kind })
+            }
+            UnaryOperator::PGSquareRoot => self.call("sqrt", &[expr]),
+            UnaryOperator::PGCubeRoot => self.call("cbrt", &[expr]),
+            UnaryOperator::PGAbs => self.call("abs", &[expr]),
             UnaryOperator::Plus => {
                 let typed = self.compile(expr)?;
                 let numeric = typed.kind.as_ref().is_some_and(|kind| rank(kind.kind).is_some());
@@ -368,6 +393,26 @@ impl<'a> Compiler<'a> {
         if let Some(comparison) = comparison {
             let (left, right) = (self.compile(left)?, self.compile(right)?);
             return self.comparison(comparison, &op.to_string(), left, right);
+        }
+        let matched = match op {
+            B::PGRegexMatch => Some((false, false)),
+            B::PGRegexIMatch => Some((true, false)),
+            B::PGRegexNotMatch => Some((false, true)),
+            B::PGRegexNotIMatch => Some((true, true)),
+            _ => None,
+        };
+        if let Some((insensitive, negated)) = matched {
+            let (left, right) = (self.compile(left)?, self.compile(right)?);
+            let fits = |typed: &Typed| {
+                typed.kind.as_ref().is_none_or(|kind| kind.kind == Type::Text && !kind.is_list)
+            };
+            if !fits(&left) || !fits(&right) {
+                return Err(Failure::Unknown);
+            }
+            let text = Type::Text.into();
+            let nodes = vec![self.coerce(left, &text)?.node, self.coerce(right, &text)?.node];
+            let function = Function::RegularMatch { insensitive, negated };
+            return Ok(Typed::new(Node::Call(function, nodes), Type::Boolean.into()));
         }
         let operator = match op {
             B::And => {

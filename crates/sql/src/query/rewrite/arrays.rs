@@ -4,12 +4,16 @@ use datafusion::sql::sqlparser::ast::{
     self, BinaryOperator, DataType, Expr, Function, FunctionArguments, Ident, ObjectName, Value,
 };
 
-use super::notation::{is_open_numeric, operator};
+use super::notation::{is_open_numeric, matched, operator};
+use super::rows;
 use crate::datum::items;
 use crate::error::{Error, Result};
 use crate::query::lists::{AMONG, ListUse};
 use crate::syntax::build::{call, nested, null, number, string, take, text};
 use crate::syntax::{column_type, last_name};
+
+/// Whether a value is an item of a list. NULL is neither.
+pub(in crate::query) const HAS: &str = "cairn_has";
 
 /// `x = ANY(list)`.
 ///
@@ -20,6 +24,7 @@ pub(super) fn member(left: Expr, right: Expr) -> Result<Expr> {
         Expr::Cast { expr, data_type: DataType::Array(_), .. } => *expr,
         other => other,
     };
+    let inner = uncast(inner);
     if let Some(list) = string(&inner) {
         let item = |item: Option<String>| item.map_or_else(null, |item| text(&item));
         let list: Vec<Expr> = items(list)?.into_iter().map(item).collect();
@@ -27,8 +32,111 @@ pub(super) fn member(left: Expr, right: Expr) -> Result<Expr> {
     }
     Ok(match inner {
         Expr::Array(array) => Expr::InList { expr: Box::new(left), list: array.elem, negated: false },
-        array => call("array_has", vec![array, left]),
+        array => call(HAS, vec![array, left]),
     })
+}
+
+/// The items of an array that is spelt out.
+fn items_of(list: &Expr) -> Option<Vec<Expr>> {
+    match list {
+        Expr::Nested(inner) => items_of(inner),
+        Expr::Array(array) => Some(array.elem.clone()),
+        Expr::Function(_) => match uncast(list.clone()) {
+            Expr::Function(_) => None,
+            other => items_of(&other),
+        },
+        other => {
+            let item = |item: Option<String>| item.map_or_else(null, |item| text(&item));
+            Some(items(string(other)?).ok()?.into_iter().map(item).collect())
+        }
+    }
+}
+
+/// Whether the items of an array are spelt out.
+pub(super) fn is_spelt(list: &Expr) -> bool {
+    items_of(list).is_some()
+}
+
+/// `a op ANY (array)` and `a op ALL (array)`, item by item; `None` for arrays that are not spelt out.
+pub(super) fn each_item(expr: &Expr) -> Option<Expr> {
+    let (left, op, right, is_any) = match expr {
+        Expr::AnyOp { left, compare_op, right, .. } => (left, compare_op, right, true),
+        Expr::AllOp { left, compare_op, right } => (left, compare_op, right, false),
+        _ => return None,
+    };
+    let items = items_of(right).filter(|items| items.len() < 2 || !rows::is_volatile(left))?;
+    let one = |item: Expr| {
+        let mut test = Expr::BinaryOp { left: left.clone(), op: op.clone(), right: Box::new(nested(item)) };
+        matched(&mut test).unwrap_or_else(|| nested(test))
+    };
+    Some(together(items.into_iter().map(one), is_any))
+}
+
+/// Whether a pattern is one of several: `LIKE ANY (array)`, or `LIKE ALL (array)`, which the parser takes for a call.
+pub(super) fn is_of_several(expr: &Expr) -> bool {
+    match expr {
+        Expr::Like { any: true, .. } | Expr::ILike { any: true, .. } => true,
+        Expr::Like { pattern, .. } | Expr::ILike { pattern, .. } => all_of(pattern).is_some(),
+        _ => false,
+    }
+}
+
+/// The array in `ALL (array)`.
+fn all_of(pattern: &Expr) -> Option<&Expr> {
+    let Expr::Function(called) = pattern else { return None };
+    let FunctionArguments::List(list) = &called.args else { return None };
+    match list.args.as_slice() {
+        [ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(array))]
+            if last_name(&called.name) == "all" =>
+        {
+            Some(array)
+        }
+        _ => None,
+    }
+}
+
+/// `a LIKE ANY (array)`; `None` as for [`each_item`].
+pub(super) fn like_any(expr: &Expr) -> Option<Expr> {
+    let pattern = match expr {
+        Expr::Like { pattern, .. } | Expr::ILike { pattern, .. } => pattern,
+        _ => return None,
+    };
+    let one = |item: Expr| {
+        let mut test = expr.clone();
+        if let Expr::Like { pattern, any, .. } | Expr::ILike { pattern, any, .. } = &mut test {
+            (**pattern, *any) = (item, false);
+        }
+        nested(test)
+    };
+    let (items, is_any) = match all_of(pattern) {
+        Some(array) => (items_of(array)?, false),
+        None => (items_of(pattern)?, true),
+    };
+    Some(together(items.into_iter().map(one), is_any))
+}
+
+/// Conditions one of which is to hold, or all.
+fn together(tests: impl Iterator<Item = Expr>, is_any: bool) -> Expr {
+    let op = if is_any { BinaryOperator::Or } else { BinaryOperator::And };
+    let joined = tests.reduce(|left, right| {
+        nested(Expr::BinaryOp { left: Box::new(left), op: op.clone(), right: Box::new(right) })
+    });
+    joined.unwrap_or_else(|| Expr::Value(Value::Boolean(!is_any).into()))
+}
+
+/// What is cast to an array by a function of ours, where that is spelt out.
+fn uncast(expr: Expr) -> Expr {
+    let Expr::Function(called) = &expr else { return expr };
+    let FunctionArguments::List(list) = &called.args else { return expr };
+    match list.args.first() {
+        Some(ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(of)))
+            if last_name(&called.name).starts_with("cairn_list_")
+                && (string(of).is_some() || matches!(of, Expr::Array(_))) =>
+        {
+            of.clone()
+        }
+        _ => expr,
+    }
 }
 
 /// Puts a mark where something is looked for in a list that is a parameter.

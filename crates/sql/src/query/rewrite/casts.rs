@@ -2,13 +2,15 @@
 
 use cairn_table::row::Type;
 use cairn_table::schema::ColumnType;
-use datafusion::sql::sqlparser::ast::{DataType, Expr, TimezoneInfo, Value};
+use datafusion::sql::sqlparser::ast::{self, ArrayElemTypeDef, DataType, Expr, TimezoneInfo, Value};
 
-use super::{MOMENT, TIME, VARCHAR, notation};
+use super::{INTERVAL, MOMENT, TIME, VARCHAR, notation};
+use crate::datum::{Item, nested_items, parse_decimal};
 use crate::error::{Error, Result};
+use crate::query::list_casts::name_for;
 use crate::query::read::{NUMERIC, ZONED};
 use crate::sqlstate::UNDEFINED_OBJECT;
-use crate::syntax::build::{call, number, string, take, text, with_type};
+use crate::syntax::build::{call, null, number, string, take, text, with_type};
 use crate::syntax::{column_type, last_name};
 
 /// `date '2024-02-29'`: what is in quotes, behind its type.
@@ -60,7 +62,11 @@ fn of_times(kind: &DataType) -> Option<&'static str> {
         return Some(TIME);
     }
     let kind = column_type(kind).ok()?;
-    (kind.kind == Type::Timestamp && kind.length.is_some()).then_some(MOMENT)
+    match kind.kind {
+        Type::Timestamp if kind.length.is_some() => Some(MOMENT),
+        Type::Interval if kind.length.is_some() => Some(INTERVAL),
+        _ => None,
+    }
 }
 
 /// An argument, and behind it the length of a type that says one.
@@ -74,13 +80,82 @@ fn is_limited(kind: &DataType) -> bool {
     column_type(kind).is_ok_and(|kind| kind.kind == Type::Text && kind.length.is_some())
 }
 
+/// The literal that an expression is.
+fn notation_value(expr: &Expr) -> Option<&Value> {
+    match expr {
+        Expr::Nested(inner) => notation_value(inner),
+        Expr::Value(value) => Some(&value.value),
+        _ => None,
+    }
+}
+
+/// What an array is of: dimensions are no matter of its type.
+fn item_of(of: &ArrayElemTypeDef) -> Option<DataType> {
+    let (ArrayElemTypeDef::SquareBracket(item, _) | ArrayElemTypeDef::AngleBracket(item)) = of else {
+        return None;
+    };
+    match &**item {
+        DataType::Array(inner) => item_of(inner),
+        other => Some(other.clone()),
+    }
+}
+
+/// A cast to an array of such items; `None` where DataFusion does it.
+///
+/// Errors: 22P02 for an array in quotes that is none.
+fn list(expr: &mut Expr, item: &DataType) -> Result<Option<Expr>> {
+    let element = column_type(item)?;
+    let Some(name) = name_for(&element) else { return Ok(None) };
+    let mut limit = element.length;
+    if element.kind == Type::Decimal {
+        limit = element.decimal.filter(|_| !notation::is_open_numeric(item)).map(|(_, scale)| scale.into());
+    }
+    if let Some(given) = string(expr) {
+        let items = nested_items(given)?;
+        if items.iter().any(|item| matches!(item, Item::List(_))) {
+            return spelt(items, item).map(Some);
+        }
+        let digits = |item: &Item| match item {
+            Item::Text(text) => parse_decimal(text.trim()).map(|(_, scale)| u32::from(scale)),
+            _ => None,
+        };
+        if element.kind == Type::Decimal && limit.is_none() {
+            limit = Some(items.iter().filter_map(digits).max().unwrap_or(0));
+        }
+    }
+    let limit = limit.map(|limit| number(limit.into()));
+    Ok(Some(call(name, std::iter::once(take(expr)).chain(limit).collect())))
+}
+
+/// An array of arrays in quotes, item by item.
+fn spelt(items: Vec<Item>, kind: &DataType) -> Result<Expr> {
+    let one = |item: Item| match item {
+        Item::List(items) => spelt(items, kind),
+        Item::Null => Ok(with_type(null(), kind.clone())),
+        Item::Text(item) => {
+            let mut item = with_type(text(&item), kind.clone());
+            cast(&mut item)?;
+            Ok(item)
+        }
+    };
+    let elem = items.into_iter().map(one).collect::<Result<Vec<_>>>()?;
+    Ok(Expr::Array(ast::Array { elem, named: true }))
+}
+
 /// `CAST(a AS type)`.
 ///
 /// Errors: 42704 for a type that is not there, 0A000 for one that is not there but elsewhere.
 pub(super) fn cast(place: &mut Expr) -> Result<()> {
     let Expr::Cast { expr, data_type, .. } = place else { return Ok(()) };
-    if let DataType::Array(_) = data_type {
-        notation::plain_type(data_type);
+    if let DataType::Array(of) = data_type {
+        if !matches!(notation_value(expr), Some(Value::Placeholder(_)))
+            && let Some(item) = item_of(of)
+            && let Some(list) = list(expr, &item)?
+        {
+            *place = list;
+        } else {
+            notation::plain_type(data_type);
+        }
         return Ok(());
     }
     if let Some(name) = of_times(data_type) {
@@ -99,6 +174,15 @@ pub(super) fn cast(place: &mut Expr) -> Result<()> {
         *place = call(VARCHAR, with_length(take(expr), data_type));
         return Ok(());
     }
+    // A row's text, and spans of what is no text: the query engine has neither.
+    if matches!(data_type, DataType::Text) && super::rows::columns_of(expr).is_some() {
+        *place = call("cairn_text", vec![take(expr)]);
+        return Ok(());
+    }
+    if matches!(data_type, DataType::Interval { .. }) && notation_value(expr).is_none() {
+        *place = call(INTERVAL, vec![take(expr)]);
+        return Ok(());
+    }
     notation::plain_type(data_type);
     let name = match data_type {
         DataType::Custom(name, _) => last_name(name),
@@ -111,8 +195,13 @@ pub(super) fn cast(place: &mut Expr) -> Result<()> {
     *place = match (name.as_str(), string(&inner)) {
         ("bpchar", _) => with_type(inner, DataType::Text),
         ("uuid", _) => call("cairn_uuid", vec![inner]),
-        ("bytea", Some(_)) => call("cairn_bytea", vec![inner]),
-        ("bytea", None) => with_type(inner, DataType::Bytea),
+        ("bytea", _) if !matches!(notation_value(&inner), Some(Value::Placeholder(_))) => {
+            call("cairn_bytea", vec![inner])
+        }
+        ("bytea", _) => with_type(inner, DataType::Bytea),
+        ("json", _) if !matches!(notation_value(&inner), Some(Value::Placeholder(_))) => {
+            call("cairn_to_json", vec![inner])
+        }
         ("json", _) => with_type(inner, DataType::Text),
         (other, _) => {
             column_type(data_type)?;

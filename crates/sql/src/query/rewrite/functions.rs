@@ -5,8 +5,9 @@ use datafusion::sql::sqlparser::ast::{
     ObjectName,
 };
 
-use super::{AT_ZONE, PART, arrays, once, rows, subqueries};
+use super::{AT_ZONE, arrays, once, rows, subqueries};
 use crate::error::{Error, Result};
+use crate::query::parts;
 use crate::syntax::build::{call, nested, null, number, string, take, text, with_type};
 use crate::syntax::last_name;
 
@@ -27,6 +28,8 @@ pub(super) fn called(place: &mut Expr) -> Result<()> {
     let other = remainder(called)
         .or_else(|| null_if(called))
         .or_else(|| coalesce(called))
+        .or_else(|| nowhere(called))
+        .or_else(|| in_zone(called))
         .or_else(|| date_part(called));
     if let Some(other) = other {
         *place = other;
@@ -44,13 +47,15 @@ pub(super) fn spelt(place: &mut Expr) {
             let from = substring_from.take().map_or_else(|| number(1), |from| *from);
             let mut arguments = vec![take(of), from];
             arguments.extend(substring_for.take().map(|count| *count));
-            call("substr", arguments)
+            call("substring", arguments)
+        }
+        Expr::Overlay { expr: of, overlay_what, overlay_from, overlay_for } => {
+            let mut arguments = vec![take(of), take(overlay_what), take(overlay_from)];
+            arguments.extend(overlay_for.take().map(|count| *count));
+            call("overlay", arguments)
         }
         Expr::Position { expr: of, r#in } => call("strpos", vec![take(r#in), take(of)]),
-        Expr::Extract { field, expr: of, .. } => match part_with_fraction(&field.to_string()) {
-            Some(part) => call(PART, vec![text(part), take(of)]),
-            None => return,
-        },
+        Expr::Extract { field, expr: of, .. } => part(&field.to_string(), take(of)),
         Expr::AtTimeZone { timestamp, time_zone } => call(AT_ZONE, vec![take(time_zone), take(timestamp)]),
         _ => return,
     };
@@ -78,22 +83,71 @@ fn remainder(function: &mut Function) -> Option<Expr> {
     Some(nested(Expr::BinaryOp { left, op: BinaryOperator::Modulo, right }))
 }
 
-/// Parts of a moment of which DataFusion's functions leave the fraction out, or round it.
-fn part_with_fraction(field: &str) -> Option<&'static str> {
-    match field.to_ascii_lowercase().as_str() {
-        "second" | "seconds" => Some("second"),
-        "millisecond" | "milliseconds" => Some("milliseconds"),
-        "epoch" => Some("epoch"),
-        _ => None,
-    }
+/// A part of a moment or of a span of time, as a numeric.
+fn part(field: &str, of: Expr) -> Expr {
+    let field = field.trim_matches('"').to_ascii_lowercase();
+    call(parts::name_for(&field), vec![text(&field), of])
 }
 
 /// `date_part('second', a)`, which is a float.
 fn date_part(function: &mut Function) -> Option<Expr> {
     let (field, of) = two(function, "date_part")?;
-    let part = part_with_fraction(string(field)?)?;
-    let exact = call(PART, vec![text(part), take(of)]);
-    Some(with_type(exact, DataType::DoublePrecision))
+    let field = string(field)?.to_owned();
+    let part = call(parts::DATE_PART, vec![text(&field.to_ascii_lowercase()), take(of)]);
+    Some(with_type(part, DataType::DoublePrecision))
+}
+
+/// `date_trunc(field, moment, zone)`, and `make_timestamptz` of parts there: what a clock in the zone shows is cut off, or put together.
+fn in_zone(function: &mut Function) -> Option<Expr> {
+    let name = last_name(&function.name);
+    let FunctionArguments::List(list) = &mut function.args else { return None };
+    let given = list.args.iter().map(|argument| match argument {
+        ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(expr)) => Some(expr.clone()),
+        _ => None,
+    });
+    let mut given = given.collect::<Option<Vec<Expr>>>()?;
+    let shown = match (name.as_str(), given.len()) {
+        ("date_trunc", 3) => {
+            let zone = given.pop()?;
+            let moment = given.pop()?;
+            let clock = call(AT_ZONE, vec![zone.clone(), moment]);
+            (zone, call("date_trunc", vec![given.pop()?, clock]))
+        }
+        ("make_timestamptz", 7) => (given.pop()?, call("make_timestamp", given)),
+        _ => return None,
+    };
+    Some(call(AT_ZONE, vec![shown.0, shown.1]))
+}
+
+/// `lag(a, NULL)` and its kin, which look at a row that there is not: NULL, of the type that it would be.
+fn nowhere(function: &mut Function) -> Option<Expr> {
+    let name = last_name(&function.name);
+    if !matches!(name.as_str(), "lag" | "lead" | "nth_value" | "ntile") || function.over.is_none() {
+        return None;
+    }
+    let FunctionArguments::List(list) = &mut function.args else { return None };
+    let mut given = list.args.iter_mut().map(|argument| match argument {
+        ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(expr)) => Some(expr),
+        _ => None,
+    });
+    let value = given.next()??;
+    if name == "ntile" {
+        return is_null(value).then(|| with_type(null(), DataType::Int(None)));
+    }
+    let offset = given.next()??;
+    if !is_null(offset) {
+        return None;
+    }
+    let never = Expr::Value(ast::Value::Boolean(false).into());
+    Some(subqueries::case(vec![(never, take(value))], null()))
+}
+
+fn is_null(expr: &Expr) -> bool {
+    match expr {
+        Expr::Nested(inner) | Expr::Cast { expr: inner, .. } => is_null(inner),
+        Expr::Value(value) => matches!(value.value, ast::Value::Null),
+        _ => false,
+    }
 }
 
 /// `nullif(a, 'b')` as a CASE, in which what is in quotes gets the type of the other.
@@ -161,14 +215,19 @@ fn rename(function: &mut Function) {
     {
         *bytes = call("cairn_bytea", vec![take(bytes)]);
     }
-    let renamed = match name.as_str() {
+    let Some(renamed) = other_name(&name) else { return };
+    function.name = ObjectName::from(vec![Ident::new(renamed)]);
+}
+
+/// What a function is called by the query engine, where that is another name.
+pub(super) fn other_name(name: &str) -> Option<&'static str> {
+    Some(match name {
         "gen_random_uuid" | "uuid_generate_v4" => "uuid",
         "char_length" | "character_length" => "length",
         "ceiling" => "ceil",
         "pow" => "power",
         "every" => "bool_and",
         "variance" => "var_samp",
-        _ => return,
-    };
-    function.name = ObjectName::from(vec![Ident::new(renamed)]);
+        _ => return None,
+    })
 }

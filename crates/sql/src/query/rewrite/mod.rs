@@ -8,6 +8,7 @@ mod functions;
 mod groups;
 mod names;
 mod notation;
+mod numbered;
 mod quantified;
 mod rows;
 mod scope;
@@ -24,6 +25,7 @@ use datafusion::sql::sqlparser::ast::{
     self, BinaryOperator, DataType, Expr, Ident, Statement as Tree, Value, VisitMut, VisitorMut,
 };
 
+pub(super) use arrays::HAS;
 pub(super) use branches::{BRANCH, retype};
 pub(super) use names::{result_names, shown};
 pub(super) use notation::{ESCAPED, SIMILAR, escaped, similar};
@@ -38,6 +40,9 @@ pub(super) const VARCHAR: &str = "cairn_varchar";
 /// What casting to times is called.
 pub(super) const TIME: &str = "cairn_time";
 
+/// What casting to spans of time of so many digits is called.
+pub(super) const INTERVAL: &str = "cairn_interval";
+
 /// What casting to timestamps of so many digits is called.
 pub(super) const MOMENT: &str = "cairn_moment";
 
@@ -46,9 +51,6 @@ pub(super) const SPAN: &str = "cairn_span";
 
 /// What `AT TIME ZONE` is.
 pub(super) const AT_ZONE: &str = "timezone";
-
-/// What gives the parts of a moment that have a fraction.
-pub(super) const PART: &str = "cairn_part";
 
 use super::lists::ListUse;
 use crate::error::{Error, Result};
@@ -108,6 +110,9 @@ impl VisitorMut for Rewriter<'_> {
         }
         for cte in query.with.iter_mut().flat_map(|with| &mut with.cte_tables) {
             names::name_results(&mut cte.query.body);
+            if cte.alias.columns.is_empty() {
+                names::apart(&mut cte.query.body);
+            }
         }
         if let Err(error) = self.query(query) {
             return ControlFlow::Break(Box::new(error));
@@ -147,7 +152,19 @@ impl VisitorMut for Rewriter<'_> {
 
     fn pre_visit_table_factor(&mut self, factor: &mut ast::TableFactor) -> ControlFlow<Self::Break> {
         match factor {
-            ast::TableFactor::Derived { subquery, .. } => names::name_results(&mut subquery.body),
+            ast::TableFactor::Derived { subquery, alias, .. } => {
+                names::name_results(&mut subquery.body);
+                names::spell_out_twins(&mut subquery.body, self.lookup);
+                if alias.as_ref().is_none_or(|alias| alias.columns.is_empty()) {
+                    names::apart(&mut subquery.body);
+                }
+            }
+            ast::TableFactor::Table { args: Some(_), with_ordinality: true, .. } => {
+                numbered::spell_out(factor);
+            }
+            ast::TableFactor::UNNEST { with_ordinality: true, array_exprs, .. } if array_exprs.len() == 1 => {
+                numbered::unnested(factor);
+            }
             // A function that gives one column gives that its own name, or that of its alias.
             ast::TableFactor::Table { name, alias, args: Some(_), .. } => {
                 let alias = alias.get_or_insert_with(|| ast::TableAlias {
@@ -209,9 +226,32 @@ impl Rewriter<'_> {
 
     fn expr(&self, expr: &mut Expr) -> Result<()> {
         match expr {
-            Expr::Function(_) => functions::called(expr),
+            Expr::Function(called) => {
+                if let Some(arguments) = crate::expr::positional(called)? {
+                    *expr = crate::syntax::build::call("make_interval", arguments);
+                }
+                functions::called(expr)
+            }
+            Expr::UnaryOp { op, expr: of } => {
+                let name = match op {
+                    ast::UnaryOperator::PGSquareRoot => "sqrt",
+                    ast::UnaryOperator::PGCubeRoot => "cbrt",
+                    ast::UnaryOperator::PGAbs => "abs",
+                    ast::UnaryOperator::BitwiseNot => {
+                        let ones = Box::new(number(-1));
+                        let left = Box::new(nested(take(of)));
+                        *expr =
+                            nested(Expr::BinaryOp { left, op: BinaryOperator::PGBitwiseXor, right: ones });
+                        return Ok(());
+                    }
+                    _ => return Ok(()),
+                };
+                *expr = crate::syntax::build::call(name, vec![take(of)]);
+                Ok(())
+            }
             Expr::Substring { .. }
             | Expr::Position { .. }
+            | Expr::Overlay { .. }
             | Expr::Extract { .. }
             | Expr::AtTimeZone { .. } => {
                 functions::spelt(expr);
@@ -223,18 +263,18 @@ impl Rewriter<'_> {
                 Ok(())
             }
             Expr::Interval(interval) => {
-                if let Some(value) = notation::interval(interval) {
+                if let Some(value) = crate::expr::interval_literal(interval)? {
                     let kind = DataType::Interval { fields: None, precision: None };
-                    *expr = with_type(text(&value), kind);
+                    *expr = with_type(text(&value.to_string()), kind);
                 }
                 Ok(())
             }
             Expr::IsDistinctFrom(left, right) | Expr::IsNotDistinctFrom(left, right)
-                if matches!((rows::bare(left), rows::bare(right)), (Expr::Tuple(_), Expr::Tuple(_))) =>
+                if rows::columns_of(left).is_some() && rows::columns_of(right).is_some() =>
             {
                 rows::distinct(expr)
             }
-            Expr::InList { expr: row, list, negated } if matches!(rows::bare(row), Expr::Tuple(_)) => {
+            Expr::InList { expr: row, list, negated } if rows::columns_of(row).is_some() => {
                 *expr = rows::is_in(row, list, *negated)?;
                 Ok(())
             }
@@ -253,8 +293,10 @@ impl Rewriter<'_> {
                 self.expr(expr)
             }
             Expr::BinaryOp { left, op, right } => {
-                if let (Expr::Tuple(left), Expr::Tuple(right)) = (rows::bare(left), rows::bare(right)) {
-                    *expr = rows::compared(left, op, right)?;
+                if let (Some(left), Some(right)) = (rows::columns_of(left), rows::columns_of(right)) {
+                    *expr = rows::compared(&left, op, &right)?;
+                } else if let Some(other) = notation::matched(expr) {
+                    *expr = other;
                 }
                 Ok(())
             }
@@ -264,6 +306,16 @@ impl Rewriter<'_> {
                 *expr = arrays::member(take(left), take(right))?;
                 Ok(())
             }
+            Expr::AnyOp { compare_op, right, .. } | Expr::AllOp { compare_op, right, .. }
+                if !matches!(**right, Expr::Subquery(_))
+                    && !matches!(compare_op, BinaryOperator::Eq | BinaryOperator::NotEq)
+                    && arrays::is_spelt(right) =>
+            {
+                if let Some(other) = arrays::each_item(expr) {
+                    *expr = other;
+                }
+                Ok(())
+            }
             Expr::AllOp { left, compare_op: BinaryOperator::NotEq, right }
                 if !matches!(**right, Expr::Subquery(_)) =>
             {
@@ -271,10 +323,32 @@ impl Rewriter<'_> {
                 *expr = Expr::UnaryOp { op: ast::UnaryOperator::Not, expr: Box::new(member) };
                 Ok(())
             }
+            Expr::Like { any: true, .. }
+            | Expr::ILike { any: true, .. }
+            | Expr::Like { .. }
+            | Expr::ILike { .. }
+                if arrays::is_of_several(expr) =>
+            {
+                if let Some(other) = arrays::like_any(expr) {
+                    *expr = other;
+                }
+                Ok(())
+            }
+            Expr::Like { pattern, escape_char: None, .. }
+            | Expr::ILike { pattern, escape_char: None, .. }
+                if notation::is_computed(pattern) =>
+            {
+                *expr = notation::like(expr);
+                Ok(())
+            }
             Expr::Like { pattern, escape_char: escape @ Some(_), .. }
             | Expr::ILike { pattern, escape_char: escape @ Some(_), .. } => {
                 let character = escape.take().and_then(|value| value.value.into_string()).unwrap_or_default();
-                notation::escape(pattern, &character)
+                notation::escape(pattern, &character)?;
+                if notation::is_computed(pattern) {
+                    *expr = notation::like(expr);
+                }
+                Ok(())
             }
             Expr::SimilarTo { .. } => notation::similar_to(expr),
             Expr::Value(ast::ValueWithSpan { value: Value::Number(digits, _), .. }) => {

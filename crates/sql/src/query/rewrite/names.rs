@@ -26,7 +26,7 @@ pub(super) fn unique_names(body: &mut ast::SetExpr, lookup: Lookup<'_>) {
                         (names.last().map(ident).unwrap_or_default(), true)
                     }
                     // All subqueries have one name.
-                    ast::SelectItem::UnnamedExpr(expr) if has_subquery(expr) => {
+                    ast::SelectItem::UnnamedExpr(expr) if has_subquery(expr) || looks_nowhere(expr) => {
                         (crate::direct::name_of(expr), true)
                     }
                     ast::SelectItem::UnnamedExpr(expr) => (without_casts(expr), false),
@@ -60,6 +60,24 @@ fn has_subquery(expr: &Expr) -> bool {
     let mut found = false;
     let _ = ast::visit_expressions(expr, |expr| {
         found |= matches!(expr, Expr::Subquery(_) | Expr::Exists { .. } | Expr::InSubquery { .. });
+        ControlFlow::<()>::Continue(())
+    });
+    found
+}
+
+/// Whether an expression has a window function with NULL, in whose place something else comes.
+fn looks_nowhere(expr: &Expr) -> bool {
+    let mut found = false;
+    let _ = ast::visit_expressions(expr, |expr| {
+        if let Expr::Function(called) = expr
+            && called.over.is_some()
+        {
+            found |= ast::visit_expressions(&called.args, |expr| match expr {
+                Expr::Value(value) if value.value == ast::Value::Null => ControlFlow::Break(()),
+                _ => ControlFlow::Continue(()),
+            })
+            .is_break();
+        }
         ControlFlow::<()>::Continue(())
     });
     found
@@ -178,6 +196,53 @@ pub(super) fn name_results(body: &mut ast::SetExpr) {
     }
 }
 
+/// Puts columns in the place of the stars of a table that is a query, where some of them have one name.
+pub(super) fn spell_out_twins(body: &mut ast::SetExpr, lookup: Lookup<'_>) {
+    let ast::SetExpr::Select(select) = &*body else { return };
+    if select.from.iter().map(|from| from.joins.len() + 1).sum::<usize>() < 2 {
+        return;
+    }
+    let mut spelt = body.clone();
+    expand_stars(&mut spelt, lookup);
+    let ast::SetExpr::Select(select) = &spelt else { return };
+    let names: Vec<String> = select
+        .projection
+        .iter()
+        .filter_map(|item| match item {
+            ast::SelectItem::UnnamedExpr(expr) => Some(crate::direct::name_of(expr)),
+            ast::SelectItem::ExprWithAlias { alias, .. } => Some(ident(alias)),
+            _ => None,
+        })
+        .collect();
+    if names.iter().collect::<HashSet<_>>().len() < names.len() {
+        *body = spelt;
+    }
+}
+
+/// Gives all results of a table that is a query names of their own where several have one name: none of them is meant by it.
+pub(super) fn apart(body: &mut ast::SetExpr) {
+    match body {
+        ast::SetExpr::Select(select) => {
+            let name = |item: &ast::SelectItem| match item {
+                ast::SelectItem::UnnamedExpr(expr) => Some(crate::direct::name_of(expr)),
+                ast::SelectItem::ExprWithAlias { alias, .. } => Some(ident(alias)),
+                _ => None,
+            };
+            let names: Vec<Option<String>> = select.projection.iter().map(name).collect();
+            let is_twice = |name: &String| names.iter().flatten().filter(|other| *other == name).count() > 1;
+            let mut seen = HashSet::new();
+            for (item, name) in select.projection.iter_mut().zip(&names) {
+                if let Some(name) = name.as_ref().filter(|name| is_twice(name)) {
+                    rename(item, name, &mut seen);
+                }
+            }
+        }
+        ast::SetExpr::SetOperation { left, .. } => apart(left),
+        ast::SetExpr::Query(query) => apart(&mut query.body),
+        _ => {}
+    }
+}
+
 /// Gives results that are sorted by the name they have without being given one that name: `SELECT lower(a) … ORDER BY lower`.
 pub(super) fn name_ordered(body: &mut ast::SetExpr, order: &[ast::OrderByExpr]) {
     let ast::SetExpr::Select(select) = body else { return };
@@ -217,11 +282,17 @@ fn numbered(body: &mut ast::SetExpr) {
     }
 }
 
-/// An expression's text, as DataFusion names columns by it.
+/// An expression's text without what DataFusion may leave out of the names that it gives columns: casts, and signs, which of a plus and of zeros count for nothing.
 fn without_casts(expr: &Expr) -> String {
     let mut expr = expr.clone();
     let _ = ast::visit_expressions_mut(&mut expr, |expr| {
-        if let Expr::Cast { expr: inner, .. } | Expr::Nested(inner) = expr {
+        if let Expr::Function(called) = expr
+            && let Some(name) = super::functions::other_name(&last_name(&called.name))
+        {
+            called.name = ast::ObjectName::from(vec![Ident::new(name)]);
+        }
+        if let Expr::Cast { expr: inner, .. } | Expr::Nested(inner) | Expr::UnaryOp { expr: inner, .. } = expr
+        {
             *expr = take(inner);
         }
         ControlFlow::<()>::Continue(())

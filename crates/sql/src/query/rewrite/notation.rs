@@ -4,11 +4,10 @@ use std::ops::DerefMut;
 
 use cairn_table::row::Type;
 use cairn_table::schema::ColumnType;
-use datafusion::sql::sqlparser::ast::{
-    self, BinaryOperator, DataType, ExactNumberInfo, Expr, TimezoneInfo, Value,
-};
+use datafusion::sql::sqlparser::ast::{self, BinaryOperator, DataType, ExactNumberInfo, Expr, TimezoneInfo};
 
 use crate::error::{Error, Result};
+use crate::query::own::MATCHES;
 use crate::sqlstate::INVALID_ESCAPE_SEQUENCE;
 use crate::syntax::build::{call, nested, string, take, text, with_type};
 use crate::syntax::{column_type, last_name};
@@ -36,6 +35,10 @@ pub(super) fn operator(symbol: &str) -> Result<BinaryOperator> {
         "!~*" => BinaryOperator::PGRegexNotIMatch,
         "~~" => BinaryOperator::PGLikeMatch,
         "!~~" => BinaryOperator::PGNotLikeMatch,
+        "~~*" => BinaryOperator::PGILikeMatch,
+        "!~~*" => BinaryOperator::PGNotILikeMatch,
+        "^" => BinaryOperator::PGExp,
+        "%" => BinaryOperator::Modulo,
         other => return Err(Error::unsupported(format_args!("the operator {other}"))),
     })
 }
@@ -53,7 +56,7 @@ pub(super) fn escape(pattern: &mut Expr, character: &str) -> Result<()> {
 
 /// A pattern of LIKE with backslashes in the place of another escape character; none where there is none.
 ///
-/// Errors: 22025 for more than one character, and for one with nothing behind it.
+/// Errors: 22025 for more than one character.
 pub(in crate::query) fn escaped(pattern: &str, escape: &str) -> Result<String> {
     let mut characters = escape.chars();
     let (escape, rest) = (characters.next(), characters.next());
@@ -65,11 +68,9 @@ pub(in crate::query) fn escaped(pattern: &str, escape: &str) -> Result<String> {
     let mut characters = pattern.chars();
     while let Some(character) = characters.next() {
         if Some(character) == escape {
-            let Some(plain) = characters.next() else {
-                let what = "LIKE pattern must not end with escape character";
-                return Err(Error::new(INVALID_ESCAPE_SEQUENCE, what));
-            };
-            escaped.extend(['\\', plain]);
+            // With nothing behind it, it is an error where a text gets that far.
+            escaped.push('\\');
+            escaped.extend(characters.next());
         } else if character == '\\' {
             escaped.push_str("\\\\");
         } else {
@@ -77,6 +78,29 @@ pub(in crate::query) fn escaped(pattern: &str, escape: &str) -> Result<String> {
         }
     }
     Ok(escaped)
+}
+
+/// Whether a pattern is one that the query engine takes otherwise than PostgreSQL: one that is known only when it runs, or one that ends with half an escape, which is an error where
+/// a text gets that far.
+pub(super) fn is_computed(pattern: &Expr) -> bool {
+    match string(pattern) {
+        Some(text) => text.bytes().rev().take_while(|byte| *byte == b'\\').count() % 2 == 1,
+        None => !matches!(pattern, Expr::Value(_)),
+    }
+}
+
+/// LIKE and ILIKE by this evaluator.
+pub(super) fn like(expr: &mut Expr) -> Expr {
+    let (name, of, pattern, negated) = match expr {
+        Expr::Like { expr: of, pattern, negated, .. } => ("cairn_like", of, pattern, *negated),
+        Expr::ILike { expr: of, pattern, negated, .. } => ("cairn_ilike", of, pattern, *negated),
+        other => return take(other),
+    };
+    let found = call(name, vec![take(of), take(pattern)]);
+    match negated {
+        true => nested(Expr::UnaryOp { op: ast::UnaryOperator::Not, expr: Box::new(found) }),
+        false => found,
+    }
 }
 
 /// What makes patterns of SIMILAR TO regular expressions when the query runs.
@@ -95,62 +119,34 @@ pub(super) fn similar_to(place: &mut Expr) -> Result<()> {
         Some(given) => text(&similar(given, &escape)?),
         None => call(SIMILAR, vec![take(pattern), text(&escape)]),
     };
-    let op = if *negated { BinaryOperator::PGRegexNotMatch } else { BinaryOperator::PGRegexMatch };
-    *place = nested(Expr::BinaryOp { left: Box::new(nested(take(of))), op, right: Box::new(pattern) });
+    *place = matches(take(of), pattern, false, *negated);
     Ok(())
 }
 
-/// A pattern of SIMILAR TO as a regular expression: of the whole text, with `%` and `_`, and without signs that only regular expressions have.
-///
-/// Errors: 22025 for more than one escape character.
-pub(in crate::query) fn similar(pattern: &str, escape: &str) -> Result<String> {
-    let mut characters = escape.chars();
-    let (escape, rest) = (characters.next(), characters.next());
-    if rest.is_some() {
-        return Err(Error::new(INVALID_ESCAPE_SEQUENCE, "invalid escape string")
-            .with_hint("Escape string must be empty or one character."));
-    }
-    let mut regular = String::from("(?s)^(?:");
-    let mut within = false;
-    let mut characters = pattern.chars().peekable();
-    while let Some(character) = characters.next() {
-        match character {
-            _ if Some(character) == escape => {
-                regular.push('\\');
-                regular.extend(characters.next());
-            }
-            ']' if within => {
-                within = false;
-                regular.push(']');
-            }
-            '\\' => regular.push_str("\\\\"),
-            '[' if within && characters.peek() == Some(&':') => {
-                // A class of characters, as `[:alpha:]`.
-                regular.push('[');
-                for class in characters.by_ref() {
-                    regular.push(class);
-                    if class == ']' {
-                        break;
-                    }
-                }
-            }
-            // Sets within sets are none here.
-            '[' if within => regular.push_str("\\["),
-            other if within => regular.push(other),
-            '[' => {
-                within = true;
-                regular.push('[');
-            }
-            '%' => regular.push_str(".*"),
-            '_' => regular.push('.'),
-            '(' => regular.push_str("(?:"),
-            '.' | '^' | '$' => regular.extend(['\\', character]),
-            other => regular.push(other),
-        }
-    }
-    regular.push_str(")$");
-    Ok(regular)
+/// `a ~ b`, or another of its kin; `None` for other operators.
+pub(super) fn matched(expr: &mut Expr) -> Option<Expr> {
+    let Expr::BinaryOp { left, op, right } = expr else { return None };
+    let (insensitive, negated) = match op {
+        BinaryOperator::PGRegexMatch => (false, false),
+        BinaryOperator::PGRegexIMatch => (true, false),
+        BinaryOperator::PGRegexNotMatch => (false, true),
+        BinaryOperator::PGRegexNotIMatch => (true, true),
+        _ => return None,
+    };
+    Some(matches(take(left), take(right), insensitive, negated))
 }
+
+/// Whether a text matches a regular expression, by this evaluator: DataFusion's are of another kind.
+fn matches(text: Expr, pattern: Expr, insensitive: bool, negated: bool) -> Expr {
+    let name = if insensitive { "cairn_matches_i" } else { MATCHES };
+    let found = call(name, vec![text, pattern]);
+    match negated {
+        true => nested(Expr::UnaryOp { op: ast::UnaryOperator::Not, expr: Box::new(found) }),
+        false => found,
+    }
+}
+
+pub(in crate::query) use crate::expr::similar;
 
 /// Gives what is only in quotes the type that another row of VALUES says in its column.
 pub(super) fn one_type(rows: &mut [impl DerefMut<Target = Vec<Expr>>]) {
@@ -172,22 +168,6 @@ fn said(expr: &Expr) -> Option<DataType> {
         Expr::TypedString(typed) => Some(typed.data_type.clone()),
         Expr::Interval(_) => Some(DataType::Interval { fields: None, precision: None }),
         Expr::Nested(inner) => said(inner),
-        _ => None,
-    }
-}
-
-/// What stands in the quotes of INTERVAL, with the unit that stands behind them; `None` for other forms.
-pub(super) fn interval(interval: &ast::Interval) -> Option<String> {
-    let text = match &*interval.value {
-        Expr::Value(value) => match &value.value {
-            Value::SingleQuotedString(text) | Value::Number(text, _) => text,
-            _ => return None,
-        },
-        _ => return None,
-    };
-    match (&interval.leading_field, &interval.last_field) {
-        (None, None) => Some(text.clone()),
-        (Some(field), None) if text.trim().parse::<f64>().is_ok() => Some(format!("{text} {field}")),
         _ => None,
     }
 }

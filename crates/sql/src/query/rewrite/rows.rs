@@ -44,7 +44,7 @@ pub(super) fn are_null(expr: &mut Expr) {
 }
 
 /// What is in a row.
-fn columns_of(expr: &Expr) -> Option<Vec<Expr>> {
+pub(super) fn columns_of(expr: &Expr) -> Option<Vec<Expr>> {
     match bare(expr) {
         Expr::Tuple(columns) => Some(columns.clone()),
         Expr::Function(called) if last_name(&called.name) == "row" => match &called.args {
@@ -149,14 +149,14 @@ pub(super) fn distinct(place: &mut Expr) -> Result<()> {
         Expr::IsNotDistinctFrom(left, right) => (left, right, true),
         _ => return Ok(()),
     };
-    let (Expr::Tuple(left), Expr::Tuple(right)) = (bare(left), bare(right)) else { return Ok(()) };
-    of_one_length(left, right)?;
-    let one = |(a, b): (&Expr, &Expr)| {
-        let (a, b) = (Box::new(nested(a.clone())), Box::new(nested(b.clone())));
+    let (Some(left), Some(right)) = (columns_of(left), columns_of(right)) else { return Ok(()) };
+    of_one_length(&left, &right)?;
+    let one = |(a, b): (Expr, Expr)| {
+        let (a, b) = (Box::new(nested(a)), Box::new(nested(b)));
         nested(if negated { Expr::IsNotDistinctFrom(a, b) } else { Expr::IsDistinctFrom(a, b) })
     };
     let op = if negated { BinaryOperator::And } else { BinaryOperator::Or };
-    *place = joined(op, left.iter().zip(right).map(one))?;
+    *place = joined(op, left.into_iter().zip(right).map(one))?;
     Ok(())
 }
 
@@ -165,10 +165,10 @@ pub(super) fn distinct(place: &mut Expr) -> Result<()> {
 /// Errors: as [`compared`]; 0A000 for what is no row in the list.
 pub(super) fn is_in(row: &mut Expr, list: &mut Vec<Expr>, negated: bool) -> Result<Expr> {
     let row = take(row);
-    let Expr::Tuple(row) = bare(&row) else { return Err(Error::unsupported("a row in this place")) };
-    let equal = |item: Expr| match bare(&item) {
-        Expr::Tuple(item) => compared(row, &BinaryOperator::Eq, item),
-        _ => Err(Error::unsupported("a row beside something else")),
+    let Some(row) = columns_of(&row) else { return Err(Error::unsupported("a row in this place")) };
+    let equal = |item: Expr| match columns_of(&item) {
+        Some(item) => compared(&row, &BinaryOperator::Eq, &item),
+        None => Err(Error::unsupported("a row beside something else")),
     };
     let all = std::mem::take(list).into_iter().map(equal).collect::<Result<Vec<_>>>()?;
     let any = joined(BinaryOperator::Or, all.into_iter())?;

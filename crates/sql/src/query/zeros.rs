@@ -1,0 +1,172 @@
+//! One zero, and one that is not a number, where floating-point numbers are told apart by their bits.
+//!
+//! PostgreSQL takes `-0` for equal to `0`, and NaN for equal to NaN. The query engine's comparisons and groups do too, but not the keys of windows, lists that something is looked up
+//! in, and sets of different values. So what those look at goes through a function first, which changes nothing else.
+
+use arrow::array::{ArrayRef, AsArray};
+use arrow::datatypes::{DataType, Float32Type, Float64Type};
+use cairn_vfs::sync::{Arc, OnceLock};
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::{DFSchema, ScalarValue};
+use datafusion::error::{DataFusionError, Result};
+use datafusion::logical_expr::expr::{Case, InList, ScalarFunction};
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
+use datafusion::logical_expr::utils::merge_schema;
+use datafusion::logical_expr::{
+    ColumnarValue, Expr, ExprSchemable, LogicalPlan, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
+    Volatility,
+};
+use datafusion::optimizer::AnalyzerRule;
+
+/// The rule.
+#[derive(Debug)]
+pub(super) struct Zeros;
+
+impl AnalyzerRule for Zeros {
+    fn name(&self) -> &str {
+        "cairn_zeros"
+    }
+
+    fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
+        Ok(plan.transform_up_with_subqueries(in_plan)?.data)
+    }
+}
+
+fn in_plan(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
+    let mut schema = merge_schema(&plan.inputs());
+    if let LogicalPlan::TableScan(scan) = &plan {
+        let own = DFSchema::try_from_qualified_schema(scan.table_name.clone(), &scan.source.schema())?;
+        schema.merge(&own);
+    }
+    let names = NamePreserver::new(&plan);
+    plan.map_expressions(|expr| {
+        let name = names.save(&expr);
+        let done = expr.transform_up(|expr| Ok(in_expr(expr, &schema)))?;
+        Ok(done.update_data(|expr| name.restore(expr)))
+    })
+}
+
+fn is_float(expr: &Expr, schema: &DFSchema) -> bool {
+    matches!(expr.get_type(schema), Ok(DataType::Float32 | DataType::Float64))
+}
+
+/// The expression with one zero; `None` for what is no floating-point number, or has one already.
+fn settled(expr: &Expr, schema: &DFSchema) -> Option<Expr> {
+    let is_settled = matches!(expr, Expr::ScalarFunction(call) if call.name() == SETTLED);
+    let is_other = is_settled || !is_float(expr, schema);
+    let call = || ScalarFunction::new_udf(function(), vec![expr.clone()]);
+    (!is_other).then(|| Expr::ScalarFunction(call()))
+}
+
+fn in_expr(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
+    match expr {
+        Expr::WindowFunction(mut window) => {
+            let mut is_changed = false;
+            let params = &mut window.params;
+            let keys = params.order_by.iter_mut().map(|sort| &mut sort.expr);
+            for key in params.partition_by.iter_mut().chain(keys) {
+                if let Some(one) = settled(key, schema) {
+                    (*key, is_changed) = (one, true);
+                }
+            }
+            let window = Expr::WindowFunction(window);
+            if is_changed { Transformed::yes(window) } else { Transformed::no(window) }
+        }
+        Expr::AggregateFunction(mut aggregate) if aggregate.params.distinct => {
+            let mut is_changed = false;
+            for arg in &mut aggregate.params.args {
+                if let Some(one) = settled(arg, schema) {
+                    (*arg, is_changed) = (one, true);
+                }
+            }
+            let aggregate = Expr::AggregateFunction(aggregate);
+            if is_changed { Transformed::yes(aggregate) } else { Transformed::no(aggregate) }
+        }
+        Expr::InList(InList { expr, list, negated }) => match settled(&expr, schema) {
+            Some(one) => {
+                let list = list.into_iter().map(|item| settled(&item, schema).unwrap_or(item)).collect();
+                Transformed::yes(Expr::InList(InList { expr: Box::new(one), list, negated }))
+            }
+            None => Transformed::no(Expr::InList(InList { expr, list, negated })),
+        },
+        Expr::ScalarFunction(ScalarFunction { func, args }) if func.name() == "nullif" => {
+            let settled: Option<Vec<Expr>> = args.iter().map(|arg| settled(arg, schema)).collect();
+            match (settled.as_deref(), args.first()) {
+                (Some([left, right]), Some(value)) => {
+                    let kind = value.get_type(schema).unwrap_or(DataType::Float64);
+                    let null = ScalarValue::try_from(&kind).unwrap_or(ScalarValue::Float64(None));
+                    let never = Box::new(Expr::Literal(null, None));
+                    let pair = (Box::new(left.clone().eq(right.clone())), never);
+                    let otherwise = Some(Box::new(value.clone()));
+                    Transformed::yes(Expr::Case(Case::new(None, vec![pair], otherwise)))
+                }
+                _ => Transformed::no(Expr::ScalarFunction(ScalarFunction { func, args })),
+            }
+        }
+        Expr::Case(Case { expr: Some(of), when_then_expr, else_expr }) => match settled(&of, schema) {
+            Some(one) => {
+                let pair = |(when, then): (Box<Expr>, Box<Expr>)| {
+                    (settled(&when, schema).map_or(when, Box::new), then)
+                };
+                let pairs = when_then_expr.into_iter().map(pair).collect();
+                Transformed::yes(Expr::Case(Case::new(Some(Box::new(one)), pairs, else_expr)))
+            }
+            None => Transformed::no(Expr::Case(Case { expr: Some(of), when_then_expr, else_expr })),
+        },
+        other => Transformed::no(other),
+    }
+}
+
+const SETTLED: &str = "cairn_settled";
+
+/// There is one of it: who compares two expressions with it looks whether it is the same.
+fn function() -> Arc<ScalarUDF> {
+    static FUNCTION: OnceLock<Arc<ScalarUDF>> = OnceLock::new();
+    let made = || Arc::new(ScalarUDF::from(Settled { signature: Signature::any(1, Volatility::Immutable) }));
+    Arc::clone(FUNCTION.get_or_init(made))
+}
+
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Settled {
+    signature: Signature,
+}
+
+impl ScalarUDFImpl for Settled {
+    fn name(&self) -> &str {
+        SETTLED
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, kinds: &[DataType]) -> Result<DataType> {
+        Ok(kinds.first().cloned().unwrap_or(DataType::Null))
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        match args.args.first() {
+            Some(ColumnarValue::Array(array)) => Ok(ColumnarValue::Array(one_zero(array))),
+            Some(ColumnarValue::Scalar(value)) => {
+                let array = one_zero(&value.to_array()?);
+                Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&array, 0)?))
+            }
+            None => Err(DataFusionError::Internal("a zero of nothing".to_owned())),
+        }
+    }
+}
+
+fn one_zero(array: &ArrayRef) -> ArrayRef {
+    match array.data_type() {
+        DataType::Float32 => {
+            let settle = |value: f32| if value.is_nan() { f32::NAN } else { value + 0.0 };
+            Arc::new(array.as_primitive::<Float32Type>().unary::<_, Float32Type>(settle))
+        }
+        DataType::Float64 => {
+            let settle = |value: f64| if value.is_nan() { f64::NAN } else { value + 0.0 };
+            Arc::new(array.as_primitive::<Float64Type>().unary::<_, Float64Type>(settle))
+        }
+        _ => Arc::clone(array),
+    }
+}

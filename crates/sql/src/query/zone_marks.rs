@@ -1,0 +1,176 @@
+//! That a moment has a time zone, where the query engine forgets it.
+//!
+//! A field's metadata says it, and the engine's own functions and CASE give fields without. Where one of the values that such an expression may give has a zone, as in
+//! `greatest(moment_with_zone, moment)`, the result has one: a function that changes nothing is put around it, whose field says so.
+
+use arrow::datatypes::{DataType, FieldRef};
+use cairn_table::schema::ColumnType;
+use cairn_vfs::sync::{Arc, OnceLock};
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::{DFSchema, ExprSchema};
+use datafusion::error::{DataFusionError, Result};
+use datafusion::logical_expr::expr::{Case, Cast, ScalarFunction};
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
+use datafusion::logical_expr::utils::merge_schema;
+use datafusion::logical_expr::{
+    ColumnarValue, Expr, ExprSchemable, LogicalPlan, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF,
+    ScalarUDFImpl, Signature, Volatility,
+};
+use datafusion::optimizer::AnalyzerRule;
+
+use crate::batch::{field, kind_of};
+
+/// The rule.
+#[derive(Debug)]
+pub(super) struct ZoneMarks;
+
+impl AnalyzerRule for ZoneMarks {
+    fn name(&self) -> &str {
+        "cairn_zone_marks"
+    }
+
+    fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
+        Ok(plan.transform_up_with_subqueries(in_plan)?.data)
+    }
+}
+
+fn in_plan(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
+    let mut schema = merge_schema(&plan.inputs());
+    if let LogicalPlan::TableScan(scan) = &plan {
+        let own = DFSchema::try_from_qualified_schema(scan.table_name.clone(), &scan.source.schema())?;
+        schema.merge(&own);
+    }
+    let names = NamePreserver::new(&plan);
+    let changed = plan.map_expressions(|expr| {
+        let name = names.save(&expr);
+        let done = expr.transform_up(|expr| Ok(marked(expr, &schema)))?;
+        Ok(done.update_data(|expr| name.restore(expr)))
+    })?;
+    // What reads this one's results has to learn of their zones, whatever changed here or below.
+    if matches!(changed.data, LogicalPlan::Union(_) | LogicalPlan::RecursiveQuery(_) | LogicalPlan::Values(_))
+    {
+        return Ok(changed);
+    }
+    let recomputed = changed.data.recompute_schema()?;
+    Ok(Transformed::new(recomputed, changed.transformed, changed.tnr))
+}
+
+fn is_moment(kind: &DataType) -> bool {
+    matches!(kind, DataType::Timestamp(_, None))
+}
+
+/// The item of a list of moments.
+fn item(kind: &DataType) -> Option<&FieldRef> {
+    match kind {
+        DataType::List(item) if is_moment(item.data_type()) => Some(item),
+        _ => None,
+    }
+}
+
+/// Whether a value has a zone, or each of a list's.
+fn is_zoned(expr: &Expr, schema: &dyn ExprSchema) -> bool {
+    let Ok((_, field)) = expr.to_field(schema) else { return false };
+    let is_known = is_moment(field.data_type()) || item(field.data_type()).is_some();
+    is_known && kind_of(&field).is_zoned
+}
+
+/// Functions that give one of their arguments, a list of them, or an item of one.
+const PASSES_ON: [&str; 17] = [
+    "array_append",
+    "array_concat",
+    "array_element",
+    "array_prepend",
+    "array_remove_all",
+    "array_replace_all",
+    "array_slice",
+    "cairn_maybe",
+    "cairn_one",
+    "coalesce",
+    "greatest",
+    "least",
+    "make_array",
+    "nullif",
+    "nvl",
+    "nvl2",
+    "generate_series",
+];
+
+fn marked(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
+    let gives = match &expr {
+        Expr::Case(Case { when_then_expr, else_expr, .. }) => {
+            let mut values = when_then_expr.iter().map(|(_, then)| &**then).chain(else_expr.as_deref());
+            values.any(|value| is_zoned(value, schema))
+        }
+        Expr::ScalarFunction(ScalarFunction { func, args }) if PASSES_ON.contains(&func.name()) => {
+            args.iter().any(|value| is_zoned(value, schema))
+        }
+        _ => false,
+    };
+    // `x::timestamp` has none, whatever x has.
+    if let Expr::Cast(Cast { expr: of, field }) = &expr
+        && is_moment(field.data_type())
+        && field.metadata().is_empty()
+        && is_zoned(of, schema)
+    {
+        let call = ScalarFunction::new_udf(unmark(), vec![expr]);
+        return Transformed::yes(Expr::ScalarFunction(call));
+    }
+    let is_of_moments = expr.get_type(schema).is_ok_and(|kind| is_moment(&kind) || item(&kind).is_some());
+    if !gives || !is_of_moments || is_zoned(&expr, schema) {
+        return Transformed::no(expr);
+    }
+    let call = ScalarFunction::new_udf(mark(), vec![expr]);
+    Transformed::yes(Expr::ScalarFunction(call))
+}
+
+/// There is one of each: who compares two expressions with it looks whether it is the same.
+fn mark() -> Arc<ScalarUDF> {
+    static MARK: OnceLock<Arc<ScalarUDF>> = OnceLock::new();
+    Arc::clone(MARK.get_or_init(|| Arc::new(ScalarUDF::from(Mark::new(true)))))
+}
+
+fn unmark() -> Arc<ScalarUDF> {
+    static UNMARK: OnceLock<Arc<ScalarUDF>> = OnceLock::new();
+    Arc::clone(UNMARK.get_or_init(|| Arc::new(ScalarUDF::from(Mark::new(false)))))
+}
+
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Mark {
+    is_zoned: bool,
+    signature: Signature,
+}
+
+impl Mark {
+    fn new(is_zoned: bool) -> Self {
+        Mark { is_zoned, signature: Signature::any(1, Volatility::Immutable) }
+    }
+}
+
+impl ScalarUDFImpl for Mark {
+    fn name(&self) -> &str {
+        if self.is_zoned { "cairn_zoned" } else { "cairn_unzoned" }
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, kinds: &[DataType]) -> Result<DataType> {
+        Ok(kinds.first().cloned().unwrap_or(DataType::Null))
+    }
+
+    fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
+        let Some(of) = args.arg_fields.first() else {
+            return Err(DataFusionError::Internal("a zone of nothing".to_owned()));
+        };
+        let kind = if self.is_zoned { ColumnType::zoned() } else { cairn_table::row::Type::Timestamp.into() };
+        let zoned = field("", &kind, true);
+        Ok(Arc::new(of.as_ref().clone().with_metadata(zoned.metadata().clone())))
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let given = args.args.into_iter().next();
+        given.ok_or_else(|| DataFusionError::Internal("a zone of nothing".to_owned()))
+    }
+}
