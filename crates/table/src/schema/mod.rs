@@ -89,6 +89,7 @@ impl fmt::Display for ColumnType {
             Type::Time => "time",
             Type::Timestamp if self.is_zoned => "timestamptz",
             Type::Timestamp => "timestamp",
+            Type::Interval => "interval",
             _ => "varchar",
         };
         match (self.length, self.decimal) {
