@@ -3,6 +3,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use rustix::io::Errno;
+
 /// What a caller may do about an error; every Cairn crate sorts its errors into these.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -140,6 +142,13 @@ impl Error {
             io::ErrorKind::InvalidInput => ErrorKind::Invalid,
             _ => ErrorKind::Io,
         }
+    }
+
+    /// True when the process, or the system, may have no more files open (`EMFILE`, `ENFILE`). Nothing was done, and it can be tried
+    /// again when some are closed.
+    pub fn is_out_of_files(&self) -> bool {
+        let errno = self.source.raw_os_error();
+        errno.is_some() && [Errno::MFILE, Errno::NFILE].map(Errno::raw_os_error).map(Some).contains(&errno)
     }
 
     /// True when the device or the quota is full (`ENOSPC`, `EDQUOT`, `EFBIG`).

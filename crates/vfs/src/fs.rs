@@ -37,7 +37,8 @@ pub struct OpenOptions {
     pub access: Access,
     /// Whether a missing file is made.
     pub create: Create,
-    /// Bypasses the page cache (`O_DIRECT`). Offsets, lengths and buffers must then be aligned to 4096 bytes.
+    /// Bypasses the page cache (`O_DIRECT`). Offsets, lengths and buffers must then be aligned to 4096 bytes, or to what
+    /// [`File::direct_alignment`] says.
     /// File systems that refuse it (tmpfs) fail the open with `Unsupported`.
     pub direct: bool,
 }
@@ -292,6 +293,12 @@ pub trait File: Debug + Send + Sync + 'static {
     /// After an error the state of the unsynced bytes is unknown; a second call that succeeds proves nothing
     /// (the kernel may have dropped them), so callers must treat the file as lost.
     fn sync_data(&self) -> Result<()>;
+
+    /// What offsets, lengths and buffers must be multiples of where the file is open for direct I/O: a power of two, at most 4096, which
+    /// this says and which always does.
+    fn direct_alignment(&self) -> u64 {
+        4096
+    }
 
     /// Takes an exclusive advisory lock against other openers, held until this handle is dropped.
     /// `Busy` when somebody has it.

@@ -16,6 +16,7 @@ use crate::checks::{check_offset, check_open, check_writable, no_file};
 use crate::{Access, Advice, Create, Error, File, FileId, Fs, Map, Metadata, OpenOptions, Operation};
 use crate::{ReadRequest, Result, WriteRequest};
 
+mod direct;
 mod uring;
 
 /// Symbolic links in a row that are followed.
@@ -309,6 +310,10 @@ impl File for StdFile {
             Ok(()) => Ok(()),
             Err(errno) => Err(self.wrap(Operation::Lock)(errno.into())),
         }
+    }
+
+    fn direct_alignment(&self) -> u64 {
+        direct::alignment(self.file.as_fd(), self.id.device)
     }
 
     fn advise(&self, offset: u64, len: u64, advice: Advice) {
