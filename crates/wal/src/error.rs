@@ -66,6 +66,12 @@ impl Error {
         }
     }
 
+    /// True when what is missing may be there later: room on the disk, or files that may be open. Of a log that is not poisoned, the operation can
+    /// be tried again.
+    pub fn can_be_tried_again(&self) -> bool {
+        matches!(self, Error::Vfs(error) if error.is_full() || error.is_out_of_files())
+    }
+
     /// True when the disk is full. Of a log that is not poisoned, the operation can be tried again.
     pub fn is_full(&self) -> bool {
         matches!(self, Error::Vfs(error) if error.is_full())

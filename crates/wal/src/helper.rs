@@ -9,7 +9,7 @@ use crate::shared::Shared;
 use crate::{Error, Result};
 
 /// Written memory is let go of in pieces of this size.
-const LET_GO_BYTES: u64 = 1 << 20;
+pub(crate) const LET_GO_BYTES: u64 = 1 << 20;
 
 /// What the helper is asked to do.
 #[derive(Debug, Default)]

@@ -125,6 +125,12 @@ impl Log {
         self.sync_to(self.shared.reserved())
     }
 
+    /// Gives back the process's memory of records that are committed, as far as that is more than a megabyte: they are the kernel's. For a large record, which
+    /// nobody else would take out before the next sync.
+    pub fn let_go(&self) {
+        self.shared.let_memory_go();
+    }
+
     /// Errors: `Poisoned` once the log has failed. An error of an [`Appender`] after which this is `Ok` has changed nothing.
     pub fn check(&self) -> Result<()> {
         self.shared.check()

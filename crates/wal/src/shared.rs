@@ -11,7 +11,7 @@ use cairn_vfs::{AppendMap, AppendProgress, File, Fs, OpenOptions};
 use crate::files::{free_path, segment_path};
 use crate::format::{HEADER_BYTES, Note};
 use crate::group::{Group, Lead};
-use crate::helper::Wanted;
+use crate::helper::{LET_GO_BYTES, Wanted};
 use crate::recovery::Tail;
 use crate::segment::{Prepared, Segment};
 use crate::{Error, Known, Lsn, Options, Result};
@@ -178,6 +178,13 @@ impl Shared {
         newest.max(self.synced())
     }
 
+    /// See [`Log::let_go`](crate::Log::let_go).
+    pub(crate) fn let_memory_go(&self) {
+        let newest = lock(&self.unsynced).back().cloned();
+        // What cannot be let go of costs memory and nothing else.
+        let _ = newest.map(|segment| segment.progress.let_go(LET_GO_BYTES));
+    }
+
     pub(crate) fn waiting(&self) -> u64 {
         self.group.waiting()
     }
@@ -252,7 +259,7 @@ impl Shared {
 
     /// Takes the segment that was prepared, or makes one; of at least `bytes`.
     ///
-    /// A full disk leaves everything as it was, so that it can be tried again. Other errors poison.
+    /// A full disk, and a process with too many files open, leave everything as it was, so that it can be tried again. Other errors poison.
     pub(crate) fn take_prepared(&self, bytes: u64) -> Result<Prepared> {
         let mut ready = lock(&self.prepared).take();
         if let Some(prepared) = ready.take_if(|prepared| u64::from(prepared.bytes()) >= bytes) {
@@ -345,10 +352,10 @@ impl Shared {
         Ok(Prepared { number, path, file, map })
     }
 
-    /// Removes what a full disk left half made; poisons after other errors.
+    /// Removes what a full disk, or a process with too many files open, left half made; poisons after other errors.
     fn or_clean_up(&self, path: &Path, result: Result<Prepared>) -> Result<Prepared> {
         result.map_err(|error| {
-            if !error.is_full() {
+            if !error.can_be_tried_again() {
                 return self.poison(error);
             }
             // It may not be there. One that stays is opened, or taken for unused by a recovery.
