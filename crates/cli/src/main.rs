@@ -59,6 +59,8 @@ use output::Outcome;
 
 fn main() -> ExitCode {
     cairn_rows::parquet::quiet_panics();
+    // Stores and servers have a descriptor for each file and each client, and nothing here uses `select`.
+    cairn_vfs::raise_open_files_limit();
     let cli = match Cli::typed(std::env::args_os()) {
         Ok(cli) => cli,
         Err(error) => {

@@ -140,6 +140,12 @@ impl<'a> Operation<'a> {
         matches!(self, Operation::DeleteRange { start, end } if start == end)
     }
 
+    /// True when it takes away and puts nothing.
+    #[inline]
+    pub(crate) fn is_removal(&self) -> bool {
+        matches!(self, Operation::Delete { .. } | Operation::DeleteRange { .. })
+    }
+
     /// The one key that it writes to, if it is one.
     #[inline]
     pub(crate) fn key(&self) -> Option<&'a [u8]> {
@@ -332,6 +338,11 @@ impl WriteBatch {
     pub fn operations(&self) -> impl Iterator<Item = (KeyspaceId, Operation<'_>)> {
         // What this type wrote it can read.
         Operations::new(&self.record[HEADER_BYTES..]).filter_map(|operation| operation.ok())
+    }
+
+    /// True when nothing but removals is in it.
+    pub(crate) fn is_removal(&self) -> bool {
+        self.operations().all(|(_, operation)| operation.is_removal())
     }
 
     pub(crate) fn record(&self) -> &[u8] {

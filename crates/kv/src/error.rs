@@ -52,6 +52,21 @@ pub enum Error {
         /// What was about to happen.
         what: String,
     },
+    /// Code that the keyspace was opened with, its merge operator or compaction filter, panicked at a key.
+    ///
+    /// What is stored stays as it was written. Reads of the key fail with this, a compaction that meets the key is given up and
+    /// tried again after later flushes, and everything else goes on.
+    #[error("keyspace {keyspace:?}, key {key}: {what} panicked: {message}")]
+    Panicked {
+        /// The keyspace's name.
+        keyspace: String,
+        /// The key, as text or escaped.
+        key: String,
+        /// Which code it was.
+        what: &'static str,
+        /// What the panic said.
+        message: String,
+    },
     /// What was asked for by name is not there.
     #[error("{what}")]
     NotFound {
@@ -107,13 +122,26 @@ impl Error {
         matches!(self, Error::Vfs(error) if error.is_full())
     }
 
+    /// True when the process, or the system, may have no more files open: what failed can be tried again when some are closed.
+    pub fn is_out_of_files(&self) -> bool {
+        matches!(self, Error::Vfs(error) if error.is_out_of_files())
+    }
+
+    /// True when nothing was done for want of room on the disk or of files that may be open. Both may be there later.
+    pub(crate) fn can_be_tried_again(&self) -> bool {
+        self.is_full() || self.is_out_of_files()
+    }
+
     /// What the caller may do about it.
     pub fn kind(&self) -> ErrorKind {
         match self {
             Error::Vfs(error) => error.kind(),
             Error::Corruption { .. } => ErrorKind::Corruption,
             Error::Unsupported { .. } => ErrorKind::Unsupported,
-            Error::Invalid { .. } | Error::NoMergeOperator { .. } | Error::Internal { .. } => {
+            Error::Invalid { .. }
+            | Error::NoMergeOperator { .. }
+            | Error::Panicked { .. }
+            | Error::Internal { .. } => {
                 ErrorKind::Invalid
             }
             Error::NotFound { .. } => ErrorKind::NotFound,

@@ -67,6 +67,14 @@ pub enum Event {
         /// How long.
         waited: Duration,
     },
+    /// A compaction was given up because code of the user's panicked. Its input stays, and it is tried again after later
+    /// flushes of the keyspace, after fewer and fewer of them as it goes on to fail.
+    GivenUp {
+        /// The keyspace's name.
+        keyspace: String,
+        /// The [`Error::Panicked`], which names the key.
+        error: Error,
+    },
     /// A flush or a compaction failed; the store does not write any more.
     Failed {
         /// The failure.
@@ -74,8 +82,8 @@ pub enum Event {
     },
 }
 
-/// Hears of events. Called on the thread where they happen: be quick, and do not call the store. A panic there is the job's that the event
-/// is of, and ends the store's writes.
+/// Hears of events. Called on the thread where they happen: be quick, and do not call the store. A panic there is caught and changes
+/// nothing: what the event is of has happened.
 pub trait EventListener: fmt::Debug + Send + Sync + 'static {
     /// `event` has happened.
     fn on_event(&self, event: &Event);

@@ -14,10 +14,12 @@ mod db;
 pub mod error;
 mod events;
 mod file;
+mod foreign;
 mod iter;
 mod kind;
 mod memtable;
 mod merge_operator;
+mod open_files;
 mod options;
 mod range_del;
 #[cfg(all(test, cairn_shuttle))]

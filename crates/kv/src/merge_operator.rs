@@ -15,6 +15,9 @@ pub trait MergeOperator: Debug + Send + Sync + 'static {
     ///
     /// Errors: a sentence why the operands cannot be applied. Reads of the key fail with it; flushes and compactions keep base
     /// and operands as they are, as they do where the value would be longer than [`crate::VALUE_BYTES_MAX`].
+    ///
+    /// A panic is caught. Reads of the key fail with [`crate::Error::Panicked`]; flushes keep base and operands, and a compaction
+    /// that meets the key is given up.
     fn merge(&self, key: &[u8], base: Option<&[u8]>, operands: &[&[u8]]) -> Result<Vec<u8>, String>;
 
     /// One operand that stands for `operands`, oldest first; `None` (as by default) when there is no such thing.
@@ -76,3 +79,6 @@ impl MergeOperator for Append {
 
 /// A keyspace's operator, when it has one.
 pub(crate) type Operator = Option<Arc<dyn MergeOperator>>;
+
+/// What messages call one.
+pub(crate) const OPERATOR: &str = "the merge operator";

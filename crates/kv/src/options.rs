@@ -8,6 +8,7 @@ use crate::compaction::strategy::StrategyOptions;
 use crate::compaction::stream::CompactionFilter;
 use crate::events::EventListener;
 use crate::merge_operator::MergeOperator;
+use crate::open_files::OPEN_FILES_MIN;
 use crate::table::{Compression, PrefixExtractor};
 use crate::{Error, Result};
 use cairn_codec::filter::{FilterKind, FilterPolicy};
@@ -70,6 +71,10 @@ pub struct Options {
     /// All reads of tables, those of lookups too, bypass the page cache: give their memory to `cache_bytes`. Writes, the log and
     /// blob files go through it. Reads fail with `Unsupported` where the file system has no direct I/O. Default: false.
     pub direct_io: bool,
+    /// Descriptors that tables and blob files may have together; beyond that, those that were not read for longest are closed until they are read
+    /// again, which costs an open. At least 8. The log, the manifest and what flushes and compactions write come on top, some twenty. Default: `None`,
+    /// three quarters of what the process may have when the store is opened (`ulimit -n`), and at most 65,536.
+    pub open_files_max: Option<usize>,
     /// Hears of flushes, compactions, stalls and failures. Default: nobody.
     pub listener: Option<Arc<dyn EventListener>>,
 }
@@ -89,6 +94,7 @@ impl Default for Options {
             background: Background::Threads(cairn_vfs::thread::available_parallelism().max(2)),
             rate_limit_bytes: None,
             direct_io: false,
+            open_files_max: None,
             listener: None,
         }
     }
@@ -106,6 +112,9 @@ impl Options {
         }
         if let Some(bytes) = self.memtable_bytes_max.filter(|bytes| *bytes < MEMTABLE_BYTES_MIN) {
             return refuse(format!("memtable_bytes_max: {bytes}, expected at least {MEMTABLE_BYTES_MIN}"));
+        }
+        if let Some(files) = self.open_files_max.filter(|files| *files < OPEN_FILES_MIN) {
+            return refuse(format!("open_files_max: {files}, expected at least {OPEN_FILES_MIN}"));
         }
         if self.sync_interval.is_some() && self.background == Background::Inline {
             return refuse("sync_interval: needs a thread, and background is Inline".to_owned());

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use cairn_kv::strategy::{LeveledOptions, StrategyOptions};
-use cairn_kv::{Append, Background, Compression, Db, KeyspaceOptions};
+use cairn_kv::{Append, Background, Compression, Db, KeyspaceOptions, MergeOperator};
 use cairn_vfs::fault::{FaultOptions, crash_sweep};
 use cairn_vfs::{Fs, MemFs};
 
@@ -157,4 +157,62 @@ fn empty_values_stay() {
         assert_eq!(db.iter().map(|pair| pair.unwrap().1.len()).collect::<Vec<_>>(), [0, 0]);
         assert!(db.verify().unwrap().is_sound());
     }
+}
+
+/// Appends, and counts how many operands it was given.
+#[derive(Debug, Default)]
+struct Counts(std::sync::atomic::AtomicUsize);
+
+impl MergeOperator for Counts {
+    fn name(&self) -> &str {
+        Append.name()
+    }
+
+    fn merge(&self, key: &[u8], base: Option<&[u8]>, operands: &[&[u8]]) -> Result<Vec<u8>, String> {
+        self.0.fetch_add(operands.len(), std::sync::atomic::Ordering::Relaxed);
+        Append.merge(key, base, operands)
+    }
+}
+
+/// Goal: operands on a value in a blob file are merged with it by a compaction, as those on any other, and the old value becomes garbage; a
+/// snapshot that sees the value without them keeps it. Method: rounds of operands, each in a table of its own; after a compaction
+/// no read meets an operand any more.
+#[test]
+fn operands_merge_with_a_value_in_a_blob_file() {
+    let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
+    let operator = Arc::new(Counts::default());
+    let options = KeyspaceOptions {
+        merge_operator: Some(operator.clone()),
+        blob_bytes_min: Some(LARGE as u32),
+        blob_garbage_max: 1.0,
+        ..KeyspaceOptions::default()
+    };
+    let builder = Db::builder("/store").fs(Arc::clone(&fs)).background(Background::Inline).seed(1);
+    let db = builder.default_keyspace(options).open().unwrap();
+    let mut expected = value(1, 0);
+    db.put("key", &expected).unwrap();
+    db.put("other", value(4, 0)).unwrap();
+    db.flush().unwrap();
+    let (snapshot, before) = (db.snapshot(), expected.clone());
+    for round in 0..20 {
+        let operand = format!("+{round}");
+        db.merge("key", &operand).unwrap();
+        expected.extend_from_slice(operand.as_bytes());
+        db.flush().unwrap();
+    }
+    let operands_of_a_read = || {
+        let count = || operator.0.load(std::sync::atomic::Ordering::Relaxed);
+        let before = count();
+        assert_eq!(db.get("key").unwrap().as_deref(), Some(&expected[..]));
+        count() - before
+    };
+    db.compact_range(..).unwrap();
+    assert_eq!(db.get_at("key", &snapshot).unwrap().as_deref(), Some(&before[..]));
+    operands_of_a_read();
+    drop(snapshot);
+    db.compact_range(..).unwrap();
+    assert_eq!(operands_of_a_read(), 0, "operands are left over a value in a blob file");
+    let stats = &db.stats().keyspaces[0];
+    assert!(stats.blob_garbage_bytes >= before.len() as u64, "{stats:?}");
+    assert!(db.verify().unwrap().is_sound());
 }

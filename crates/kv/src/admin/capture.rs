@@ -81,6 +81,8 @@ impl Inner {
             (commit.next_seqno - 1, all.collect())
         };
         self.order.wait_for(last_seqno);
+        // Less after a failed write, which nobody ever sees.
+        let last_seqno = last_seqno.min(self.order.visible());
         let next_keyspace = self.versions.next_keyspace_id().0;
         Capture { last_seqno, next_keyspace, keyspaces }
     }
@@ -117,6 +119,7 @@ impl Inner {
                 operator: state.options.merge_operator.clone(),
                 ttl_secs: state.options.ttl.map_or(0, |ttl| ttl.as_secs()),
                 store: Arc::clone(&self.path),
+                keyspace: &state.name,
             };
             let written = writer.write()?;
             add_files(&mut edit, state.id, view, written);
@@ -163,14 +166,15 @@ pub(super) struct MemtableWriter<'a> {
     pub ttl_secs: u64,
     /// For messages.
     pub store: Arc<PathBuf>,
+    pub keyspace: &'a str,
 }
 
 impl MemtableWriter<'_> {
     /// Writes the newest version of each key, and the range tombstones; `None` when there is nothing to write.
     pub(super) fn write(&self) -> Result<Option<TableMeta>> {
         // Of those over a piece the newest up to `last` hides all that the older ones do.
-        let tombstones = self.memtables.iter().map(|memtable| memtable.range_tombstones());
-        let sets: Vec<_> = tombstones.map(|set| set.for_snapshots(&[self.last])).collect();
+        let sets: Vec<_> =
+            self.memtables.iter().map(|memtable| memtable.range_tombstones_for(&[self.last])).collect();
         let all = sets.iter().flat_map(|set| set.iter()).filter(|tombstone| tombstone.seqno <= self.last);
         let tombstones = Arc::new(RangeTombstones::build(all));
         let cursors =
@@ -188,6 +192,8 @@ impl MemtableWriter<'_> {
             level: 0,
             look: None,
             store: Arc::clone(&self.store),
+            keyspace: self.keyspace,
+            keeps_unmerged: true,
         };
         let mut stream = Stream::new(cursor, rules, |_: &[u8]| Ok(true));
         let mut writer = None;

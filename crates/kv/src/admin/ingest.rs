@@ -24,6 +24,7 @@ use crate::db::view::{Sealed, View};
 use crate::file::{Ingested, TableMeta};
 use crate::kind::SEQNO_MAX;
 use crate::memtable::Memtable;
+use crate::range_del::RangeTombstoneRef;
 use crate::table::{self, Table};
 use crate::version::{FileName, NewTable, VersionEdit, VersionSet};
 use crate::{Error, Result};
@@ -207,6 +208,8 @@ impl Inner {
         self.check_alive()?;
         // All that has a number is in its memtable.
         self.order.wait_for(commit.next_seqno - 1);
+        // ORDER: after the wait, which a failed write ends as well.
+        self.check_alive()?;
         // ORDER: a power loss that takes the end of the log must not leave what was written after it.
         if let Some(log) = self.log.get() {
             self.sync_log(log, commit.position())?;
@@ -352,11 +355,13 @@ fn check_disjoint(tables: &[Outside]) -> Result<()> {
 
 /// Whether the memtable has something in the range of one of the tables.
 fn overlaps(memtable: &Arc<Memtable>, tables: &[Outside]) -> bool {
-    let covers = memtable.range_tombstones();
     let mut cursor = memtable.cursor();
     tables.iter().any(|table| {
         let (smallest, largest) = (table.meta.smallest.as_slice(), table.meta.largest.as_slice());
-        let is_covered = covers.pieces().any(|(start, end, _)| start <= largest && smallest < end);
+        let meets = |tombstone: RangeTombstoneRef<'_>| {
+            (tombstone.start <= largest && smallest < tombstone.end).then_some(())
+        };
+        let is_covered = memtable.find_range_tombstone(0, meets).is_some();
         // A memtable's cursor never fails.
         is_covered || (cursor.seek(smallest, SEQNO_MAX).is_ok() && cursor.valid() && cursor.key() <= largest)
     })

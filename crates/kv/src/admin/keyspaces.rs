@@ -42,7 +42,7 @@ impl Db {
         inner.check_writable()?;
         options.check()?;
         let _structure = write(&inner.structure);
-        if name.is_empty() || inner.all_keyspaces().iter().any(|keyspace| keyspace.name == name) {
+        if name.is_empty() || inner.keyspaces.named(name).is_some() {
             return Err(Error::invalid(format!("a keyspace named {name:?}: the name is empty or taken")));
         }
         let id = inner.versions.next_keyspace_id();
@@ -68,7 +68,7 @@ impl Db {
             inner.note_edit(&mut commit);
         }
         // ORDER: writes have a place to go to before anybody can get a handle.
-        inner.set_keyspace(at, Some(Arc::clone(&state)));
+        inner.keyspaces.add(Arc::clone(&state));
         Ok(Keyspace { core: Arc::clone(&self.core), state })
     }
 
@@ -79,11 +79,14 @@ impl Db {
     ///
     /// Errors: [`Error::NotFound`] when there is no such keyspace, [`Error::Invalid`] for the default one.
     pub fn drop_keyspace(&self, name: &str) -> Result<()> {
+        self.core.inner.with_reserve(|| self.drop_keyspace_once(name))
+    }
+
+    fn drop_keyspace_once(&self, name: &str) -> Result<()> {
         let inner = &self.core.inner;
         inner.check_writable()?;
         let structure = write(&inner.structure);
-        let found = inner.all_keyspaces().into_iter().find(|keyspace| keyspace.name == name);
-        let Some(state) = found else {
+        let Some(state) = inner.keyspaces.named(name) else {
             let path = inner.path.display();
             return Err(Error::NotFound { what: format!("there is no keyspace {name:?} in {path}") });
         };
@@ -92,18 +95,22 @@ impl Db {
         }
         let mut edit = VersionEdit::default();
         edit.dropped.push(state.id);
-        // What it alone has written holds no log any more.
-        inner.advance_idle_keyspaces(&state, &mut edit);
+        if !state.view.load().is_empty() {
+            // What it alone has written holds no log any more.
+            inner.advance_idle_keyspaces(&state, &mut edit)?;
+        }
         inner.log_and_apply(edit, |_, _| {}).map_err(|error| inner.manifest_failed(error))?;
         let at = state.id.0 as usize;
-        {
+        let active = {
             let mut commit = lock(&inner.commit);
-            if let Some(slot) = commit.active.get_mut(at) {
-                *slot = None;
-            }
+            let active = commit.active.get_mut(at).and_then(Option::take);
             inner.note_edit(&mut commit);
+            active
+        };
+        if let (Some(budget), Some(active)) = (&inner.budget, active) {
+            budget.sealed(state.id, &active);
         }
-        inner.set_keyspace(at, None);
+        inner.keyspaces.remove(&state);
         // ORDER: readers look at the mark after they took the view, so none takes the empty one for the keyspace's.
         state.dropped.store(true, SeqCst);
         let (active, version) = (Arc::new(Memtable::new()), Arc::new(Version::empty()));
@@ -118,18 +125,6 @@ impl Db {
 }
 
 impl Inner {
-    /// Puts a keyspace into its place, or takes it away. The caller holds the structure.
-    fn set_keyspace(&self, at: usize, state: Option<Arc<KeyspaceState>>) {
-        let mut all = Vec::clone(&self.keyspaces.load());
-        if all.len() <= at {
-            all.resize_with(at + 1, || None);
-        }
-        if let Some(slot) = all.get_mut(at) {
-            *slot = state;
-        }
-        self.keyspaces.store(Arc::new(all));
-    }
-
     /// The manifest did not take an edit. A disk that was full before a byte was written can be waited out; after anything
     /// else nothing more is written.
     pub(super) fn manifest_failed(&self, error: Error) -> Error {
@@ -138,6 +133,6 @@ impl Inner {
 
     /// False when the edit may be durable all the same.
     pub(super) fn nothing_happened(&self, error: &Error) -> bool {
-        error.is_full() && self.versions.check().is_ok()
+        error.can_be_tried_again() && self.versions.check().is_ok()
     }
 }

@@ -1,8 +1,8 @@
 //! Reading a store beside the process that writes it.
 //!
 //! Nothing is written and nothing locked, so the writer knows nothing of its readers: it deletes tables and gives log
-//! segments back when *it* needs them no more. A reader therefore opens all files at once, which keeps them alive, and begins
-//! anew with a newer manifest when one was gone already. It replays the log into memory and keeps what it has so seen, until
+//! segments back when *it* needs them no more. A reader therefore opens all files at once, which keeps them alive as long as the
+//! process may have so many open, and begins anew with a newer manifest when one was gone already. It replays the log into memory and keeps what it has so seen, until
 //! it is told to look again.
 //!
 //! ```text
@@ -27,6 +27,7 @@ use crate::db::recovery;
 use crate::db::tables::Tables;
 use crate::file::FileNumber;
 use crate::kind::Seqno;
+use crate::open_files::OpenFiles;
 use crate::options::{Background, Options};
 use crate::table::Table;
 use crate::version::{FileName, KeyspaceId, VersionSet};
@@ -40,6 +41,7 @@ const ATTEMPTS: usize = 32;
 pub(crate) struct ReadOnly {
     pub path: PathBuf,
     pub fs: Arc<dyn Fs>,
+    pub files: Arc<OpenFiles>,
     pub clock: Arc<dyn Clock>,
     pub options: Options,
     pub given: Given,
@@ -52,7 +54,10 @@ impl ReadOnly {
         self.options.background = Background::Inline;
         let tables = match before {
             Some(before) => Arc::clone(&before.tables),
-            None => Arc::new(Tables::new(Arc::clone(&self.fs), Arc::new(self.path.clone()), &self.options)),
+            None => {
+                let path = Arc::new(self.path.clone());
+                Arc::new(Tables::new(Arc::clone(&self.files), path, &self.options))
+            }
         };
         let (store_id, readers) =
             before.map(|before| (before.versions.store_id(), open_readers(before))).unzip();
@@ -144,7 +149,7 @@ fn open_all(inner: &Inner, readers: &HashMap<FileNumber, Arc<Table>>) -> Result<
         }
         for blob in keyspace.view.load().version.blobs() {
             let path = FileName::Blob(blob.file.meta.number).path(&inner.path);
-            let reader = BlobReader::open(&*inner.fs, &inner.path, &blob.file.meta);
+            let reader = BlobReader::open_shared(&inner.tables.files, &inner.path, &blob.file.meta);
             // Nobody else has the store yet, so this sets it.
             let _ = blob.file.reader.set(reader.map_err(|error| missing(error, &path))?);
         }
@@ -209,6 +214,7 @@ impl Db {
         let read_only = ReadOnly {
             path: inner.path.to_path_buf(),
             fs: Arc::clone(&inner.fs),
+            files: Arc::clone(&inner.tables.files),
             clock: Arc::clone(&inner.clock),
             options: inner.options.clone(),
             given: inner.given.clone(),

@@ -1,22 +1,23 @@
 //! Reading values back from blob files.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use cairn_codec::checksum::{Xxh3, xxh3_64_seeded};
 use cairn_vfs::sync::Arc;
-use cairn_vfs::{File, Fs, OpenOptions};
+use cairn_vfs::{Fs, OpenOptions};
 
 use super::reference::BlobRef;
 use super::{FOOTER_BYTES, HEADER_BYTES, MAGIC, RECORD_HEADER_BYTES, VERSION};
 use super::{footer_checksum, footer_sum, seed};
 use crate::iter::visible::BlobSource;
+use crate::open_files::{OpenFiles, SharedFile};
 use crate::version::{BlobFile, BlobMeta, FileName, Version};
 use crate::{Error, Result};
 
 /// An open blob file.
 #[derive(Debug)]
 pub(crate) struct BlobReader {
-    file: Box<dyn File>,
+    file: SharedFile,
     meta: BlobMeta,
     version: u32,
 }
@@ -26,15 +27,24 @@ impl BlobReader {
     ///
     /// Errors: [`Error::Corruption`] for a file that is none, is another one, or has another length or footer than its writer said.
     pub(crate) fn open(fs: &dyn Fs, dir: &std::path::Path, meta: &BlobMeta) -> Result<Self> {
+        let file = fs.open(&FileName::Blob(meta.number).path(dir), OpenOptions::read())?;
+        BlobReader::of(SharedFile::owned(file, OpenOptions::read())?, meta)
+    }
+
+    /// As [`BlobReader::open`], as one of `files`.
+    pub(crate) fn open_shared(files: &Arc<OpenFiles>, dir: &Path, meta: &BlobMeta) -> Result<Self> {
         let path = FileName::Blob(meta.number).path(dir);
-        let file = fs.open(&path, OpenOptions::read())?;
-        let len = file.len()?;
+        BlobReader::of(SharedFile::open(files, &path, OpenOptions::read())?, meta)
+    }
+
+    fn of(file: SharedFile, meta: &BlobMeta) -> Result<Self> {
+        let (path, len) = (file.path().to_owned(), file.len());
         if len != meta.bytes || len < (HEADER_BYTES + FOOTER_BYTES) as u64 {
             let what = format!("the blob file has {len} bytes, expected {}", meta.bytes);
             return Err(Error::corruption(&path, 0, what));
         }
         let mut header = [0; HEADER_BYTES];
-        file.read_exact_at(&mut header, 0)?;
+        read(&file, &mut header, 0)?;
         let mut expected = [0; HEADER_BYTES];
         expected[..4].copy_from_slice(&MAGIC.to_le_bytes());
         let [_, _, _, _, v0, v1, v2, v3, ..] = header;
@@ -52,7 +62,7 @@ impl BlobReader {
         }
         let mut footer = [0; FOOTER_BYTES];
         let last = len - FOOTER_BYTES as u64;
-        file.read_exact_at(&mut footer, last)?;
+        read(&file, &mut footer, last)?;
         if meta.footer != 0 && meta.footer != footer_sum(&footer) {
             let what = "it is another blob file than the one that was written here";
             return Err(Error::corruption(&path, last, what));
@@ -63,8 +73,9 @@ impl BlobReader {
     /// A reader of what is left of blob file `number` in `dir`, which is damaged: each value says by itself whether it is sound.
     pub(crate) fn salvage(fs: &dyn Fs, dir: &std::path::Path, number: u64) -> Result<Self> {
         let file = fs.open(&FileName::Blob(number).path(dir), OpenOptions::read())?;
+        let file = SharedFile::owned(file, OpenOptions::read())?;
         // There may be no footer any more, so that values may reach to the end.
-        let bytes = file.len()?.saturating_add(FOOTER_BYTES as u64);
+        let bytes = file.len().saturating_add(FOOTER_BYTES as u64);
         let meta = BlobMeta { number, bytes, values: 0, value_bytes: 0, checksum: 0, footer: 0 };
         Ok(BlobReader { file, meta, version: VERSION })
     }
@@ -118,7 +129,7 @@ impl BlobReader {
         }
         let len = RECORD_HEADER_BYTES + reference.bytes as usize;
         out.resize(len, 0);
-        self.file.read_exact_at(out, reference.offset)?;
+        read(&self.file, out, reference.offset)?;
         self.check(reference, out).inspect_err(|_| out.clear())?;
         out.drain(..RECORD_HEADER_BYTES);
         Ok(())
@@ -146,7 +157,7 @@ impl BlobReader {
     pub(crate) fn verify(&self) -> Result<()> {
         let mut whole = Xxh3::new();
         let mut header = [0; HEADER_BYTES];
-        self.file.read_exact_at(&mut header, 0)?;
+        read(&self.file, &mut header, 0)?;
         whole.update(&header);
         let last = self.meta.bytes - FOOTER_BYTES as u64;
         let (mut offset, mut values, mut value_bytes) = (HEADER_BYTES as u64, 0u64, 0u64);
@@ -156,7 +167,7 @@ impl BlobReader {
             if last - offset < RECORD_HEADER_BYTES as u64 {
                 return Err(self.damaged(offset, "a record that is cut short".to_owned()));
             }
-            self.file.read_exact_at(&mut head, offset)?;
+            read(&self.file, &mut head, offset)?;
             let [.., l0, l1, l2, l3] = head;
             let bytes = u64::from(u32::from_le_bytes([l0, l1, l2, l3]));
             self.load(BlobRef { number: self.meta.number, offset, bytes }, &mut record)?;
@@ -168,7 +179,7 @@ impl BlobReader {
         }
         let body = (self.version > 1).then(|| whole.digest());
         let mut footer = [0; FOOTER_BYTES];
-        self.file.read_exact_at(&mut footer, last)?;
+        read(&self.file, &mut footer, last)?;
         whole.update(&footer);
         let mut expected = Vec::with_capacity(FOOTER_BYTES);
         expected.extend_from_slice(&values.to_le_bytes());
@@ -186,10 +197,14 @@ impl BlobReader {
     }
 }
 
+fn read(file: &SharedFile, buffer: &mut [u8], offset: u64) -> Result<()> {
+    file.with(|file| Ok(file.read_exact_at(buffer, offset)?))
+}
+
 /// The blob files of a version.
 #[derive(Debug, Clone)]
 pub(crate) struct Blobs {
-    pub fs: Arc<dyn Fs>,
+    pub files: Arc<OpenFiles>,
     pub path: Arc<PathBuf>,
     pub version: Arc<Version>,
 }
@@ -199,7 +214,7 @@ impl Blobs {
         if let Some(reader) = file.reader.get() {
             return Ok(reader);
         }
-        let reader = BlobReader::open(&*self.fs, &self.path, &file.meta)?;
+        let reader = BlobReader::open_shared(&self.files, &self.path, &file.meta)?;
         Ok(file.reader.get_or_init(|| reader))
     }
 }

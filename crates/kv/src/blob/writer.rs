@@ -62,7 +62,8 @@ impl BlobWriter {
         record[..8].copy_from_slice(&checksum.to_le_bytes());
         debug_assert_eq!(record.len(), RECORD_HEADER_BYTES + value.len());
         let result = self.write(&record);
-        self.record = record;
+        // The memory of a large one is better given back.
+        self.record = if record.capacity() > 16 * WRITE_BYTES { Vec::new() } else { record };
         result?;
         self.values += 1;
         self.value_bytes += u64::from(len);

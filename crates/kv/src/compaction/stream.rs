@@ -26,10 +26,10 @@ use crate::cursor::Cursor;
 use crate::file::FileNumber;
 use crate::iter::visible::BlobSource;
 use crate::kind::{Kind, SEQNO_MAX, Seqno};
-use crate::merge_operator::Operator;
+use crate::merge_operator::{OPERATOR, Operator};
 use crate::range_del::RangeTombstones;
 use crate::ttl::{self, Ttl};
-use crate::{Error, Result};
+use crate::{Error, Result, foreign};
 
 /// What a filter says of an entry that a compaction meets.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,8 +49,13 @@ pub trait CompactionFilter: std::fmt::Debug + Send + Sync + 'static {
 
     /// What happens to `key` and `value`, which compactions write to `level`. Called in key order, once a compaction
     /// for the newest version of a key; never for tombstones, merge operands and values in blob files.
+    ///
+    /// A panic is caught: the compaction is given up with [`Error::Panicked`], which names the key, and its input stays.
     fn filter(&self, level: usize, key: &[u8], value: &[u8]) -> FilterDecision;
 }
+
+/// What messages call a filter.
+const FILTER: &str = "the compaction filter";
 
 /// After how many entries a stream looks whether to go on.
 const ENTRIES_PER_LOOK: u32 = 1024;
@@ -75,6 +80,10 @@ pub(crate) struct Rules<'a> {
     pub look: Option<&'a dyn Fn() -> Result<()>>,
     /// The store's directory, for messages.
     pub store: Arc<PathBuf>,
+    /// The keyspace's name, likewise.
+    pub keyspace: &'a str,
+    /// Where the operator panics, its operands stay as they are. Otherwise the stream ends with the error.
+    pub keeps_unmerged: bool,
 }
 
 impl Rules<'_> {
@@ -295,7 +304,12 @@ impl<'a, C: Cursor, B: FnMut(&[u8]) -> Result<bool>> Stream<'a, C, B> {
 
     /// Nothing points at the value of the input's entry, which is in a blob file, any more.
     fn count_garbage(&mut self) {
-        if let Some(reference) = BlobRef::decode(self.input.value()) {
+        let reference = BlobRef::decode(self.input.value());
+        self.count_garbage_of(reference);
+    }
+
+    fn count_garbage_of(&mut self, reference: Option<BlobRef>) {
+        if let Some(reference) = reference {
             *self.garbage.entry(reference.number).or_default() += reference.bytes;
         }
     }
@@ -328,7 +342,10 @@ impl<'a, C: Cursor, B: FnMut(&[u8]) -> Result<bool>> Stream<'a, C, B> {
             && is_in_table
             && stripe == SEQNO_MAX
         {
-            match filter.filter(self.rules.level, &self.key, value) {
+            let (level, key) = (self.rules.level, self.key.as_slice());
+            let decision =
+                foreign::call(self.rules.keyspace, key, FILTER, || filter.filter(level, key, value))?;
+            match decision {
                 FilterDecision::Keep => {}
                 FilterDecision::Change(value) if value.len() > VALUE_BYTES_MAX => {}
                 FilterDecision::Remove => return self.remove_filtered(seqno),
@@ -427,16 +444,21 @@ impl<'a, C: Cursor, B: FnMut(&[u8]) -> Result<bool>> Stream<'a, C, B> {
         let is_first = may_be_first && !(self.has_older)(&self.key)?;
         let parts: Vec<&[u8]> = operands.iter().rev().map(|(_, value)| value.as_slice()).collect();
         if (is_end || is_first)
-            && let Some(merged) = self.merged(base.as_ref(), &parts)
+            && let Some(merged) = self.merged(base.as_ref(), &parts)?
         {
+            if let Some((_, Kind::Blob, reference)) = &base {
+                self.count_garbage_of(BlobRef::decode(reference));
+            }
             let seqno = self.final_seqno(newest)?;
             self.pending.push((seqno, Kind::Put, merged));
             return Ok(());
         }
         // No base here, or no value that comes of it: the operands stay, as one where the operator can.
         let fits = |value: &Vec<u8>| value.len() <= VALUE_BYTES_MAX;
-        let whole = self.rules.operator.as_ref().filter(|_| parts.len() > 1);
-        let whole = whole.and_then(|operator| operator.merge_operands(&self.key, &parts)).filter(fits);
+        let whole = match self.rules.operator.as_ref().filter(|_| parts.len() > 1) {
+            Some(operator) => self.called(|key| operator.merge_operands(key, &parts))?.flatten().filter(fits),
+            None => None,
+        };
         match base {
             // Operands on nothing come to the same.
             Some((seqno, Kind::Delete, _))
@@ -457,16 +479,36 @@ impl<'a, C: Cursor, B: FnMut(&[u8]) -> Result<bool>> Stream<'a, C, B> {
     }
 
     /// What `operands`, oldest first, make of `base`. `None` where nobody can say (there is no operator, it refuses them, the
-    /// base is in a blob file), and when that is too long for a value: what was written stays as it is then, and readers of the
-    /// key are told why. It is one key's trouble, not the store's.
-    fn merged(&self, base: Option<&(Seqno, Kind, Vec<u8>)>, operands: &[&[u8]]) -> Option<Vec<u8>> {
-        let operator = self.rules.operator.as_ref()?;
+    /// base is in a blob file that is damaged), and when that is too long for a value: what was written stays as it is then, and
+    /// readers of the key are told why. It is one key's trouble, not the store's.
+    fn merged(
+        &mut self,
+        base: Option<&(Seqno, Kind, Vec<u8>)>,
+        operands: &[&[u8]],
+    ) -> Result<Option<Vec<u8>>> {
+        let Some(operator) = self.rules.operator.clone() else { return Ok(None) };
+        let mut loaded = Vec::new();
         let base = match base {
-            Some((_, Kind::Blob, _)) => return None,
+            Some((_, Kind::Blob, reference)) => {
+                let Some(blobs) = &self.rules.blobs else { return Ok(None) };
+                match blobs.load(reference, &mut loaded) {
+                    Err(Error::Corruption { .. }) => return Ok(None),
+                    result => result?,
+                }
+                Some(loaded.as_slice())
+            }
             Some((_, Kind::Put, value)) => Some(value.as_slice()),
             _ => None,
         };
-        let merged = operator.merge(&self.key, base, operands).ok()?;
-        (merged.len() <= VALUE_BYTES_MAX).then_some(merged)
+        let merged = self.called(|key| operator.merge(key, base, operands))?.and_then(|merged| merged.ok());
+        Ok(merged.filter(|merged| merged.len() <= VALUE_BYTES_MAX))
+    }
+
+    /// What the operator says of the current key. `None` where it panics and that is to change nothing.
+    fn called<T>(&self, code: impl FnOnce(&[u8]) -> T) -> Result<Option<T>> {
+        match foreign::call(self.rules.keyspace, &self.key, OPERATOR, || code(&self.key)) {
+            Err(_) if self.rules.keeps_unmerged => Ok(None),
+            result => result.map(Some),
+        }
     }
 }

@@ -16,8 +16,9 @@ use cairn_vfs::thread::{self, JoinHandle};
 
 use crate::db::compact::Claimed;
 use crate::db::inner::{Inner, KeyspaceState};
+use crate::events::Event;
 use crate::version::KeyspaceId;
-use crate::{Error, Result, options};
+use crate::{Error, Result, foreign, options};
 
 #[cfg(test)]
 mod tests;
@@ -48,14 +49,12 @@ struct State {
     handles: Vec<JoinHandle<()>>,
 }
 
-/// Runs a job. A panic in it, as a rule of code that the store was given, is an error as any other: whoever waits for the job
-/// hears of it, and the thread goes on.
+/// Runs a job. A panic in it is an error as any other: whoever waits for the job hears of it, and the thread goes on. (Those of
+/// code that the store was given are caught where it is called.)
 pub(crate) fn caught<T>(what: &str, job: impl FnOnce() -> Result<T>) -> Result<T> {
     // What the job leaves half done is files without a name, which its guards remove.
     catch_unwind(AssertUnwindSafe(job)).unwrap_or_else(|panic| {
-        let text = panic.downcast_ref::<&str>().copied();
-        let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-        Err(Error::invalid(format!("{what} panicked: {}", text.unwrap_or("it does not say why"))))
+        Err(Error::invalid(format!("{what} panicked: {}", foreign::message(&*panic))))
     })
 }
 
@@ -72,6 +71,11 @@ impl Background {
             options::Background::Inline => 0,
         };
         Background { state: Mutex::default(), changed: Condvar::new(), threads }
+    }
+
+    /// How many threads do the work; none when writers do it.
+    pub(crate) fn threads(&self) -> usize {
+        self.threads
     }
 
     /// True when writers do the work themselves.
@@ -220,7 +224,7 @@ impl Inner {
         while let Some(work) = self.find_work(lock(&self.background.state)) {
             match self.run(work) {
                 // The write that made the work due is done, and the work is not lost.
-                Err(error) if error.is_full() => return Ok(()),
+                Err(error) if error.can_be_tried_again() => return Ok(()),
                 result => result?,
             }
         }
@@ -336,16 +340,23 @@ impl Inner {
         None
     }
 
-    /// What the failure of a job means: a full disk is waited out, and a job that the end of the store cut short is done
-    /// again; anything else poisons the store.
+    /// What the failure of a job means: a full disk is waited out, a job that the end of the store cut short is done again, and one
+    /// that met a panic in the user's code is given up; anything else poisons the store.
     pub(crate) fn job_failed(&self, error: Error) -> Error {
-        if error.is_full() {
-            return self.disk_is_full(error);
+        if error.can_be_tried_again() {
+            return self.no_room(error);
         }
-        if matches!(error, Error::Busy { .. }) { error } else { self.poison(error) }
+        if matches!(error, Error::Busy { .. } | Error::Panicked { .. }) { error } else { self.poison(error) }
     }
 
-    /// Does the work. A failure poisons the store.
+    /// A compaction was given up, and others go on. `Ok`, since all that was due of it is done for now.
+    fn compaction_given_up(&self, keyspace: &KeyspaceState, error: Error) -> Result<()> {
+        keyspace.given_up.note(error.clone());
+        self.tell(|| Event::GivenUp { keyspace: keyspace.name.clone(), error });
+        Ok(())
+    }
+
+    /// Does the work. A failure poisons the store, but for a full disk and panics in the user's code.
     fn run(self: &Arc<Self>, work: Work) -> Result<()> {
         let under_way = |keyspace, is_flush| UnderWay { background: &self.background, keyspace, is_flush };
         let (keyspace, result, compacting) = match work {
@@ -360,10 +371,14 @@ impl Inner {
                 (keyspace, result, Some(compacting))
             }
         };
-        let result = result.map_err(|error| self.job_failed(error));
-        if result.is_ok() {
-            self.disk_has_room();
-        }
+        let result = match result {
+            Ok(()) => {
+                self.disk_has_room();
+                Ok(())
+            }
+            Err(error @ Error::Panicked { .. }) => self.compaction_given_up(&keyspace, error),
+            Err(error) => Err(self.job_failed(error)),
+        };
         self.update_pressure(&keyspace);
         // A file system may take milliseconds for each file. So who has flushed leaves that to others: the next memtable may wait. And who
         // has merged counts as at work until it is done: else the last thread would merge meanwhile, and nobody flush.

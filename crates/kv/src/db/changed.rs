@@ -9,7 +9,7 @@ use crate::iter::visible::Bounds;
 use crate::kind::{SEQNO_MAX, Seqno};
 use crate::memtable::Memtable;
 use crate::options::ReadOptions;
-use crate::range_del::RangeTombstones;
+use crate::range_del::{RangeTombstoneRef, RangeTombstones};
 use crate::table;
 
 impl Inner {
@@ -19,10 +19,10 @@ impl Inner {
     pub(crate) fn newest_after(&self, keyspace: &KeyspaceState, key: &[u8], at: Seqno) -> Result<bool> {
         let view = keyspace.view.load();
         let is_newer = |tombstone: Option<Seqno>| tombstone.is_some_and(|seqno| seqno > at);
+        let visible = self.order.visible();
         let wrote = |memtable: &Memtable| {
             let newest = memtable.versions(key, SEQNO_MAX).next();
-            newest.is_some_and(|version| version.seqno > at)
-                || is_newer(memtable.newest_covering(key, SEQNO_MAX))
+            newest.is_some_and(|version| version.seqno > at) || memtable.covers_after(key, at, visible)
         };
         if wrote(&view.active) || view.sealed.iter().any(|sealed| wrote(&sealed.memtable)) {
             return Ok(true);
@@ -70,9 +70,7 @@ impl Inner {
         let memtables =
             std::iter::once(&view.active).chain(view.sealed.iter().map(|sealed| &sealed.memtable));
         for memtable in memtables {
-            if memtable.has_range_tombstones()
-                && let Some(key) = covered_within(&memtable.range_tombstones(), bounds, at)
-            {
+            if let Some(key) = memtable.find_range_tombstone(at, |it| first_within(it, bounds)) {
                 return Ok(Some(key));
             }
             if memtable.seqnos().is_some_and(|(_, newest)| newest > at)
@@ -120,9 +118,12 @@ fn newer_within(cursor: &mut impl Cursor, bounds: &Bounds, at: Seqno) -> Result<
 
 /// A key within `bounds` under a range tombstone newer than `at`.
 fn covered_within(set: &RangeTombstones, bounds: &Bounds, at: Seqno) -> Option<Vec<u8>> {
-    set.iter().filter(|tombstone| tombstone.seqno > at).find_map(|tombstone| {
-        let start = bounds.lower.as_deref().map_or(tombstone.start, |lower| lower.max(tombstone.start));
-        let is_within = start < tombstone.end && bounds.contains(start);
-        is_within.then(|| start.to_vec())
-    })
+    set.iter().filter(|tombstone| tombstone.seqno > at).find_map(|it| first_within(it, bounds))
+}
+
+/// The first key within `bounds` that `tombstone` covers.
+fn first_within(tombstone: RangeTombstoneRef<'_>, bounds: &Bounds) -> Option<Vec<u8>> {
+    let start = bounds.lower.as_deref().map_or(tombstone.start, |lower| lower.max(tombstone.start));
+    let is_within = start < tombstone.end && bounds.contains(start);
+    is_within.then(|| start.to_vec())
 }

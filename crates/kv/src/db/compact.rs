@@ -103,6 +103,9 @@ impl Inner {
 
     /// Asks the strategy, and marks the tables of its choice.
     pub(crate) fn claim_compaction(&self, keyspace: &KeyspaceState) -> Option<Claimed> {
+        if keyspace.given_up.is_waiting() {
+            return None;
+        }
         let mut running = lock(&keyspace.running);
         let version = Arc::clone(&keyspace.view.load().version);
         let job = keyspace.strategy.pick(&self.strategy_state(keyspace, &version, &running))?;
@@ -111,6 +114,9 @@ impl Inner {
 
     /// True when the strategy has something to do that could start now.
     pub(crate) fn is_compaction_due(&self, keyspace: &KeyspaceState) -> bool {
+        if keyspace.given_up.is_waiting() {
+            return false;
+        }
         let running = lock(&keyspace.running);
         let view = keyspace.view.load();
         keyspace.strategy.pick(&self.strategy_state(keyspace, &view.version, &running)).is_some()
@@ -153,6 +159,7 @@ impl Inner {
         let tables_bytes: u64 = outputs.tables.iter().map(|meta| meta.bytes).sum();
         let written = tables_bytes + outputs.blobs.iter().map(|meta| meta.bytes).sum::<u64>();
         if job.kind == JobKind::Merge {
+            keyspace.given_up.succeeded();
             self.counters.compactions.fetch_add(1, Relaxed);
             self.counters.compaction_read_bytes.fetch_add(job.input_bytes, Relaxed);
             self.counters.compaction_write_bytes.fetch_add(written, Relaxed);
@@ -224,7 +231,7 @@ impl Inner {
             }
         }
         let tombstones = Arc::new(RangeTombstones::merge(sets.iter().map(|set| &**set)));
-        self.wait_for_inputs(inputs);
+        self.wait_for_inputs(inputs)?;
         let merge =
             Merge { inner: self, keyspace, claimed, inputs, tombstones, snapshots: self.snapshots.list() };
         let parts = parts(&job.boundaries);
@@ -283,13 +290,15 @@ impl Inner {
     ///
     /// ORDER: before the snapshots are listed. Ingested tables are in the version a moment before their number is visible. A
     /// snapshot of that moment, taken after the list was made, does not see them, and must find what lies below them.
-    fn wait_for_inputs(&self, inputs: &[JobInput]) {
+    fn wait_for_inputs(&self, inputs: &[JobInput]) -> Result<()> {
         let tables = inputs.iter().flat_map(|input| &input.tables);
         let newest = tables.map(|file| file.meta.seqnos.1).max().unwrap_or(0);
         if self.order.visible() < newest {
             // BOUND: nobody waits for a number that was not given out. Whoever gives them out needs nothing that a job holds.
             self.order.wait_for(newest.min(self.last_seqno()));
+            self.check_alive()?;
         }
+        Ok(())
     }
 
     /// As [`Inner::install`], of a job that leaves garbage in blob files: those without live values go with it, those that
@@ -311,6 +320,10 @@ impl Inner {
         keyspace: &Arc<KeyspaceState>,
         bounds: Bounds,
     ) -> Result<()> {
+        self.with_reserve(|| self.compact_range_once(keyspace, &bounds))
+    }
+
+    fn compact_range_once(self: &Arc<Self>, keyspace: &Arc<KeyspaceState>, bounds: &Bounds) -> Result<()> {
         self.flush(keyspace)?;
         // One call at a time. What another one is at would be in the way of this one, and may have been chosen before the flush.
         let alone = lock(&keyspace.manual);
@@ -340,6 +353,9 @@ impl Inner {
             result.map_err(|error| self.job_failed(error))?;
             // Writers may have stopped for want of just this.
             self.update_pressure(keyspace);
+        }
+        if *bounds == Bounds::default() {
+            keyspace.given_up.clear();
         }
         drop(pause);
         drop(alone);
@@ -460,6 +476,8 @@ impl Merge<'_> {
             level: job.output_level,
             look: Some(&look),
             store: Arc::clone(&inner.path),
+            keyspace: &self.keyspace.name,
+            keeps_unmerged: false,
         };
         let older = self.claimed.older_runs(self.inputs);
         let is_input =

@@ -10,9 +10,16 @@ use crate::db::stats::{KeyspaceStats, LevelStats, Stats};
 use crate::events::Event;
 use crate::{Error, Result};
 
+/// So many failures of jobs that may be older than the call are passed over.
+const STALE_JOBS_MAX: usize = 4;
+
 impl Inner {
     /// Seals the memtable and waits until it and those before it are in tables.
     pub(crate) fn flush(self: &Arc<Self>, keyspace: &Arc<KeyspaceState>) -> Result<()> {
+        self.with_reserve(|| self.flush_once(keyspace))
+    }
+
+    fn flush_once(self: &Arc<Self>, keyspace: &Arc<KeyspaceState>) -> Result<()> {
         self.check_writable()?;
         keyspace.check_open()?;
         self.seal(keyspace, None)?;
@@ -30,6 +37,10 @@ impl Inner {
         self.declare_idle();
         for keyspace in self.all_keyspaces() {
             self.wait_for_work(&keyspace, |is_idle| is_idle && !self.is_work_due())?;
+        }
+        // Nothing is due of what was given up, and it is not done either.
+        if let Some(error) = self.all_keyspaces().iter().find_map(|keyspace| keyspace.given_up.error()) {
+            return Err(error);
         }
         self.remove_obsolete();
         self.shrink_log()
@@ -79,10 +90,13 @@ impl Inner {
             self.work_is_due(keyspace)?;
             self.background.wait_until(self, full_before, &mut is_done)
         };
-        match wait() {
-            // It may have been met by a job that began before the call, when there was less room than there is now.
-            Err(error) if error.is_full() && !self.background.is_inline() => wait(),
-            result => result,
+        // It may have been met by jobs that began before the call, when there was less room than there is now: one in each thread.
+        let mut left = self.background.threads().min(STALE_JOBS_MAX);
+        loop {
+            match wait() {
+                Err(error) if error.can_be_tried_again() && left > 0 => left -= 1,
+                result => return result,
+            }
         }
     }
 
@@ -93,9 +107,9 @@ impl Inner {
             .any(|keyspace| !keyspace.view.load().sealed.is_empty() || self.is_compaction_due(keyspace))
     }
 
-    /// A job found no room on the disk. Nothing is lost: memtables and log hold what it was to write. It is tried again when
+    /// A job found no room on the disk, or could open no more files. Nothing is lost: memtables and log hold what it was to write. It is tried again when
     /// work is due the next time; until one succeeds, writers that would have to wait for it fail with `error`.
-    pub(crate) fn disk_is_full(&self, error: Error) -> Error {
+    pub(crate) fn no_room(&self, error: Error) -> Error {
         *lock(&self.full) = Some(error.clone());
         self.is_full.store(true, SeqCst);
         self.full_count.fetch_add(1, SeqCst);
@@ -149,7 +163,12 @@ impl Inner {
         if !self.background.is_inline() {
             // There may be room again by now: who tries it says so.
             let is_over = |is_idle: bool| !self.is_full.load(SeqCst) || is_idle && !self.is_work_due();
-            self.wait_for_work(keyspace, is_over)?;
+            let waited = self.wait_for_work(keyspace, is_over);
+            if has_memory() {
+                // Whatever has failed meanwhile: it is not what this waited for.
+                return Ok(());
+            }
+            waited?;
         }
         match lock(&self.full).clone() {
             Some(error) => Err(error),

@@ -18,5 +18,6 @@ impl Drop for Core {
         // What the last reader let go of.
         self.inner.remove_obsolete();
         self.inner.close_log();
+        self.inner.leave_reserve();
     }
 }

@@ -9,7 +9,7 @@ use crate::compaction::stream::{Rules, Stream};
 use crate::cursor::Cursor;
 use crate::db::inner::{Inner, KeyspaceState};
 use crate::db::output::{Cut, Output, Written, keyspace_table_options};
-use crate::db::view::{Sealed, View};
+use crate::db::view::Sealed;
 use crate::events::Event;
 use crate::file::FileNumber;
 use crate::iter::merge::MergeCursor;
@@ -26,6 +26,8 @@ impl Inner {
         let Some(newest) = sealed.first() else { return Ok(()) };
         // Writers that took a number before the seal may still be inserting.
         self.order.wait_for(newest.last_seqno);
+        // ORDER: after the wait, which a failed write ends as well: no half of it must get into a table.
+        self.check_alive()?;
         self.sync_before_flush(keyspace, newest.end)?;
         let start = self.clock.now();
         let mut edit = VersionEdit::default();
@@ -38,9 +40,10 @@ impl Inner {
         change.added = tables;
         written.note_blobs(change);
         edit.last_seqno = Some(newest.last_seqno);
-        self.advance_idle_keyspaces(keyspace, &mut edit);
+        self.advance_idle_keyspaces(keyspace, &mut edit)?;
         self.install(keyspace, edit, &sealed)?;
         self.note_edit(&mut lock(&self.commit));
+        keyspace.given_up.flushed();
         self.release_log()?;
         self.counters.flushes.fetch_add(1, Relaxed);
         self.counters.flush_bytes.fetch_add(bytes, Relaxed);
@@ -56,9 +59,8 @@ impl Inner {
     /// part of a batch that went to another keyspace, and everything that was written there before, could be gone.
     fn sync_before_flush(&self, flushed: &KeyspaceState, end: Lsn) -> Result<()> {
         let Some(log) = self.log.get() else { return Ok(()) };
-        let is_idle = |view: &View| view.sealed.is_empty() && view.active.is_empty();
         let others = self.all_keyspaces();
-        if others.iter().all(|other| other.id == flushed.id || is_idle(&other.view.load())) {
+        if others.iter().all(|other| other.id == flushed.id || other.view.load().is_empty()) {
             return Ok(());
         }
         self.sync_log(log, end)
@@ -72,8 +74,8 @@ impl Inner {
     ) -> Result<(Vec<NewTable>, Written)> {
         // ORDER: when all that is flushed can be seen. A snapshot that is not listed then sees the newest tombstone over each key.
         let snapshots = self.snapshots.list();
-        let tombstones = sealed.iter().map(|sealed| sealed.memtable.range_tombstones());
-        let sets: Vec<_> = tombstones.map(|set| set.for_snapshots(&snapshots)).collect();
+        let sets: Vec<_> =
+            sealed.iter().map(|sealed| sealed.memtable.range_tombstones_for(&snapshots)).collect();
         let tombstones = Arc::new(RangeTombstones::merge(&sets).for_snapshots(&snapshots));
         let mut cursor = MergeCursor::new(sealed.iter().map(|sealed| sealed.memtable.cursor()).collect());
         cursor.seek_first()?;
@@ -88,6 +90,9 @@ impl Inner {
             level: 0,
             look: None,
             store: Arc::clone(&self.path),
+            keyspace: &keyspace.name,
+            // A flush cannot be given up: the log and the memory would be held for ever.
+            keeps_unmerged: true,
         };
         // Tables may hold older entries of any key.
         let mut stream = Stream::new(cursor, rules, |_: &[u8]| Ok(true));
@@ -111,9 +116,15 @@ impl Inner {
     }
 
     /// Lets keyspaces other than `changed` that have no unflushed writes follow the log, so that they do not hold its segments back.
-    pub(crate) fn advance_idle_keyspaces(&self, changed: &KeyspaceState, edit: &mut VersionEdit) {
+    ///
+    /// Errors: of a store that has failed.
+    pub(crate) fn advance_idle_keyspaces(
+        &self,
+        changed: &KeyspaceState,
+        edit: &mut VersionEdit,
+    ) -> Result<()> {
         if self.log.get().is_none() {
-            return;
+            return Ok(());
         }
         let (position, last) = {
             let commit = lock(&self.commit);
@@ -121,12 +132,14 @@ impl Inner {
         };
         // Everything logged before `position` is in its memtable from here on.
         self.order.wait_for(last);
+        self.check_alive()?;
         for keyspace in self.all_keyspaces() {
             let view = keyspace.view.load();
-            if keyspace.id != changed.id && view.sealed.is_empty() && view.active.is_empty() {
+            if keyspace.id != changed.id && view.is_empty() {
                 edit.keyspace(keyspace.id).log_start = Some(position.get());
             }
         }
+        Ok(())
     }
 
     /// Makes `edit` durable, then visible to the keyspaces' readers, of `keyspace` in place of the memtables `flushed`.
@@ -150,7 +163,7 @@ impl Inner {
     ) -> Result<()> {
         let keyspaces = self.keyspaces.load();
         edit.keyspaces.retain(|id, change| {
-            let is_open = matches!(keyspaces.get(id.0 as usize), Some(Some(_)));
+            let is_open = keyspaces.get(*id).is_some();
             if !is_open {
                 self.remove_tables(&new_tables_of(change));
                 self.remove_blobs(&change.blobs_added.iter().map(|blob| blob.number).collect::<Vec<_>>());
@@ -161,7 +174,7 @@ impl Inner {
         let blobs = edit.keyspaces.values().flat_map(|change| &change.blobs_added);
         let new_blobs: Vec<FileNumber> = blobs.map(|blob| blob.number).collect();
         let result = self.log_and_apply(edit, |id, version| {
-            let Some(Some(changed)) = keyspaces.get(id.0 as usize) else { return };
+            let Some(changed) = keyspaces.get(id) else { return };
             let flushed = if id == keyspace.id { flushed } else { &[] };
             changed.view.rcu(|view| view.with_version(Arc::clone(version), flushed));
         });

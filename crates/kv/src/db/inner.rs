@@ -4,15 +4,19 @@ use std::path::PathBuf;
 
 use cairn_vfs::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::*};
 use cairn_vfs::sync::{Arc, Line, Mutex, OnceLock, RwLock, lock};
-use cairn_vfs::{Clock, File, Fs};
+use cairn_vfs::{Clock, Fs};
 use cairn_wal::{Appender, Log, Lsn};
 
 use crate::compaction::strategy::Strategy;
-use crate::db::background::{Background, caught};
+use crate::db::background::Background;
+use crate::db::budget::Budget;
 use crate::db::compact::RunningJobs;
 use crate::db::controller::Controller;
+use crate::db::given_up::GivenUp;
 use crate::db::limiter::Limiter;
 use crate::db::order::Order;
+use crate::db::registry::Registry;
+use crate::db::reserve::Reserve;
 use crate::db::snapshots::{SnapshotGuard, Snapshots};
 use crate::db::stats::Counters;
 use crate::db::tables::Tables;
@@ -24,7 +28,7 @@ use crate::swap::Swap;
 use crate::ttl::Ttl;
 use crate::txn::LockTable;
 use crate::version::{KeyspaceId, VersionSet};
-use crate::{Error, Result};
+use crate::{Error, Result, foreign};
 
 /// A keyspace of an open store.
 #[derive(Debug)]
@@ -40,6 +44,7 @@ pub(crate) struct KeyspaceState {
     /// Held by whoever compacts a range because the user asked for it.
     pub manual: Mutex<()>,
     pub strategy: Box<dyn Strategy>,
+    pub given_up: GivenUp,
     /// Set when the keyspace was dropped: its handles fail.
     pub dropped: AtomicBool,
 }
@@ -61,7 +66,8 @@ impl KeyspaceState {
         let strategy = options.compaction.build()?;
         let (view, dropped) = (Swap::new(view), AtomicBool::new(false));
         let (running, manual) = (Mutex::default(), Mutex::default());
-        Ok(KeyspaceState { id, name, options, view, strategy, dropped, running, manual })
+        let given_up = GivenUp::default();
+        Ok(KeyspaceState { id, name, options, view, strategy, given_up, dropped, running, manual })
     }
 }
 
@@ -106,9 +112,8 @@ pub(crate) struct Inner {
     pub options: Options,
     /// For opening it again.
     pub given: Given,
-    /// Held exclusively while the store is open for writing: its drop gives the lock back.
-    #[allow(dead_code)]
-    pub lock_file: Option<Box<dyn File>>,
+    /// The store's lock, and room on its disk for when there is no other. Not in one that is open for reading only.
+    pub reserve: Option<Reserve>,
     pub commit: Line<Mutex<Commit>>,
     pub order: Order,
     /// Empty in a store that is open for reading only, and until the old log is replayed.
@@ -116,14 +121,16 @@ pub(crate) struct Inner {
     /// Taken for writing to create and drop keyspaces; for reading to install what a job has made, so that its keyspace
     /// is not dropped meanwhile.
     pub structure: RwLock<()>,
-    /// Open keyspaces, by id.
-    pub keyspaces: Swap<Vec<Option<Arc<KeyspaceState>>>>,
+    /// Open keyspaces.
+    pub keyspaces: Registry,
     pub versions: VersionSet,
     pub snapshots: Arc<Snapshots>,
     /// Of pessimistic transactions.
     pub locks: LockTable,
     pub tables: Arc<Tables>,
     pub controller: Controller,
+    /// Where all memtables together are bounded.
+    pub budget: Option<Budget>,
     pub background: Background,
     /// The last number when it was found that no writes come.
     pub idle_at: AtomicU64,
@@ -143,6 +150,9 @@ pub(crate) struct Inner {
     pub is_full: AtomicBool,
     /// How many jobs have found no room.
     pub full_count: AtomicU64,
+    /// How often somebody has gone through all keyspaces.
+    #[cfg(test)]
+    pub walks: AtomicU64,
 }
 
 impl Inner {
@@ -183,19 +193,15 @@ impl Inner {
         error
     }
 
-    /// Tells the listener of a failure. Should it panic, there is nobody left to be told, and whoever has failed has more to do.
+    /// Tells the listener of a failure.
     pub(crate) fn tell_failure(&self, error: &Error) {
-        let tell = || {
-            self.tell(|| crate::events::Event::Failed { error: error.clone() });
-            Ok(())
-        };
-        let _ = caught("the listener", tell);
+        self.tell(|| crate::events::Event::Failed { error: error.clone() });
     }
 
     /// Hands an event to the listener, when there is one.
     pub(crate) fn tell(&self, event: impl FnOnce() -> crate::events::Event) {
         if let Some(listener) = &self.options.listener {
-            listener.on_event(&event());
+            foreign::call_quietly(|| listener.on_event(&event()));
         }
     }
 
@@ -225,10 +231,9 @@ impl Inner {
 
     /// The open keyspace `id`.
     pub(crate) fn keyspace(&self, id: KeyspaceId) -> Result<Arc<KeyspaceState>> {
-        let keyspaces = self.keyspaces.load();
-        match keyspaces.get(id.0 as usize) {
-            Some(Some(keyspace)) => Ok(Arc::clone(keyspace)),
-            _ => Err(Error::NotFound {
+        match self.keyspaces.load().get(id) {
+            Some(keyspace) => Ok(Arc::clone(keyspace)),
+            None => Err(Error::NotFound {
                 what: format!("keyspace {} is not open in {}", id.0, self.path.display()),
             }),
         }
@@ -236,7 +241,9 @@ impl Inner {
 
     /// All open keyspaces.
     pub(crate) fn all_keyspaces(&self) -> Vec<Arc<KeyspaceState>> {
-        self.keyspaces.load().iter().flatten().cloned().collect()
+        #[cfg(test)]
+        self.walks.fetch_add(1, Relaxed);
+        self.keyspaces.load().iter().cloned().collect()
     }
 
     /// True when no write came since [`Inner::declare_idle`].

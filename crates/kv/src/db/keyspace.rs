@@ -101,8 +101,7 @@ impl Db {
 
     /// The keyspace `name`, when there is one.
     pub fn keyspace(&self, name: &str) -> Option<Keyspace> {
-        let all = self.core.inner.all_keyspaces();
-        let state = all.into_iter().find(|keyspace| keyspace.name == name)?;
+        let state = self.core.inner.keyspaces.named(name)?;
         Some(Keyspace { core: Arc::clone(&self.core), state })
     }
 

@@ -203,7 +203,8 @@ impl Inner {
             return Ok(value);
         }
         let operator = &keyspace.options.merge_operator;
-        let merged = lookup.resolver.merge(lookup.key, value.as_deref(), operator, &self.path)?;
+        let place = (self.path.as_path(), keyspace.name.as_str());
+        let merged = lookup.resolver.merge(lookup.key, value.as_deref(), operator, place)?;
         Ok(Some(Value::owned(merged)))
     }
 }
@@ -211,8 +212,8 @@ impl Inner {
 impl Inner {
     /// Where the values in the blob files of `version` come from.
     pub(crate) fn blob_source(&self, version: &Arc<Files>) -> Arc<dyn BlobSource> {
-        let (fs, path) = (Arc::clone(&self.fs), Arc::clone(&self.path));
-        Arc::new(Blobs { fs, path, version: Arc::clone(version) })
+        let (files, path) = (Arc::clone(&self.tables.files), Arc::clone(&self.path));
+        Arc::new(Blobs { files, path, version: Arc::clone(version) })
     }
 
     /// The values of `keys`, in their order, all as of `at` or of now.

@@ -1,6 +1,7 @@
 //! The store itself: handles, and what stands behind them.
 
 mod background;
+mod budget;
 pub(crate) mod builder;
 mod changed;
 mod compact;
@@ -8,6 +9,7 @@ mod control;
 mod controller;
 pub(crate) mod core;
 mod flush;
+mod given_up;
 pub(crate) mod inner;
 pub(crate) mod key_range;
 pub(crate) mod keyspace;
@@ -19,6 +21,8 @@ mod order;
 pub(crate) mod output;
 pub(crate) mod range;
 pub(crate) mod recovery;
+mod registry;
+mod reserve;
 pub(crate) mod snapshots;
 mod stats;
 pub(crate) mod stored_options;

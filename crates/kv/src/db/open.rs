@@ -1,5 +1,6 @@
 //! Opening a store: lock, manifest, keyspaces, leftovers, log, threads.
 
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::time::Duration;
 
@@ -12,6 +13,7 @@ use crate::admin::ReadOnly;
 use crate::batch::DEFAULT;
 use crate::compaction::strategy::StrategyOptions;
 use crate::db::background::Background;
+use crate::db::budget::Budget;
 use crate::db::builder::Builder;
 use crate::db::controller::Controller;
 use crate::db::core::Core;
@@ -20,14 +22,16 @@ use crate::db::keyspace::Db;
 use crate::db::limiter::Limiter;
 use crate::db::order::Order;
 use crate::db::recovery;
+use crate::db::registry::Registry;
+use crate::db::reserve::Reserve;
 use crate::db::stats::Counters;
 use crate::db::stored_options::StoredOptions;
 use crate::db::tables::Tables;
 use crate::db::trust;
 use crate::db::view::View;
 use crate::memtable::Memtable;
+use crate::open_files::OpenFiles;
 use crate::options::{KeyspaceOptions, Options};
-use crate::swap::Swap;
 use crate::txn::LockTable;
 use crate::version::{KeyspaceId, NewKeyspace, VersionEdit, VersionSet};
 use crate::{Error, Result};
@@ -39,6 +43,23 @@ pub(crate) const DEFAULT_NAME: &str = "default";
 pub(crate) const LOCK_NAME: &str = "LOCK";
 
 pub(crate) fn open(builder: Builder, fs: Arc<dyn Fs>, clock: Arc<dyn Clock>) -> Result<Db> {
+    let options = &builder.options;
+    let files = OpenFiles::new(fs, options.open_files_max, options.read_only);
+    let fs = files.reclaiming();
+    let again = builder.clone();
+    match open_once(builder, Arc::clone(&files), Arc::clone(&clock)) {
+        // A store that has filled its disk can be opened all the same, to be read and to be emptied.
+        Err(error)
+            if error.is_full() && !again.options.read_only && Reserve::give_up_of(&fs, &again.path) =>
+        {
+            open_once(again, files, clock)
+        }
+        result => result,
+    }
+}
+
+fn open_once(builder: Builder, files: Arc<OpenFiles>, clock: Arc<dyn Clock>) -> Result<Db> {
+    let fs = files.reclaiming();
     let Builder { path, options, default, is_default_given, keyspaces: named, seed, .. } = builder;
     let mut rng: Box<dyn Rng> = match seed {
         Some(seed) => Box::new(SeededRng::new(seed)),
@@ -49,9 +70,10 @@ pub(crate) fn open(builder: Builder, fs: Arc<dyn Fs>, clock: Arc<dyn Clock>) -> 
     };
     options.check()?;
     default.check()?;
-    for (at, (name, options)) in named.iter().enumerate() {
+    let mut names = HashSet::new();
+    for (name, options) in &named {
         options.check()?;
-        if named.iter().take(at).any(|(other, _)| other == name) {
+        if !names.insert(name) {
             return Err(Error::invalid(format!("a keyspace named {name:?}: it is given options twice")));
         }
         if name.is_empty() || name == DEFAULT_NAME {
@@ -64,9 +86,9 @@ pub(crate) fn open(builder: Builder, fs: Arc<dyn Fs>, clock: Arc<dyn Clock>) -> 
     let exists = prepare_directory(&fs, &path, &options)?;
     if options.read_only {
         let given = Given { default, is_default_given, named };
-        return ReadOnly { path, fs, clock, options, given }.open(None);
+        return ReadOnly { path, fs, files, clock, options, given }.open(None);
     }
-    let lock_file = Some(take_lock(&fs, &path)?);
+    let reserve = Some(Reserve::new(take_lock(&fs, &path)?));
     let new_log = Known { log_id: rng.next_u64().max(1), ..Known::default() };
     let versions = if exists {
         // ORDER: before anything is written. Files that are not this store's are not to be gone on with, nor others removed by their word.
@@ -80,9 +102,9 @@ pub(crate) fn open(builder: Builder, fs: Arc<dyn Fs>, clock: Arc<dyn Clock>) -> 
     create_missing(&versions, &named)?;
     remove_leftovers(&*fs, &versions)?;
 
-    let tables = Tables::new(Arc::clone(&fs), Arc::new(path), &options);
+    let tables = Tables::new(files, Arc::new(path), &options);
     let given = Given { default, is_default_given, named };
-    let inner = assemble(fs, clock, options, lock_file, versions, given, Arc::new(tables))?;
+    let inner = assemble(fs, clock, options, reserve, versions, given, Arc::new(tables))?;
     let inner = Arc::new(inner);
     // ORDER: before anything can be merged that only this operator reads.
     keep_options(&inner)?;
@@ -91,6 +113,10 @@ pub(crate) fn open(builder: Builder, fs: Arc<dyn Fs>, clock: Arc<dyn Clock>) -> 
     // ORDER: before the first thread. It ends them, should the system refuse a later one: they hold the store, and so its lock.
     let core = Arc::new(Core { inner });
     Background::start(&core.inner)?;
+    if let Some(reserve) = &core.inner.reserve {
+        // Without it nothing is put until there is room.
+        let _ = reserve.restore();
+    }
     core.inner.work_is_due(&default)?;
     Ok(Db::new(core, default))
 }
@@ -131,18 +157,19 @@ fn new_keyspace(id: KeyspaceId, name: &str, options: &KeyspaceOptions) -> NewKey
 
 /// Makes the keyspaces that are named and not there.
 fn create_missing(versions: &VersionSet, named: &[(String, KeyspaceOptions)]) -> Result<()> {
-    for (name, options) in named {
-        if versions.keyspaces().iter().any(|(_, state)| state.name == *name) {
-            continue;
-        }
-        let mut edit = VersionEdit::default();
-        let id = versions.next_keyspace_id();
+    let stored = versions.keyspaces();
+    let names: HashSet<&str> = stored.iter().map(|(_, state)| state.name.as_str()).collect();
+    // Nothing of them is in the log so far. Without this the log would be needed from its beginning, which may have been released.
+    let log_start = stored.iter().map(|(_, state)| state.log_start).min();
+    let mut edit = VersionEdit::default();
+    let mut id = versions.next_keyspace_id();
+    // In one edit: each costs a sync.
+    for (name, options) in named.iter().filter(|(name, _)| !names.contains(name.as_str())) {
         edit.created.push(new_keyspace(id, name, options));
-        // Nothing of it is in the log so far. Without this the log would be needed from its beginning, which may have been released.
-        edit.keyspace(id).log_start = versions.keyspaces().iter().map(|(_, state)| state.log_start).min();
-        versions.log_and_apply(edit, |_, _| {})?;
+        edit.keyspace(id).log_start = log_start;
+        id = KeyspaceId(id.0.saturating_add(1));
     }
-    Ok(())
+    if edit.created.is_empty() { Ok(()) } else { versions.log_and_apply(edit, |_, _| {}) }
 }
 
 /// Keeps what keyspaces were opened with: the names of operators of those that were made without one, since what they merge, nobody reads
@@ -198,7 +225,7 @@ pub(crate) fn assemble(
     fs: Arc<dyn Fs>,
     clock: Arc<dyn Clock>,
     options: Options,
-    lock_file: Option<Box<dyn File>>,
+    reserve: Option<Reserve>,
     versions: VersionSet,
     given: Given,
     tables: Arc<Tables>,
@@ -207,11 +234,13 @@ pub(crate) fn assemble(
     let recorded = versions.log().map_or(Lsn::ZERO, |log| log.reached);
     let mut keyspaces = Vec::new();
     let mut active = Vec::new();
+    let by_name: HashMap<&str, &KeyspaceOptions> =
+        given.named.iter().map(|(name, options)| (name.as_str(), options)).collect();
     for (id, stored) in versions.keyspaces() {
         let kept = StoredOptions::decode(&stored.options, &path)?;
         let mut opened = given.default.clone();
-        if let Some((_, options)) = given.named.iter().find(|(name, _)| *name == stored.name) {
-            opened = options.clone();
+        if let Some(options) = by_name.get(stored.name.as_str()) {
+            opened = (*options).clone();
         } else if id != DEFAULT {
             opened = unnamed(opened, &kept);
         } else if !given.is_default_given
@@ -222,17 +251,16 @@ pub(crate) fn assemble(
         kept.check(&stored.name, &StoredOptions::of(&opened))?;
         let memtable = Arc::new(Memtable::new());
         let at = id.0 as usize;
-        keyspaces.resize_with(at + 1, || None);
         active.resize_with(at + 1, || None);
         active[at] = Some(Arc::clone(&memtable));
         let view = View { active: memtable, sealed: Vec::new(), version: stored.version };
-        keyspaces[at] = Some(Arc::new(KeyspaceState::new(id, stored.name, opened, view)?));
+        keyspaces.push(Arc::new(KeyspaceState::new(id, stored.name, opened, view)?));
     }
     Ok(Inner {
         path,
         fs,
         clock,
-        lock_file,
+        reserve,
         commit: Line(Mutex::new(Commit {
             next_seqno: 1,
             active,
@@ -243,7 +271,7 @@ pub(crate) fn assemble(
         order: Order::new(0),
         log: OnceLock::new(),
         structure: RwLock::new(()),
-        keyspaces: Swap::new(keyspaces),
+        keyspaces: Registry::new(keyspaces),
         versions,
         snapshots: Arc::default(),
         locks: LockTable::default(),
@@ -262,6 +290,9 @@ pub(crate) fn assemble(
         full: Mutex::default(),
         is_full: AtomicBool::new(false),
         full_count: AtomicU64::new(0),
+        #[cfg(test)]
+        walks: AtomicU64::new(0),
+        budget: options.memtable_bytes_max.map(Budget::new),
         options,
     })
 }

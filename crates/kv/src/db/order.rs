@@ -28,6 +28,8 @@ const YIELDS: u32 = if cfg!(cairn_shuttle) { 0 } else { 64 };
 #[derive(Debug)]
 pub(crate) struct Order {
     visible: Line<AtomicU64>,
+    /// The first number that is never to be seen, since its write has failed: the mark stays below it. `u64::MAX` before.
+    failed: AtomicU64,
     cells: Box<[AtomicU64]>,
     sleepers: AtomicU32,
     bed: Mutex<()>,
@@ -39,6 +41,7 @@ impl Order {
     pub(crate) fn new(visible: Seqno) -> Self {
         Order {
             visible: Line(AtomicU64::new(visible)),
+            failed: AtomicU64::new(u64::MAX),
             cells: (0..CELLS).map(|_| AtomicU64::new(0)).collect(),
             sleepers: AtomicU32::new(0),
             bed: Mutex::new(()),
@@ -57,19 +60,40 @@ impl Order {
         self.visible.load(Acquire)
     }
 
-    /// Says that the writes `first..=last` are done, and returns when they can be seen.
+    /// Says that the writes `first..=last` are done, and returns when they can be seen. False when they never will, since one
+    /// before them has failed.
     #[inline]
-    pub(crate) fn publish(&self, first: Seqno, last: Seqno) {
+    pub(crate) fn publish(&self, first: Seqno, last: Seqno) -> bool {
         // The writer of `first - CELLS` must be through with the cell.
         self.wait_for(first.saturating_sub(CELLS));
         // Alone, the mark stands right before: no cell needed.
         if self.visible.compare_exchange(first - 1, last, SeqCst, Relaxed).is_ok() {
             self.advance();
-            return;
+            return true;
+        }
+        // The wait for the cell may have ended by a failure, and then it belongs to another.
+        if self.has_failed(first) {
+            return false;
         }
         self.cells[(first % CELLS) as usize].store(last, SeqCst);
         self.advance();
         self.wait_for(last);
+        self.visible() >= last
+    }
+
+    /// Says that the write whose first number is `first` has failed: neither it nor anything after it is ever seen. Lets go
+    /// those who wait for any of that.
+    #[cold]
+    pub(crate) fn fail(&self, first: Seqno) {
+        // ORDER: its cell is never filled, so the mark cannot have passed it, and cannot pass it from now on.
+        self.failed.fetch_min(first, SeqCst);
+        drop(lock(&self.bed));
+        self.wake.notify_all();
+    }
+
+    /// True when `seqno` is never to be seen.
+    fn has_failed(&self, seqno: Seqno) -> bool {
+        self.failed.load(SeqCst) <= seqno
     }
 
     /// Moves the mark over what is finished, and wakes who waits for it.
@@ -110,7 +134,7 @@ impl Order {
         self.sleepers.load(SeqCst)
     }
 
-    /// Returns when everything up to `seqno` can be seen.
+    /// Returns when everything up to `seqno` can be seen, or never will: a write up to it has failed, which the store says.
     #[inline]
     pub(crate) fn wait_for(&self, seqno: Seqno) {
         if self.visible() < seqno {
@@ -121,7 +145,7 @@ impl Order {
     #[cold]
     fn wait_slow(&self, seqno: Seqno) {
         for turn in 0..SPINS + YIELDS {
-            if self.visible() >= seqno {
+            if self.visible() >= seqno || self.has_failed(seqno) {
                 return;
             }
             if turn < SPINS {
@@ -138,7 +162,7 @@ impl Order {
             if self.sweep() {
                 self.wake.notify_all();
             }
-            if self.visible.load(SeqCst) >= seqno {
+            if self.visible.load(SeqCst) >= seqno || self.has_failed(seqno) {
                 break;
             }
             bed = wait(&self.wake, bed);
@@ -169,8 +193,29 @@ mod tests {
             .collect();
         assert_eq!(order.visible(), 0);
         order.publish(1, 1);
-        others.into_iter().for_each(|other| other.join().unwrap());
+        assert!(others.into_iter().all(|other| other.join().unwrap()));
         assert_eq!(order.visible(), 9);
+    }
+
+    /// Goal: behind a failed write nothing becomes visible, and nobody waits for it; what was before it does. Method: writers before and behind
+    /// it from other threads, one of them more cells behind than there are, and a waiter.
+    #[test]
+    fn a_failure_ends_all_waits() {
+        let order = Arc::new(Order::new(0));
+        let publish = |first, last| {
+            let order = Arc::clone(&order);
+            thread::spawn("publish", move || order.publish(first, last)).unwrap()
+        };
+        let (before, behind) = (publish(2, 3), [publish(6, 6), publish(6 + CELLS, 6 + CELLS)]);
+        let waiting = Arc::clone(&order);
+        let waiter = thread::spawn("wait", move || waiting.wait_for(7)).unwrap();
+        order.fail(4);
+        assert!(behind.into_iter().all(|behind| !behind.join().unwrap()));
+        waiter.join().unwrap();
+        assert!(order.publish(1, 1) && before.join().unwrap());
+        assert_eq!(order.visible(), 3);
+        assert!(!order.publish(7, 9));
+        assert_eq!(order.visible(), 3);
     }
 
     /// Goal: numbers of any spread, more than the ring has cells, from many threads, end with all of them visible, and each

@@ -13,11 +13,10 @@ use crate::db::level_cursor::LevelCursor;
 use crate::db::snapshots::SnapshotGuard;
 use crate::db::view::View;
 use crate::iter::merge::MergeCursor;
-use crate::iter::visible::{Bounds, ReadContext, VisibleCursor};
+use crate::iter::visible::{Bounds, Covers, ReadContext, VisibleCursor};
 use crate::kind::{Kind, Seqno};
 use crate::memtable::MemCursor;
 use crate::options::ReadOptions;
-use crate::range_del::RangeTombstones;
 use crate::table::TableCursor;
 
 #[cfg(test)]
@@ -222,6 +221,7 @@ impl Inner {
             ttl: self.ttl(keyspace),
             blobs: self.blob_source(&view.version),
             store: Arc::clone(&self.path),
+            keyspace: keyspace.name.clone(),
         };
         let visible = VisibleCursor::new(MergeCursor::new(sources), context, bounds);
         Ok(DbCursor { visible, _snapshot: snapshot, _core: Sweep(core) })
@@ -233,14 +233,14 @@ impl Inner {
         view: &View,
         bounds: &Bounds,
         options: &ReadOptions,
-        covers: &mut Vec<Arc<RangeTombstones>>,
+        covers: &mut Vec<Covers>,
     ) -> Result<Vec<Source>> {
         let mut sources = Vec::new();
         let memtables =
             std::iter::once(&view.active).chain(view.sealed.iter().map(|sealed| &sealed.memtable));
         for memtable in memtables {
             if memtable.has_range_tombstones() {
-                covers.push(memtable.range_tombstones());
+                covers.push(Covers::of_memtable(memtable));
             }
             sources.push(Source::Memtable(memtable.cursor()));
         }
@@ -252,7 +252,7 @@ impl Inner {
                     if file.meta.tombstones > 0 {
                         let tombstones = self.tables.open(file)?.range_tombstones();
                         if !tombstones.is_empty() {
-                            covers.push(Arc::clone(tombstones));
+                            covers.push(Covers::Set(Arc::clone(tombstones)));
                         }
                     }
                 }

@@ -44,6 +44,14 @@ pub(crate) fn recover(inner: &Arc<Inner>, rng: &mut dyn Rng) -> Result<()> {
         commit.end = commit.end.max(tail.end());
     }
     inner.order.restart(last);
+    if let Some(budget) = &inner.budget {
+        for keyspace in inner.all_keyspaces() {
+            let view = keyspace.view.load();
+            if !view.active.is_empty() {
+                budget.written(keyspace.id, &view.active);
+            }
+        }
+    }
     if inner.options.read_only {
         return check_note(&inner.versions, tail.note());
     }

@@ -1,13 +1,14 @@
-//! Opened tables. Each is opened when it is first read and stays open as long as a version has it.
+//! Opened tables. Each is opened when it is first read, and what it takes to read it stays in memory as long as a version has it; its
+//! descriptor as long as there are enough: see [`crate::open_files`].
 
 use std::path::PathBuf;
 
-use cairn_vfs::Fs;
 use cairn_vfs::sync::Arc;
 
 use crate::Result;
 use crate::cache::Cache;
 use crate::iter::visible::Bounds;
+use crate::open_files::OpenFiles;
 use crate::options::{Options, ReadOptions};
 use crate::table::{self, CursorOptions, Table, TableCursor};
 use crate::version::{FileName, TableFile};
@@ -15,15 +16,15 @@ use crate::version::{FileName, TableFile};
 /// Opens tables, all with the same cache.
 #[derive(Debug)]
 pub(crate) struct Tables {
-    pub fs: Arc<dyn Fs>,
+    pub files: Arc<OpenFiles>,
     pub path: Arc<PathBuf>,
     pub cache: Arc<Cache>,
     direct: bool,
 }
 
 impl Tables {
-    pub(crate) fn new(fs: Arc<dyn Fs>, path: Arc<PathBuf>, options: &Options) -> Self {
-        Tables { fs, path, cache: Arc::new(Cache::new(options.cache_bytes)), direct: options.direct_io }
+    pub(crate) fn new(files: Arc<OpenFiles>, path: Arc<PathBuf>, options: &Options) -> Self {
+        Tables { files, path, cache: Arc::new(Cache::new(options.cache_bytes)), direct: options.direct_io }
     }
 
     /// The reader of a version's table.
@@ -49,7 +50,7 @@ impl Tables {
         let options =
             table::OpenOptions { pin: file.pin, direct: self.direct, foreign: false, seqno, expected };
         let number = ingested.map_or(file.number(), |ingested| ingested.number);
-        let table = Table::open(&self.fs, &path, number, &self.cache, options)?;
+        let table = Table::open_shared(&self.files, &path, number, &self.cache, options)?;
         // Two threads may open the same table: one of the readers stays.
         Ok(file.reader.get_or_init(|| table))
     }

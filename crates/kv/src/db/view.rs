@@ -27,6 +27,11 @@ pub(crate) struct View {
 }
 
 impl View {
+    /// True when nothing is in memtables.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.sealed.is_empty() && self.active.is_empty()
+    }
+
     /// With `fresh` in place of the active memtable, which is `sealed`.
     pub(crate) fn with_sealed(&self, fresh: Arc<Memtable>, sealed: Arc<Sealed>) -> View {
         let mut all = Vec::with_capacity(self.sealed.len() + 1);

@@ -10,6 +10,7 @@ use cairn_vfs::sync::{Arc, lock};
 use cairn_wal::{Log, Lsn, Reservation};
 
 use crate::batch::{HEADER_BYTES, Operation, WriteBatch, write_header};
+use crate::db::budget::Budget;
 use crate::db::inner::{Commit, Inner, KeyspaceState};
 use crate::db::view::Sealed;
 use crate::kind::{Kind, SEQNO_MAX, Seqno};
@@ -21,6 +22,9 @@ use crate::{Error, Result};
 
 #[cfg(test)]
 mod tests;
+
+/// A record of at least this many bytes does not stay in the process's memory until the next sync.
+const LARGE_RECORD_BYTES: usize = 4 << 20;
 
 impl Inner {
     /// Writes one operation.
@@ -41,6 +45,10 @@ impl Inner {
             let stamped = ttl::stamp(value, ttl.now_secs);
             return self.write_stored(keyspace, Operation::Put { key, value: &stamped }, durability);
         }
+        if operation.is_removal() {
+            // Refused by a full disk, it has done nothing.
+            return self.with_reserve(|| self.write_stored(keyspace, operation, durability));
+        }
         self.write_stored(keyspace, operation, durability)
     }
 
@@ -53,6 +61,7 @@ impl Inner {
         durability: Durability,
     ) -> Result<()> {
         let log = self.check_writable()?;
+        self.check_reserve(|| operation.is_removal())?;
         let bytes = HEADER_BYTES + operation.encoded_bytes(keyspace.id);
         self.admit(keyspace, bytes)?;
         let view = keyspace.view.load();
@@ -70,6 +79,7 @@ impl Inner {
             place = None;
             &other
         };
+        self.check_numbers(&commit, 1)?;
         let slot = match durability {
             Durability::Memory => None,
             _ => Some(self.reserve(&mut commit, bytes)?),
@@ -84,13 +94,18 @@ impl Inner {
             write_header(record, seqno, 1);
             operation.encode(keyspace.id, &mut record[HEADER_BYTES..]);
             logged = slot.commit();
+            let_go_of(log, bytes);
         }
         let inserted = if logged.is_ok() { insert(memtable, seqno, operation, place) } else { Ok(()) };
         let end = self.publish(log, seqno..=seqno, logged, inserted, durability)?;
-        let full = is_full(memtable, keyspace).then(|| Arc::clone(memtable));
-        // What a flush or a compaction makes superfluous can only be deleted when no view has it.
-        drop(view);
-        self.seal_full(keyspace, full)?;
+        if is_full(memtable, keyspace) || self.budget.is_some() {
+            let memtable = Arc::clone(memtable);
+            // What a flush or a compaction makes superfluous can only be deleted when no view has it.
+            drop(view);
+            self.seal_full(keyspace, &memtable)?;
+        } else {
+            drop(view);
+        }
         self.hold_log_down(keyspace, end)?;
         if durability == Durability::Sync {
             self.sync_log(log, end)?;
@@ -101,6 +116,16 @@ impl Inner {
 
     /// Writes a batch, all or nothing.
     pub(crate) fn write_batch(self: &Arc<Self>, batch: &WriteBatch, durability: Durability) -> Result<()> {
+        match self.write_batch_once(batch, durability) {
+            // Refused by a full disk, it has done nothing.
+            Err(error) if error.is_full() && batch.is_removal() => {
+                self.with_reserve(|| self.write_batch_once(batch, durability))
+            }
+            result => result,
+        }
+    }
+
+    fn write_batch_once(self: &Arc<Self>, batch: &WriteBatch, durability: Durability) -> Result<()> {
         self.write_batch_if(batch, durability, None::<fn(Option<Seqno>) -> Result<()>>)
     }
 
@@ -118,6 +143,7 @@ impl Inner {
             return Ok(());
         }
         let log = self.check_writable()?;
+        self.check_reserve(|| batch.is_removal())?;
         let touched = self.touched(batch)?;
         let stamped = self.stamped(batch, &touched)?;
         let batch = stamped.as_ref().unwrap_or(batch);
@@ -134,12 +160,14 @@ impl Inner {
         let mut commit = lock(&self.commit);
         if let Some(check) = &check {
             self.order.wait_for(commit.next_seqno - 1);
+            self.check_alive()?;
             check(Some(looked))?;
         }
         let mut memtables = Memtables::default();
         for keyspace in &touched {
             memtables.all.push((keyspace.id, Arc::clone(self.active(&commit, keyspace.id)?)));
         }
+        self.check_numbers(&commit, batch.len() as u64)?;
         let slot = match durability {
             Durability::Memory => None,
             _ => Some(self.reserve(&mut commit, record.len())?),
@@ -155,6 +183,7 @@ impl Inner {
             payload.copy_from_slice(record);
             write_header(payload, first, batch.len() as u32);
             logged = slot.commit();
+            let_go_of(log, record.len());
         }
         let mut inserted = Ok(());
         if logged.is_ok() {
@@ -168,8 +197,9 @@ impl Inner {
         }
         let end = self.publish(log, first..=last, logged, inserted, durability)?;
         for keyspace in &touched {
-            let full = memtables.get(keyspace.id).filter(|memtable| is_full(memtable, keyspace));
-            self.seal_full(keyspace, full.cloned())?;
+            if let Some(memtable) = memtables.get(keyspace.id) {
+                self.seal_full(keyspace, memtable)?;
+            }
         }
         if let Some(keyspace) = touched.first() {
             self.hold_log_down(keyspace, end)?;
@@ -183,7 +213,8 @@ impl Inner {
 
     /// Makes writes visible that are logged and inserted, or were to be. Where their record ends.
     ///
-    /// Errors: that of either, which poisons; and that of a record before this one, without which no recovery reaches it.
+    /// Errors: that of either, which poisons; and that of a record before this one, without which no recovery reaches it. What has
+    /// failed is never seen, not even in part, nor is what was written after it.
     #[inline]
     fn publish(
         &self,
@@ -193,10 +224,18 @@ impl Inner {
         inserted: Result<()>,
         durability: Durability,
     ) -> Result<Lsn> {
-        // Also after a failure: later writes wait for these numbers.
-        self.order.publish(*seqnos.start(), *seqnos.end());
-        let end = logged.map_err(|error| self.poison(error.into()))?;
-        inserted.map_err(|error| self.poison(error))?;
+        let end = match logged.map_err(Error::from).and_then(|end| inserted.map(|()| end)) {
+            Ok(end) => end,
+            Err(error) => {
+                let error = self.poison(error);
+                // ORDER: after that. Later writes and flushes wait for these numbers, and look at the failure when they are let go.
+                self.order.fail(*seqnos.start());
+                return Err(error);
+            }
+        };
+        if !self.order.publish(*seqnos.start(), *seqnos.end()) {
+            return Err(self.refuse_write());
+        }
         if durability != Durability::Memory {
             // ORDER: behind all writes before this one. A record of theirs that could not be written has poisoned the log before it was their turn.
             log.check().map_err(|error| self.poison(error.into()))?;
@@ -240,6 +279,15 @@ impl Inner {
         Ok(touched)
     }
 
+    /// Errors: [`Error::Unsupported`] when there are no more numbers for `count` operations. Nothing is logged of them then.
+    #[inline]
+    fn check_numbers(&self, commit: &Commit, count: u64) -> Result<()> {
+        if commit.next_seqno <= SEQNO_MAX - count {
+            return Ok(());
+        }
+        Err(Error::unsupported(&self.path, format!("it has had {SEQNO_MAX} writes, and takes no more")))
+    }
+
     #[inline]
     fn active<'c>(&self, commit: &'c Commit, id: KeyspaceId) -> Result<&'c Arc<Memtable>> {
         match commit.active.get(id.0 as usize) {
@@ -263,7 +311,7 @@ impl Inner {
         // Refused, and nothing of it was written: the log takes the next one.
         let is_refused = matches!(error, cairn_wal::Error::Invalid { .. })
             && self.log.get().is_some_and(|log| log.check().is_ok());
-        let goes_on = error.is_full() || is_refused;
+        let goes_on = error.can_be_tried_again() || is_refused;
         let error = Error::from(error);
         if goes_on { error } else { self.poison(error) }
     }
@@ -315,11 +363,13 @@ impl Inner {
 
     /// Seals memtables whose old writes keep the log from shrinking below its limit.
     fn seal_holders_of_the_log(&self) -> Result<()> {
-        let states = self.versions.keyspaces();
         let end = lock(&self.commit).position();
         let segments_max = (self.options.wal_bytes_max / self.options.wal_segment_bytes).max(1);
         let segments_max = segments_max.min(u64::from(u32::MAX)) as u32;
-        for (id, state) in &states {
+        if end.segment().saturating_sub(self.versions.log_start().segment()) <= segments_max {
+            return Ok(());
+        }
+        for (id, state) in &self.versions.keyspaces() {
             let start = Lsn::from(state.log_start);
             if end.segment().saturating_sub(start.segment()) > segments_max
                 && let Ok(holder) = self.keyspace(*id)
@@ -331,29 +381,25 @@ impl Inner {
         Ok(())
     }
 
-    /// Seals the largest memtable when all together are larger than allowed.
+    /// Seals the largest memtable.
     #[cold]
-    fn seal_largest(self: &Arc<Self>, allowed: u64) -> Result<()> {
-        let keyspaces = self.all_keyspaces();
-        let bytes = |keyspace: &Arc<KeyspaceState>| keyspace.view.load().active.allocated_bytes() as u64;
-        if keyspaces.iter().map(bytes).sum::<u64>() <= allowed {
-            return Ok(());
-        }
-        match keyspaces.iter().max_by_key(|keyspace| bytes(keyspace)) {
-            Some(largest) => self.seal(largest, None),
-            None => Ok(()),
+    fn seal_largest(self: &Arc<Self>, budget: &Budget) -> Result<()> {
+        // One that was dropped in between takes its memory with it.
+        match budget.largest().map(|largest| self.keyspace(largest)) {
+            Some(Ok(largest)) => self.seal(&largest, None),
+            _ => Ok(()),
         }
     }
 
-    /// Seals what has become too large by a write: the memtable that it went to, or the largest of all.
+    /// Seals what has become too large by a write to `memtable` of `keyspace`: that, or the largest of all.
     #[inline]
-    fn seal_full(self: &Arc<Self>, keyspace: &Arc<KeyspaceState>, full: Option<Arc<Memtable>>) -> Result<()> {
-        if full.is_some() {
-            self.seal(keyspace, full.as_ref())?;
+    fn seal_full(self: &Arc<Self>, keyspace: &Arc<KeyspaceState>, memtable: &Arc<Memtable>) -> Result<()> {
+        if is_full(memtable, keyspace) {
+            self.seal(keyspace, Some(memtable))?;
         }
-        match self.options.memtable_bytes_max {
-            None => Ok(()),
-            Some(allowed) => self.seal_largest(allowed),
+        match &self.budget {
+            Some(budget) if budget.written(keyspace.id, memtable) => self.seal_largest(budget),
+            _ => Ok(()),
         }
     }
 
@@ -369,10 +415,21 @@ impl Inner {
         }
         let fresh = Arc::new(Memtable::new());
         let memtable = std::mem::replace(active, Arc::clone(&fresh));
+        if let Some(budget) = &self.budget {
+            budget.sealed(keyspace.id, &memtable);
+        }
         let sealed = Arc::new(Sealed { memtable, last_seqno, end });
         // ORDER: readers know the fresh memtable before anybody, who must take the commit lock first, writes to it.
         keyspace.view.rcu(|view| view.with_sealed(Arc::clone(&fresh), Arc::clone(&sealed)));
         Ok(true)
+    }
+}
+
+/// Takes a large record out of the process's memory before the memtable takes as much.
+#[inline]
+fn let_go_of(log: &Log, record_bytes: usize) {
+    if record_bytes >= LARGE_RECORD_BYTES {
+        log.let_go();
     }
 }
 

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use crate::kind::{Kind, Seqno, Version};
-use crate::merge_operator::Operator;
-use crate::{Error, Result};
+use crate::merge_operator::{OPERATOR, Operator};
+use crate::{Error, Result, foreign};
 
 /// What the versions of a key, seen newest first, come to.
 #[derive(Debug, Default)]
@@ -64,13 +64,14 @@ impl Resolver {
 
     /// The operands applied to `base`.
     ///
-    /// Errors: [`Error::NoMergeOperator`] when the keyspace was opened without one, [`Error::Invalid`] when it refuses the operands.
+    /// Errors: [`Error::NoMergeOperator`] when `keyspace` was opened without one, [`Error::Invalid`] when it refuses the operands,
+    /// [`Error::Panicked`].
     pub(crate) fn merge(
         &self,
         key: &[u8],
         base: Option<&[u8]>,
         operator: &Operator,
-        store: &Path,
+        (store, keyspace): (&Path, &str),
     ) -> Result<Vec<u8>> {
         let refuse = |what: &str| {
             Error::invalid(format!("{}: key {} cannot be merged: {what}", store.display(), printable(key)))
@@ -79,7 +80,8 @@ impl Resolver {
             return Err(Error::NoMergeOperator { path: store.to_owned(), key: printable(key) });
         };
         let operands: Vec<&[u8]> = self.operands.iter().rev().map(Vec::as_slice).collect();
-        operator.merge(key, base, &operands).map_err(|what| refuse(&what))
+        let merged = foreign::call(keyspace, key, OPERATOR, || operator.merge(key, base, &operands))?;
+        merged.map_err(|what| refuse(&what))
     }
 }
 

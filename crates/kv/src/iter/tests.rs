@@ -11,7 +11,7 @@ use crate::compaction::stream::{Rules, Stream};
 use crate::cursor::Cursor;
 use crate::iter::merge::MergeCursor;
 use crate::iter::testing::{Entry, VecCursor};
-use crate::iter::visible::{BlobSource, Bounds, ReadContext, VisibleCursor};
+use crate::iter::visible::{BlobSource, Bounds, Covers, ReadContext, VisibleCursor};
 use crate::kind::{Kind, SEQNO_MAX, Seqno};
 use crate::merge_operator::{Append, MergeOperator, Operator};
 use crate::range_del::{RangeTombstone, RangeTombstones};
@@ -113,10 +113,17 @@ fn visible<C: Cursor>(
     at: Seqno,
     bounds: Bounds,
 ) -> VisibleCursor<C> {
-    let covers = if covers.is_empty() { Vec::new() } else { vec![Arc::clone(covers)] };
+    let covers = if covers.is_empty() { Vec::new() } else { vec![Covers::Set(Arc::clone(covers))] };
     let store = Arc::new(PathBuf::from("/store"));
-    let context =
-        ReadContext { at, covers, operator: operator(), ttl: None, blobs: Arc::new(Capitals), store };
+    let context = ReadContext {
+        at,
+        covers,
+        operator: operator(),
+        ttl: None,
+        blobs: Arc::new(Capitals),
+        store,
+        keyspace: String::new(),
+    };
     VisibleCursor::new(inner, context, bounds)
 }
 
@@ -260,11 +267,13 @@ proptest! {
             tombstones: set(&covers),
             operator,
             ttl: None,
-            blobs: None,
+            blobs: Some(Arc::new(Capitals)),
             filter: None,
             level: 1,
             look: None,
             store: Arc::new(PathBuf::from("/store")),
+            keyspace: "default",
+            keeps_unmerged: false,
         };
         let mut cursor = VecCursor::new(input.clone());
         cursor.seek_first().unwrap();

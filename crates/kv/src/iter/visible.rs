@@ -3,13 +3,14 @@
 //! Forwards the value is borrowed from the source; nothing is copied but the key, to know its older versions by.
 //! Backwards the versions of a key come oldest first, so the value is copied until a newer one shows up.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use cairn_vfs::sync::Arc;
 
 use crate::cursor::Cursor;
 use crate::iter::resolve::{Resolver, Step};
 use crate::kind::{Kind, Seqno, Version};
+use crate::memtable::{Cover, Memtable};
 use crate::merge_operator::Operator;
 use crate::range_del::RangeTombstones;
 use crate::table::prefix_end;
@@ -30,7 +31,7 @@ pub(crate) struct ReadContext {
     /// The newest sequence number that is seen.
     pub at: Seqno,
     /// Range tombstones of all sources; no empty ones.
-    pub covers: Vec<Arc<RangeTombstones>>,
+    pub covers: Vec<Covers>,
     /// For merge operands.
     pub operator: Operator,
     /// When entries expire.
@@ -39,18 +40,51 @@ pub(crate) struct ReadContext {
     pub blobs: Arc<dyn BlobSource>,
     /// The store's directory, for messages.
     pub store: Arc<PathBuf>,
+    /// The keyspace's name, likewise.
+    pub keyspace: String,
 }
 
 impl ReadContext {
     /// The newest range tombstone over `key` that the reader sees, 0 when there is none.
     #[inline]
-    pub(crate) fn covered(&self, key: &[u8]) -> Seqno {
-        let newest = self.covers.iter().filter_map(|set| set.newest_covering(key, self.at)).max();
+    pub(crate) fn covered(&mut self, key: &[u8]) -> Seqno {
+        let newest = self.covers.iter_mut().map(|covers| covers.newest(key, self.at)).max();
         newest.unwrap_or(0)
     }
 }
 
+/// The range tombstones of a source.
+pub(crate) enum Covers {
+    /// Of tables.
+    Set(Arc<RangeTombstones>),
+    /// Of a memtable, to which others may be added while the reader goes on: it does not see those. With the last answer, which
+    /// holds for the keys around.
+    Memtable(Arc<Memtable>, Option<Cover>),
+}
+
+impl Covers {
+    /// Those of `memtable`.
+    pub(crate) fn of_memtable(memtable: &Arc<Memtable>) -> Covers {
+        Covers::Memtable(Arc::clone(memtable), None)
+    }
+
+    /// The newest one over `key` that is seen at `at`, 0 when there is none.
+    #[inline]
+    fn newest(&mut self, key: &[u8], at: Seqno) -> Seqno {
+        match self {
+            Covers::Set(set) => set.newest_covering(key, at).unwrap_or(0),
+            Covers::Memtable(_, Some(cover)) if cover.holds_for(key) => cover.seqno,
+            Covers::Memtable(memtable, last) => last.insert(memtable.cover(key, at)).seqno,
+        }
+    }
+}
+
 impl ReadContext {
+    /// Store and keyspace, for messages.
+    fn place(&self) -> (&Path, &str) {
+        (&self.store, &self.keyspace)
+    }
+
     /// True when a stored value of `key` has outlived its time.
     #[inline]
     fn is_expired(&self, key: &[u8], stored: &[u8]) -> Result<bool> {
@@ -363,8 +397,8 @@ impl<C: Cursor> VisibleCursor<C> {
                 }
             }
         }
-        let (operator, store) = (&self.context.operator, &self.context.store);
-        self.value = self.resolver.merge(&self.key, base.as_deref(), operator, store)?;
+        let (operator, place) = (&self.context.operator, self.context.place());
+        self.value = self.resolver.merge(&self.key, base.as_deref(), operator, place)?;
         self.place = Place::Merged;
         Ok(())
     }
@@ -426,7 +460,7 @@ impl<C: Cursor> VisibleCursor<C> {
                 operands.reverse();
                 let base = base.is_some().then_some(self.value.as_slice());
                 let resolver = Resolver::from_operands(operands);
-                self.value = resolver.merge(&self.key, base, &self.context.operator, &self.context.store)?;
+                self.value = resolver.merge(&self.key, base, &self.context.operator, self.context.place())?;
             } else if base.is_none() {
                 continue;
             }

@@ -230,9 +230,9 @@ impl Arena {
         self.allocated.load(Ordering::Relaxed)
     }
 
-    /// Counts memory that belongs to the memtable but lies elsewhere: `grown` bytes more, or fewer.
-    pub(super) fn charge(&self, grown: isize) {
-        self.allocated.fetch_add(grown as usize, Ordering::Relaxed); // two's complement: wraps to a subtraction
+    /// Counts memory that belongs to the memtable but lies elsewhere.
+    pub(super) fn charge(&self, bytes: usize) {
+        self.allocated.fetch_add(bytes, Ordering::Relaxed);
     }
 
     /// What was counted by [`Arena::entry`].

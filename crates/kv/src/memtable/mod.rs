@@ -32,16 +32,18 @@ mod tests;
 use std::ops::ControlFlow;
 
 use cairn_vfs::sync::Arc;
+use cairn_vfs::sync::atomic::{AtomicU64, Ordering};
 
 use self::ranges::Ranges;
 use self::record::Entry;
 use self::tree::Tree;
 use self::versions::Versions;
 use crate::kind::{Kind, SEQNO_MAX, Seqno, Version};
-use crate::range_del::{RangeTombstone, RangeTombstones};
+use crate::range_del::{RangeTombstoneRef, RangeTombstones};
 use crate::{Error, Result};
 
 pub(crate) use self::cursor::MemCursor;
+pub(crate) use self::ranges::Cover;
 pub(crate) use self::tree::Place;
 
 /// Entries in memory, ordered by key, and within a key from the newest version to the oldest.
@@ -52,12 +54,16 @@ pub(crate) use self::tree::Place;
 pub(crate) struct Memtable {
     tree: Tree,
     ranges: Ranges,
+    /// See [`Memtable::noted_bytes`]; [`NO_LONGER_NOTED`] for `None`.
+    noted: AtomicU64,
 }
+
+const NO_LONGER_NOTED: u64 = u64::MAX;
 
 impl Memtable {
     /// An empty memtable, of some kilobytes.
     pub(crate) fn new() -> Self {
-        Memtable { tree: Tree::new(), ranges: Ranges::new() }
+        Memtable { tree: Tree::new(), ranges: Ranges::new(), noted: AtomicU64::new(0) }
     }
 
     /// Adds a version of `key`. The pair of key and sequence number must be new; versions may come in any order.
@@ -121,9 +127,8 @@ impl Memtable {
         if seqno > SEQNO_MAX {
             return Err(Error::invalid(format!("sequence number {seqno}, expected at most {SEQNO_MAX}")));
         }
-        let tombstone = RangeTombstone { start: start.to_vec(), end: end.to_vec(), seqno };
-        if let Some(grown) = self.ranges.add(tombstone) {
-            self.tree.arena.charge(grown);
+        if let Some(bytes) = self.ranges.add(RangeTombstoneRef { start, end, seqno }) {
+            self.tree.arena.charge(bytes);
         }
         Ok(())
     }
@@ -141,13 +146,42 @@ impl Memtable {
         self.ranges.newest_covering(key, at)
     }
 
+    /// As [`Memtable::newest_covering`], with how far that holds around `key` for this `at`, of which all tombstones must be there: of
+    /// an `at` that is visible.
+    pub(crate) fn cover(&self, key: &[u8], at: Seqno) -> Cover {
+        self.ranges.cover(key, at)
+    }
+
+    /// Whether a range tombstone that was written after `seqno` covers `key`. `visible` is what readers see by now.
+    pub(crate) fn covers_after(&self, key: &[u8], seqno: Seqno, visible: Seqno) -> bool {
+        self.has_range_tombstones() && self.ranges.covers_after(key, seqno, visible)
+    }
+
+    /// Shows `look` the range tombstones that were written after `seqno`, until it gives something.
+    pub(crate) fn find_range_tombstone<T>(
+        &self,
+        seqno: Seqno,
+        look: impl FnMut(RangeTombstoneRef<'_>) -> Option<T>,
+    ) -> Option<T> {
+        if self.has_range_tombstones() { self.ranges.find_after(seqno, look) } else { None }
+    }
+
+    /// The range tombstones that somebody may miss: of those over a key that lie between the same two of `snapshots` (ascending),
+    /// the newest. Cost: n log n.
+    pub(crate) fn range_tombstones_for(&self, snapshots: &[Seqno]) -> RangeTombstones {
+        self.ranges.for_snapshots(snapshots)
+    }
+
     /// All range tombstones.
-    pub(crate) fn range_tombstones(&self) -> Arc<RangeTombstones> {
-        let (all, grown) = self.ranges.all();
-        if grown != 0 {
-            self.tree.arena.charge(grown);
-        }
-        all
+    #[cfg(test)]
+    pub(crate) fn range_tombstones(&self) -> RangeTombstones {
+        self.ranges.all()
+    }
+
+    /// Work done so far for range tombstones, in painted ones.
+    #[cfg(test)]
+    pub(crate) fn range_work(&self) -> u64 {
+        self.ranges.work()
     }
 
     /// Whether nothing was inserted, range tombstones counted.
@@ -175,6 +209,18 @@ impl Memtable {
     #[inline]
     pub(crate) fn allocated_bytes(&self) -> usize {
         self.tree.arena.allocated_bytes()
+    }
+
+    /// The bytes under which the store's [`Budget`](crate::db::budget::Budget) has it in its list: 0 before it is there, `None`
+    /// once it is not to come back.
+    #[inline]
+    pub(crate) fn noted_bytes(&self) -> Option<u64> {
+        Some(self.noted.load(Ordering::Relaxed)).filter(|noted| *noted != NO_LONGER_NOTED)
+    }
+
+    /// Only for the budget, under its lock.
+    pub(crate) fn note_bytes(&self, bytes: Option<u64>) {
+        self.noted.store(bytes.unwrap_or(NO_LONGER_NOTED), Ordering::Relaxed);
     }
 
     /// The lowest and the highest sequence number, range tombstones counted; `None` if it is empty.

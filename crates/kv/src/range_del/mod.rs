@@ -21,6 +21,7 @@ use std::collections::BTreeMap;
 use crate::kind::Seqno;
 
 /// The deletion of the keys from `start` (inclusive) to `end` (exclusive) that were written before it.
+#[cfg(test)]
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct RangeTombstone {
     /// The first key that it covers.
@@ -31,7 +32,7 @@ pub(crate) struct RangeTombstone {
     pub seqno: Seqno,
 }
 
-/// As [`RangeTombstone`], borrowed.
+/// The deletion of the keys from `start` (inclusive) to `end` (exclusive) that were written before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct RangeTombstoneRef<'a> {
     /// The first key that it covers.
@@ -64,6 +65,18 @@ struct Cut {
     seqnos_end: usize,
 }
 
+/// Of the numbers in `active` between the same two of `snapshots`, the highest; descending.
+fn newest_of_each<'a>(
+    active: &'a BTreeMap<Seqno, usize>,
+    snapshots: &'a [Seqno],
+) -> impl Iterator<Item = Seqno> + 'a {
+    let newest = |at: Seqno| active.range(..=at).next_back().map(|(&seqno, _)| seqno);
+    let mut last = None;
+    let ends = std::iter::once(Seqno::MAX).chain(snapshots.iter().rev().copied());
+    ends.map_while(newest).filter(move |&seqno| last.replace(seqno) != Some(seqno))
+}
+
+#[cfg(test)]
 impl RangeTombstone {
     /// The same, borrowed.
     pub(crate) fn borrow(&self) -> RangeTombstoneRef<'_> {
@@ -91,6 +104,15 @@ impl RangeTombstones {
 
     /// Cuts `tombstones` into pieces. Cost: n log n, and the length of the lists.
     pub(crate) fn build<'a>(tombstones: impl Iterator<Item = RangeTombstoneRef<'a>>) -> Self {
+        RangeTombstones::build_for(tombstones, None)
+    }
+
+    /// As [`RangeTombstones::build`] and then [`RangeTombstones::for_snapshots`], where `snapshots` are given. The lists in between,
+    /// which can be n²/2 long, are not made. Cost: n log n for each snapshot and one more.
+    pub(crate) fn build_for<'a>(
+        tombstones: impl Iterator<Item = RangeTombstoneRef<'a>>,
+        snapshots: Option<&[Seqno]>,
+    ) -> Self {
         // Where tombstones begin (true) and end, in order.
         let mut edges: Vec<(&[u8], Seqno, bool)> = tombstones
             .filter(|tombstone| tombstone.start < tombstone.end)
@@ -109,8 +131,10 @@ impl RangeTombstones {
                     active.remove(&seqno);
                 }
             }
-            if let Some((key, ..)) = edges.first() {
-                set.cut(key, active.keys().rev().copied());
+            let Some((key, ..)) = edges.first() else { continue };
+            match snapshots {
+                None => set.cut(key, active.keys().rev().copied()),
+                Some(snapshots) => set.cut(key, newest_of_each(&active, snapshots)),
             }
         }
         set

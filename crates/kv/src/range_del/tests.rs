@@ -110,7 +110,9 @@ proptest! {
             let all = covering(&tombstones, key);
             snapshots.iter().chain(&[SEQNO_MAX]).filter_map(|at| all.range(..=at).last().copied()).collect()
         });
-        prop_assert_eq!(thin.for_snapshots(&snapshots), thin);
+        prop_assert_eq!(&thin.for_snapshots(&snapshots), &thin);
+        let at_once = RangeTombstones::build_for(tombstones.iter().map(RangeTombstone::borrow), Some(&snapshots));
+        prop_assert_eq!(at_once, thin);
     }
 
     /// Goal: sets survive encoding, and no cut or changed byte panics or passes as something that no writer writes.

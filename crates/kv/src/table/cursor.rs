@@ -461,6 +461,10 @@ impl Window {
             return Err(table.damaged(handle.offset, "a data block does not lie where data blocks do"));
         }
         let last = self.last.replace(ordinal);
+        if u64::from(handle.len) > bytes_max.max(READAHEAD_BYTES_MIN) && self.frame(handle).is_none() {
+            // Larger than any window: into its own memory at once, and none of it twice.
+            return table.read_block(handle, Role::Data);
+        }
         if self.frame(handle).is_none() {
             let forward = last.is_some_and(|last| ordinal == last.wrapping_add(1));
             let backward = last.is_some_and(|last| ordinal.wrapping_add(1) == last);

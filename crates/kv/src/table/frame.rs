@@ -116,15 +116,42 @@ impl Sealer {
             out.truncate(start + HEADER_BYTES);
             out.extend_from_slice(raw);
         }
-        let frame = &mut out[start..];
+        Ok(self.head(&mut out[start..], raw.len(), role, compression, offset))
+    }
+
+    /// As [`Sealer::seal`] of a block that has room for the header before it. The frame is `framed` where the block stays as it is, else
+    /// `scratch`, which the flag says.
+    pub(crate) fn seal_in_place(
+        &mut self,
+        role: Role,
+        framed: &mut [u8],
+        offset: u64,
+        scratch: &mut Vec<u8>,
+    ) -> Result<(Handle, bool)> {
+        let raw = framed.get(HEADER_BYTES..).unwrap_or_default();
+        if !matches!(self.method, Method::Stored) {
+            scratch.clear();
+            let handle = self.seal(role, raw, offset, scratch)?;
+            return Ok((handle, true));
+        }
+        let raw_bytes = raw.len();
+        if raw_bytes > MAX_BLOCK_BYTES {
+            return Err(Error::invalid(format!("a block of {raw_bytes} bytes is over {MAX_BLOCK_BYTES}")));
+        }
+        Ok((self.head(framed, raw_bytes, role, STORED, offset), false))
+    }
+
+    /// Fills the header of a frame in, of a block that has `raw_bytes` when it is unpacked.
+    fn head(&self, frame: &mut [u8], raw_bytes: usize, role: Role, compression: u8, offset: u64) -> Handle {
         let stored = (frame.len() - HEADER_BYTES) as u32;
         frame[8..12].copy_from_slice(&stored.to_le_bytes());
-        frame[12..16].copy_from_slice(&(raw.len() as u32).to_le_bytes());
+        frame[12..16].copy_from_slice(&(raw_bytes as u32).to_le_bytes());
         frame[16] = role as u8;
         frame[17] = compression;
+        frame[18..HEADER_BYTES].fill(0);
         let checksum = xxh3_64_seeded(&frame[8..], seed(self.number, offset));
         frame[..8].copy_from_slice(&checksum.to_le_bytes());
-        Ok(Handle { offset, len: frame.len() as u32 })
+        Handle { offset, len: frame.len() as u32 }
     }
 
     fn compress(&mut self, raw: &[u8], out: &mut Vec<u8>) -> Result<u8> {

@@ -16,6 +16,7 @@ use super::source::Source;
 use crate::cache::{Cache, Slots};
 use crate::file::FileNumber;
 use crate::kind::Seqno;
+use crate::open_files::OpenFiles;
 use crate::range_del::RangeTombstones;
 use crate::{Error, Result};
 
@@ -65,25 +66,44 @@ impl Table {
         cache: &Arc<Cache>,
         options: OpenOptions,
     ) -> Result<Arc<Table>> {
-        let source = Source::open(&**fs, path, options.direct)?;
+        Table::of(Source::open(&**fs, path, options.direct)?, number, cache, options)
+    }
+
+    /// As [`Table::open`], as one of `files`.
+    pub(crate) fn open_shared(
+        files: &Arc<OpenFiles>,
+        path: &Path,
+        number: FileNumber,
+        cache: &Arc<Cache>,
+        options: OpenOptions,
+    ) -> Result<Arc<Table>> {
+        Table::of(Source::open_shared(files, path, options.direct)?, number, cache, options)
+    }
+
+    fn of(
+        source: Source,
+        number: FileNumber,
+        cache: &Arc<Cache>,
+        options: OpenOptions,
+    ) -> Result<Arc<Table>> {
         let (tail_start, tail) = read_tail(&source)?;
         if let Some(expected) = options.expected.filter(|expected| expected.bytes != source.len()) {
             let what = format!("the table has {} bytes, expected {}", source.len(), expected.bytes);
-            return Err(Error::corruption(path, 0, what));
+            return Err(Error::corruption(source.path(), 0, what));
         }
         let footer = read_footer(&source, &tail)?;
         let sum = tail.last_chunk().map_or(0, Footer::sum_of);
         if options.expected.is_some_and(|expected| expected.footer != 0 && expected.footer != sum) {
             let offset = source.len() - FOOTER_BYTES as u64;
             return Err(Error::corruption(
-                path,
+                source.path(),
                 offset,
                 "it is another table than the one that was written here",
             ));
         }
         if footer.number != number && !options.foreign {
             let what = format!("the table says that it is number {}, expected {number}", footer.number);
-            return Err(Error::corruption(path, source.len() - FOOTER_BYTES as u64, what));
+            return Err(Error::corruption(source.path(), source.len() - FOOTER_BYTES as u64, what));
         }
         let mut table = Table {
             source,

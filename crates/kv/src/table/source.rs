@@ -3,19 +3,24 @@
 use std::cell::RefCell;
 use std::path::Path;
 
-use cairn_vfs::{File, Fs};
+use cairn_vfs::sync::Arc;
+use cairn_vfs::sync::atomic::{AtomicU64, Ordering::*};
+use cairn_vfs::{ErrorKind, File, Fs};
 
-use crate::Result;
+use crate::open_files::{OpenFiles, SharedFile};
+use crate::{Error, Result};
 
-/// Direct reads begin, end and land at multiples of this.
-const DIRECT_ALIGNMENT: u64 = 4096;
+/// What every device takes: direct reads that are refused are tried again with it.
+const DIRECT_ALIGNMENT_MAX: u64 = 4096;
 
 /// A table's file.
 #[derive(Debug)]
 pub(super) struct Source {
-    file: Box<dyn File>,
-    len: u64,
+    file: SharedFile,
     direct: bool,
+    /// Direct reads begin, end and land at multiples of this: the device's, which is less than a page as a rule. Each lookup reads a
+    /// block, which lies anywhere, and what is read around it is read for nothing.
+    alignment: AtomicU64,
 }
 
 thread_local! {
@@ -26,13 +31,21 @@ thread_local! {
 impl Source {
     pub(super) fn open(fs: &dyn Fs, path: &Path, direct: bool) -> Result<Self> {
         let options = cairn_vfs::OpenOptions { direct, ..cairn_vfs::OpenOptions::read() };
-        let file = fs.open(path, options)?;
-        let len = file.len()?;
-        Ok(Source { file, len, direct })
+        Ok(Source::of(SharedFile::owned(fs.open(path, options)?, options)?, direct))
+    }
+
+    pub(super) fn open_shared(files: &Arc<OpenFiles>, path: &Path, direct: bool) -> Result<Self> {
+        let options = cairn_vfs::OpenOptions { direct, ..cairn_vfs::OpenOptions::read() };
+        Ok(Source::of(SharedFile::open(files, path, options)?, direct))
+    }
+
+    fn of(file: SharedFile, direct: bool) -> Self {
+        let alignment = AtomicU64::new(file.direct_alignment().clamp(1, DIRECT_ALIGNMENT_MAX));
+        Source { file, direct, alignment }
     }
 
     pub(super) fn len(&self) -> u64 {
-        self.len
+        self.file.len()
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -41,41 +54,159 @@ impl Source {
 
     /// Fills `buffer` from `offset`.
     pub(super) fn read(&self, buffer: &mut [u8], offset: u64) -> Result<()> {
-        if !self.direct {
-            return Ok(self.file.read_exact_at(buffer, offset)?);
-        }
-        LANDING.with(|landing| match landing.try_borrow_mut() {
-            Ok(mut landing) => self.read_direct(&mut landing, buffer, offset),
-            Err(_) => self.read_direct(&mut Vec::new(), buffer, offset),
+        self.file.with(|file| {
+            if !self.direct {
+                return Ok(file.read_exact_at(buffer, offset)?);
+            }
+            LANDING.with(|landing| match landing.try_borrow_mut() {
+                Ok(mut landing) => self.read_direct(file, &mut landing, buffer, offset),
+                Err(_) => self.read_direct(file, &mut Vec::new(), buffer, offset),
+            })
         })
     }
 
-    fn read_direct(&self, landing: &mut Vec<u8>, buffer: &mut [u8], offset: u64) -> Result<()> {
-        let start = offset - offset % DIRECT_ALIGNMENT;
-        let end = (offset + buffer.len() as u64).next_multiple_of(DIRECT_ALIGNMENT);
-        let len = (end - start) as usize;
-        landing.resize(len + DIRECT_ALIGNMENT as usize, 0);
-        let skew = landing.as_ptr().addr() % DIRECT_ALIGNMENT as usize;
-        let from = (DIRECT_ALIGNMENT as usize - skew) % DIRECT_ALIGNMENT as usize;
-        let pages = &mut landing[from..from + len];
-        let wanted = (offset - start) as usize..(offset - start) as usize + buffer.len();
-        let mut have = 0;
-        while have < wanted.end {
-            // The last page of the file comes short. After a short read elsewhere, the page that it ended in is read
-            // again: direct reads begin at a page.
-            let again = have - have % DIRECT_ALIGNMENT as usize;
-            let read = self.file.read_at(&mut pages[again..], start + again as u64)?;
-            if again + read <= have {
-                return Err(self.too_short(offset).into());
+    fn read_direct(
+        &self,
+        file: &dyn File,
+        landing: &mut Vec<u8>,
+        buffer: &mut [u8],
+        offset: u64,
+    ) -> Result<()> {
+        let alignment = self.alignment.load(Relaxed);
+        match read_aligned(file, landing, buffer, offset, alignment) {
+            // The device takes less than the system says of it.
+            Err(Error::Vfs(error))
+                if error.kind() == ErrorKind::Invalid && alignment < DIRECT_ALIGNMENT_MAX =>
+            {
+                self.alignment.store(DIRECT_ALIGNMENT_MAX, Relaxed);
+                read_aligned(file, landing, buffer, offset, DIRECT_ALIGNMENT_MAX)
             }
-            have = again + read;
+            result => result,
         }
-        buffer.copy_from_slice(&pages[wanted]);
-        Ok(())
+    }
+}
+
+/// Fills `buffer` from `offset` by reads that begin, end and land at multiples of `alignment`.
+fn read_aligned(
+    file: &dyn File,
+    landing: &mut Vec<u8>,
+    buffer: &mut [u8],
+    offset: u64,
+    alignment: u64,
+) -> Result<()> {
+    let start = offset - offset % alignment;
+    let end = (offset + buffer.len() as u64).next_multiple_of(alignment);
+    let (len, step) = ((end - start) as usize, alignment as usize);
+    landing.resize(len + step, 0);
+    let from = (step - landing.as_ptr().addr() % step) % step;
+    let pages = &mut landing[from..from + len];
+    let wanted = (offset - start) as usize..(offset - start) as usize + buffer.len();
+    let mut have = 0;
+    while have < wanted.end {
+        // The end of the file comes short. After a short read elsewhere, the piece that it ended in is read again: direct reads
+        // begin at a multiple.
+        let again = have - have % step;
+        let read = file.read_at(&mut pages[again..], start + again as u64)?;
+        if again + read <= have {
+            return Err(too_short(file, offset).into());
+        }
+        have = again + read;
+    }
+    buffer.copy_from_slice(&pages[wanted]);
+    Ok(())
+}
+
+fn too_short(file: &dyn File, offset: u64) -> cairn_vfs::Error {
+    let source = std::io::Error::from(std::io::ErrorKind::UnexpectedEof);
+    cairn_vfs::Error::new(cairn_vfs::Operation::Read, file.path(), source).at(offset)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicBool;
+
+    use cairn_vfs::{Advice, FileId, Map, MemFs, OpenOptions};
+
+    use super::*;
+
+    /// A file of a device with blocks of 512 bytes, which says so, or lies.
+    #[derive(Debug)]
+    struct Device {
+        inner: Box<dyn File>,
+        takes: u64,
+        reads: Arc<AtomicU64>,
+        was_refused: Arc<AtomicBool>,
     }
 
-    fn too_short(&self, offset: u64) -> cairn_vfs::Error {
-        let source = std::io::Error::from(std::io::ErrorKind::UnexpectedEof);
-        cairn_vfs::Error::new(cairn_vfs::Operation::Read, self.path(), source).at(offset)
+    impl File for Device {
+        fn path(&self) -> &Path {
+            self.inner.path()
+        }
+        fn id(&self) -> FileId {
+            self.inner.id()
+        }
+        fn len(&self) -> cairn_vfs::Result<u64> {
+            self.inner.len()
+        }
+        fn read_at(&self, buf: &mut [u8], offset: u64) -> cairn_vfs::Result<usize> {
+            let all = buf.as_ptr().addr() as u64 | buf.len() as u64 | offset;
+            if !all.is_multiple_of(self.takes) {
+                self.was_refused.store(true, Relaxed);
+                let source = std::io::Error::from(std::io::ErrorKind::InvalidInput);
+                return Err(cairn_vfs::Error::new(cairn_vfs::Operation::Read, self.path(), source));
+            }
+            self.reads.fetch_add(buf.len() as u64, Relaxed);
+            self.inner.read_at(buf, offset)
+        }
+        fn write_at(&self, buf: &[u8], offset: u64) -> cairn_vfs::Result<usize> {
+            self.inner.write_at(buf, offset)
+        }
+        fn set_len(&self, len: u64) -> cairn_vfs::Result<()> {
+            self.inner.set_len(len)
+        }
+        fn allocate(&self, offset: u64, len: u64) -> cairn_vfs::Result<()> {
+            self.inner.allocate(offset, len)
+        }
+        fn sync_data(&self) -> cairn_vfs::Result<()> {
+            self.inner.sync_data()
+        }
+        fn try_lock(&self) -> cairn_vfs::Result<()> {
+            self.inner.try_lock()
+        }
+        fn advise(&self, offset: u64, len: u64, advice: Advice) {
+            self.inner.advise(offset, len, advice);
+        }
+        fn map(&self) -> cairn_vfs::Result<Map> {
+            self.inner.map()
+        }
+        fn direct_alignment(&self) -> u64 {
+            512
+        }
+    }
+
+    /// Goal: a direct read takes no more than the device's blocks around what is wanted, also where the device takes only pages although it
+    /// says otherwise. Method: reads of a block's size from anywhere, ends of the file included; bytes read are counted.
+    #[test]
+    fn direct_reads_take_the_devices_blocks() {
+        for takes in [512, 4096] {
+            let fs = MemFs::new();
+            let content: Vec<u8> = (0..50_001u32).map(|at| (at % 251) as u8).collect();
+            let inner = fs.open(Path::new("t"), OpenOptions::create_new()).unwrap();
+            inner.write_all_at(&content, 0).unwrap();
+            let (reads, was_refused) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
+            let device =
+                Device { inner, takes, reads: Arc::clone(&reads), was_refused: Arc::clone(&was_refused) };
+            let options = OpenOptions { direct: true, ..OpenOptions::read() };
+            let source = Source::of(SharedFile::owned(Box::new(device), options).unwrap(), true);
+            let mut buffer = vec![0; 4_000];
+            for offset in (0..46_000).step_by(977).chain([46_001]) {
+                let before = reads.load(Relaxed);
+                source.read(&mut buffer, offset as u64).unwrap();
+                assert_eq!(buffer, content[offset..offset + 4_000], "{offset}");
+                assert!(reads.load(Relaxed) - before <= (4_000u64).next_multiple_of(takes) + takes);
+            }
+            assert_eq!(was_refused.load(Relaxed), takes == 4096);
+            assert!(source.read(&mut buffer, 46_002).is_err());
+        }
     }
 }

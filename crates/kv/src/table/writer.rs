@@ -8,7 +8,7 @@ use cairn_vfs::{AppendWriter, File};
 
 use super::block::{BlockBuilder, MAX_BLOCK_BYTES, common_len};
 use super::footer::{FOOTER_BYTES, Footer};
-use super::frame::{Handle, Role, Sealer};
+use super::frame::{HEADER_BYTES, Handle, Role, Sealer};
 use super::index::{DataValue, Partition, separator};
 use super::options::{Compression, TableOptions};
 use super::properties::Properties;
@@ -20,6 +20,10 @@ use crate::{Error, Result};
 
 /// The file is written in pieces of this size.
 const WRITE_BYTES: usize = 256 << 10;
+/// A value of at least this many bytes ends its block and is copied once, into the block.
+const LARGE_BYTES: usize = 1 << 20;
+/// Buffers that are larger are not kept for the next block.
+const KEPT_BYTES: usize = 4 << 20;
 /// Room that an entry is granted beside its key and its value, so that every block stays within its bounds.
 const ENTRY_ROOM: usize = 64;
 /// The most bytes of a key and its value together.
@@ -147,7 +151,11 @@ impl TableWriter {
         if self.filter.is_some() {
             self.note_hashes(key, shared);
         }
-        self.data.add(key, shared, seqno, kind, value);
+        let is_large = value.len() >= LARGE_BYTES;
+        match is_large {
+            true => self.data.add_last(key, shared, seqno, kind, value),
+            false => self.data.add(key, shared, seqno, kind, value),
+        }
         match &mut self.last {
             None => {
                 self.properties.smallest = key.to_vec();
@@ -168,7 +176,7 @@ impl TableWriter {
         properties.key_bytes += key.len() as u64;
         properties.value_bytes += value.len() as u64;
         properties.seqnos = (properties.seqnos.0.min(seqno), properties.seqnos.1.max(seqno));
-        Ok(())
+        if is_large { self.cut_block_with(None, Some(value)) } else { Ok(()) }
     }
 
     /// Adds all range tombstones, encoded, with how many they are, the first and the last key that they touch, and their
@@ -304,6 +312,11 @@ impl TableWriter {
 
     /// Closes the data block; `next` is the key that comes after it.
     fn cut_block(&mut self, next: Option<&[u8]>) -> Result<()> {
+        self.cut_block_with(next, None)
+    }
+
+    /// As `cut_block`, where `last` is the value of the last entry, if that was added without.
+    fn cut_block_with(&mut self, next: Option<&[u8]>, last_value: Option<&[u8]>) -> Result<()> {
         let mut between = std::mem::take(&mut self.separator);
         between.clear();
         let last = self.last.as_ref().map_or(&[][..], |(key, _)| key);
@@ -313,11 +326,15 @@ impl TableWriter {
         }
         let mut raw = std::mem::take(&mut self.raw);
         raw.clear();
-        self.data.finish(&mut raw);
+        // Room for the header of its frame: a block that is stored as it is, is written from here.
+        raw.resize(HEADER_BYTES, 0);
+        self.data.finish_with(last_value, &mut raw);
         let hashes = std::mem::take(&mut self.hashes);
         let done = match &mut self.training {
-            None => self.write_data(&raw, &between, &hashes),
-            Some(training) => match training.push(&raw, &between, &hashes) {
+            None => {
+                self.write_framed(Role::Data, &mut raw).and_then(|it| self.note_data(it, &between, &hashes))
+            }
+            Some(training) => match training.push(&raw[HEADER_BYTES..], &between, &hashes) {
                 false => Ok(()),
                 true => match self.training.take() {
                     Some(training) => self.end_training(training),
@@ -325,7 +342,7 @@ impl TableWriter {
                 },
             },
         };
-        (self.raw, self.hashes, self.separator) = (raw, hashes, between);
+        (self.raw, self.hashes, self.separator) = (kept(raw), hashes, between);
         self.hashes.clear();
         done
     }
@@ -342,9 +359,14 @@ impl TableWriter {
             .try_for_each(|block| self.write_data(&block.raw, &block.separator, &block.hashes))
     }
 
-    /// Writes a data block and notes it in index and filter.
+    /// Writes a data block and notes it.
     fn write_data(&mut self, raw: &[u8], between: &[u8], hashes: &[u64]) -> Result<()> {
         let handle = self.write_block(Role::Data, raw)?;
+        self.note_data(handle, between, hashes)
+    }
+
+    /// Notes a data block in index and filter.
+    fn note_data(&mut self, handle: Handle, between: &[u8], hashes: &[u64]) -> Result<()> {
         let ordinal = self.properties.data_blocks;
         self.properties.data_blocks =
             ordinal.checked_add(1).ok_or_else(|| Error::invalid("a table has too many blocks"))?;
@@ -444,7 +466,19 @@ impl TableWriter {
         sealed.clear();
         let handle = self.sealer.seal(role, raw, self.out.position(), &mut sealed);
         let done = handle.and_then(|handle| self.write(&sealed).map(|()| handle));
-        self.sealed = sealed;
+        self.sealed = kept(sealed);
+        self.failed |= done.is_err();
+        done
+    }
+
+    /// As `write_block`, of a block with room for the header before it.
+    fn write_framed(&mut self, role: Role, framed: &mut [u8]) -> Result<Handle> {
+        let mut sealed = std::mem::take(&mut self.sealed);
+        let handle = self.sealer.seal_in_place(role, framed, self.out.position(), &mut sealed);
+        let done = handle.and_then(|(handle, is_scratch)| {
+            self.write(if is_scratch { &sealed } else { framed }).map(|()| handle)
+        });
+        self.sealed = kept(sealed);
         self.failed |= done.is_err();
         done
     }
@@ -456,4 +490,9 @@ impl TableWriter {
             error.into()
         })
     }
+}
+
+/// A buffer for the next block, unless this one was so large that its memory is better given back.
+fn kept(buffer: Vec<u8>) -> Vec<u8> {
+    if buffer.capacity() > KEPT_BYTES { Vec::new() } else { buffer }
 }

@@ -153,7 +153,8 @@ impl Transaction {
         }
         let operands = pending.operands.iter().rev().cloned().collect();
         let operator = &keyspace.state.options.merge_operator;
-        let merged = Resolver::from_operands(operands).merge(key, base, operator, &self.core.inner.path)?;
+        let place = (self.core.inner.path.as_path(), keyspace.name());
+        let merged = Resolver::from_operands(operands).merge(key, base, operator, place)?;
         Ok(Some(Value::owned(merged)))
     }
 

@@ -38,6 +38,8 @@ pub(super) struct StoreState {
     pub(super) log: Option<Known>,
     pub(super) next_file: FileNumber,
     pub(super) next_keyspace: u32,
+    /// Their names.
+    names: HashSet<String>,
     /// The numbers of all tables and blob files.
     files: HashSet<FileNumber>,
     obsolete: Arc<ObsoleteFiles>,
@@ -112,12 +114,13 @@ impl StoreState {
     }
 
     fn create(&self, created: &[NewKeyspace], next: &mut Prepared) -> Result<(), String> {
+        let mut names = HashSet::new();
         for new in created {
             if new.id.0 < next.next_keyspace || new.id.0 == u32::MAX {
                 return Err(format!("keyspace id {} was used before", new.id.0));
             }
-            let mut names = self.keyspaces.values().chain(next.keyspaces.values().flatten());
-            if new.name.is_empty() || names.any(|other| other.name == new.name) {
+            let is_new = !self.names.contains(&new.name) && names.insert(new.name.as_str());
+            if new.name.is_empty() || !is_new {
                 return Err(format!("keyspace name {:?} is empty or taken", new.name));
             }
             next.next_keyspace = new.id.0 + 1;
@@ -178,9 +181,18 @@ impl StoreState {
         }
         for (id, keyspace) in next.keyspaces {
             match keyspace {
-                Some(keyspace) => self.keyspaces.insert(id, keyspace),
-                None => self.keyspaces.remove(&id),
-            };
+                Some(keyspace) => {
+                    if !self.keyspaces.contains_key(&id) {
+                        self.names.insert(keyspace.name.clone());
+                    }
+                    self.keyspaces.insert(id, keyspace);
+                }
+                None => {
+                    if let Some(dropped) = self.keyspaces.remove(&id) {
+                        self.names.remove(&dropped.name);
+                    }
+                }
+            }
         }
         self.last_seqno = next.last_seqno;
         self.last_ingest = next.last_ingest;

@@ -1,6 +1,6 @@
-//! Disks that are full, and have room again.
+//! Disks that are full, have room again, or are emptied by the store itself.
 
-use cairn_kv::{Background, Error};
+use cairn_kv::{Background, Error, KeyspaceOptions};
 use cairn_vfs::{CrashImage, FaultOptions, Rng, SeededRng};
 
 use super::workload::{Mix, Step};
@@ -28,7 +28,7 @@ fn fill_and_lift(shape: &Shape, rounds: u64) -> u64 {
             assert!(error.is_full(), "{context}: {error}");
             told += 1;
             if run.db.is_none() {
-                // A store cannot be opened on a full disk; that changes nothing in it.
+                // Where not even the reserve is left, a store cannot be opened on a full disk; that changes nothing in it.
                 fs.set_quota(ENDLESS);
                 run.open().unwrap();
             }
@@ -116,7 +116,8 @@ fn nobody_waits_for_room() {
         cairn_kv::Durability::Buffered,
     ))
     .unwrap();
-    fs.set_quota(Some(fs.used_bytes()));
+    // Less than there is: not even what the store holds in reserve is of any use.
+    fs.set_quota(Some(0));
     for _ in 0..3 {
         let errors: [Error; 2] =
             [run.keyspace(0).flush().unwrap_err(), run.keyspace(0).compact_range(..).unwrap_err()];
@@ -137,4 +138,79 @@ fn nobody_waits_for_room() {
     run.keyspace(0).flush().unwrap();
     assert_no_leaks(&fs, run.db(), "after the disk was full");
     assert!(names(&fs).len() <= before.len() + 6, "{before:?} {:?}", names(&fs));
+}
+
+/// Goal: a store that has filled its disk is opened, read, verified and emptied all the same; only what puts something fails, with the full disk's error, and works
+/// again when there is room. Method: a quota that is filled, opened again more than once, and emptied by single deletions, a batch of them, a range and a
+/// keyspace, again and again.
+#[test]
+fn a_full_store_can_be_emptied() {
+    for background in [Background::Inline, Background::Threads(2)] {
+        let fs = FaultFs::new(FaultOptions::seeded(seed(11)));
+        let arc: Arc<dyn Fs> = Arc::new(fs.clone());
+        fs.set_quota(Some(6 << 20));
+        let keyspace = KeyspaceOptions {
+            memtable_bytes: 128 << 10,
+            compression: vec![cairn_kv::Compression::None],
+            ..KeyspaceOptions::default()
+        };
+        let open = |read_only: bool| {
+            let options = cairn_kv::Options { background, read_only, ..cairn_kv::Options::default() };
+            let builder = Db::builder(DIR).fs(Arc::clone(&arc)).seed(1).options(options);
+            builder.default_keyspace(keyspace.clone()).keyspace("other", keyspace.clone()).open()
+        };
+        let key = |number: u32| number.to_be_bytes();
+        let count = |db: &Db| db.iter().map(|pair| pair.unwrap()).count();
+        let mut db = open(false).unwrap();
+        for round in 0..4 {
+            let context = format!("{background:?}, round {round}");
+            let other = db.keyspace("other").unwrap();
+            (0..100).for_each(|number| other.put(key(number), [7; 1000]).unwrap());
+            drop(other);
+            let (mut written, mut before) = (0, u32::MAX);
+            // Closing gives the log's room back, so that it takes some openings until nothing goes in any more.
+            for _ in 0..40 {
+                let mut refused = 0;
+                while refused < 50 {
+                    match db.put(key(written), [round as u8; 1000]) {
+                        Ok(()) => (written, refused) = (written + 1, 0),
+                        Err(error) => {
+                            assert!(error.is_full(), "{context}: {error}");
+                            refused += 1;
+                        }
+                    }
+                }
+                if std::mem::replace(&mut before, written) == written {
+                    break;
+                }
+                drop(db);
+                db = open(false).unwrap_or_else(|error| panic!("{context}, filling: {error}"));
+            }
+            assert!(written > 1000 && before == written, "{context}: {written}");
+            for opening in 0..3 {
+                drop(db);
+                db = open(false).unwrap_or_else(|error| panic!("{context}, opening {opening}: {error}"));
+                assert_eq!(count(&db) as u32, written, "{context}");
+                assert!(db.verify().unwrap().is_sound());
+                assert!(db.put(key(0), [1; 1000]).unwrap_err().is_full(), "{context}");
+                assert!(db.put("new", [1; 1000]).unwrap_err().is_full(), "{context}");
+                assert_eq!(count(&open(true).unwrap()) as u32, written, "{context}");
+            }
+            (0..5).for_each(|number| db.delete(key(number)).unwrap());
+            let mut batch = cairn_kv::WriteBatch::new();
+            (5..10).for_each(|number| batch.delete(key(number)).unwrap());
+            db.write(&batch).unwrap();
+            assert_eq!(count(&db) as u32, written - 10, "{context}");
+            db.delete_range(key(20), key(u32::MAX)).unwrap();
+            db.compact_range(..).unwrap_or_else(|error| panic!("{context}: {error}"));
+            assert_eq!(count(&db), 10, "{context}");
+            db.drop_keyspace("other").unwrap();
+            db.put("again", "there is room").unwrap();
+            db.delete("again").unwrap();
+            db.wait_idle().unwrap();
+            drop(db);
+            db = open(false).unwrap();
+            assert_eq!(count(&db), 10, "{context}");
+        }
+    }
 }

@@ -136,6 +136,7 @@ impl Repair<'_> {
                 operator: keyspace.options.merge_operator.clone(),
                 ttl_secs,
                 store: Arc::new(self.dir.to_owned()),
+                keyspace: &keyspace.name,
             };
             let written = writer.write()?;
             // Newer than all runs before it, whose ids are lower numbers.

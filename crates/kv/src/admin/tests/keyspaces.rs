@@ -146,3 +146,48 @@ fn crashes() {
     );
     assert!(images > 100, "{images}");
 }
+
+/// Goal: making and dropping keyspaces costs as much for the last as for the first. Method: hundreds of them; how often somebody went through all is
+/// counted, and how long the manifest's edits are; the store has them all when it is opened again, by handles and by names.
+#[test]
+fn many_keyspaces() {
+    const COUNT: usize = 600;
+    let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
+    let open = || {
+        let builder = Db::builder("/store").fs(Arc::clone(&fs)).background(crate::Background::Inline).seed(1);
+        builder.open().unwrap()
+    };
+    let db = open();
+    let walks = || db.core.inner.walks.load(cairn_vfs::sync::atomic::Ordering::Relaxed);
+    let before = walks();
+    for number in 0..COUNT {
+        db.create_keyspace(&format!("keyspace {number}"), KeyspaceOptions::default()).unwrap();
+    }
+    for number in (0..COUNT).step_by(3) {
+        db.drop_keyspace(&format!("keyspace {number}")).unwrap();
+    }
+    // One for each that is dropped, to see whether writers wait for it.
+    assert!(walks() - before <= COUNT as u64 / 3, "{}", walks() - before);
+    let check = |db: &Db| {
+        assert_eq!(db.keyspaces().len(), 1 + COUNT * 2 / 3);
+        for number in 0..COUNT {
+            let name = format!("keyspace {number}");
+            let found = db.keyspace(&name);
+            assert_eq!(found.is_some(), number % 3 != 0);
+            assert!(found.is_none_or(|found| found.name() == name));
+        }
+        assert!(db.create_keyspace("keyspace 1", KeyspaceOptions::default()).is_err());
+    };
+    check(&db);
+    drop(db);
+    let db = open();
+    check(&db);
+    // All that are named and missing come in one edit.
+    drop(db);
+    let mut builder = Db::builder("/store").fs(Arc::clone(&fs)).background(crate::Background::Inline).seed(1);
+    for number in 0..COUNT {
+        builder = builder.keyspace(format!("keyspace {number}"), KeyspaceOptions::default());
+    }
+    let db = builder.open().unwrap();
+    assert_eq!(db.keyspaces().len(), 1 + COUNT);
+}

@@ -14,6 +14,7 @@ use super::backup::Damage;
 use super::counted;
 use crate::db::Db;
 use crate::db::tables::Tables;
+use crate::open_files::OpenFiles;
 use crate::options::Options;
 use crate::version::{FileName, KeyspaceId, Version, VersionSet};
 use crate::{Error, Result};
@@ -137,7 +138,8 @@ pub fn verify_in(fs: &Arc<dyn Fs>, path: impl AsRef<Path>) -> Result<VerifyRepor
     let subjects: Vec<Subject> = set.keyspaces().into_iter().map(subject).collect();
     report.files(fs, path, &subjects);
     let options = Options { cache_bytes: 0, ..Options::default() };
-    let tables = Tables::new(Arc::clone(fs), Arc::new(path.to_owned()), &options);
+    let files = OpenFiles::new(Arc::clone(fs), options.open_files_max, true);
+    let tables = Tables::new(files, Arc::new(path.to_owned()), &options);
     report.levels(&Arc::new(tables), &subjects);
     report.log(fs, path);
     report.strays = strays(&set, &subjects)?;

@@ -15,7 +15,7 @@ fn flushes_know_of_snapshots() {
         let (order, snapshots) = (Order::new(1), Arc::<Snapshots>::default());
         let left_out = Mutex::new(BTreeSet::new());
         thread::scope(|scope| {
-            scope.spawn(|| (2..=4).for_each(|number| order.publish(number, number)));
+            scope.spawn(|| (2..=4).for_each(|number| assert!(order.publish(number, number))));
             scope.spawn(|| {
                 for _ in 0..2 {
                     // What is in memtables by now.

@@ -5,7 +5,8 @@ use cairn_vfs::fault::{Fault, Rule};
 use cairn_vfs::sync::{Arc, lock};
 use cairn_vfs::{CrashImage, ErrorKind, FaultFs, FaultOptions, MemFs, Operation, thread};
 
-use crate::{Background, Db, Durability};
+use crate::kind::{Kind, SEQNO_MAX};
+use crate::{Background, Db, Durability, Error, KeyspaceOptions, Options, WriteBatch};
 
 /// Goal: a record that the log refuses is the error of its write and of no other. Method: ask for one that is too long, then write.
 #[test]
@@ -52,4 +53,92 @@ fn a_record_behind_one_that_fails_is_not_acknowledged() {
     let left = Db::builder("/store").fs(image).background(Background::Inline).seed(2).open().unwrap();
     let found = ["first", "behind"].map(|key| left.get(key).unwrap().is_some());
     assert_eq!(found, [true, false]);
+}
+
+/// Goal: readers never see a part of a batch whose insertion has failed, nor what was written behind it, and nobody waits for either.
+/// Method: a batch of two of which one is inserted and the other fails, by hand, while a writer waits behind it; then all ways to
+/// read, a flush, and a reopening, which finds the batch as the log has it.
+#[test]
+fn a_batch_that_is_inserted_in_part_is_not_seen() {
+    let fs = Arc::new(MemFs::new());
+    let open = || Db::builder("/store").fs(fs.clone()).background(Background::Inline).seed(1).open();
+    let db = open().unwrap();
+    let inner = &db.core.inner;
+    db.put("a", "old").unwrap();
+    let first = {
+        let mut commit = lock(&inner.commit);
+        commit.next_seqno += 2;
+        commit.next_seqno - 2
+    };
+    thread::scope(|scope| {
+        let behind = scope.spawn(|| db.put("c", "behind"));
+        while inner.order.sleepers() == 0 {
+            thread::yield_now();
+        }
+        let active = Arc::clone(&db.state.view.load().active);
+        active.insert_at(None, b"a", first, Kind::Put, b"half").unwrap();
+        let failed = Err(Error::invalid("no room for the second"));
+        let log = inner.check_writable().unwrap();
+        let numbers = first..=first + 1;
+        let logged = Ok(cairn_wal::Lsn::default());
+        inner.publish(log, numbers, logged, failed, Durability::Buffered).unwrap_err();
+        assert_eq!(behind.join().unwrap().unwrap_err().kind(), ErrorKind::Poisoned);
+    });
+    let old = Some(&b"old"[..]);
+    assert_eq!(db.get("a").unwrap().as_deref(), old);
+    assert_eq!(db.multi_get(&["a"]).unwrap()[0].as_deref(), old);
+    let all: Vec<_> = db.iter().map(|pair| pair.unwrap()).collect();
+    assert_eq!(all, [(b"a".to_vec(), b"old".to_vec())]);
+    assert_eq!(db.get_at("a", &db.snapshot()).unwrap().as_deref(), old);
+    assert_eq!(db.flush().unwrap_err().kind(), ErrorKind::Poisoned);
+    db.checkpoint("/copy").unwrap();
+    drop(db);
+    let copy = Db::builder("/copy").fs(fs.clone()).background(Background::Inline).open().unwrap();
+    assert_eq!((copy.get("a").unwrap().as_deref(), copy.get("c").unwrap()), (old, None));
+}
+
+/// Goal: where no numbers are left, a batch is refused before any of it is written. Method: the last number but two, and a batch
+/// of three; one of two fits.
+#[test]
+fn numbers_come_to_an_end() {
+    let builder = Db::builder("/store").fs(Arc::new(MemFs::new())).background(Background::Inline).seed(1);
+    let db = builder.open().unwrap();
+    let inner = &db.core.inner;
+    lock(&inner.commit).next_seqno = SEQNO_MAX - 2;
+    inner.order.restart(SEQNO_MAX - 3);
+    let mut batch = WriteBatch::new();
+    for key in ["a", "b", "c"] {
+        batch.put(key, "value").unwrap();
+    }
+    assert_eq!(db.write(&batch).unwrap_err().kind(), ErrorKind::Unsupported);
+    assert_eq!(db.iter().count(), 0);
+    let mut batch = WriteBatch::new();
+    batch.put("a", "value").unwrap();
+    batch.put("b", "value").unwrap();
+    db.write(&batch).unwrap();
+    assert_eq!(db.put("d", "value").unwrap_err().kind(), ErrorKind::Unsupported);
+    assert_eq!(db.iter().count(), 2);
+}
+
+/// Goal: a bound on all memtables together costs a write nothing for other keyspaces, and holds. Method: a hundred keyspaces, a thousand
+/// writes; how often somebody went through all keyspaces is held against the number of flushes.
+#[test]
+fn a_write_does_not_look_at_all_keyspaces() {
+    let options =
+        Options { memtable_bytes_max: Some(1 << 20), background: Background::Inline, ..Options::default() };
+    let db = Db::builder("/store").fs(Arc::new(MemFs::new())).options(options).seed(1).open().unwrap();
+    let keyspaces: Vec<_> = (0..100)
+        .map(|number| db.create_keyspace(&format!("k{number}"), KeyspaceOptions::default()).unwrap())
+        .collect();
+    let walks = || db.core.inner.walks.load(cairn_vfs::sync::atomic::Ordering::Relaxed);
+    let before = walks();
+    for number in 0..3000u32 {
+        keyspaces[number as usize % 100].put(number.to_be_bytes(), [7; 1000]).unwrap();
+    }
+    let (walks, flushes) = (walks() - before, db.stats().flushes.0);
+    assert!(flushes > 20, "{flushes}");
+    assert!(walks < 3000, "{walks} walks over all keyspaces for 3000 writes and {flushes} flushes");
+    let stats = db.stats();
+    let held: u64 = stats.keyspaces.iter().map(|keyspace| keyspace.memtable_bytes).sum();
+    assert!(held < 3 << 20, "{held} bytes in memtables");
 }

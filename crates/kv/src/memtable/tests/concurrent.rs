@@ -222,7 +222,7 @@ fn one_key() {
 }
 
 /// Goal: a range tombstone is seen by everybody from the moment that its insertion returned. Method: writers that each
-/// look for all of their own, and settle the set now and then.
+/// look for all of their own, and ask for all now and then.
 #[test]
 fn range_tombstones() {
     let memtable = Memtable::new();

@@ -4,6 +4,7 @@ use cairn_vfs::Rng;
 use proptest::prelude::*;
 
 use super::*;
+use crate::range_del::RangeTombstone;
 
 /// Inserts `count` versions of keys that `key` draws, in a random order of sequence numbers.
 fn random(count: usize, seed: u64, key: impl Fn(&mut SeededRng) -> Vec<u8>) -> (Arc<Memtable>, Model) {
@@ -192,34 +193,93 @@ fn range_tombstones() {
             tombstones.push(RangeTombstone { start: a.clone().min(b.clone()), end: a.max(b), seqno });
         }
         let expected = RangeTombstones::new(tombstones.clone());
-        for at in [seqno, seqno / 2, 0] {
+        for at in [seqno, seqno / 2, 20, 0] {
             let key = key(&mut rng);
             assert_eq!(memtable.newest_covering(&key, at), expected.newest_covering(&key, at));
+            check_cover(&memtable, &expected, &key, at);
+            let after = rng.below(seqno + 1);
+            let newest = expected.newest_covering(&key, Seqno::MAX);
+            assert_eq!(memtable.covers_after(&key, after, at), newest.is_some_and(|newest| newest > after));
         }
         if rng.chance(0.2) {
-            assert_eq!(*memtable.range_tombstones(), expected);
+            assert_eq!(memtable.range_tombstones(), expected);
+            let snapshots = [seqno / 3, seqno / 2];
+            assert_eq!(memtable.range_tombstones_for(&snapshots), expected.for_snapshots(&snapshots));
         }
         assert_eq!(memtable.seqnos(), expected.seqno_range());
     }
-    assert_eq!(*memtable.range_tombstones(), RangeTombstones::new(tombstones));
+    assert_eq!(memtable.range_tombstones(), RangeTombstones::new(tombstones));
     assert!(!memtable.is_empty() && memtable.allocated_bytes() > before);
 }
 
-/// Goal: memory that readers make a memtable take is counted. Method: as a queue's consumer does it, longer and longer ranges that all
-/// overlap, with a look at all of them after each.
-#[test]
-fn memory_of_range_tombstones() {
-    const COUNT: u64 = 400;
-    let (memtable, mut expected) = (Memtable::new(), Vec::new());
-    let before = memtable.allocated_bytes();
-    for seqno in 1..=COUNT {
-        let end = seqno.to_be_bytes().to_vec();
-        memtable.delete_range(&[0], &end, seqno).unwrap();
-        expected.push(RangeTombstone { start: vec![0], end, seqno });
-        let set = memtable.range_tombstones();
-        assert!(memtable.allocated_bytes() - before >= set.memory_bytes(), "{seqno}");
+/// What is said to hold around a key does, as far as short keys tell.
+fn check_cover(memtable: &Memtable, expected: &RangeTombstones, key: &[u8], at: Seqno) {
+    let cover = memtable.cover(key, at);
+    assert!(cover.holds_for(key), "{cover:?} for {key:?}");
+    for (first, len) in (0..21).flat_map(|first| (1..4).map(move |len| (first, len))) {
+        let other = vec![first; len];
+        if cover.holds_for(&other) {
+            assert_eq!(
+                cover.seqno,
+                expected.newest_covering(&other, at).unwrap_or(0),
+                "{cover:?}, {other:?}"
+            );
+        }
     }
-    let set = memtable.range_tombstones();
-    assert_eq!(*set, RangeTombstones::new(expected));
-    assert!(set.memory_bytes() as u64 > COUNT * COUNT * 4, "they overlap: {}", set.memory_bytes());
+}
+
+/// Goal: tombstones that come later than others with higher numbers lie under those. Method: numbers in random order, among them and at the
+/// end all keys, as of all numbers, against a list.
+#[test]
+fn late_range_tombstones() {
+    let mut rng = SeededRng::new(6);
+    for _ in 0..20 {
+        let (memtable, mut tombstones) = (Memtable::new(), Vec::new());
+        let mut numbers: Vec<Seqno> = (1..80).collect();
+        for at in (1..numbers.len()).rev() {
+            numbers.swap(at, rng.below(at as u64 + 1) as usize);
+        }
+        for seqno in numbers {
+            let (a, b) = (rng.below(30) as u8, rng.below(30) as u8);
+            memtable.delete_range(&[a.min(b)], &[a.max(b)], seqno).unwrap();
+            tombstones.push(RangeTombstone { start: vec![a.min(b)], end: vec![a.max(b)], seqno });
+            if tombstones.len() % 20 == 19 || rng.chance(0.1) {
+                let expected = RangeTombstones::new(tombstones.clone());
+                for key in 0..30 {
+                    let newest = memtable.newest_covering(&[key], Seqno::MAX);
+                    assert_eq!(newest, expected.newest_covering(&[key], Seqno::MAX), "{key}");
+                    let at = rng.below(80);
+                    assert_eq!(memtable.newest_covering(&[key], at), expected.newest_covering(&[key], at));
+                    check_cover(&memtable, &expected, &[key], at);
+                }
+            }
+        }
+    }
+}
+
+/// Goal: the work for range tombstones grows as their number does, whatever lies over what, also with reads in between and with a reader of an
+/// earlier moment. Method: 20,000 and 40,000, apart and all over each other, each followed by a read; counted is how many were painted.
+#[test]
+fn work_of_range_tombstones() {
+    for overlap in [false, true] {
+        let work = |count: u64| {
+            let memtable = Memtable::new();
+            for seqno in 1..=count {
+                let (start, end) = if overlap { (0, seqno * 10 + 5) } else { (seqno * 10, seqno * 10 + 5) };
+                memtable.delete_range(&start.to_be_bytes(), &end.to_be_bytes(), seqno).unwrap();
+                let key = (seqno * 10 + 4).to_be_bytes();
+                assert_eq!(memtable.newest_covering(&key, seqno), Some(seqno));
+                // One who has read the first half holds on to it.
+                if seqno > count / 2 {
+                    assert_eq!(memtable.newest_covering(&key, count / 2), None);
+                }
+            }
+            let pieces = memtable.range_tombstones_for(&[]).pieces().count() as u64;
+            assert_eq!(pieces, if overlap { 1 } else { count });
+            (memtable.range_work(), memtable.allocated_bytes())
+        };
+        let (small, large) = (work(20_000), work(40_000));
+        assert!(small.0 < 2 * 20_000, "{small:?}");
+        assert!(large.0 <= 2 * small.0 + 100 && large.1 <= 2 * small.1 + (1 << 20), "{small:?} {large:?}");
+    }
 }

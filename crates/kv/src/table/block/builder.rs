@@ -84,6 +84,20 @@ impl BlockBuilder {
     /// Adds an entry. `shared` is how many bytes `key` has in common with the last key, `None` for the same key again.
     /// Keys ascend, and so do sequence numbers descend within a key; the caller sees to it.
     pub(crate) fn add(&mut self, key: &[u8], shared: Option<usize>, seqno: Seqno, kind: Kind, value: &[u8]) {
+        self.add_last(key, shared, seqno, kind, value);
+        self.values.extend_from_slice(value);
+    }
+
+    /// As [`BlockBuilder::add`], of the last entry of the block, whose value is not copied: it is given to
+    /// [`BlockBuilder::finish_with`] again, right after this.
+    pub(crate) fn add_last(
+        &mut self,
+        key: &[u8],
+        shared: Option<usize>,
+        seqno: Seqno,
+        kind: Kind,
+        value: &[u8],
+    ) {
         let role = match shared {
             _ if self.entries.is_empty() => Role::Restart,
             None => Role::SameKey,
@@ -110,7 +124,6 @@ impl BlockBuilder {
             self.last_key = self.keys.len();
             self.keys.extend_from_slice(key);
         }
-        self.values.extend_from_slice(value);
         self.run += 1;
         let (key_len, shared, value_len) = (key.len() as u32, shared as u32, value.len() as u32);
         self.entries.push(Pending { key_len, shared, value_len, role, kind, seqno });
@@ -118,11 +131,16 @@ impl BlockBuilder {
 
     /// Appends the block to `out`, and forgets its entries. There must be at least one.
     pub(crate) fn finish(&mut self, out: &mut Vec<u8>) {
+        self.finish_with(None, out);
+    }
+
+    /// As [`BlockBuilder::finish`], where `last` is the value of the last entry, if that came by [`BlockBuilder::add_last`].
+    pub(crate) fn finish_with(&mut self, last: Option<&[u8]>, out: &mut Vec<u8>) {
         let start = out.len();
         let prefix_len = common_len(self.first_key(), self.last_key());
         let layout = self.layout();
         out.reserve(self.estimate + 64);
-        self.encode(&layout, prefix_len, out);
+        self.encode(&layout, prefix_len, last, out);
         let prefix = (out.len() - start) as u32;
         out.extend_from_slice(&self.keys[..prefix_len]);
         let heads = (out.len() - start) as u32;
@@ -157,10 +175,11 @@ impl BlockBuilder {
         layout
     }
 
-    fn encode(&mut self, layout: &Layout, prefix_len: usize, out: &mut Vec<u8>) {
+    fn encode(&mut self, layout: &Layout, prefix_len: usize, last: Option<&[u8]>, out: &mut Vec<u8>) {
         let start = out.len();
         let (mut keys, mut values) = (&self.keys[..], &self.values[..]);
-        for entry in &self.entries {
+        let end = self.entries.len();
+        for (at, entry) in self.entries.iter().enumerate() {
             let mut suffix: &[u8] = &[];
             if entry.role != Role::SameKey {
                 let (key, rest) = keys.split_at(entry.key_len as usize);
@@ -176,8 +195,14 @@ impl BlockBuilder {
                 Role::SameKey => {}
             }
             let unshared = &suffix[shared..];
-            let (value, rest) = values.split_at(entry.value_len as usize);
-            values = rest;
+            let value = match last.filter(|_| at + 1 == end) {
+                Some(last) => last,
+                None => {
+                    let (value, rest) = values.split_at(entry.value_len as usize);
+                    values = rest;
+                    value
+                }
+            };
             let (short_shared, short_unshared) = (shared.min(15) as u8, unshared.len().min(15) as u8);
             out.push(short_shared << 4 | short_unshared);
             if short_shared == LONG {

@@ -131,7 +131,7 @@ impl Manifest {
 
     /// Begins manifest `number` with the state `snapshot`, goes on there and removes the old one.
     ///
-    /// A full disk leaves the old one in use, any other failure poisons it. Either way nothing is lost: what was
+    /// A full disk, and a process with too many files open, leave the old one in use; any other failure poisons it. Either way nothing is lost: what was
     /// appended is durable in the old one and part of the new one.
     pub(crate) fn rewrite(&mut self, number: FileNumber, snapshot: &[u8]) {
         let identity = Identity { number, ..self.identity };
@@ -144,7 +144,7 @@ impl Manifest {
                 }
                 Err(error) => _ = self.latch::<()>(Err(error)),
             },
-            Err(error) if is_full(&error) => {
+            Err(error) if error.can_be_tried_again() => {
                 let _ = self.fs.remove(&FileName::Manifest(number).path(&self.dir));
                 self.retry_at = self.end + (self.end - self.base) / 2;
             }
@@ -179,10 +179,6 @@ impl Manifest {
             error
         })
     }
-}
-
-fn is_full(error: &Error) -> bool {
-    matches!(error, Error::Vfs(error) if error.is_full())
 }
 
 fn check_len(payload: &[u8], path: &Path) -> Result<()> {

@@ -1,0 +1,103 @@
+//! Memory of all memtables that are written to, together: see [`crate::Options::memtable_bytes_max`].
+//!
+//! A memtable takes its memory in chunks, so most writes change nothing here: they compare two numbers. Who has made
+//! one grow puts it in its place among the others under a lock, and the largest is the last of them.
+
+use std::collections::BTreeSet;
+
+use cairn_vfs::sync::atomic::{AtomicU64, Ordering::*};
+use cairn_vfs::sync::{Mutex, lock};
+
+use crate::memtable::Memtable;
+use crate::version::KeyspaceId;
+
+/// The sizes of the active memtables that were written to.
+#[derive(Debug)]
+pub(crate) struct Budget {
+    /// More than this is too much.
+    allowed: u64,
+    total: AtomicU64,
+    /// By size, as noted in each memtable.
+    sizes: Mutex<BTreeSet<(u64, KeyspaceId)>>,
+}
+
+impl Budget {
+    /// A budget of `allowed` bytes.
+    pub(crate) fn new(allowed: u64) -> Self {
+        Budget { allowed, total: AtomicU64::new(0), sizes: Mutex::default() }
+    }
+
+    /// `memtable` of keyspace `id` was written to: whether all together are too large now. Costs three loads unless it
+    /// has grown.
+    #[inline]
+    pub(crate) fn written(&self, id: KeyspaceId, memtable: &Memtable) -> bool {
+        if memtable.noted_bytes() != Some(memtable.allocated_bytes() as u64) {
+            self.grown(id, memtable);
+        }
+        self.total.load(Relaxed) > self.allowed
+    }
+
+    #[cold]
+    fn grown(&self, id: KeyspaceId, memtable: &Memtable) {
+        let mut sizes = lock(&self.sizes);
+        let bytes = memtable.allocated_bytes() as u64;
+        // Sealed meanwhile: it belongs to its flush.
+        let Some(noted) = memtable.noted_bytes() else { return };
+        sizes.remove(&(noted, id));
+        sizes.insert((bytes, id));
+        memtable.note_bytes(Some(bytes));
+        // Never below what is taken off here: it was added under this lock.
+        self.total.fetch_add(bytes.wrapping_sub(noted), Relaxed);
+    }
+
+    /// `memtable` of keyspace `id` is written to no more.
+    pub(crate) fn sealed(&self, id: KeyspaceId, memtable: &Memtable) {
+        let mut sizes = lock(&self.sizes);
+        let Some(noted) = memtable.noted_bytes() else { return };
+        sizes.remove(&(noted, id));
+        memtable.note_bytes(None);
+        self.total.fetch_sub(noted, Relaxed);
+    }
+
+    /// The keyspace of the largest one.
+    pub(crate) fn largest(&self) -> Option<KeyspaceId> {
+        lock(&self.sizes).last().map(|(_, id)| *id)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use cairn_vfs::{Rng, SeededRng};
+
+    use super::*;
+    use crate::kind::Kind;
+
+    /// Goal: total and largest are those of the memtables that were written to and not sealed. Method: random writes and seals
+    /// of several, late notes of sealed ones among them, against a sum over all.
+    #[test]
+    fn as_a_sum_over_all() {
+        let mut rng = SeededRng::new(11);
+        let budget = Budget::new(60_000);
+        let mut active: Vec<Memtable> = (0..5).map(|_| Memtable::new()).collect();
+        for seqno in 1..3000 {
+            let at = rng.below(5) as usize;
+            let id = KeyspaceId(at as u32);
+            if rng.below(40) == 0 {
+                budget.sealed(id, &active[at]);
+                let old = std::mem::replace(&mut active[at], Memtable::new());
+                old.insert(b"late", seqno, Kind::Put, &[7; 5000]).unwrap();
+                budget.written(id, &old);
+                budget.sealed(id, &old);
+            } else {
+                active[at].insert(&seqno.to_be_bytes(), seqno, Kind::Put, &[7; 100]).unwrap();
+                let is_over = budget.written(id, &active[at]);
+                let written = active.iter().filter(|memtable| !memtable.is_empty());
+                let sum: u64 = written.clone().map(|memtable| memtable.allocated_bytes() as u64).sum();
+                assert_eq!(is_over, sum > 60_000, "{sum}");
+                let largest = written.map(|memtable| memtable.allocated_bytes()).max();
+                let found = budget.largest().map(|id| active[id.0 as usize].allocated_bytes());
+                assert_eq!(found, largest);
+            }
+        }
+    }
+}

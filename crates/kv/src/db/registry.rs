@@ -1,0 +1,110 @@
+//! The open keyspaces of a store, by number and by name.
+//!
+//! Readers load the whole as one value; whoever makes or drops a keyspace replaces it. It stands in pieces, so that this
+//! copies one piece and a pointer for each of the others, and thousands of keyspaces can be made one after the other.
+
+use std::collections::HashMap;
+
+use cairn_vfs::sync::{Arc, Mutex, lock};
+
+use crate::db::inner::KeyspaceState;
+use crate::swap::Swap;
+use crate::version::KeyspaceId;
+
+/// Keyspaces of a piece.
+const PIECE: usize = 128;
+
+type Piece = Vec<Option<Arc<KeyspaceState>>>;
+
+/// All keyspaces at one moment.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Keyspaces(Vec<Arc<Piece>>);
+
+impl Keyspaces {
+    /// The keyspace `id`, when it is open.
+    #[inline]
+    pub(crate) fn get(&self, id: KeyspaceId) -> Option<&Arc<KeyspaceState>> {
+        let at = id.0 as usize;
+        self.0.get(at / PIECE)?.get(at % PIECE)?.as_ref()
+    }
+
+    /// All of them, by number.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Arc<KeyspaceState>> {
+        self.0.iter().flat_map(|piece| piece.iter().flatten())
+    }
+
+    fn set(&mut self, id: KeyspaceId, state: Option<Arc<KeyspaceState>>) {
+        let at = id.0 as usize;
+        if self.0.len() <= at / PIECE {
+            self.0.resize_with(at / PIECE + 1, Arc::default);
+        }
+        let Some(piece) = self.0.get_mut(at / PIECE) else { return };
+        let mut changed = Piece::clone(piece);
+        if changed.len() <= at % PIECE {
+            changed.resize_with(at % PIECE + 1, || None);
+        }
+        if let Some(slot) = changed.get_mut(at % PIECE) {
+            *slot = state;
+        }
+        *piece = Arc::new(changed);
+    }
+}
+
+/// The keyspaces, and who has which name.
+#[derive(Debug)]
+pub(crate) struct Registry {
+    all: Swap<Keyspaces>,
+    names: Mutex<HashMap<String, KeyspaceId>>,
+}
+
+impl Registry {
+    /// With these keyspaces.
+    pub(crate) fn new(states: Vec<Arc<KeyspaceState>>) -> Self {
+        let names = states.iter().map(|state| (state.name.clone(), state.id)).collect();
+        let mut all = Keyspaces::default();
+        for state in states {
+            let at = state.id.0 as usize;
+            all.0.resize_with(all.0.len().max(at / PIECE + 1), Arc::default);
+            // Nobody else has the pieces yet.
+            if let Some(piece) = all.0.get_mut(at / PIECE).and_then(Arc::get_mut) {
+                piece.resize_with(piece.len().max(at % PIECE + 1), || None);
+                piece[at % PIECE] = Some(state);
+            }
+        }
+        Registry { all: Swap::new(all), names: Mutex::new(names) }
+    }
+
+    /// Those of now.
+    #[inline]
+    pub(crate) fn load(&self) -> impl std::ops::Deref<Target = Arc<Keyspaces>> {
+        self.all.load()
+    }
+
+    /// The keyspace `name`, when there is one.
+    pub(crate) fn named(&self, name: &str) -> Option<Arc<KeyspaceState>> {
+        let id = *lock(&self.names).get(name)?;
+        self.all.load().get(id).cloned()
+    }
+
+    /// Adds a keyspace. The caller holds the structure.
+    pub(crate) fn add(&self, state: Arc<KeyspaceState>) {
+        let mut names = lock(&self.names);
+        names.insert(state.name.clone(), state.id);
+        self.all.rcu(|all| {
+            let mut all = Keyspaces::clone(all);
+            all.set(state.id, Some(Arc::clone(&state)));
+            all
+        });
+    }
+
+    /// Takes a keyspace away. The caller holds the structure.
+    pub(crate) fn remove(&self, state: &KeyspaceState) {
+        let mut names = lock(&self.names);
+        names.remove(&state.name);
+        self.all.rcu(|all| {
+            let mut all = Keyspaces::clone(all);
+            all.set(state.id, None);
+            all
+        });
+    }
+}
