@@ -141,9 +141,7 @@ impl Error {
             Error::Invalid { .. }
             | Error::NoMergeOperator { .. }
             | Error::Panicked { .. }
-            | Error::Internal { .. } => {
-                ErrorKind::Invalid
-            }
+            | Error::Internal { .. } => ErrorKind::Invalid,
             Error::NotFound { .. } => ErrorKind::NotFound,
             Error::Busy { .. } => ErrorKind::Busy,
             Error::Conflict { .. } => ErrorKind::Conflict,

@@ -42,12 +42,15 @@ pub(super) fn check_order(base: &Version, edit: &KeyspaceEdit) -> Result<(), Str
     check_together(&fresh)
 }
 
+/// A table and where it is.
+type Placed<'a> = (Place, &'a Arc<TableFile>);
+
 /// The tables of `base` with keys in the range of `meta`: those that go, and those that stay.
 fn overlapping<'a>(
     base: &'a Version,
     gone: &BTreeSet<FileNumber>,
     meta: &'a TableMeta,
-) -> (Vec<(Place, &'a Arc<TableFile>)>, Vec<(Place, &'a Arc<TableFile>)>) {
+) -> (Vec<Placed<'a>>, Vec<Placed<'a>>) {
     let (lower, upper) = (Included(&meta.smallest[..]), Included(&meta.largest[..]));
     let levels = base.levels().iter().enumerate();
     let tables = levels.flat_map(|(level, runs)| {
