@@ -180,8 +180,15 @@ const NEEDED: [&str; 5] = [
 
 /// The same for plans of operators: what makes them read their inputs in the order and in the partitions that they need,
 /// and ours that let a query be stopped.
-const NEEDED_OPERATORS: [&str; 5] =
-    ["OutputRequirements", "EnsureRequirements", "EnsureCooperative", "SanityCheckPlan", "cairn_give_way"];
+const NEEDED_OPERATORS: [&str; 7] = [
+    "OutputRequirements",
+    first_rows::INSTEAD_OF,
+    "EnsureCooperative",
+    "SanityCheckPlan",
+    "cairn_grouping_orders",
+    "cairn_join_orders",
+    "cairn_give_way",
+];
 
 /// A state whose plans are as they were written, as far as they can be run so.
 fn unoptimized(state: SessionState) -> SessionState {

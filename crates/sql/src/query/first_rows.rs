@@ -56,7 +56,7 @@ impl PhysicalOptimizerRule for FirstRows {
     }
 
     fn name(&self) -> &str {
-        "cairn_first_rows"
+        INSTEAD_OF
     }
 
     fn schema_check(&self) -> bool {
