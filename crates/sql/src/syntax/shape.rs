@@ -38,6 +38,17 @@ const AGGREGATES: &[&str] = &[
     "var_samp",
     "var_pop",
     "corr",
+    "covar_pop",
+    "covar_samp",
+    "regr_avgx",
+    "regr_avgy",
+    "regr_count",
+    "regr_intercept",
+    "regr_r2",
+    "regr_slope",
+    "regr_sxx",
+    "regr_sxy",
+    "regr_syy",
     "median",
 ];
 

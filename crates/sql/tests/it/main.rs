@@ -44,6 +44,7 @@ mod session;
 mod subqueries;
 mod support;
 mod unnesting;
+mod upstream;
 mod values;
 mod whole_rows;
 mod with;

@@ -55,7 +55,7 @@ pub(super) const AT_ZONE: &str = "timezone";
 use super::lists::ListUse;
 use crate::error::{Error, Result};
 use crate::pg_catalog::count_instead_of_exists;
-use crate::syntax::build::{nested, number, take, text, with_type};
+use crate::syntax::build::{nested, number, string, take, text, with_type};
 use crate::syntax::{check_collation, last_name};
 
 /// Rewrites a statement whose parameters have these types, as far as they are known. Gives the lists that are parameters.
@@ -291,6 +291,15 @@ impl Rewriter<'_> {
                 }
                 // What it is now may be something to be seen to.
                 self.expr(expr)
+            }
+            // DataFusion takes what matches everything for what is not NULL.
+            Expr::BinaryOp {
+                op: BinaryOperator::PGRegexMatch | BinaryOperator::PGRegexIMatch,
+                right: pattern,
+                ..
+            } if string(pattern) == Some(".*") => {
+                **pattern = text("(.*)");
+                Ok(())
             }
             Expr::BinaryOp { left, op, right } => {
                 if let (Some(left), Some(right)) = (rows::columns_of(left), rows::columns_of(right)) {

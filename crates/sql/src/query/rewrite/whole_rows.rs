@@ -13,7 +13,7 @@ use datafusion::sql::sqlparser::ast::{
 use super::scope::{From, Lookup};
 use super::subqueries::binary;
 use crate::error::{Error, Result};
-use crate::syntax::build::nested;
+use crate::syntax::build::{nested, text};
 use crate::syntax::{ident, last_name};
 
 /// Sees to those in the expressions of a SELECT itself.
@@ -166,7 +166,10 @@ impl Rows {
                     return Err(Error::unsupported("a function of a whole row"));
                 }
                 let counted = match (self.present.get(at), self.tables.get(at)) {
-                    (Some(Presence::Always), _) => FunctionArgExpr::Wildcard,
+                    // Not as `count(*)`, which may stand beside it: DataFusion has each but once.
+                    (Some(Presence::Always), Some(From { name: Some(table), .. })) => {
+                        FunctionArgExpr::Expr(text(table))
+                    }
                     (Some(Presence::Column(column)), Some(From { name: Some(table), .. })) => {
                         FunctionArgExpr::Expr(column_of(table, column))
                     }
