@@ -124,7 +124,8 @@ impl<'a> Names<'a> {
     }
 
     fn view(&self, view: &Arc<ViewDef>) -> Result<Arc<dyn TableSource>> {
-        let plan = self.view_plan(view)?;
+        // Each view is planned by the one over it: with room on the stack for its own text.
+        let plan = planning(0, || self.view_plan(view))?;
         Ok(provider_as_source(Arc::new(ViewTable::new(plan, Some(view.query.clone())))))
     }
 

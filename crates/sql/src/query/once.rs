@@ -348,16 +348,21 @@ async fn next(
 
 /// What a run has computed once, by number. It is an extension of the run's settings.
 #[derive(Debug, Default)]
-pub(super) struct Made(Mutex<HashMap<i64, Arc<Batches>>>);
+pub(super) struct Made(Mutex<HashMap<i64, Slot>>);
+
+/// What one number stands for, once somebody has asked for it.
+type Slot = Arc<Mutex<Option<Arc<Batches>>>>;
 
 impl Made {
     fn of(&self, number: i64, start: impl FnOnce() -> Result<Batches>) -> Result<Arc<Batches>> {
-        let mut made = lock(&self.0);
-        if let Some(batches) = made.get(&number) {
+        let slot = Arc::clone(lock(&self.0).entry(number).or_default());
+        // Starting it may ask for another number: of those that are in it.
+        let mut made = lock(&slot);
+        if let Some(batches) = &*made {
             return Ok(Arc::clone(batches));
         }
         let batches = Arc::new(start()?);
-        made.insert(number, Arc::clone(&batches));
+        *made = Some(Arc::clone(&batches));
         Ok(batches)
     }
 }

@@ -41,6 +41,11 @@ fn in_plan(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
         let own = DFSchema::try_from_qualified_schema(scan.table_name.clone(), &scan.source.schema())?;
         schema.merge(&own);
     }
+    // Most plans have no moments, and asking for types looks at all that is below.
+    let has_moments = schema.fields().iter().any(|field| has_moment(field.data_type()));
+    if !has_moments && !plan.expressions().iter().any(makes_moments) {
+        return Ok(Transformed::no(plan));
+    }
     let names = NamePreserver::new(&plan);
     let changed = plan.map_expressions(|expr| {
         let name = names.save(&expr);
@@ -59,6 +64,39 @@ fn in_plan(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
 fn is_moment(kind: &DataType) -> bool {
     matches!(kind, DataType::Timestamp(_, None))
 }
+
+fn has_moment(kind: &DataType) -> bool {
+    is_moment(kind) || item(kind).is_some()
+}
+
+/// Whether moments come into being within an expression: of texts, of numbers, or of the clock.
+fn makes_moments(expr: &Expr) -> bool {
+    let is_one = |expr: &Expr| {
+        Ok(match expr {
+            Expr::Literal(value, _) => has_moment(&value.data_type()),
+            Expr::Cast(Cast { field, .. }) => has_moment(field.data_type()),
+            Expr::ScalarFunction(call) => MAKES.contains(&call.name()),
+            Expr::ScalarSubquery(_) | Expr::Placeholder(_) => true,
+            _ => false,
+        })
+    };
+    expr.exists(is_one).unwrap_or(true)
+}
+
+/// Functions that give moments of something else.
+const MAKES: [&str; 11] = [
+    "cairn_moment",
+    "cairn_timestamptz",
+    "clock_timestamp",
+    "date_bin",
+    "date_trunc",
+    "make_timestamp",
+    "make_timestamptz",
+    "now",
+    "statement_timestamp",
+    "timezone",
+    "to_timestamp",
+];
 
 /// The item of a list of moments.
 fn item(kind: &DataType) -> Option<&FieldRef> {

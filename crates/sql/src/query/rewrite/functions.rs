@@ -100,6 +100,9 @@ fn date_part(function: &mut Function) -> Option<Expr> {
 /// `date_trunc(field, moment, zone)`, and `make_timestamptz` of parts there: what a clock in the zone shows is cut off, or put together.
 fn in_zone(function: &mut Function) -> Option<Expr> {
     let name = last_name(&function.name);
+    if !matches!(name.as_str(), "date_trunc" | "make_timestamptz") {
+        return None;
+    }
     let FunctionArguments::List(list) = &mut function.args else { return None };
     let given = list.args.iter().map(|argument| match argument {
         ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(expr)) => Some(expr.clone()),

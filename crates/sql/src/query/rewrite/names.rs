@@ -26,7 +26,7 @@ pub(super) fn unique_names(body: &mut ast::SetExpr, lookup: Lookup<'_>) {
                         (names.last().map(ident).unwrap_or_default(), true)
                     }
                     // All subqueries have one name.
-                    ast::SelectItem::UnnamedExpr(expr) if has_subquery(expr) || looks_nowhere(expr) => {
+                    ast::SelectItem::UnnamedExpr(expr) if has_subquery(expr) || becomes_another(expr) => {
                         (crate::direct::name_of(expr), true)
                     }
                     ast::SelectItem::UnnamedExpr(expr) => (without_casts(expr), false),
@@ -65,10 +65,18 @@ fn has_subquery(expr: &Expr) -> bool {
     found
 }
 
-/// Whether an expression has a window function with NULL, in whose place something else comes.
-fn looks_nowhere(expr: &Expr) -> bool {
+/// Whether something comes in the place of an expression that may be that of another one: of a window function with NULL, and of a count of whole rows.
+fn becomes_another(expr: &Expr) -> bool {
     let mut found = false;
     let _ = ast::visit_expressions(expr, |expr| {
+        if let Expr::Function(called) = expr
+            && let ast::FunctionArguments::List(list) = &called.args
+        {
+            let is_row = |argument: &ast::FunctionArg| {
+                matches!(argument, ast::FunctionArg::Unnamed(ast::FunctionArgExpr::QualifiedWildcard(_)))
+            };
+            found |= list.args.iter().any(is_row);
+        }
         if let Expr::Function(called) = expr
             && called.over.is_some()
         {
