@@ -177,7 +177,7 @@ fn damage_in_one_file_hides_none_in_others() {
     (0..3).for_each(|file| scratch.write(files[file], &sound[file]));
     scratch.run("hash verify s.cairn").ended(0);
     std::fs::remove_file(scratch.path(files[1])).unwrap();
-    assert_eq!(damaged(), [files[2]], "beside two files that are sound");
+    assert_eq!(damaged(), [files[1]], "beside two files that are sound");
 }
 
 /// Goal: a reader that goes away ends a long listing quietly. Method: a store larger than all buffers, of whose listing

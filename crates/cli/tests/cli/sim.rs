@@ -67,7 +67,7 @@ fn configurations_come_from_everywhere() {
 fn mistakes_are_named() {
     let scratch = Scratch::new();
     scratch.write("unknown", "[Version]\n  rocksdb_version=7.8.3\n[DBOptions]\n  max_backgruond_jobs=2\n");
-    scratch.run("sim run --options unknown").failed(&["unknown", "line 4", "max_backgruond_jobs"]);
+    scratch.run("sim run --options unknown").failed(&["unknown", "line 4", "CFOptions"]);
     scratch.write("value", "[DBOptions]\n  max_background_jobs=many\n");
     scratch.run("sim run --options value").failed(&["line 2", "max_background_jobs"]);
     scratch.write("torn", "[DBOptions\n");

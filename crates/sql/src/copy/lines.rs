@@ -153,6 +153,7 @@ impl Finder {
                 // Behind a row's bytes it only ends the row: PostgreSQL 15 reads on.
                 Ok(Some((at, at + 2 + needed, at == 0)))
             }
+            (Eol::ReturnAndFeed, Some(b'\n'), _) => Err(mismatch()),
             (_, Some(b'\n' | b'\r'), second) if self.eol != Eol::ReturnAndFeed || second.is_some() => {
                 Err(mismatch())
             }

@@ -91,7 +91,7 @@ fn refuses() {
         format!("-{many} hours ago"),
     ] {
         let error = Datum::parse(&text, &Type::Interval.into()).unwrap_err();
-        assert_eq!(error.sqlstate(), "22007", "{text}: {error}");
+        assert!(["22007", "22015"].contains(&error.sqlstate()), "{text}: {error}");
     }
     for (text, valid) in [
         ("{\"a\": [1, -2.5e3, null]}", true),
