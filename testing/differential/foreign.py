@@ -49,17 +49,19 @@ def is_ordered(sql):
     return re.search(r"\border\s+by\b", "".join(plain), re.I) is not None
 
 
+def fresh(sides):
+    """Leaves no table and no view in either database."""
+    for side in sides:
+        side.run("rollback")
+        for kind, name in side.run("select table_type, table_name from information_schema.tables where table_schema = 'public'")[4]:
+            side.run(f'drop {"view" if kind == "VIEW" else "table"} if exists "{name}" cascade')
+
+
 class Foreign:
     def __init__(self, options):
         self.options = options
         self.pg, self.mine = Side(options.postgres, "postgres"), Side(options.cairn, "cairn")
         self.counts, self.shown = collections.Counter(), collections.Counter()
-
-    def fresh(self):
-        for side in (self.pg, self.mine):
-            side.run("rollback")
-            for kind, name in side.run("select table_type, table_name from information_schema.tables where table_schema = 'public'")[4]:
-                side.run(f'drop {"view" if kind == "VIEW" else "table"} if exists "{name}" cascade')
 
     def file(self, path):
         text = open(path, encoding="utf8", errors="replace").read()
@@ -67,7 +69,7 @@ class Foreign:
             self.counts["files passed over"] += 1
             return
         self.counts["files"] += 1
-        self.fresh()
+        fresh((self.pg, self.mine))
         script = []
         for sql in records(text):
             if VOLATILE.search(sql) and not re.match(r"\s*update\b", sql, re.I):
