@@ -209,7 +209,9 @@ impl PoolFile {
         }
     }
 
-    /// Gives room back that was taken behind the file's end ([`PoolFile::reserve`]), by who has not created pages there yet. Errors: [`Error::Vfs`].
+    /// Gives back the room that [`PoolFile::reserve`] took behind the file's end and that has no pages yet.
+    ///
+    /// Errors: [`Error::Vfs`].
     pub fn give_back_reserved(&self) -> Result<()> {
         Ok(self.state.file.set_len(self.state.file.len()?)?)
     }

@@ -56,7 +56,7 @@ pub fn stamp(bytes: &mut [u8], page: u32, lsn: Lsn) {
     }
 }
 
-/// Believes a page as it is in the file, or says what is wrong with it: its log position. Errors: what was found and what was expected.
+/// Checks a page as it is in the file and returns its log position. Errors: what was found and what was expected.
 pub fn verify(bytes: &[u8], page: u32) -> Result<Lsn, String> {
     let (found, expected) = (word(bytes, 0), check(bytes, page));
     if found == expected || is_zero(bytes) {

@@ -1,8 +1,8 @@
 //! How much better one side is than the other, with an interval that is meant to hold the truth 95 times of a hundred.
 //!
-//! Intervals of single ratios are the lab's own ([`crate::stats`]). Several cases are summed up by the geometric mean of their ratios; its interval adds the logarithmic half-widths of the cases in quadrature, each
-//! side by itself, as the cases were measured independently of each other. The seed is fixed: one run always gives one
-//! report.
+//! Intervals of single ratios are the lab's own ([`crate::stats`]). Several cases are summed up by the geometric mean of
+//! their ratios. Its interval adds the logarithmic half-widths of the cases in quadrature, each side by itself, because
+//! the cases were measured independently of each other. The seed is fixed: one run always gives one report.
 
 use super::model;
 use crate::results::Measurement;

@@ -78,7 +78,7 @@ pub(super) fn is_live<'a>(
             return Ok(Some(()));
         }
         let (position, number) = index.header.split(other);
-        // Where two keys do not share a hash, what is older here is what was overwritten.
+        // An older record of the same hash is an overwritten version of this key, unless two keys share the hash.
         if other < address && match_put(lookups, position, number, entry.key())?.is_some() {
             return Err(reader.outdated(entry, (position, number)));
         }

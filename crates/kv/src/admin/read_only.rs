@@ -210,7 +210,7 @@ impl Db {
                 "it is open for writing, so there is nothing to refresh",
             ));
         }
-        // What was given, and not what the keyspaces have: the writer may have changed what is stored of them.
+        // The options that the caller gave, not the stored ones: the writer may have changed those since.
         let read_only = ReadOnly {
             path: inner.path.to_path_buf(),
             fs: Arc::clone(&inner.fs),

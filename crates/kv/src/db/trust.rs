@@ -30,7 +30,9 @@ use crate::{Error, Result};
 /// Checks the files of the store in `dir` against one another, writing nothing. Says which log the store has, or will have: `new_log`, where it
 /// has none yet; `None` of a store of an earlier version, which does not say.
 ///
-/// Costs the manifest, the length of each table and blob file, and reading the log, which its replay reads once more. Errors: [`Error::Corruption`] naming the file that is missing or does not belong to the others.
+/// Cost: reads the manifest, the length of each table and blob file, and the log, which replay then reads a second time.
+///
+/// Errors: [`Error::Corruption`] naming the file that is missing or does not belong to the others.
 pub(crate) fn check(fs: &Arc<dyn Fs>, dir: &Path, new_log: Known) -> Result<Option<Known>> {
     let set = VersionSet::open_read_only(fs, dir)?;
     check_files(fs, dir, &set)?;

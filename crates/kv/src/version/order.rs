@@ -2,10 +2,9 @@
 //!
 //! Lookups ask the runs from the newest to the oldest and stop at the first hit, so of two tables with a key in common the
 //! newer one has to stand first. Sequence numbers do not tell which one that is: parts of levels sink by themselves, and
-//! compactions forget numbers. An edit does tell. What it adds is made of what it removes, and so is newer than all that
-//! what it is made of stood above, and older than all that that stood below; what it adds without removing anything of
-//! the same keys is newer than all that is there. A store whose order was right before an edit that keeps to this has the
-//! right order after it.
+//! compactions forget numbers. The edit tells. A table that an edit adds in place of others has their age: it is newer than
+//! the tables below its inputs and older than the tables above them. A table that replaces nothing of the same keys is
+//! newer than every table there. If the order was right before an edit that keeps these rules, it is right afterwards.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;

@@ -6,6 +6,7 @@ use std::fmt;
 use arrow::datatypes::{DataType, SchemaRef};
 use cairn_table::Catalog;
 use cairn_table::schema::{ColumnType, ViewDef};
+use cairn_vfs::sync::atomic::AtomicI64;
 use cairn_vfs::sync::{Arc, Mutex, OnceLock, lock};
 use datafusion::catalog::cte_worktable::CteWorkTable;
 use datafusion::common::config::ConfigOptions;
@@ -29,7 +30,7 @@ use crate::direct::table_of;
 use crate::error::Error;
 use crate::pg_catalog::{self, ViewColumns, World};
 use crate::sequence::HIDDEN;
-use crate::sqlstate::UNDEFINED_TABLE;
+use crate::sqlstate::{INVALID_OBJECT_DEFINITION, UNDEFINED_TABLE};
 use crate::syntax::{Plain, TableName, one, planning};
 
 /// The tables, views and functions that a statement may name.
@@ -41,6 +42,10 @@ pub(super) struct Names<'a> {
     pub target: Option<u32>,
     pub world: Arc<World>,
     counting: Counting,
+    /// Schema and name of the views that are being planned, each named by the one before it.
+    within: Vec<(String, String)>,
+    /// The last number of a query that is computed once: views and the statement around them share the count.
+    numbers: Arc<AtomicI64>,
     sources: Mutex<HashMap<TableName, Arc<dyn TableSource>>>,
     /// The state's, behind one that knows the statement's tables.
     planners: OnceLock<Vec<Arc<dyn ExprPlanner>>>,
@@ -68,6 +73,8 @@ impl<'a> Names<'a> {
             target,
             world,
             counting,
+            within: Vec::new(),
+            numbers: Arc::default(),
             sources: Mutex::default(),
             planners: OnceLock::new(),
         }
@@ -91,7 +98,7 @@ impl<'a> Names<'a> {
         let planned = super::recursion::plan(tree, |tree| {
             SqlToRel::new_with_options(self, options).sql_statement_to_plan(tree)
         })?;
-        super::once::put(planned)
+        super::once::put(planned, &self.numbers)
     }
 
     /// A table or view, made once for all places that name it.
@@ -123,7 +130,12 @@ impl<'a> Names<'a> {
         Ok(pg_catalog::table(&self.world, name).map(provider_as_source))
     }
 
+    /// DataFusion asks for a view also where a query of WITH has its name, and then passes over the error.
     fn view(&self, view: &Arc<ViewDef>) -> Result<Arc<dyn TableSource>> {
+        if self.within.iter().any(|(schema, name)| *schema == view.schema && *name == view.name) {
+            let what = format!("infinite recursion detected in rules for relation \"{}\"", view.name);
+            return Err(external(Error::new(INVALID_OBJECT_DEFINITION, what)));
+        }
         // Each view is planned by the one over it: with room on the stack for its own text.
         let plan = planning(0, || self.view_plan(view))?;
         Ok(provider_as_source(Arc::new(ViewTable::new(plan, Some(view.query.clone())))))
@@ -141,6 +153,8 @@ impl<'a> Names<'a> {
         let path = [view.schema.clone(), cairn_table::PUBLIC.to_owned()];
         let lookup = super::rewrite::Lookup { catalog: self.catalog, search_path: &path, own: &[] };
         super::rewrite::rewrite(&mut tree, &[], lookup).map_err(external)?;
+        let mut within = self.within.clone();
+        within.push((view.schema.clone(), view.name.clone()));
         let inner = Names {
             state: self.state,
             catalog: self.catalog,
@@ -148,6 +162,8 @@ impl<'a> Names<'a> {
             target: None,
             world: Arc::clone(&self.world),
             counting: self.counting.clone(),
+            within,
+            numbers: Arc::clone(&self.numbers),
             sources: Mutex::default(),
             planners: OnceLock::new(),
         };

@@ -14,6 +14,7 @@ use std::fmt;
 use arrow::array::{RecordBatch, RecordBatchOptions};
 use arrow::datatypes::{DataType, SchemaRef};
 use async_trait::async_trait;
+use cairn_vfs::sync::atomic::{AtomicI64, Ordering};
 use cairn_vfs::sync::{Arc, Mutex, lock};
 use datafusion::catalog::Session;
 use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
@@ -67,8 +68,15 @@ fn marked(fetch: &Expr) -> Option<i64> {
     }
 }
 
-/// Puts operators where queries are marked, or takes the marks away. Recursive queries have no marks: those that are there more than once are told by what they are.
-pub(super) fn put(plan: LogicalPlan) -> Result<LogicalPlan> {
+/// Puts operators where queries are marked, or takes the marks away. Recursive queries have no marks: those that are there
+/// more than once are told by what they are.
+///
+/// Marks are numbered within one text. `numbers` counts on through all texts of a statement, those of its views too, so
+/// that no two queries have one number in a run.
+pub(super) fn put(plan: LogicalPlan, numbers: &AtomicI64) -> Result<LogicalPlan> {
+    let mut fresh: HashMap<i64, i64> = HashMap::new();
+    let mut numbered =
+        |mark: i64| *fresh.entry(mark).or_insert_with(|| numbers.fetch_add(1, Ordering::Relaxed) + 1);
     let mut recursive: Vec<(RecursiveQuery, usize)> = Vec::new();
     let mut has_marks = false;
     plan.apply_with_subqueries(|plan| {
@@ -95,7 +103,7 @@ pub(super) fn put(plan: LogicalPlan) -> Result<LogicalPlan> {
             let input = LogicalPlan::clone(&limit.input);
             let always = number % 2 == 0;
             let is_once = (always || is_volatile(&input)?) && outer_columns(&input)?.is_empty();
-            Ok(Transformed::yes(if is_once { once(number, input) } else { input }))
+            Ok(Transformed::yes(if is_once { once(numbered(number), input) } else { input }))
         }
         // What is below has been seen to.
         LogicalPlan::Extension(extension) if extension.node.as_any().is::<Once>() => {
@@ -107,7 +115,7 @@ pub(super) fn put(plan: LogicalPlan) -> Result<LogicalPlan> {
                 return Ok(Transformed::no(plan));
             };
             let number = -1 - i64::try_from(at).unwrap_or(i64::MAX - 1);
-            Ok(Transformed::new(once(number, plan), true, TreeNodeRecursion::Jump))
+            Ok(Transformed::new(once(numbered(number), plan), true, TreeNodeRecursion::Jump))
         }
         _ => Ok(Transformed::no(plan)),
     })?;

@@ -119,6 +119,16 @@ impl Views<'_> {
 struct With {
     names: Vec<String>,
     relations: Vec<usize>,
+    /// Whether its queries may name themselves and those behind them.
+    recursive: bool,
+}
+
+impl With {
+    /// Whether a name is one of its own where the count is now: without RECURSIVE, only behind the query that it names.
+    fn has(&self, name: &str) -> bool {
+        let known = if self.recursive { self.names.len() } else { self.relations.len() };
+        self.names.iter().take(known).any(|own| own == name)
+    }
 }
 
 /// Counts a query.
@@ -153,7 +163,7 @@ impl Counting<'_, '_> {
             let id = catalog.view_id(schema, &name.name)?;
             Some((id, Arc::clone(catalog.view(schema, &name.name)?)))
         });
-        let is_own = name.schema.is_none() && self.within.iter().any(|with| with.names.contains(&name.name));
+        let is_own = name.schema.is_none() && self.within.iter().any(|with| with.has(&name.name));
         let Some((id, view)) = found.filter(|_| !is_own) else { return Ok(1) };
         let size = self.views.view(id, &view)?;
         self.size.levels = self.size.levels.max(size.levels);
@@ -166,7 +176,8 @@ impl Visitor for Counting<'_, '_> {
 
     fn pre_visit_query(&mut self, query: &ast::Query) -> ControlFlow<Self::Break> {
         let names = query.with.iter().flat_map(|with| &with.cte_tables).map(|cte| ident(&cte.alias.name));
-        self.within.push(With { names: names.collect(), relations: Vec::new() });
+        let recursive = query.with.as_ref().is_some_and(|with| with.recursive);
+        self.within.push(With { names: names.collect(), relations: Vec::new(), recursive });
         self.counts.push(0);
         ControlFlow::Continue(())
     }

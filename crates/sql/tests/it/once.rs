@@ -27,6 +27,30 @@ fn two_places_see_the_same_rows() {
     assert_eq!(ask(&mut c, once), ["0"]);
 }
 
+/// Goal: queries of WITH in several views are computed once each, and not for one another. Method: two views whose WITH would
+/// have the same number, a WITH over such a view, and recursive ones.
+#[test]
+fn views_have_queries_of_their_own() {
+    let mut c = database().connect();
+    for (name, value) in [("a", 1), ("b", 2)] {
+        run(
+            &mut c,
+            &format!("create view {name} as with x as materialized (select {value} as v) select * from x"),
+        );
+    }
+    assert_eq!(ask(&mut c, "select a.v, b.v from a, b"), ["1|2"]);
+    assert_eq!(
+        ask(&mut c, "with y as materialized (select v + 10 as v from a) select y.v, a.v from y, a"),
+        ["11|1"]
+    );
+    for (name, first) in [("r", 1), ("s", 5)] {
+        let numbers = format!("select {first} as v union all select v + 1 from x where v < {first} + 1");
+        let text = format!("with recursive x as ({numbers}) select p.v from x p join x q using (v)");
+        run(&mut c, &format!("create view {name} as {text}"));
+    }
+    assert_eq!(ask(&mut c, "select r.v, s.v from r, s order by 1, 2"), ["1|5", "1|6", "2|5", "2|6"]);
+}
+
 /// Goal: a query that changes rows has its WITH computed once, and each run anew. Method: a statement whose plan is kept, with a sequence.
 #[test]
 fn each_run_computes_it_anew() {

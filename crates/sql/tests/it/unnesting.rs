@@ -330,3 +330,25 @@ fn plain_ones_stay_joins() {
     let (count, plan) = scans(&mut c, "select b from t where exists (select max(x) from u where u.a = t.a)");
     assert_eq!(count, 2, "{plan}");
 }
+
+/// Goal: NOT IN meets the NULL that an expression makes of columns that have none. Method: keys, which are never NULL, and
+/// expressions over them on either side.
+#[test]
+fn expressions_may_be_null_where_columns_are_not() {
+    let mut c = database().connect();
+    run(&mut c, "create table k (id int primary key)");
+    run(&mut c, "create table l (id int primary key)");
+    run(&mut c, "insert into k values (1), (2), (3)");
+    run(&mut c, "insert into l values (3), (4)");
+    for (sql, expected) in [
+        ("select id from k where nullif(id, 2) not in (select id from l) order by id", &["1"][..]),
+        ("select id from k where id not in (select nullif(id, 4) from l) order by id", &[]),
+        ("select id from k where id not in (select id from l) order by id", &["1", "2"]),
+        (
+            "select id from k where nullif(id, 2) not in (select id from l where false) order by id",
+            &["1", "2", "3"],
+        ),
+    ] {
+        assert_eq!(ask(&mut c, sql), expected, "{sql}");
+    }
+}

@@ -78,8 +78,8 @@ fn history(seed: u64) -> Vec<(Files, Model)> {
     states.collect()
 }
 
-/// Opens a store whose file `changed` is not what it was, and reads all of it: what was written, or an error that names
-/// the file. Returns whether it was an error.
+/// Opens a store whose file `changed` was tampered with and reads all of it. The rows must be the written ones, or the
+/// error must name the file. Returns whether it was an error.
 fn meet(files: &Files, model: &Model, changed: &Path, context: &str) -> bool {
     let fs = disk(files);
     let read = Generations::open_in(&fs, Path::new(PATH), ReaderOptions::default()).and_then(|store| {
@@ -108,8 +108,8 @@ fn is_lock(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension == "lock")
 }
 
-/// Goal: no file of a store with generations goes missing, or becomes another, without a word: what is read is what was
-/// written, or an error names the file. Method: each file of each state of a store, removed, replaced by each of its older
+/// Goal: a file of a store with generations that is missing or replaced is reported: a read returns the written rows, or
+/// an error names the file. Method: each file of each state of a store, removed, replaced by each of its older
 /// versions and by the file of that name of another store, cut, doubled, copied under the name of the next delta, and in
 /// the place of each other file.
 #[test]

@@ -7,13 +7,21 @@ use datafusion::sql::sqlparser::ast::{
 };
 
 use crate::error::{Error, Result};
-use crate::sqlstate::{UNDEFINED_OBJECT, WINDOWING_ERROR};
+use crate::sqlstate::{STATEMENT_TOO_COMPLEX, UNDEFINED_OBJECT, WINDOWING_ERROR};
 use crate::syntax::ident;
+
+/// BOUND: windows of one SELECT. Each is looked up among those before it.
+const MOST_WINDOWS: usize = 1_000;
 
 /// Spells out the windows of a SELECT, and of what it is sorted by.
 ///
-/// Errors: 42704 for windows that are not there, 42P20 for ones that another cannot begin as.
+/// Errors: 42704 for windows that are not there, 42P20 for ones that another cannot begin as, 54001 for more than there
+/// may be.
 pub(super) fn spell_out(select: &mut ast::Select, order: Option<&mut ast::OrderBy>) -> Result<()> {
+    if select.named_window.len() > MOST_WINDOWS {
+        let what = format!("a query can have at most {MOST_WINDOWS} windows in its WINDOW clause");
+        return Err(Error::new(STATEMENT_TOO_COMPLEX, what));
+    }
     let mut named: Vec<(String, WindowSpec)> = Vec::with_capacity(select.named_window.len());
     for NamedWindowDefinition(name, window) in &mut select.named_window {
         let spec = match window {

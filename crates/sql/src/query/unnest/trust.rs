@@ -16,13 +16,42 @@ pub(super) fn has_untrusted(expr: &Expr, around: &DFSchema, within_filter: bool)
             let outer = outer_columns(&subquery.subquery)?;
             // One value is computed before all others; no join is made of EXISTS and IN but in a condition.
             found |= match outer.is_empty() {
-                true => !within_filter && matches!(expr, Expr::Exists(_) | Expr::InSubquery(_)),
+                true => match expr {
+                    Expr::Exists(_) => !within_filter,
+                    Expr::InSubquery(within) => {
+                        !within_filter || within.negated && !tells_nulls(&within.expr, &subquery.subquery)
+                    }
+                    _ => false,
+                },
                 false => !is_trusted(expr, &subquery.subquery, &outer, around, within_filter)?,
             };
         }
         Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
     })?;
     Ok(found)
+}
+
+/// Whether DataFusion sees where `NOT IN` may meet NULL: it looks at the columns on both sides, and not at what an
+/// expression like `nullif(a, b)` makes of them (its issue 25024).
+fn tells_nulls(left: &Expr, plan: &LogicalPlan) -> bool {
+    match plan {
+        LogicalPlan::Projection(projection) => is_column(left) && projection.expr.iter().all(is_column),
+        LogicalPlan::Distinct(Distinct::All(input)) => tells_nulls(left, input),
+        LogicalPlan::SubqueryAlias(alias) => tells_nulls(left, &alias.input),
+        LogicalPlan::Filter(filter) => tells_nulls(left, &filter.input),
+        LogicalPlan::TableScan(_) | LogicalPlan::Aggregate(_) => is_column(left),
+        _ => false,
+    }
+}
+
+/// A column, whatever its type is made.
+fn is_column(expr: &Expr) -> bool {
+    match expr {
+        Expr::Column(_) => true,
+        Expr::Cast(Cast { expr, .. }) => is_column(expr),
+        Expr::Alias(alias) => is_column(&alias.expr),
+        _ => false,
+    }
 }
 
 fn is_trusted(
@@ -160,10 +189,5 @@ fn looks_outside(plan: &LogicalPlan) -> bool {
 /// `column = outer`, for which rows of one outer row are the rows of one group.
 fn is_equality(part: &Expr) -> bool {
     let Expr::BinaryExpr(BinaryExpr { left, op: Operator::Eq, right }) = part else { return false };
-    let is_column = |expr: &Expr| match expr {
-        Expr::Column(_) => true,
-        Expr::Cast(Cast { expr, .. }) => matches!(&**expr, Expr::Column(_)),
-        _ => false,
-    };
     is_column(left) && !right.any_column_refs() || is_column(right) && !left.any_column_refs()
 }
