@@ -97,12 +97,18 @@ fn compared_column(on: &JoinConstraint, table: &From) -> Option<String> {
 
 fn compared_in(condition: &Expr, table: &From) -> Option<String> {
     use BinaryOperator::{And, Eq, Gt, GtEq, Lt, LtEq, NotEq};
-    let column = |expr: &Expr| match expr {
-        Expr::CompoundIdentifier(names) => match names.as_slice() {
-            [of, column] if table.name.as_ref() == Some(&ident(of)) => Some(ident(column)),
+    let column = |mut expr: &Expr| {
+        // Conditions that USING was spelled out as have their sides in brackets.
+        while let Expr::Nested(inner) = expr {
+            expr = inner;
+        }
+        match expr {
+            Expr::CompoundIdentifier(names) => match names.as_slice() {
+                [of, column] if table.name.as_ref() == Some(&ident(of)) => Some(ident(column)),
+                _ => None,
+            },
             _ => None,
-        },
-        _ => None,
+        }
     };
     match condition {
         Expr::Nested(inner) => compared_in(inner, table),
