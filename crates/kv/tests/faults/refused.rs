@@ -74,7 +74,8 @@ fn every_thread_of_an_opening() {
                 footprints.push(footprint(&fs));
             }
             if memtable_bytes > 4096 {
-                assert!(footprints[0] >= footprints[2], "after {allowed} threads: {footprints:?}");
+                // The first try notes the log that the store has from then on.
+                assert!(footprints[1] >= footprints[2], "after {allowed} threads: {footprints:?}");
                 // A segment that was begun has 256 KiB until it is closed.
                 assert!(footprints[0].1 < 100 << 10, "after {allowed} threads: {footprints:?}");
             }
