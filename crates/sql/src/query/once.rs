@@ -338,10 +338,10 @@ async fn next(
 ) -> Result<Option<(RecordBatch, Place)>> {
     let (mut at, mut file) = (at, file);
     loop {
-        if let Some(reading) = &mut file {
-            if let Some(batch) = reading.next().await.transpose()? {
-                return Ok(Some((batch, (kept, at, file))));
-            }
+        if let Some(reading) = &mut file
+            && let Some(batch) = reading.next().await.transpose()?
+        {
+            return Ok(Some((batch, (kept, at, file))));
         }
         match kept.get(at).await? {
             None => return Ok(None),
