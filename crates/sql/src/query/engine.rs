@@ -36,6 +36,7 @@ use super::share::ShareTotals;
 use super::sorted_once::{self, SortedOnce};
 use super::sums::WideSums;
 use super::unnest::Unnest;
+use super::volatile_groups::VolatileGroups;
 use super::zeros::Zeros;
 use super::zone_marks::ZoneMarks;
 use crate::batch::BATCH_ROWS;
@@ -124,8 +125,13 @@ impl General {
 
 /// DataFusion's rules for what types there are, between ours.
 fn analyzer_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
-    let first: [Arc<dyn AnalyzerRule + Send + Sync>; 4] =
-        [Arc::new(Literals), Arc::new(WideSums), Arc::new(Multisets), Arc::new(LoneRows)];
+    let first: [Arc<dyn AnalyzerRule + Send + Sync>; 5] = [
+        Arc::new(Literals),
+        Arc::new(VolatileGroups),
+        Arc::new(WideSums),
+        Arc::new(Multisets),
+        Arc::new(LoneRows),
+    ];
     let last: [Arc<dyn AnalyzerRule + Send + Sync>; 7] = [
         Arc::new(ZoneMarks),
         Arc::new(ReadTexts),

@@ -60,6 +60,7 @@ mod sums;
 mod unnest;
 mod value;
 mod views;
+mod volatile_groups;
 mod words;
 mod zeros;
 mod zone_marks;
