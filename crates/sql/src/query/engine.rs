@@ -15,6 +15,7 @@ use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 use datafusion::prelude::SessionConfig;
 
 use super::aggregate_rule::AggregateScans;
+use super::computed_groups::ComputedGroups;
 use super::days::Days;
 use super::first_rows::{self, FirstRows};
 use super::functions;
@@ -36,7 +37,6 @@ use super::share::ShareTotals;
 use super::sorted_once::{self, SortedOnce};
 use super::sums::WideSums;
 use super::unnest::Unnest;
-use super::volatile_groups::VolatileGroups;
 use super::zeros::Zeros;
 use super::zone_marks::ZoneMarks;
 use crate::batch::BATCH_ROWS;
@@ -126,8 +126,8 @@ impl General {
 /// DataFusion's rules for what types there are, between ours.
 fn analyzer_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
     let first: [Arc<dyn AnalyzerRule + Send + Sync>; 5] = [
+        Arc::new(ComputedGroups),
         Arc::new(Literals),
-        Arc::new(VolatileGroups),
         Arc::new(WideSums),
         Arc::new(Multisets),
         Arc::new(LoneRows),

@@ -7,6 +7,7 @@ mod aggregates;
 mod aside;
 mod batches;
 mod change;
+mod computed_groups;
 mod days;
 mod enclosing;
 mod engine;
@@ -60,7 +61,7 @@ mod sums;
 mod unnest;
 mod value;
 mod views;
-mod volatile_groups;
+
 mod words;
 mod zeros;
 mod zone_marks;

@@ -177,6 +177,7 @@ fn tokenize(sql: &str) -> Result<Vec<TokenWithSpan>> {
     super::strengths::spell_out(&mut tokens);
     super::overriding::spell_out(&mut tokens);
     super::identity::spell_out(&mut tokens);
+    super::row_tests::spell_out(&mut tokens);
     symmetric::spell_out(&mut tokens);
     Ok(tokens)
 }

@@ -4,8 +4,7 @@
 //! It has one group of all rows only where there is an aggregate.
 
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, Expr, GroupByExpr, Ident, OrderBy, OrderByExpr, OrderByKind, Query, Select, SelectItem,
-    SetExpr, Statement, TableFactor, Value,
+    BinaryOperator, Expr, GroupByExpr, Ident, OrderByExpr, Select, SelectItem, SetExpr, Value,
 };
 
 use super::subqueries::{binary, each_own};
@@ -13,7 +12,6 @@ use crate::error::{Error, Result};
 use crate::sqlstate::STATEMENT_TOO_COMPLEX;
 use crate::syntax::build::{call, number, take};
 use crate::syntax::shape::{groups, is_call_of_aggregate};
-use crate::syntax::{Plain, ident, one};
 
 /// PostgreSQL has no CUBE of more.
 const MOST_IN_CUBE: usize = 12;
@@ -113,60 +111,6 @@ fn once(parts: &[Vec<Expr>]) -> Vec<Expr> {
         }
     }
     columns
-}
-
-/// Sorts grouping sets of expressions outside of the query that makes them: DataFusion looks for what a sort is by among the columns that the sets are made of.
-pub(super) fn sort_around(query: &mut Query) {
-    let Some(OrderBy { kind: OrderByKind::Expressions(order), .. }) = &mut query.order_by else { return };
-    let SetExpr::Select(select) = &*query.body else { return };
-    let GroupByExpr::Expressions(by, _) = &select.group_by else { return };
-    let is_column = |expr: &Expr| matches!(expr, Expr::Identifier(_) | Expr::CompoundIdentifier(_));
-    let has_expressions = by.iter().any(|by| match by {
-        Expr::Rollup(sets) | Expr::Cube(sets) | Expr::GroupingSets(sets) => {
-            !sets.iter().flatten().all(is_column)
-        }
-        _ => false,
-    });
-    if !has_expressions {
-        return;
-    }
-    let places: Option<Vec<usize>> = order.iter().map(|by| result_of(&by.expr, &select.projection)).collect();
-    let Some(places) = places else { return };
-    let Ok(parsed) = one("SELECT * FROM (SELECT 1) AS \"cairn groups\"") else { return };
-    let Plain::Tree(Statement::Query(around)) = &*parsed.statement else { return };
-    let mut around = around.body.clone();
-    let SetExpr::Select(outer) = &mut *around else { return };
-    let Some(TableFactor::Derived { subquery, .. }) = outer.from.first_mut().map(|from| &mut from.relation)
-    else {
-        return;
-    };
-    for (by, at) in order.iter_mut().zip(places) {
-        by.expr = Expr::Value(Value::Number((at + 1).to_string(), false).into());
-    }
-    std::mem::swap(&mut subquery.body, &mut query.body);
-    query.body = around;
-}
-
-/// The place of the result that is sorted by, by its number, its name or what it is; `None` where it is none, or may be several.
-fn result_of(by: &Expr, items: &[SelectItem]) -> Option<usize> {
-    if let Some(at) = number_of(by) {
-        return (at < items.len()).then_some(at);
-    }
-    let mut found = None;
-    for (at, item) in items.iter().enumerate() {
-        let is_it = match (item, by) {
-            (SelectItem::ExprWithAlias { alias, .. }, Expr::Identifier(name)) => ident(alias) == ident(name),
-            (SelectItem::UnnamedExpr(expr), Expr::Identifier(name)) => {
-                crate::direct::name_of(expr) == ident(name)
-            }
-            (SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. }, by) => expr == by,
-            _ => return None,
-        };
-        if is_it && found.replace(at).is_some() {
-            return None;
-        }
-    }
-    found
 }
 
 /// Gives results of groups that are sorted by their number a name, and sorts by that.

@@ -106,7 +106,6 @@ impl VisitorMut for Rewriter<'_> {
                 }
             }
         }
-        groups::sort_around(query);
         if let Some(ast::OrderBy { kind: ast::OrderByKind::Expressions(order), .. }) = &mut query.order_by {
             once(order);
             groups::name_ordered(&mut query.body, order);
