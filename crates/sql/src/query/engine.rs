@@ -30,7 +30,7 @@ use super::literals::Literals;
 use super::lone_rows::LoneRows;
 use super::memory::Memory;
 use super::multisets::Multisets;
-use super::numbers::Numbers;
+use super::numbers::{Digits, Numbers};
 use super::operators::Planner;
 use super::read::ReadTexts;
 use super::share::ShareTotals;
@@ -125,9 +125,10 @@ impl General {
 
 /// DataFusion's rules for what types there are, between ours.
 fn analyzer_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
-    let first: [Arc<dyn AnalyzerRule + Send + Sync>; 5] = [
+    let first: [Arc<dyn AnalyzerRule + Send + Sync>; 6] = [
         Arc::new(ComputedGroups),
         Arc::new(Literals),
+        Arc::new(Digits),
         Arc::new(WideSums),
         Arc::new(Multisets),
         Arc::new(LoneRows),

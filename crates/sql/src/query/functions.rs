@@ -312,7 +312,7 @@ pub(super) fn register(state: &mut SessionState) -> Result<()> {
     for function in super::parts::functions() {
         state.register_udf(Arc::new(function))?;
     }
-    state.register_udaf(Arc::new(super::joined_bytes::string_agg()))?;
+    state.register_udaf(Arc::new(super::string_agg::string_agg()))?;
     state.register_udf(Arc::new(list_of_texts("regexp_match", &[2, 3], |given| match given {
         [text, pattern, flags @ ..] => first_match(text, pattern, flags.first().map_or("", String::as_str)),
         _ => Ok(Datum::Null),

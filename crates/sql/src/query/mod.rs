@@ -22,7 +22,7 @@ mod guards;
 mod inner_orders;
 mod join_keys;
 mod join_orders;
-mod joined_bytes;
+
 mod kept;
 mod keys;
 mod late_columns;
@@ -57,6 +57,7 @@ mod sorted_once;
 mod spans;
 mod spread;
 mod stream;
+mod string_agg;
 mod sums;
 mod unnest;
 mod value;

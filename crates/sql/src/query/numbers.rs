@@ -128,31 +128,76 @@ fn in_expr(expr: Expr, schema: &dyn ExprSchema) -> Result<Transformed<Expr>> {
                 _ => return Ok(Transformed::no(expr)),
             }
         }
-        Expr::ScalarFunction(call) => {
-            let digits = call.args.first().and_then(&kind).and_then(|of| digits_left(call, &of));
-            let Some(digits) = digits else { return Ok(Transformed::no(expr)) };
-            let to = DataType::Decimal128(DECIMAL128_MAX_PRECISION, digits);
-            return Ok(Transformed::yes(Expr::Cast(Cast::new(Box::new(expr), to))));
-        }
         _ => return Ok(Transformed::no(expr)),
     };
     let function = Arc::new(ScalarUDF::from(NumberFunction::new(function)));
     Ok(Transformed::yes(Expr::ScalarFunction(ScalarFunction::new_udf(function, arguments))))
 }
 
+/// Gives `floor`, `ceil` and `trunc` of numerics the digits behind the point that their results have. It comes before types
+/// are made to agree: what stands beside the call agrees with what comes of it.
+#[derive(Debug)]
+pub(super) struct Digits;
+
+impl AnalyzerRule for Digits {
+    fn name(&self) -> &str {
+        "cairn_digits"
+    }
+
+    fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
+        Ok(plan.transform_up_with_subqueries(digits_in_plan)?.data)
+    }
+}
+
+fn digits_in_plan(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
+    let is_one = |expr: &Expr| {
+        Ok(matches!(expr, Expr::ScalarFunction(call) if ["floor", "ceil", "trunc"].contains(&call.name())))
+    };
+    // Types of whole plans are looked at for few of them.
+    if !plan.expressions().iter().any(|expr| expr.exists(is_one).unwrap_or(true)) {
+        return Ok(Transformed::no(plan));
+    }
+    let mut schema = merge_schema(&plan.inputs());
+    if let LogicalPlan::TableScan(scan) = &plan {
+        let own = DFSchema::try_from_qualified_schema(scan.table_name.clone(), &scan.source.schema())?;
+        schema.merge(&own);
+    }
+    let names = NamePreserver::new(&plan);
+    let changed = plan.map_expressions(|expr| {
+        let name = names.save(&expr);
+        let done = expr.transform_up(|expr| {
+            let Expr::ScalarFunction(call) = &expr else { return Ok(Transformed::no(expr)) };
+            let of = call.args.first().and_then(|of| of.get_type(&schema).ok());
+            let Some(to) = of.and_then(|of| with_digits(call, &of)) else { return Ok(Transformed::no(expr)) };
+            Ok(Transformed::yes(Expr::Cast(Cast::new(Box::new(expr), to))))
+        })?;
+        Ok(done.update_data(|expr| name.restore(expr)))
+    })?;
+    if changed.transformed { changed.map_data(LogicalPlan::recompute_schema) } else { Ok(changed) }
+}
+
+/// The type of what a call gives of a numeric; `None` where that is as it is said.
+fn with_digits(call: &ScalarFunction, of: &DataType) -> Option<DataType> {
+    let DataType::Decimal128(precision, had) = of else { return None };
+    let digits = digits_left(call, *had)?;
+    // Going up may take one digit more before the point.
+    let before = i16::from(*precision) - i16::from(*had) + 1;
+    let precision = (before + i16::from(digits)).clamp(1, i16::from(DECIMAL128_MAX_PRECISION));
+    Some(DataType::Decimal128(u8::try_from(precision).ok()?, digits))
+}
+
 /// As many digits are added behind the point at most, so that there is room before it.
 const MOST_DIGITS: i8 = 20;
 
 /// The digits behind the point that `floor`, `ceil` and `trunc` give a numeric that has others; `None` of other calls.
-fn digits_left(call: &ScalarFunction, of: &DataType) -> Option<i8> {
-    let DataType::Decimal128(_, had) = of else { return None };
+fn digits_left(call: &ScalarFunction, had: i8) -> Option<i8> {
     let digits = match (call.name(), call.args.get(1)) {
         ("floor" | "ceil" | "trunc", None) => 0,
         ("trunc", Some(digits)) => whole(digits)?,
         _ => return None,
     };
     let digits = i8::try_from(digits.max(0)).ok()?;
-    (digits < *had || digits > *had && digits <= MOST_DIGITS).then_some(digits)
+    (digits < had || digits > had && digits <= MOST_DIGITS).then_some(digits)
 }
 
 /// A constant whole number, whatever type it was given.

@@ -145,11 +145,11 @@ fn marked(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
         }
         _ => false,
     };
-    // `x::timestamp` has none, whatever x has.
-    if let Expr::Cast(Cast { expr: of, field }) = &expr
+    // `x::timestamp` has none, whatever x has, or what x is a cast of: a date keeps what was said of a moment.
+    if let Expr::Cast(Cast { field, .. }) = &expr
         && is_moment(field.data_type())
         && field.metadata().is_empty()
-        && is_zoned(of, schema)
+        && is_zoned(&expr, schema)
     {
         let call = ScalarFunction::new_udf(unmark(), vec![expr]);
         return Transformed::yes(Expr::ScalarFunction(call));

@@ -418,3 +418,25 @@ fn words_of_the_engine() {
         }
     }
 }
+
+/// Results of `floor` and the like agree with what stands beside them, and a moment's date is of no zone.
+#[test]
+fn types_of_results_agree_with_what_is_beside_them() {
+    let mut c = database().connect();
+    run(&mut c, "create table n (id int primary key, c numeric(12,3))");
+    run(&mut c, "insert into n values (1, 2), (2, 2.5), (3, -1.25), (4, null)");
+    let beside = "from n a join n b using (id) order by a.id";
+    for (of, expected) in [
+        ("a.c > floor(b.c)", ["f", "t", "t", "NULL"]),
+        ("coalesce(floor(a.c), b.c, 7)", ["2.000", "2.000", "-2.000", "7.000"]),
+        ("case when a.id > 2 then ceil(b.c) else a.c end", ["2.000", "2.500", "-1.000", "NULL"]),
+        ("trunc(a.c, 1) = b.c", ["t", "t", "f", "NULL"]),
+        ("greatest(floor(a.c), b.c)", ["2.000", "2.500", "-1.250", "NULL"]),
+        ("floor(a.c)", ["2", "2", "-2", "NULL"]),
+    ] {
+        assert_eq!(ask(&mut c, &format!("select {of} {beside}")), expected, "{of}");
+    }
+    let moment =
+        "select '1999-12-31 23:59:59+00'::timestamptz::date::timestamp from n a left join n b using (id)";
+    assert_eq!(ask(&mut c, moment), ["1999-12-31 00:00:00"; 4]);
+}
