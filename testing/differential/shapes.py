@@ -38,6 +38,8 @@ class Shapes(Gen):
     def correlation(self, inner, outer):
         d = self.draw
         pairs = [(a, b) for a, k in inner for b, l in outer if k == l and k != "iv"]
+        if not pairs:
+            return N("bool", "true")
         a, b = d.choice(pairs)
         if d.p(25) and any(k == "i4" for _, k in inner) and any(k == "i4" for _, k in outer):
             a, b = d.choice([n for n, k in inner if k == "i4"]), d.choice([n for n, k in outer if k == "i4"])

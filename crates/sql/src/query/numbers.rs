@@ -67,6 +67,17 @@ fn in_expr(expr: Expr, schema: &dyn ExprSchema) -> Result<Transformed<Expr>> {
     // What looks outside of its query has a type of its own, and columns that the schema knows nothing of do not.
     let kind = |expr: &Expr| expr.get_type(schema).ok();
     let (function, arguments) = match &expr {
+        // What an average is, is known by now only.
+        Expr::BinaryExpr(BinaryExpr { left, op, right }) if compares(*op) => {
+            return Ok(match common(kind(left), kind(right)) {
+                Some(both) => {
+                    let cast =
+                        |of: &Expr| Box::new(Expr::Cast(Cast::new(Box::new(of.clone()), both.clone())));
+                    Transformed::yes(Expr::BinaryExpr(BinaryExpr::new(cast(left), *op, cast(right))))
+                }
+                None => Transformed::no(expr),
+            });
+        }
         Expr::BinaryExpr(BinaryExpr { left, op, right }) => {
             let arithmetic = match op {
                 Operator::Plus => Arithmetic::Add,
@@ -128,13 +139,35 @@ fn in_expr(expr: Expr, schema: &dyn ExprSchema) -> Result<Transformed<Expr>> {
                 _ => return Ok(Transformed::no(expr)),
             }
         }
+        Expr::ScalarFunction(call) => {
+            let to = call.args.first().and_then(kind).and_then(|of| with_digits(call, &of));
+            return Ok(match to {
+                Some(to) => Transformed::yes(Expr::Cast(Cast::new(Box::new(expr), to))),
+                None => Transformed::no(expr),
+            });
+        }
         _ => return Ok(Transformed::no(expr)),
     };
     let function = Arc::new(ScalarUDF::from(NumberFunction::new(function)));
     Ok(Transformed::yes(Expr::ScalarFunction(ScalarFunction::new_udf(function, arguments))))
 }
 
-/// Gives `floor`, `ceil` and `trunc` of numerics the digits behind the point that their results have. It comes before types
+fn compares(op: Operator) -> bool {
+    use Operator::{Eq, Gt, GtEq, IsDistinctFrom, IsNotDistinctFrom, Lt, LtEq, NotEq};
+    matches!(op, Eq | NotEq | Lt | LtEq | Gt | GtEq | IsDistinctFrom | IsNotDistinctFrom)
+}
+
+/// The type that two numerics with other digits are compared in.
+fn common(left: Option<DataType>, right: Option<DataType>) -> Option<DataType> {
+    let (Some(DataType::Decimal128(p, m)), Some(DataType::Decimal128(q, n))) = (left, right) else {
+        return None;
+    };
+    let (before, behind) = ((i16::from(p) - i16::from(m)).max(i16::from(q) - i16::from(n)), m.max(n));
+    let precision = u8::try_from(before + i16::from(behind)).ok()?.min(DECIMAL128_MAX_PRECISION);
+    (m != n).then_some(DataType::Decimal128(precision, behind))
+}
+
+/// Gives `floor`, `ceil`, `trunc` and `round` of numerics the digits behind the point that their results have. It comes before types
 /// are made to agree: what stands beside the call agrees with what comes of it.
 #[derive(Debug)]
 pub(super) struct Digits;
@@ -151,7 +184,9 @@ impl AnalyzerRule for Digits {
 
 fn digits_in_plan(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     let is_one = |expr: &Expr| {
-        Ok(matches!(expr, Expr::ScalarFunction(call) if ["floor", "ceil", "trunc"].contains(&call.name())))
+        Ok(
+            matches!(expr, Expr::ScalarFunction(call) if ["floor", "ceil", "trunc", "round"].contains(&call.name())),
+        )
     };
     // Types of whole plans are looked at for few of them.
     if !plan.expressions().iter().any(|expr| expr.exists(is_one).unwrap_or(true)) {
@@ -166,14 +201,40 @@ fn digits_in_plan(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     let changed = plan.map_expressions(|expr| {
         let name = names.save(&expr);
         let done = expr.transform_up(|expr| {
-            let Expr::ScalarFunction(call) = &expr else { return Ok(Transformed::no(expr)) };
+            let changed = with_numeric(expr, &schema);
+            let Expr::ScalarFunction(call) = &changed.data else { return Ok(changed) };
             let of = call.args.first().and_then(|of| of.get_type(&schema).ok());
-            let Some(to) = of.and_then(|of| with_digits(call, &of)) else { return Ok(Transformed::no(expr)) };
-            Ok(Transformed::yes(Expr::Cast(Cast::new(Box::new(expr), to))))
+            match of.and_then(|of| with_digits(call, &of)) {
+                Some(to) => Ok(Transformed::yes(Expr::Cast(Cast::new(Box::new(changed.data), to)))),
+                None => Ok(changed),
+            }
         })?;
         Ok(done.update_data(|expr| name.restore(expr)))
     })?;
     if changed.transformed { changed.map_data(LogicalPlan::recompute_schema) } else { Ok(changed) }
+}
+
+/// Digits of any whole number.
+const WHOLE_DIGITS: u8 = 19;
+
+/// `round` and `trunc` to so many digits give a numeric of a whole number, too.
+fn with_numeric(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
+    match expr {
+        Expr::ScalarFunction(mut call)
+            if call.args.len() == 2 && ["trunc", "round"].contains(&call.name()) =>
+        {
+            let mut is_changed = false;
+            if let Some(of) = call.args.first_mut()
+                && of.get_type(schema).is_ok_and(|kind| kind.is_integer())
+            {
+                let whole = std::mem::take(of);
+                *of = Expr::Cast(Cast::new(Box::new(whole), DataType::Decimal128(WHOLE_DIGITS, 0)));
+                is_changed = true;
+            }
+            Transformed::new_transformed(Expr::ScalarFunction(call), is_changed)
+        }
+        expr => Transformed::no(expr),
+    }
 }
 
 /// The type of what a call gives of a numeric; `None` where that is as it is said.
@@ -189,11 +250,11 @@ fn with_digits(call: &ScalarFunction, of: &DataType) -> Option<DataType> {
 /// As many digits are added behind the point at most, so that there is room before it.
 const MOST_DIGITS: i8 = 20;
 
-/// The digits behind the point that `floor`, `ceil` and `trunc` give a numeric that has others; `None` of other calls.
+/// The digits behind the point that `floor`, `ceil`, `trunc` and `round` give a numeric that has others; `None` of other calls.
 fn digits_left(call: &ScalarFunction, had: i8) -> Option<i8> {
     let digits = match (call.name(), call.args.get(1)) {
         ("floor" | "ceil" | "trunc", None) => 0,
-        ("trunc", Some(digits)) => whole(digits)?,
+        ("trunc" | "round", Some(digits)) => whole(digits)?,
         _ => return None,
     };
     let digits = i8::try_from(digits.max(0)).ok()?;
@@ -206,6 +267,7 @@ fn whole(expr: &Expr) -> Option<i64> {
         Expr::Literal(ScalarValue::Int64(value), _) => *value,
         Expr::Literal(ScalarValue::Int32(value), _) => value.map(i64::from),
         Expr::Cast(Cast { expr, field }) if field.data_type().is_integer() => whole(expr),
+        Expr::Negative(of) => whole(of)?.checked_neg(),
         _ => None,
     }
 }

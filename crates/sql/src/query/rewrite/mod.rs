@@ -225,6 +225,7 @@ impl Rewriter<'_> {
         }
         for condition in select.selection.iter_mut().chain(&mut select.having) {
             subqueries::condition(condition, &around)?;
+            subqueries::maybe_in_condition(condition, self.lookup);
         }
         Ok(())
     }
