@@ -15,6 +15,12 @@ pub trait Log: fmt::Debug + Send + Sync {
     /// Appends a record. Its number is larger than those of all records before. Errors: the log's; then nothing was changed.
     fn append(&self, record: &[u8]) -> Result<Lsn>;
 
+    /// Lets go of room that was kept for who gives room back, where this thread does: then what failed of
+    /// a full disk can be tried again. False where there is none.
+    fn give_up_reserve(&self) -> bool {
+        false
+    }
+
     /// Makes all of it durable, where it can be made so, and says up to where it is and the random number of its segment there. `None` where there is no such thing.
     fn settle(&self) -> Option<(Lsn, u64)> {
         None

@@ -15,6 +15,7 @@ use cairn_vfs::sync::{Mutex, lock};
 
 use super::change::Change;
 use super::first::First;
+use super::giving::is_giving;
 use super::log::Log;
 use super::ops::Op;
 use super::source::Source;
@@ -288,8 +289,21 @@ impl Space {
         }
         // Twice as many, so that some are always left: the next opening gives them back, and has room for its log.
         let end = page.saturating_add(RESERVED);
-        self.file.reserve(page..end.saturating_add(RESERVED))?;
-        self.reserved.store(end, Ordering::Relaxed);
+        match self.file.reserve(page..end.saturating_add(RESERVED)) {
+            Err(error) if error.is_full() && is_giving() => {
+                // One is enough for who gives room back.
+                let mut taken = self.file.reserve(page..page.saturating_add(1));
+                while taken.as_ref().is_err_and(cairn_pool::Error::is_full) && self.log.give_up_reserve() {
+                    taken = self.file.reserve(page..page.saturating_add(1));
+                }
+                taken?;
+                self.reserved.store(page.saturating_add(1), Ordering::Relaxed);
+            }
+            taken => {
+                taken?;
+                self.reserved.store(end, Ordering::Relaxed);
+            }
+        }
         Ok(())
     }
 
