@@ -257,3 +257,101 @@ fn rows_of_a_full_disk_can_be_deleted() {
         }
     }
 }
+
+/// Goal: what was begun and is too much for the room that is kept can be undone, the database goes on, and the same can be done in parts; and while the room is given up
+/// nobody else takes it. Method: a transaction that deletes all rows of a full disk, with more of them in each turn; if it fails, in parts, some of which are undone first; after each row another
+/// transaction puts one in, if it can.
+#[test]
+fn a_deletion_that_is_too_large_is_undone() {
+    let (mut undone, mut refused) = (0, 0);
+    for turn in 0..rounds(2, 60) {
+        let mut full = Full::new(Shape::Narrow, (100 + turn * 60) << 10);
+        let context = format!("turn {turn}");
+        let ids = full.ids();
+        let Err(error) = full.delete(&ids) else { continue };
+        undone += 1;
+        assert!(error.is_full(), "{context}: {error}");
+        full.is(&ids, &context);
+        let mut left = ids.clone();
+        for (at, some) in ids.chunks(full.shape.at_once()).enumerate() {
+            let table = table(full.db());
+            let mut transaction = full.db().begin(Isolation::ReadCommitted).unwrap();
+            let deleted = some.iter().try_for_each(|&id| {
+                assert!(transaction.delete(&table, &key(&table, id))?);
+                // Others want the room meanwhile.
+                match full.insert(1) {
+                    Ok(()) => left.push(full.next - 1),
+                    Err(error) => {
+                        refused += 1;
+                        assert!(error.is_full(), "{context}: {error}");
+                    }
+                }
+                Ok(())
+            });
+            deleted.unwrap_or_else(|error: cairn_table::Error| panic!("{context}: {error}"));
+            if at % 3 == 1 {
+                transaction.rollback().unwrap();
+                full.delete(some).unwrap_or_else(|error| panic!("{context}: {error}"));
+            } else {
+                transaction.commit(Durability::Sync).unwrap();
+            }
+            left.retain(|id| !some.contains(id));
+        }
+        full.is(&left, &context);
+        full.db().vacuum().unwrap();
+        full.is(&left, &context);
+        full.insert(1).unwrap();
+    }
+    println!("{undone} deletions undone, {refused} inserts refused");
+    assert!(undone > 0 && refused > 0);
+}
+
+/// Goal: power loss at any operation of deleting on a full disk, and of undoing it, loses nothing that was committed, brings nothing back, and leaves a database that can be opened on the same disk.
+/// Method: a deletion that is rolled back, some that commit, a vacuum; at each operation the power goes, and it is opened under the same quota.
+#[test]
+fn power_loss_while_a_full_disk_is_emptied() {
+    let own = seed();
+    let mut images = 0;
+    for turn in 0..rounds(1, 20) {
+        let mut full = Full::new(Shape::Wide, (40 + turn * 30 + own % 7) << 10);
+        let ids = full.ids();
+        let quota = full.disk.used_bytes();
+        full.disk.set_quota(Some(quota));
+        full.disk.capture_crash_points();
+        let mut states = vec![ids.clone()];
+        let mut marks = vec![(full.disk.operation_count(), 0)];
+        let table = table(full.db());
+        let mut transaction = full.db().begin(Isolation::ReadCommitted).unwrap();
+        for &id in ids.iter().rev().take(full.shape.at_once()) {
+            assert!(transaction.delete(&table, &key(&table, id)).unwrap());
+        }
+        transaction.rollback().unwrap();
+        drop(table);
+        for some in ids.chunks(ids.len() / 3 + 1) {
+            full.delete(some).unwrap();
+            let left = states.last().unwrap().iter().copied().filter(|id| !some.contains(id)).collect();
+            states.push(left);
+            marks.push((full.disk.operation_count(), states.len() - 1));
+        }
+        full.db().vacuum().unwrap();
+        let points = full.disk.take_crash_points();
+        full.db = None;
+        // Each of them in the long form; of the runs in the short form the seed says which.
+        let step = rounds(9, 1) as usize;
+        for point in points.into_iter().skip(own as usize % step).step_by(step) {
+            let durable = marks.partition_point(|mark| mark.0 <= point.operation()).max(1) - 1;
+            for (image, crashed) in point.images(rounds(0, 4)) {
+                images += 1;
+                let context = format!("turn {turn}, seed {own}, {image} at {}", point.operation());
+                crashed.set_quota(Some(quota));
+                let db = open(&crashed).unwrap_or_else(|error| panic!("{context}: {error}"));
+                let found: Vec<i32> = content(&db).unwrap()["t"].keys().copied().collect();
+                let is_one = states.iter().skip(marks[durable].1).any(|state| *state == found);
+                assert!(is_one, "{context}: {} rows", found.len());
+                db.check().unwrap_or_else(|error| panic!("{context}: {error}"));
+            }
+        }
+    }
+    println!("{images} images");
+    assert!(images > 50, "{images}");
+}
