@@ -21,6 +21,16 @@ pub trait Log: fmt::Debug + Send + Sync {
         false
     }
 
+    /// Whether that room was given up, and is not there again.
+    fn is_short(&self) -> bool {
+        false
+    }
+
+    /// Whether the file of the pages may grow by so many bytes: not without end out of room that was given up.
+    fn lets_grow(&self, _bytes: u64) -> bool {
+        true
+    }
+
     /// Makes all of it durable, where it can be made so, and says up to where it is and the random number of its segment there. `None` where there is no such thing.
     fn settle(&self) -> Option<(Lsn, u64)> {
         None

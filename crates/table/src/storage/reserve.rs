@@ -42,6 +42,8 @@ pub(crate) struct Reserve {
     owed: AtomicU64,
     /// What the second file has for it. Changed under the lock.
     paid: AtomicU64,
+    /// How much the file of the pages has taken since the first file was given up.
+    grown: AtomicU64,
     changing: Mutex<()>,
 }
 
@@ -86,6 +88,7 @@ impl Reserve {
             is_whole: AtomicBool::new(false),
             owed: AtomicU64::new(0),
             paid: AtomicU64::new(0),
+            grown: AtomicU64::new(0),
             changing: Mutex::default(),
         }
     }
@@ -123,6 +126,12 @@ impl Reserve {
         self.bytes / 16
     }
 
+    /// How much log a transaction may write meanwhile. As much again is for undoing it, and as much for the file
+    /// of the pages; the rest is for segments that a checkpoint begins before it lets go of others.
+    pub(crate) fn most_bytes(&self) -> u64 {
+        self.bytes / 8
+    }
+
     /// Makes it whole, with what is owed. Errors: a full disk's, and then the database is short.
     pub(crate) fn restore(&self) -> Result<()> {
         let Some([first, second]) = &self.files else { return Ok(()) };
@@ -143,6 +152,7 @@ impl Reserve {
             _ => {
                 self.is_whole.store(true, SeqCst);
                 self.is_short.store(false, SeqCst);
+                self.grown.store(0, SeqCst);
                 Ok(())
             }
         }
@@ -160,7 +170,13 @@ impl Reserve {
         undoes && self.paid.swap(0, SeqCst) > 0 && let_go(&**second)
     }
 
-    /// Adds to what is owed. Who gives room back may owe a quarter of the reserve besides, and
+    /// Whether the file of the pages may take so much more: an eighth at most once this was given up, since
+    /// a log without room could not even undo it.
+    pub(crate) fn lets_grow(&self, bytes: u64) -> bool {
+        !self.is_short() || self.grown.fetch_add(bytes, SeqCst) + bytes <= self.bytes / 8
+    }
+
+    /// Adds to what is owed. Who gives room back may owe an eighth of the reserve besides, and
     /// gives the reserve up for it. Errors: a full disk's, and then nothing was added.
     pub(crate) fn owe(&self, bytes: u64, gives: bool) -> Result<()> {
         let Some([_, second]) = &self.files else { return Ok(()) };
@@ -186,7 +202,7 @@ impl Reserve {
             let _ = second.allocate(0, paid);
         }
         drop(changing);
-        if gives && owed.saturating_sub(paid) <= self.bytes / 4 {
+        if gives && owed.saturating_sub(paid) <= self.bytes / 8 {
             self.give_up(false);
             return Ok(());
         }

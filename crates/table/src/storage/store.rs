@@ -45,7 +45,7 @@ pub struct StoreOptions {
     /// Settings of the log.
     pub log: cairn_wal::Options,
     /// Bytes that are kept in reserve on the disk, for deleting where it is full: see the design's page. A
-    /// transaction can always delete rows whose records and keys are a quarter of it. 0 for none. Default
+    /// transaction can always delete rows whose records and keys are an eighth of it. 0 for none. Default
     /// 4 MiB.
     pub reserve: u64,
 }
@@ -88,6 +88,8 @@ const FREE: u64 = 16 << 10;
 #[derive(Debug, Default)]
 pub(crate) struct Debt {
     due: u64,
+    /// How long the log was when this transaction first deleted something out of the reserve.
+    short_from: Option<u64>,
     log: Option<(Arc<WalLog>, u64)>,
 }
 
@@ -414,6 +416,22 @@ impl Store {
     /// How much log a checkpoint follows meanwhile.
     pub(crate) fn short_checkpoint_bytes(&self) -> u64 {
         self.log.short_checkpoint_bytes()
+    }
+
+    /// Sees that deleting out of that room leaves some for undoing it: what a transaction writes to the log
+    /// cannot be given back before its end, leaves that are taken apart included. Errors: a full disk's.
+    pub(crate) fn leave_room(&self, debt: &mut Debt) -> Result<()> {
+        if !self.is_short() {
+            debt.short_from = None;
+            return Ok(());
+        }
+        let bytes = self.log.bytes();
+        let from = *debt.short_from.get_or_insert(bytes);
+        if bytes.saturating_sub(from) > self.log.short_most_bytes() {
+            self.restore_reserve()?;
+            debt.short_from = None;
+        }
+        Ok(())
     }
 
     /// Takes that room again. Errors: a full disk's.

@@ -96,15 +96,14 @@ impl WalLog {
 
 /// The room that is kept for who gives room back.
 impl WalLog {
-    /// Whether it was given up.
-    #[inline]
-    pub(crate) fn is_short(&self) -> bool {
-        self.open.get().is_some_and(|open| open.reserve.is_short())
-    }
-
     /// How much log a checkpoint follows meanwhile.
     pub(crate) fn short_checkpoint_bytes(&self) -> u64 {
         self.open.get().map_or(u64::MAX, |open| open.reserve.checkpoint_bytes())
+    }
+
+    /// How much a transaction may write meanwhile.
+    pub(crate) fn short_most_bytes(&self) -> u64 {
+        self.open.get().map_or(u64::MAX, |open| open.reserve.most_bytes())
     }
 
     /// Takes it again. Errors: a full disk's.
@@ -187,6 +186,15 @@ impl Drop for WalLog {
 impl Log for WalLog {
     fn give_up_reserve(&self) -> bool {
         self.open.get().is_some_and(Open::give_up)
+    }
+
+    fn is_short(&self) -> bool {
+        self.open.get().is_some_and(|open| open.reserve.is_short())
+    }
+
+    fn lets_grow(&self, bytes: u64) -> bool {
+        // Rows that are put back may need room that neighbours took meanwhile.
+        is_undoing() || self.open.get().is_none_or(|open| open.reserve.lets_grow(bytes))
     }
 
     fn settle(&self) -> Option<(Lsn, u64)> {

@@ -213,6 +213,7 @@ impl Transaction {
         self.view.db.check()?;
         let _giving = Giving::back();
         self.view.db.make_room();
+        self.view.db.store.leave_room(&mut self.debt)?;
         self.check_table(table)?;
         let Some(Looked { key, record: before, .. }) = self.claim_row(table, key)? else { return Ok(false) };
         let long = self.whole(&before)?;
