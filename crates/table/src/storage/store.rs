@@ -45,7 +45,8 @@ pub struct StoreOptions {
     /// Settings of the log.
     pub log: cairn_wal::Options,
     /// Bytes that are kept in reserve on the disk, for deleting where it is full: see the design's page. A
-    /// transaction can always delete rows whose records and keys are an eighth of it. 0 for none. Default
+    /// transaction can delete rows whose keys, records and entries in indexes, with 160 bytes for each of them, are an
+    /// eighth of it; fewer of packed leaves. 0 for none. Default
     /// 4 MiB.
     pub reserve: u64,
 }

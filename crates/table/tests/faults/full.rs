@@ -214,8 +214,11 @@ impl Full {
     }
 }
 
+/// Whether a row goes, by its place and by how many there are.
+type Goes = fn(usize, usize) -> bool;
+
 /// Which of the rows go.
-const PARTS: [(&str, fn(usize, usize) -> bool); 4] = [
+const PARTS: [(&str, Goes); 4] = [
     ("one", |at, _| at == 0),
     ("every other one", |at, _| at % 2 == 0),
     ("the second half", |at, rows| at >= rows / 2),
