@@ -398,3 +398,29 @@ fn power_loss_while_a_full_disk_is_emptied() {
     println!("{images} images");
     assert!(images > 50, "{images}");
 }
+
+/// Goal: all rows of a full disk can go at once, however many there are. Method: a truncation, or the table itself; a vacuum; rows again.
+#[test]
+fn a_table_of_a_full_disk_can_go() {
+    for (shape, room) in [(Shape::Narrow, 200), (Shape::Wide, 90), (Shape::Long, 140), (Shape::Packed, 60)] {
+        for drops in [false, true] {
+            let context = format!("{shape:?}, dropped: {drops}");
+            let mut full = Full::new(shape, room << 10);
+            let old = table(full.db());
+            let mut transaction = full.db().begin(Isolation::ReadCommitted).unwrap();
+            let gone = match drops {
+                true => transaction.drop_table(&old),
+                false => transaction.truncate(&old).map(|_| ()),
+            };
+            gone.unwrap_or_else(|error| panic!("{context}: {error}"));
+            transaction.commit(Durability::Sync).unwrap_or_else(|error| panic!("{context}: {error}"));
+            drop(old);
+            full.db().vacuum().unwrap_or_else(|error| panic!("{context}: {error}"));
+            full.db().check().unwrap();
+            if !drops {
+                full.is(&[], &context);
+                full.insert(3).unwrap_or_else(|error| panic!("{context}: {error}"));
+            }
+        }
+    }
+}
