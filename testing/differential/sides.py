@@ -26,6 +26,7 @@ def numeric(data):
 BINARY = {
     16: lambda data: "tf"[data == b"\0"], 17: lambda data: "\\x" + data.hex(), 20: lambda data: str(struct.unpack("!q", data)[0]), 21: lambda data: str(struct.unpack("!h", data)[0]),
     23: lambda data: str(struct.unpack("!i", data)[0]), 700: lambda data: str(struct.unpack("!f", data)[0]), 701: lambda data: str(struct.unpack("!d", data)[0]), 1700: numeric,
+    2950: lambda data: "-".join((data.hex()[:8], data.hex()[8:12], data.hex()[12:16], data.hex()[16:20], data.hex()[20:])),
 }
 
 
