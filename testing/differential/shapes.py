@@ -38,6 +38,8 @@ class Shapes(Gen):
     def correlation(self, inner, outer):
         d = self.draw
         pairs = [(a, b) for a, k in inner for b, l in outer if k == l and k != "iv"]
+        if not pairs:
+            return N("bool", "true")
         a, b = d.choice(pairs)
         if d.p(25) and any(k == "i4" for _, k in inner) and any(k == "i4" for _, k in outer):
             a, b = d.choice([n for n, k in inner if k == "i4"]), d.choice([n for n, k in outer if k == "i4"])
@@ -177,7 +179,7 @@ class Shapes(Gen):
         step = d.choice(["s + 0.25", "s * 1.1", "s - 0.001", "s / 2", "s + d", "s * s", "round(s, 2) + 0.125", "s + 1.0000"])
         union = d.choice(["UNION ALL", "UNION ALL", "UNION"])
         self.is_ordered = True
-        return N("statement", f"WITH RECURSIVE r (d, s, t) AS (SELECT 0, {start}, {d.choice(['''''::text''', '''a'::text''', 'NULL::text'])} {union} SELECT d + 1, {step}, t || d FROM r WHERE d < {d.randint(1, 5)}) SELECT ", N("list", ", ", N("item", "d"), N("item", "s"), N("item", "t"), N("item", "s::text")), " FROM r ORDER BY d", self.limit())
+        return N("statement", f"WITH RECURSIVE r (d, s, t) AS (SELECT 0, {start}, {d.choice(['''''::text''', '''a'::text''', 'NULL::text'])} {union} SELECT d + 1, {step}, t || d FROM r WHERE d < {d.randint(1, 5)}) SELECT ", N("list", ", ", N("item", "d"), N("item", "s"), N("item", "t")), " FROM r ORDER BY d", self.limit())
 
     def shape_scales(self):
         """Numbers of several scales in one column."""
@@ -188,7 +190,7 @@ class Shapes(Gen):
             f"SELECT x FROM (VALUES {rows}) AS v (n, x)", f"SELECT {some[0]}::numeric AS x UNION ALL SELECT {some[1]} UNION ALL SELECT {some[2]}::numeric",
             f"SELECT CASE n WHEN 0 THEN {some[0]} WHEN 1 THEN {some[1]}::numeric ELSE x END FROM (VALUES {rows}) AS v (n, x)", f"SELECT COALESCE(NULLIF(x, {some[0]}), {some[1]}) FROM (VALUES {rows}) AS v (n, x)",
             f"SELECT sum(x) OVER (ORDER BY n) FROM (VALUES {rows}) AS v (n, x)", f"SELECT min(x) FROM (VALUES {rows}) AS v (n, x) GROUP BY n % 2", f"SELECT greatest(x, {some[2]}, {some[3]}) FROM (VALUES {rows}) AS v (n, x)",
-            f"SELECT sum(x), avg(x), count(DISTINCT x) FROM (VALUES {rows}) AS v (n, x)", f"SELECT x::text, count(*) FROM (VALUES {rows}) AS v (n, x) GROUP BY x",
+            f"SELECT sum(x), avg(x), count(DISTINCT x) FROM (VALUES {rows}) AS v (n, x)", f"SELECT x, count(*) FROM (VALUES {rows}) AS v (n, x) GROUP BY x",
             f"SELECT a.x, b.x FROM (VALUES {rows}) AS a (n, x) JOIN (VALUES {rows}) AS b (n, x) ON a.x = b.x", f"SELECT unnest(ARRAY[{', '.join(some)}])", f"SELECT lag(x, 1, {some[3]}) OVER (ORDER BY n) FROM (VALUES {rows}) AS v (n, x)",
         ])
         return N("statement", made)

@@ -1,9 +1,33 @@
 """The two servers, and what is different between two answers."""
 
 import decimal
+import struct
 
 import psycopg
 from psycopg import pq
+
+
+# More digits than any number here has.
+decimal.getcontext().prec = 200
+
+
+def numeric(data):
+    """A numeric's binary form: digits in groups of four, how many come before the point, and the scale."""
+    count, weight, sign, scale = struct.unpack("!hhHh", data[:8])
+    if sign >= 0xC000:
+        return {0xC000: "NaN", 0xD000: "Infinity", 0xF000: "-Infinity"}[sign]
+    groups = struct.unpack(f"!{count}h", data[8:])
+    value = sum(decimal.Decimal(group).scaleb(4 * (weight - at)) for at, group in enumerate(groups))
+    # A scale is no part of a value.
+    return f"{-value if sign else value:.{scale}f}"
+
+
+# Numbers are held against each other as numbers, in either form.
+BINARY = {
+    16: lambda data: "tf"[data == b"\0"], 17: lambda data: "\\x" + data.hex(), 20: lambda data: str(struct.unpack("!q", data)[0]), 21: lambda data: str(struct.unpack("!h", data)[0]),
+    23: lambda data: str(struct.unpack("!i", data)[0]), 700: lambda data: str(struct.unpack("!f", data)[0]), 701: lambda data: str(struct.unpack("!d", data)[0]), 1700: numeric,
+    2950: lambda data: "-".join((data.hex()[:8], data.hex()[8:12], data.hex()[12:16], data.hex()[16:20], data.hex()[20:])),
+}
 
 
 class Side:
@@ -36,7 +60,8 @@ class Side:
         if status in (pq.ExecStatus.TUPLES_OK, pq.ExecStatus.COMMAND_OK):
             names = [(result.fname(c) or b"").decode() for c in range(result.nfields)]
             kinds = [result.ftype(c) for c in range(result.nfields)]
-            rows = [tuple(None if (v := result.get_value(r, c)) is None else v.decode("utf8", "backslashreplace") for c in range(result.nfields)) for r in range(result.ntuples)]
+            text = lambda data, kind: BINARY[kind](data) if fmt and kind in BINARY else data.decode("utf8", "backslashreplace")
+            rows = [tuple(None if (v := result.get_value(r, c)) is None else text(v, kinds[c]) for c in range(result.nfields)) for r in range(result.ntuples)]
             return ("rows", (result.command_status or b"").decode(), names, kinds, rows)
         code = result.error_field(pq.DiagnosticField.SQLSTATE)
         message = result.error_field(pq.DiagnosticField.MESSAGE_PRIMARY)

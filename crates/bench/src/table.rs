@@ -232,6 +232,15 @@ fn notes(run: &Run) -> Vec<String> {
     let mut notes = vec![format!(
         "`~` marks ratios that cannot be told from 1 with {level} confidence. Over 1 is in Cairn's favour.\n"
     )];
+    let is_open = |ratio: Option<Ratio>| ratio.is_some_and(|ratio| ratio.outcome() == Outcome::TooFew);
+    let ratios =
+        |line: &Line<'_>| [&line.reference, &line.peer].map(|peer| peer.as_ref().and_then(|peer| peer.ratio));
+    if lines.iter().flat_map(ratios).any(is_open) {
+        notes.push(format!(
+            "`?` marks ratios of fewer than {} samples on a side, which say nothing yet.\n",
+            stats::SAMPLES_MIN
+        ));
+    }
     if lines.iter().any(|line| line.ours.case.decompresses()) {
         notes.push(
             "Sparkey's Java readers decompress a block for every lookup. The lines beside them have the best of Cairn's that \
@@ -470,7 +479,10 @@ mod tests {
             measurement.samples.truncate(2);
         }
         let text = to_text(&run);
-        assert!(text.contains("~ 4.0") && !text.contains(" 4.00x  lmdb 6.00 M/s  2.00x"), "{text}");
+        assert!(
+            text.contains("? 4.00x") && text.contains("`?` marks") && !text.contains("  4.00x"),
+            "{text}"
+        );
         let build = case("build", "", 0);
         run.measurements = ["cairn", "sparkey-java FAST (JDK 25)", "lmdb"]
             .map(|name| measurement(name, &build, (PEAK_MEMORY, "B", false), &[5e6; 5]))

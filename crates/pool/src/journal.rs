@@ -37,6 +37,11 @@ const OWNER: usize = LOGGED - 24;
 
 const _: () = assert!(HEADER + ENTRY * BATCH <= OWNER);
 
+/// Bytes that a double write of a file with such pages has at most: for who takes the room beforehand.
+pub fn double_write_bytes(page_size: usize) -> u64 {
+    (BLOCK + BATCH * page_size) as u64
+}
+
 /// Whose copies a double write has. Zeros where nobody says so.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Owner {

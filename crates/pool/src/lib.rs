@@ -33,7 +33,7 @@ pub use error::{Error, Result};
 pub use file::{FileOptions, PoolFile};
 pub use format::{Format, PAGE_HEADER_LEN, stamp, verify};
 pub use guard::{Exclusive, Shared};
-pub use journal::{Copies, Owner};
+pub use journal::{Copies, Owner, double_write_bytes};
 pub use optimistic::{Changed, Optimistic, Seen};
 pub use options::{BackgroundWriter, MAX_PAGE_SIZE, MIN_PAGE_SIZE, Options};
 pub use page::{Frame, PageId};

@@ -45,6 +45,7 @@ pub const INVALID_TABLE_DEFINITION: &str = "42P16";
 pub const INVALID_OBJECT_DEFINITION: &str = "42P17";
 pub const DUPLICATE_COLUMN: &str = "42701";
 pub const AMBIGUOUS_COLUMN: &str = "42702";
+pub const AMBIGUOUS_ALIAS: &str = "42P09";
 pub const GENERATED_ALWAYS: &str = "428C9";
 pub const UNDEFINED_COLUMN: &str = "42703";
 pub const UNDEFINED_OBJECT: &str = "42704";

@@ -17,7 +17,7 @@ use crate::Result;
 use crate::catalog::{Catalog, ROOT};
 use crate::database::Inner;
 use crate::mvcc::{Ended, Ghost, Taken};
-use crate::storage::{RunMemory, Store, Tree, free_chain, is_ghost};
+use crate::storage::{Giving, RunMemory, Store, Tree, free_chain, is_ghost};
 
 /// Who cleans up, and what could not be.
 #[derive(Debug, Default)]
@@ -31,6 +31,7 @@ pub(crate) struct Cleaning {
 impl Inner {
     /// Forgets versions that nobody needs, and removes what they were kept for. `most` transactions at once; nothing while somebody does it alone.
     pub(crate) fn clean(&self, most: usize) -> Result<()> {
+        let _giving = Giving::back();
         {
             let Ok(_turn) = self.cleaning.turn.try_read() else { return Ok(()) };
             self.try_left_again(most)?;

@@ -12,7 +12,7 @@ use crate::catalog::{Catalog, ROOT};
 use crate::clean::{self, Cleaning};
 use crate::mvcc::{Canceller, CommitQueue, Rows, Slots, Waits};
 use crate::sorter::Scratch;
-use crate::storage::{Store, StoreOptions, Tree};
+use crate::storage::{Giving, Store, StoreOptions, Tree, is_giving};
 use crate::transaction::{SchemaLock, Spare, Transaction};
 use crate::view::long_row;
 use crate::{Error, Result, hook};
@@ -151,6 +151,7 @@ impl Database {
     ) -> Result<Database> {
         let (store, unfinished) = Store::recover(fs, path, &options.store, rng)?;
         let next = unfinished.next_transaction;
+        let giving = Giving::undo();
         let ghosts = store.undo(unfinished)?;
         let catalog = load_catalog(&store)?;
         clean::remove_left(&store, &catalog, ghosts)?;
@@ -176,6 +177,9 @@ impl Database {
         };
         let database = Database { inner: Arc::new(inner) };
         database.checkpoint()?;
+        drop(giving);
+        // Where there is no room for it nothing can be put in until there is.
+        let _ = database.inner.store.restore_reserve();
         Ok(database)
     }
 
@@ -336,6 +340,10 @@ impl Inner {
         self.check()?;
         let is_all = self.store.checkpoint(needed)?;
         self.checkpointed.store(self.store.log_bytes(), Ordering::Relaxed);
+        if self.store.is_short() {
+            // Perhaps there is room now. Who needs some is told otherwise.
+            let _ = self.store.restore_reserve();
+        }
         Ok(is_all)
     }
 
@@ -352,7 +360,24 @@ impl Inner {
 
     fn is_checkpoint_due(&self) -> bool {
         let grown = self.store.log_bytes().saturating_sub(self.checkpointed.load(Ordering::Relaxed));
-        grown >= self.options.checkpoint_bytes
+        let due = self.options.checkpoint_bytes;
+        grown >= if self.store.is_short() { due.min(self.store.short_checkpoint_bytes()) } else { due }
+    }
+
+    /// As [`Inner::check`], for who puts something in: errors as well while the room is missing that
+    /// deleting takes.
+    #[inline]
+    pub(crate) fn check_room(&self) -> Result<()> {
+        self.check()?;
+        if self.store.is_short() && !is_giving() { self.store.restore_reserve() } else { Ok(()) }
+    }
+
+    /// Gives log back where the disk is full and there may be some. For who holds no page. Whoever needs
+    /// the room is told when there is none.
+    pub(crate) fn make_room(&self) {
+        if self.store.is_short() {
+            let _ = self.checkpoint_when_due();
+        }
     }
 
     /// Does for everybody what a transaction's end is a good occasion for. It has ended by then, so its caller is not told of what fails here.

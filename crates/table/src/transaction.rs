@@ -21,7 +21,7 @@ use cairn_vfs::sync::{Arc, Mutex, Weak, lock};
 use crate::catalog::{Catalog, Counters, Table};
 use crate::database::{Durability, Inner, Isolation};
 use crate::mvcc::{Canceller, Ended, Ghost, Key, ReadSet, Snapshot, State, Write, WriterSlot};
-use crate::storage::{Gone, Record, Tree, free_chain};
+use crate::storage::{Debt, Giving, Gone, Record, Tree, free_chain};
 use crate::view::{Fixed, View, long_place};
 use crate::{Error, Result};
 
@@ -62,6 +62,8 @@ pub struct Transaction {
     state: Option<Arc<State>>,
     writer: Option<WriterSlot>,
     undo: Vec<Arc<Write>>,
+    /// What undoing it takes.
+    debt: Debt,
     /// Those that were undone: others may have read what they wrote, and look for the versions.
     undone: Vec<Arc<Write>>,
     /// Rows that it has, to be let go of when nobody needs their versions: trees and keys.
@@ -144,6 +146,7 @@ impl Transaction {
             state: None,
             writer: None,
             undo: Vec::new(),
+            debt: Debt::default(),
             undone: Vec::new(),
             claims: Vec::new(),
             looked: None,
@@ -260,6 +263,7 @@ impl Transaction {
     /// Undoes everything since a savepoint, which can be gone back to again. Rows that were locked since stay locked. Errors: [`Error::Invalid`] for a savepoint between
     /// changes of one statement, when that has ended ([`Transaction::end_changes`]); the pool's and the log's, and then the database has to be opened again.
     pub fn rollback_to(&mut self, savepoint: Savepoint) -> Result<()> {
+        let _giving = Giving::undo();
         self.statement.go_back(savepoint.statement)?;
         self.next_epoch();
         let undone = self.undo_since(savepoint.undo).inspect_err(|error| self.view.db.fail(error));
@@ -327,6 +331,7 @@ impl Transaction {
         self.end_changes().inspect_err(|_| undoes())?;
         self.is_over = true;
         let Some(state) = self.state.clone() else { return Ok(false) };
+        let _giving = Giving::back();
         let lsn = match self.put_in_line(&state, undoes)? {
             Some(lsn) => lsn,
             None => {
@@ -401,6 +406,7 @@ impl Transaction {
         chains.append(&mut if commits { old } else { take(&mut self.new_chains) });
         let mut writes = take(&mut self.undo);
         writes.append(&mut self.undone);
+        self.debt = Debt::default();
         Ended {
             csn: 0,
             state: Arc::clone(state),
@@ -432,6 +438,7 @@ impl Transaction {
 
     fn abort(&mut self) -> Result<()> {
         let Some(state) = self.state.clone() else { return Ok(()) };
+        let _giving = Giving::undo();
         let undone = match self.view.db.check() {
             Ok(()) => self.undo_since(0).and_then(|()| {
                 self.view.db.store.append(&Record::Abort { transaction: state.id }).map(|_| ())

@@ -15,7 +15,7 @@ use crate::catalog::{Catalog, GHOST, ROOT, Table};
 use crate::check::{Pages, all_roots};
 use crate::database::{Database, Durability, Inner, Isolation};
 use crate::mvcc::{Ghost, Key};
-use crate::storage::{Direction, Tree, chain_pages, read_chain, write_chain};
+use crate::storage::{Direction, Giving, Tree, chain_pages, read_chain, write_chain};
 use crate::transaction::Transaction;
 use crate::view::long_place;
 
@@ -35,6 +35,8 @@ impl Database {
     /// Makes the file as short as its contents allow. It waits until no other transaction runs, and they wait for it. Cost: reads the whole file, and writes what moves.
     /// Errors: the pool's and the log's; [`Error::Corruption`](crate::Error::Corruption).
     pub fn vacuum(&self) -> Result<VacuumReport> {
+        let _giving = Giving::back();
+        self.inner.make_room();
         let mut report =
             VacuumReport { pages_before: self.inner.store.space().pages()?, ..VacuumReport::default() };
         self.move_roots(&mut report)?;
@@ -63,6 +65,8 @@ impl Database {
         report.pages_after = if is_cut { end } else { report.pages_before.max(end) };
         drop(cleaning);
         transaction.rollback()?;
+        // Others find room again.
+        let _ = self.inner.store.restore_reserve();
         Ok(report)
     }
 

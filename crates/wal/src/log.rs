@@ -211,6 +211,14 @@ impl Log {
         self.shared.takes_less.store(on, Ordering::Release);
     }
 
+    /// How large segments are made from now on, at most: less than the options say where the disk is full, so that several
+    /// have room and can go one by one. In multiples of 4 KiB, 8 KiB at least; `None` for what the options say. A record that
+    /// does not fit gets a segment of its own size, and what is kept to be written again has its size already.
+    pub fn limit_segments(&self, bytes: Option<u32>) {
+        let most = bytes.map_or(u32::MAX, |bytes| bytes.max(8 << 10).next_multiple_of(4096));
+        self.shared.most_bytes.store(most, Ordering::Release);
+    }
+
     /// The random number of the segment that a position is in, which this process has begun. Whoever remembers the position may remember this with it: another log that has gone on from a copy
     /// of this one has another one there ([`Tail::salt`]).
     pub fn salt(&self, lsn: Lsn) -> u64 {

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 
 use cairn_vfs::append_map::Zeros;
-use cairn_vfs::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use cairn_vfs::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use cairn_vfs::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, lock};
 use cairn_vfs::{AppendMap, AppendProgress, File, Fs, OpenOptions};
 
@@ -49,6 +49,8 @@ pub(crate) struct Shared {
     pub(crate) counts: Counts,
     /// See [`Log::take_less`](crate::Log::take_less).
     pub(crate) takes_less: AtomicBool,
+    /// See [`Log::limit_segments`](crate::Log::limit_segments).
+    pub(crate) most_bytes: AtomicU32,
     pub(crate) wanted: Mutex<Wanted>,
     pub(crate) wanted_changed: Condvar,
 }
@@ -114,6 +116,7 @@ impl Shared {
             counts: Counts::default(),
             // The first segment of an opening must be had, or there is no opening on a full disk.
             takes_less: AtomicBool::new(true),
+            most_bytes: AtomicU32::new(u32::MAX),
             wanted: Mutex::default(),
             wanted_changed: Condvar::new(),
         }
@@ -294,7 +297,8 @@ impl Shared {
     /// Size of the next segment, without a record that needs more.
     fn usual_bytes(&self, files: &Files) -> u64 {
         let doubled = u64::from(self.options.first_segment_bytes) << files.doublings;
-        doubled.min(u64::from(self.options.segment_bytes))
+        let most = self.options.segment_bytes.min(self.most_bytes.load(Ordering::Acquire));
+        doubled.min(u64::from(most))
     }
 
     /// Makes a file of at least `bytes` ready, a recycled one if that is enough.

@@ -5,8 +5,11 @@ use proptest::prelude::*;
 use super::*;
 use crate::test_config::cases;
 
+/// A row's line, and its fields.
+type Numbered = (u64, Vec<Vec<u8>>);
+
 /// The rows of an input, read through a buffer of `capacity` bytes.
-fn rows(input: &[u8], dialect: Dialect, capacity: usize) -> Result<Vec<(u64, Vec<Vec<u8>>)>, Failure> {
+fn rows(input: &[u8], dialect: Dialect, capacity: usize) -> Result<Vec<Numbered>, Failure> {
     let mut reader = Reader::new(BufReader::with_capacity(capacity, input), dialect);
     let (mut row, mut rows) = (Row::default(), Vec::new());
     while reader.read(&mut row)? {

@@ -98,7 +98,8 @@ fn line_breaks_are_alike() {
     let (feed, back) = ("newline", "carriage return");
     let (corrupt, mismatch) =
         ("end-of-copy marker corrupt", "end-of-copy marker does not match previous newline style");
-    let cases: [(Format, &[u8], Result<&[&str], String>); 23] = [
+    type Case = (Format, &'static [u8], Result<&'static [&'static str], String>);
+    let cases: [Case; 23] = [
         (Format::Text, b"a\nb", Ok(&["a", "b"])),
         (Format::Text, b"a\r\nb\r\n", Ok(&["a", "b"])),
         (Format::Text, b"a\rb\r", Ok(&["a", "b"])),

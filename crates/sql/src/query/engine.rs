@@ -15,25 +15,27 @@ use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 use datafusion::prelude::SessionConfig;
 
 use super::aggregate_rule::AggregateScans;
+use super::computed_groups::ComputedGroups;
 use super::days::Days;
 use super::first_rows::{self, FirstRows};
 use super::functions;
 use super::give_way::JoinsGiveWay;
 use super::grouping_orders::GroupingOrders;
 use super::guards::Guards;
+use super::in_lists::InLists;
 use super::inner_orders::InnerOrders;
 use super::join_keys::TellKeys;
 use super::join_orders::JoinOrders;
 use super::late_columns::LateColumns;
 use super::literals::Literals;
-use super::lone_rows::LoneRows;
 use super::memory::Memory;
 use super::multisets::Multisets;
-use super::numbers::Numbers;
+use super::numbers::{Digits, Numbers};
 use super::operators::Planner;
 use super::read::ReadTexts;
 use super::share::ShareTotals;
 use super::sorted_once::{self, SortedOnce};
+use super::spared_plans::spared;
 use super::sums::WideSums;
 use super::unnest::Unnest;
 use super::zeros::Zeros;
@@ -124,13 +126,19 @@ impl General {
 
 /// DataFusion's rules for what types there are, between ours.
 fn analyzer_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
-    let first: [Arc<dyn AnalyzerRule + Send + Sync>; 4] =
-        [Arc::new(Literals), Arc::new(WideSums), Arc::new(Multisets), Arc::new(LoneRows)];
-    let last: [Arc<dyn AnalyzerRule + Send + Sync>; 7] = [
+    let first: [Arc<dyn AnalyzerRule + Send + Sync>; 5] = [
+        Arc::new(ComputedGroups),
+        Arc::new(Literals),
+        Arc::new(Digits),
+        Arc::new(WideSums),
+        Arc::new(Multisets),
+    ];
+    let last: [Arc<dyn AnalyzerRule + Send + Sync>; 8] = [
         Arc::new(ZoneMarks),
         Arc::new(ReadTexts),
         Arc::new(Numbers),
         Arc::new(Zeros),
+        Arc::new(InLists),
         Arc::new(Guards),
         Arc::new(InnerOrders),
         Arc::new(Unnest),
@@ -140,7 +148,7 @@ fn analyzer_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
 
 /// DataFusion's rules for what a query does, and ours: behind the one that computes constants, since what it leaves is still to be moved to the tables, and last, when nothing is left that nobody asks for.
 fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
-    let mut rules = Optimizer::new().rules;
+    let mut rules: Vec<_> = Optimizer::new().rules.into_iter().map(spared).collect();
     let constants = rules.iter().position(|rule| rule.name() == "simplify_expressions");
     rules.insert(constants.map_or(0, |at| at + 1), Arc::new(Days));
     if let Some(sorts) = rules.iter_mut().find(|rule| rule.name() == sorted_once::INSTEAD_OF) {

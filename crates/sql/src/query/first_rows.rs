@@ -73,7 +73,9 @@ fn shown(plan: Plan) -> Result<Transformed<Plan>> {
         return Ok(Transformed::no(plan));
     };
     let kept = input.is::<SortExec>() || input.is::<SortPreservingMergeExec>();
-    Ok(Transformed::yes(match kept.then(|| input.with_fetch(Some(*first))).flatten() {
+    // One that keeps fewer already goes on to.
+    let fewest = input.fetch().map_or(*first, |already| already.min(*first));
+    Ok(Transformed::yes(match kept.then(|| input.with_fetch(Some(fewest))).flatten() {
         Some(input) => input,
         None => Arc::new(GlobalLimitExec::new(Arc::clone(input), 0, Some(*first))),
     }))

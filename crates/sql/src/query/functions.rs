@@ -16,6 +16,7 @@ use datafusion::logical_expr::{
 use super::aggregates::{self, keeping, spread_of};
 use super::errors::external;
 use super::list_casts;
+use super::no_rows;
 use super::own;
 use super::quotients;
 use super::ranks;
@@ -248,6 +249,11 @@ pub(super) fn register(state: &mut SessionState) -> Result<()> {
             Err(DataFusionError::Internal("the time of the transaction is not known".to_owned()))
         })
     };
+    for name in no_rows::FUNCTIONS {
+        if let Some(function) = state.scalar_functions().get(name).cloned() {
+            state.register_udf(Arc::new(no_rows::bearing(function)))?;
+        }
+    }
     let names = ["current_timestamp", "transaction_timestamp", "localtimestamp"];
     state.register_udf(Arc::new(time(NOW).with_aliases(names)))?;
     state.register_udf(Arc::new(time(STATEMENT)))?;
@@ -312,7 +318,7 @@ pub(super) fn register(state: &mut SessionState) -> Result<()> {
     for function in super::parts::functions() {
         state.register_udf(Arc::new(function))?;
     }
-    state.register_udaf(Arc::new(super::joined_bytes::string_agg()))?;
+    state.register_udaf(Arc::new(super::string_agg::string_agg()))?;
     state.register_udf(Arc::new(list_of_texts("regexp_match", &[2, 3], |given| match given {
         [text, pattern, flags @ ..] => first_match(text, pattern, flags.first().map_or("", String::as_str)),
         _ => Ok(Datum::Null),

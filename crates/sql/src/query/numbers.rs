@@ -67,6 +67,17 @@ fn in_expr(expr: Expr, schema: &dyn ExprSchema) -> Result<Transformed<Expr>> {
     // What looks outside of its query has a type of its own, and columns that the schema knows nothing of do not.
     let kind = |expr: &Expr| expr.get_type(schema).ok();
     let (function, arguments) = match &expr {
+        // What an average is, is known by now only.
+        Expr::BinaryExpr(BinaryExpr { left, op, right }) if compares(*op) => {
+            return Ok(match common(kind(left), kind(right)) {
+                Some(both) => {
+                    let cast =
+                        |of: &Expr| Box::new(Expr::Cast(Cast::new(Box::new(of.clone()), both.clone())));
+                    Transformed::yes(Expr::BinaryExpr(BinaryExpr::new(cast(left), *op, cast(right))))
+                }
+                None => Transformed::no(expr),
+            });
+        }
         Expr::BinaryExpr(BinaryExpr { left, op, right }) => {
             let arithmetic = match op {
                 Operator::Plus => Arithmetic::Add,
@@ -129,10 +140,11 @@ fn in_expr(expr: Expr, schema: &dyn ExprSchema) -> Result<Transformed<Expr>> {
             }
         }
         Expr::ScalarFunction(call) => {
-            let digits = call.args.first().and_then(&kind).and_then(|of| digits_left(call, &of));
-            let Some(digits) = digits else { return Ok(Transformed::no(expr)) };
-            let to = DataType::Decimal128(DECIMAL128_MAX_PRECISION, digits);
-            return Ok(Transformed::yes(Expr::Cast(Cast::new(Box::new(expr), to))));
+            let to = call.args.first().and_then(kind).and_then(|of| with_digits(call, &of));
+            return Ok(match to {
+                Some(to) => Transformed::yes(Expr::Cast(Cast::new(Box::new(expr), to))),
+                None => Transformed::no(expr),
+            });
         }
         _ => return Ok(Transformed::no(expr)),
     };
@@ -140,19 +152,113 @@ fn in_expr(expr: Expr, schema: &dyn ExprSchema) -> Result<Transformed<Expr>> {
     Ok(Transformed::yes(Expr::ScalarFunction(ScalarFunction::new_udf(function, arguments))))
 }
 
+fn compares(op: Operator) -> bool {
+    use Operator::{Eq, Gt, GtEq, IsDistinctFrom, IsNotDistinctFrom, Lt, LtEq, NotEq};
+    matches!(op, Eq | NotEq | Lt | LtEq | Gt | GtEq | IsDistinctFrom | IsNotDistinctFrom)
+}
+
+/// The type that two numerics with other digits are compared in.
+fn common(left: Option<DataType>, right: Option<DataType>) -> Option<DataType> {
+    let (Some(DataType::Decimal128(p, m)), Some(DataType::Decimal128(q, n))) = (left, right) else {
+        return None;
+    };
+    let (before, behind) = ((i16::from(p) - i16::from(m)).max(i16::from(q) - i16::from(n)), m.max(n));
+    let precision = u8::try_from(before + i16::from(behind)).ok()?.min(DECIMAL128_MAX_PRECISION);
+    (m != n).then_some(DataType::Decimal128(precision, behind))
+}
+
+/// Gives `floor`, `ceil`, `trunc` and `round` of numerics the digits behind the point that their results have. It comes before types
+/// are made to agree: what stands beside the call agrees with what comes of it.
+#[derive(Debug)]
+pub(super) struct Digits;
+
+impl AnalyzerRule for Digits {
+    fn name(&self) -> &str {
+        "cairn_digits"
+    }
+
+    fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
+        Ok(plan.transform_up_with_subqueries(digits_in_plan)?.data)
+    }
+}
+
+fn digits_in_plan(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
+    let is_one = |expr: &Expr| {
+        Ok(
+            matches!(expr, Expr::ScalarFunction(call) if ["floor", "ceil", "trunc", "round"].contains(&call.name())),
+        )
+    };
+    // Types of whole plans are looked at for few of them.
+    if !plan.expressions().iter().any(|expr| expr.exists(is_one).unwrap_or(true)) {
+        return Ok(Transformed::no(plan));
+    }
+    let mut schema = merge_schema(&plan.inputs());
+    if let LogicalPlan::TableScan(scan) = &plan {
+        let own = DFSchema::try_from_qualified_schema(scan.table_name.clone(), &scan.source.schema())?;
+        schema.merge(&own);
+    }
+    let names = NamePreserver::new(&plan);
+    let changed = plan.map_expressions(|expr| {
+        let name = names.save(&expr);
+        let done = expr.transform_up(|expr| {
+            let changed = with_numeric(expr, &schema);
+            let Expr::ScalarFunction(call) = &changed.data else { return Ok(changed) };
+            let of = call.args.first().and_then(|of| of.get_type(&schema).ok());
+            match of.and_then(|of| with_digits(call, &of)) {
+                Some(to) => Ok(Transformed::yes(Expr::Cast(Cast::new(Box::new(changed.data), to)))),
+                None => Ok(changed),
+            }
+        })?;
+        Ok(done.update_data(|expr| name.restore(expr)))
+    })?;
+    if changed.transformed { changed.map_data(LogicalPlan::recompute_schema) } else { Ok(changed) }
+}
+
+/// Digits of any whole number.
+const WHOLE_DIGITS: u8 = 19;
+
+/// `round` and `trunc` to so many digits give a numeric of a whole number, too.
+fn with_numeric(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
+    match expr {
+        Expr::ScalarFunction(mut call)
+            if call.args.len() == 2 && ["trunc", "round"].contains(&call.name()) =>
+        {
+            let mut is_changed = false;
+            if let Some(of) = call.args.first_mut()
+                && of.get_type(schema).is_ok_and(|kind| kind.is_integer())
+            {
+                let whole = std::mem::take(of);
+                *of = Expr::Cast(Cast::new(Box::new(whole), DataType::Decimal128(WHOLE_DIGITS, 0)));
+                is_changed = true;
+            }
+            Transformed::new_transformed(Expr::ScalarFunction(call), is_changed)
+        }
+        expr => Transformed::no(expr),
+    }
+}
+
+/// The type of what a call gives of a numeric; `None` where that is as it is said.
+fn with_digits(call: &ScalarFunction, of: &DataType) -> Option<DataType> {
+    let DataType::Decimal128(precision, had) = of else { return None };
+    let digits = digits_left(call, *had)?;
+    // Going up may take one digit more before the point.
+    let before = i16::from(*precision) - i16::from(*had) + 1;
+    let precision = (before + i16::from(digits)).clamp(1, i16::from(DECIMAL128_MAX_PRECISION));
+    Some(DataType::Decimal128(u8::try_from(precision).ok()?, digits))
+}
+
 /// As many digits are added behind the point at most, so that there is room before it.
 const MOST_DIGITS: i8 = 20;
 
-/// The digits behind the point that `floor`, `ceil` and `trunc` give a numeric that has others; `None` of other calls.
-fn digits_left(call: &ScalarFunction, of: &DataType) -> Option<i8> {
-    let DataType::Decimal128(_, had) = of else { return None };
+/// The digits behind the point that `floor`, `ceil`, `trunc` and `round` give a numeric that has others; `None` of other calls.
+fn digits_left(call: &ScalarFunction, had: i8) -> Option<i8> {
     let digits = match (call.name(), call.args.get(1)) {
         ("floor" | "ceil" | "trunc", None) => 0,
-        ("trunc", Some(digits)) => whole(digits)?,
+        ("trunc" | "round", Some(digits)) => whole(digits)?,
         _ => return None,
     };
     let digits = i8::try_from(digits.max(0)).ok()?;
-    (digits < *had || digits > *had && digits <= MOST_DIGITS).then_some(digits)
+    (digits < had || digits > had && digits <= MOST_DIGITS).then_some(digits)
 }
 
 /// A constant whole number, whatever type it was given.
@@ -161,6 +267,7 @@ fn whole(expr: &Expr) -> Option<i64> {
         Expr::Literal(ScalarValue::Int64(value), _) => *value,
         Expr::Literal(ScalarValue::Int32(value), _) => value.map(i64::from),
         Expr::Cast(Cast { expr, field }) if field.data_type().is_integer() => whole(expr),
+        Expr::Negative(of) => whole(of)?.checked_neg(),
         _ => None,
     }
 }

@@ -5,7 +5,7 @@
 //! what is looked at once is a part of the query that looks, as it is with `NOT MATERIALIZED`.
 //!
 //! The statement's text is changed before it is planned (`rewrite/withs.rs`): such a query gets a limit that is a call of [`ONCE`]. That is how its plan is found again in each place, and an operator
-//! put there instead ([`Once`]). Nothing moves through that operator, neither conditions nor limits, so that all of these plans give the same rows. In a run the first that is asked for rows starts its
+//! put there instead ([`Once`]). Nothing moves through that operator, neither conditions (`spared_plans.rs`) nor limits, so that all of these plans give the same rows. In a run the first that is asked for rows starts its
 //! plan; the batches are kept for all others, in memory or in files, until the run is over ([`Made`]).
 
 use std::collections::HashMap;
@@ -338,10 +338,10 @@ async fn next(
 ) -> Result<Option<(RecordBatch, Place)>> {
     let (mut at, mut file) = (at, file);
     loop {
-        if let Some(reading) = &mut file {
-            if let Some(batch) = reading.next().await.transpose()? {
-                return Ok(Some((batch, (kept, at, file))));
-            }
+        if let Some(reading) = &mut file
+            && let Some(batch) = reading.next().await.transpose()?
+        {
+            return Ok(Some((batch, (kept, at, file))));
         }
         match kept.get(at).await? {
             None => return Ok(None),

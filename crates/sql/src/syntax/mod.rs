@@ -13,6 +13,7 @@ mod parse;
 mod places;
 mod precedence;
 mod quotes;
+mod row_tests;
 pub(crate) mod shape;
 mod spans;
 mod strengths;

@@ -177,6 +177,7 @@ fn tokenize(sql: &str) -> Result<Vec<TokenWithSpan>> {
     super::strengths::spell_out(&mut tokens);
     super::overriding::spell_out(&mut tokens);
     super::identity::spell_out(&mut tokens);
+    super::row_tests::spell_out(&mut tokens);
     symmetric::spell_out(&mut tokens);
     Ok(tokens)
 }
@@ -318,7 +319,7 @@ fn parse_one<'a>(sql: &str, text: &'a str, tokens: &[TokenWithSpan]) -> Result<P
 fn tree(parser: &mut Parser<'_>, tokens: &[TokenWithSpan]) -> Result<Statement, ParserError> {
     let mut statement = parser.parse_statement()?;
     let binds = |token: &TokenWithSpan| match &token.token {
-        Token::Word(word) => word.keyword == Keyword::DISTINCT,
+        Token::Word(word) => matches!(word.keyword, Keyword::DISTINCT | Keyword::EXISTS),
         token => *token == Token::Caret,
     };
     if tokens.iter().any(binds) {

@@ -1,9 +1,10 @@
-//! What binds tighter than the parser thinks. IS DISTINCT FROM does than AND, OR and NOT: the parser takes everything behind FROM for its right side. And a sign does than `^`. Here both are put right.
+//! What binds tighter than the parser thinks. IS DISTINCT FROM does than AND, OR and NOT: the parser takes everything behind FROM for its right side. A sign does than `^`. And all operators but AND and OR do than the NOT of
+//! NOT EXISTS, which the parser takes for one word: `NOT EXISTS (...) IS NULL` is `NOT (EXISTS (...) IS NULL)`. Here these are put right.
 
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, Expr, Statement, UnaryOperator, Value, visit_expressions_mut,
+    BinaryOperator, CastKind, Expr, Statement, UnaryOperator, Value, visit_expressions_mut,
 };
 
 /// Puts statements right that have IS DISTINCT FROM or `^` in them.
@@ -16,6 +17,13 @@ pub(super) fn correct(statement: &mut Statement) {
 
 /// Puts one expression right, whose parts are right already.
 pub(super) fn correct_expr(expr: &mut Expr) {
+    if let Some(left) = left_operand(expr)
+        && without_not(left)
+    {
+        let all = Box::new(take(expr));
+        *expr = Expr::UnaryOp { op: UnaryOperator::Not, expr: all };
+        return;
+    }
     match expr {
         Expr::IsDistinctFrom(_, right) | Expr::IsNotDistinctFrom(_, right) if is_condition(right) => {
             let all = take(right);
@@ -54,6 +62,47 @@ pub(super) fn correct_expr(expr: &mut Expr) {
             *expr = with_base(rest, |base| power(first, base));
         }
         _ => {}
+    }
+}
+
+/// The first operand of an operator that binds tighter than NOT.
+fn left_operand(expr: &mut Expr) -> Option<&mut Expr> {
+    match expr {
+        Expr::BinaryOp { op: BinaryOperator::And | BinaryOperator::Or, .. } => None,
+        Expr::BinaryOp { left: operand, .. }
+        | Expr::IsNull(operand)
+        | Expr::IsNotNull(operand)
+        | Expr::IsTrue(operand)
+        | Expr::IsNotTrue(operand)
+        | Expr::IsFalse(operand)
+        | Expr::IsNotFalse(operand)
+        | Expr::IsUnknown(operand)
+        | Expr::IsNotUnknown(operand)
+        | Expr::IsDistinctFrom(operand, _)
+        | Expr::IsNotDistinctFrom(operand, _)
+        | Expr::AnyOp { left: operand, .. }
+        | Expr::AllOp { left: operand, .. }
+        | Expr::Between { expr: operand, .. }
+        | Expr::InList { expr: operand, .. }
+        | Expr::InSubquery { expr: operand, .. }
+        | Expr::Cast { expr: operand, kind: CastKind::DoubleColon, .. } => Some(operand),
+        _ => None,
+    }
+}
+
+/// Takes NOT away that stands before an operand without brackets; false where there is none.
+fn without_not(operand: &mut Expr) -> bool {
+    match operand {
+        Expr::Exists { negated: negated @ true, .. } => {
+            *negated = false;
+            true
+        }
+        // What has been put right within: `NOT EXISTS (...) = a = b`.
+        Expr::UnaryOp { op: UnaryOperator::Not, expr } => {
+            *operand = take(expr);
+            true
+        }
+        _ => false,
     }
 }
 

@@ -3,7 +3,7 @@
 
 use cairn_sql::Connection;
 
-use crate::support::{ask, database, run};
+use crate::support::{ask, database, fails, run};
 
 /// Rows: enough for several threads and several turns.
 const ROWS: i64 = 40_000;
@@ -233,5 +233,64 @@ fn groups_with_long_keys() {
     for (sums, totals) in [("sum(d)", "1.50"), ("sum(d), avg(d)", "1.50|0.50000000000000000000")] {
         let groups = ask(&mut c, &format!("select count(*), {sums} from t group by name"));
         assert_eq!(groups, vec![format!("3|{totals}"); 2500], "{sums}");
+    }
+}
+
+/// Values of string_agg come in the order that is asked for, of texts and of bytes, also where equal ones are left out,
+/// and whatever partial results they come from.
+#[test]
+fn joined_texts_are_sorted() {
+    let mut c = database().connect();
+    run(&mut c, "create table a (id int primary key, k int, v int, s text)");
+    run(
+        &mut c,
+        "insert into a values (1,1,10,'a'),(2,2,null,'b'),(3,null,30,null),(4,1,10,'A'),(5,5,-5,''),(6,2,20,'%x_y')",
+    );
+    for (sql, expected) in [
+        ("select string_agg(distinct s, ',' order by s) from a", &[",%x_y,A,a,b"][..]),
+        ("select string_agg(distinct s, ',' order by s desc) from a", &["b,a,A,%x_y,"]),
+        ("select string_agg(distinct a.s, ',' order by s) from a", &[",%x_y,A,a,b"]),
+        ("select string_agg(distinct k::text, ',' order by k::text desc) from a", &["5,2,1"]),
+        ("select string_agg(s, k::text order by id desc) from a", &["%x_y51A2b1a"]),
+        ("select string_agg(distinct s, id::text order by s desc, id::text) from a", &["b1a4A6%x_y5"]),
+        (
+            "select k, string_agg(distinct s, ',' order by s) from a group by k order by k",
+            &["1|A,a", "2|%x_y,b", "5|", "NULL|NULL"],
+        ),
+        (
+            "select encode(string_agg(s::bytea, id::text::bytea order by id desc), 'escape') from a",
+            &["%x_y54A2b1a"],
+        ),
+        (
+            "select k, encode(string_agg(s::bytea, ','::bytea order by v desc nulls last, id), 'escape') \
+             from a group by k order by k",
+            &["1|a,A", "2|%x_y,b", "5|", "NULL|NULL"],
+        ),
+        (
+            "select string_agg(distinct s, ',' order by s desc) filter (where k > 1), string_agg(s, ',' order by s) from a",
+            &["b,%x_y,|,%x_y,A,a,b"],
+        ),
+    ] {
+        assert_eq!(ask(&mut c, sql), expected, "{sql}");
+    }
+    // Of several partitions.
+    run(&mut c, "create table many (id int primary key, s text)");
+    run(&mut c, "insert into many select g, 's' || (g * 7919 % 30000) from generate_series(1, 30000) g");
+    for order in ["", " desc"] {
+        let joined = format!(
+            "select md5(string_agg(s, ',' order by s{order})), md5(string_agg(distinct s, ',' \
+             order by s{order})), md5(encode(string_agg(s::bytea, ',' order by s{order}), 'escape')) from many"
+        );
+        let sorted = format!("select md5(string_agg(s, ',')) from (select s from many order by s{order}) q");
+        let expected = ask(&mut c, &sorted);
+        assert_eq!(ask(&mut c, &joined), [vec![expected[0].clone(); 3].join("|")]);
+    }
+    for sql in [
+        "select string_agg(distinct s, ',' order by id) from a",
+        "select string_agg(distinct s, ',' order by lower(s)) from a",
+        "select array_agg(distinct s order by id) from a",
+        "select string_agg(distinct k::text, ',' order by k) from a",
+    ] {
+        assert_eq!(fails(&mut c, sql), "42P10", "{sql}");
     }
 }

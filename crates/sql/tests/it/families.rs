@@ -418,3 +418,57 @@ fn words_of_the_engine() {
         }
     }
 }
+
+/// Results of `floor` and the like agree with what stands beside them, and a moment's date is of no zone.
+#[test]
+fn types_of_results_agree_with_what_is_beside_them() {
+    let mut c = database().connect();
+    run(&mut c, "create table n (id int primary key, c numeric(12,3))");
+    run(&mut c, "insert into n values (1, 2), (2, 2.5), (3, -1.25), (4, null)");
+    let beside = "from n a join n b using (id) order by a.id";
+    for (of, expected) in [
+        ("a.c > floor(b.c)", ["f", "t", "t", "NULL"]),
+        ("coalesce(floor(a.c), b.c, 7)", ["2.000", "2.000", "-2.000", "7.000"]),
+        ("case when a.id > 2 then ceil(b.c) else a.c end", ["2.000", "2.500", "-1.000", "NULL"]),
+        ("trunc(a.c, 1) = b.c", ["t", "t", "f", "NULL"]),
+        ("greatest(floor(a.c), b.c)", ["2.000", "2.500", "-1.250", "NULL"]),
+        ("floor(a.c)", ["2", "2", "-2", "NULL"]),
+    ] {
+        assert_eq!(ask(&mut c, &format!("select {of} {beside}")), expected, "{of}");
+    }
+    let moment =
+        "select '1999-12-31 23:59:59+00'::timestamptz::date::timestamp from n a left join n b using (id)";
+    assert_eq!(ask(&mut c, moment), ["1999-12-31 00:00:00"; 4]);
+}
+
+/// Whole numbers that are rounded are numerics, and a moment with a zone keeps that some time later.
+#[test]
+fn results_of_general_queries_have_the_types_of_direct_ones() {
+    let mut c = database().connect();
+    run(&mut c, "create table n (id int primary key)");
+    run(&mut c, "insert into n values (1)");
+    let moment = "'1999-12-31 23:59:59+00'::timestamptz";
+    for (of, expected) in [
+        ("round(2, 2)", "2.00"),
+        ("trunc(2, 2)", "2.00"),
+        ("round(id, 1)", "1.0"),
+        ("trunc(id::bigint, 1)", "1.0"),
+        ("trunc(12345, -2)", "12300"),
+        ("round(12355, -1)", "12360"),
+    ] {
+        for from in ["n", "n a join n b using (id)"] {
+            assert_eq!(ask(&mut c, &format!("select {of} from {from}")), [expected], "{of} from {from}");
+        }
+    }
+    for of in [
+        format!("case id when 7 then null::timestamptz else {moment} end - '1 month'::interval"),
+        format!("coalesce({moment}, null) - '1 month'::interval"),
+        format!("'-1 month'::interval + greatest({moment}, null)"),
+    ] {
+        let expected = ["1999-11-30 23:59:59+00"];
+        for from in ["n", "n a join n b using (id)"] {
+            let sql = format!("select ({of})::text from {from}");
+            assert_eq!(ask(&mut c, &sql), expected, "{of} from {from}");
+        }
+    }
+}

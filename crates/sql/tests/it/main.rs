@@ -22,6 +22,7 @@ mod dependents;
 mod direct;
 mod families;
 mod general;
+mod groupings;
 mod groups;
 mod identity;
 mod joins;

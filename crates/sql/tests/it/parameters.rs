@@ -1,6 +1,6 @@
 //! Parameters of general queries: the types that they are taken for, and what they are compared with.
 
-use cairn_sql::Datum;
+use cairn_sql::{Datum, Outcome, Type};
 
 use crate::support::{database, rows, run};
 
@@ -90,5 +90,25 @@ fn they_stand_beside_anything() {
             expected,
             "{sql}"
         );
+    }
+}
+
+/// A parameter alone among the results of a general query has the type that it was declared with.
+#[test]
+fn results_that_are_parameters_keep_their_types() {
+    let mut c = database().connect();
+    let sql = "select $1, (select 1 from (select 1) q)";
+    for (value, kind) in [
+        (Datum::Uuid([7; 16]), Type::Uuid),
+        (Datum::Blob(vec![0, 65]), Type::Blob),
+        (Datum::Text("a".to_owned()), Type::Text),
+        (Datum::BigInt(7), Type::BigInt),
+    ] {
+        let prepared = c.prepare_typed(sql, &[Some(kind.into())]).unwrap();
+        assert_eq!(prepared.columns()[0].kind, kind.into());
+        let Outcome::Rows(mut rows) = c.run(&prepared, std::slice::from_ref(&value)).unwrap() else {
+            panic!("no rows of {kind:?}");
+        };
+        assert_eq!(rows.next().unwrap().unwrap().get(0).to_owned(), value);
     }
 }

@@ -455,4 +455,5 @@ fn both_paths_compute_alike() {
     // One scale for both would leave no room for the whole number.
     assert_eq!(ask(&mut c, "select b < c from t where b < 10000000000::bigint"), ["t"]);
     assert_eq!(ask(&mut c, "select ceil(avg(id)), floor(avg(id)) from t"), ["1|1"]);
+    assert_eq!(ask(&mut c, "select floor(avg(n)) < avg(n), avg(n) > 1.5 from t"), ["t|t"]);
 }

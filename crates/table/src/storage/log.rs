@@ -15,6 +15,22 @@ pub trait Log: fmt::Debug + Send + Sync {
     /// Appends a record. Its number is larger than those of all records before. Errors: the log's; then nothing was changed.
     fn append(&self, record: &[u8]) -> Result<Lsn>;
 
+    /// Lets go of room that was kept for who gives room back, where this thread does: then what failed of
+    /// a full disk can be tried again. False where there is none.
+    fn give_up_reserve(&self) -> bool {
+        false
+    }
+
+    /// Whether that room was given up, and is not there again.
+    fn is_short(&self) -> bool {
+        false
+    }
+
+    /// Whether the file of the pages may grow by so many bytes: not without end out of room that was given up.
+    fn lets_grow(&self, _bytes: u64) -> bool {
+        true
+    }
+
     /// Makes all of it durable, where it can be made so, and says up to where it is and the random number of its segment there. `None` where there is no such thing.
     fn settle(&self) -> Option<(Lsn, u64)> {
         None

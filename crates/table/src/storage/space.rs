@@ -9,12 +9,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 use cairn_pool::{Changed, Exclusive, Lsn, PAGE_HEADER_LEN, PoolFile, stamp};
-use cairn_vfs::File;
 use cairn_vfs::sync::atomic::{AtomicU32, Ordering};
 use cairn_vfs::sync::{Mutex, lock};
+use cairn_vfs::{File, Operation};
 
 use super::change::Change;
 use super::first::First;
+use super::giving::is_giving;
 use super::log::Log;
 use super::ops::Op;
 use super::source::Source;
@@ -288,7 +289,33 @@ impl Space {
         }
         // Twice as many, so that some are always left: the next opening gives them back, and has room for its log.
         let end = page.saturating_add(RESERVED);
-        self.file.reserve(page..end.saturating_add(RESERVED))?;
+        if !self.log.is_short() {
+            match self.file.reserve(page..end.saturating_add(RESERVED)) {
+                Err(error) if error.is_full() && is_giving() => {}
+                taken => {
+                    taken?;
+                    self.reserved.store(end, Ordering::Relaxed);
+                    return Ok(());
+                }
+            }
+        }
+        self.reserve_one(page)
+    }
+
+    /// Takes room for one page, out of what is kept for who gives room back where there is no other: one that was
+    /// packed is taken apart before its first row goes. Errors: the pool's; that the disk is full.
+    #[cold]
+    fn reserve_one(&self, page: u32) -> Result<()> {
+        if !self.log.lets_grow(self.page_size as u64) {
+            let full = std::io::ErrorKind::StorageFull.into();
+            return Err(cairn_vfs::Error::new(Operation::Allocate, self.path(), full).into());
+        }
+        let end = page.saturating_add(1);
+        let mut taken = self.file.reserve(page..end);
+        while taken.as_ref().is_err_and(cairn_pool::Error::is_full) && self.log.give_up_reserve() {
+            taken = self.file.reserve(page..end);
+        }
+        taken?;
         self.reserved.store(end, Ordering::Relaxed);
         Ok(())
     }

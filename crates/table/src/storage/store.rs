@@ -16,9 +16,11 @@ use cairn_wal::{Recovery, RecoveryOptions, Tail};
 use super::chain::read_chain;
 use super::first::First;
 use super::foreign::refuse_foreign;
+use super::giving::Giving;
 use super::log::Log;
 use super::record::Record;
 use super::redo::{leaves_ghost, redo};
+use super::reserve::{self, Reserve};
 use super::space::Space;
 use super::together;
 use super::tree::{Gone, Tree};
@@ -42,6 +44,11 @@ pub struct StoreOptions {
     pub background: bool,
     /// Settings of the log.
     pub log: cairn_wal::Options,
+    /// Bytes that are kept in reserve on the disk, for deleting where it is full: see the design's page. A
+    /// transaction can delete rows whose keys, records and entries in indexes, with 160 bytes for each of them, are an
+    /// eighth of it; fewer of packed leaves. 0 for none. Default
+    /// 4 MiB.
+    pub reserve: u64,
 }
 
 impl Default for StoreOptions {
@@ -51,6 +58,7 @@ impl Default for StoreOptions {
             frames: 8 << 10,
             background: true,
             log: cairn_wal::Options::default(),
+            reserve: 4 << 20,
         }
     }
 }
@@ -69,6 +77,29 @@ pub struct Store {
     log: Arc<WalLog>,
     fs: Arc<dyn Fs>,
     path: PathBuf,
+}
+
+/// An opening takes less room for its log where there is not so much beyond the reserve.
+const EASY: u64 = 1 << 20;
+
+/// So much is undone without room being set aside, and it is set aside in steps of it.
+const FREE: u64 = 16 << 10;
+
+/// What undoing a transaction takes. What was set aside for it is given back when this is dropped.
+#[derive(Debug, Default)]
+pub(crate) struct Debt {
+    due: u64,
+    /// How long the log was when this transaction first deleted something out of the reserve.
+    short_from: Option<u64>,
+    log: Option<(Arc<WalLog>, u64)>,
+}
+
+impl Drop for Debt {
+    fn drop(&mut self) {
+        if let Some((log, owed)) = self.log.take() {
+            log.settle_owed(owed);
+        }
+    }
 }
 
 /// The directory with the log of the database in this file.
@@ -114,6 +145,7 @@ impl Store {
     ) -> Result<Store> {
         let (store, _) = Store::recover(fs, path, options, rng)?;
         store.checkpoint(store.log.end())?;
+        let _ = store.restore_reserve();
         Ok(store)
     }
 
@@ -153,7 +185,12 @@ impl Store {
             session: rng.next_u64(),
             ..First::default()
         });
+        // ORDER: before anything takes room.
+        let is_tight = reserve::give_up_of(fs, &directory, options.reserve, EASY);
         let double = fs.open(&copies, OpenOptions::create())?;
+        // All that it will ever have: pages that a checkpoint writes need no room then. Where it cannot be
+        // had it is as long as its longest batch so far.
+        let _ = double.allocate(0, cairn_pool::double_write_bytes(options.page_size));
         let write_ahead = Arc::clone(&log) as Arc<dyn cairn_pool::WriteAhead>;
         let settings = FileOptions::new().write_ahead(write_ahead).double_write(double).owner(known.owner());
         let file = pool.open(fs.open(path, OpenOptions::create())?, settings)?;
@@ -175,8 +212,13 @@ impl Store {
         let mut tail = tail.with_id(known.log);
         // What the pages have need not be made durable once more, and gives its room back.
         tail.release_before(cairn_wal::Lsn::from(known.checkpoint.0));
+        let settings = if is_tight { settings.first_segment_bytes(8 << 10) } else { settings };
         let (segments, appender) = cairn_wal::Log::open(fs, &settings, tail, rng)?;
-        log.begin(segments, appender);
+        let reserve = Reserve::open(fs, &directory, options.reserve)?;
+        if is_tight {
+            segments.limit_segments(Some(reserve.segment()));
+        }
+        log.begin(segments, appender, reserve);
         let space = match made {
             Ok(space) => space,
             Err(file) => {
@@ -366,6 +408,51 @@ impl Store {
         self.log.synced()
     }
 
+    /// Whether room that was kept for who gives room back was given up: others are to find none.
+    #[inline]
+    pub(crate) fn is_short(&self) -> bool {
+        self.log.is_short()
+    }
+
+    /// How much log a checkpoint follows meanwhile.
+    pub(crate) fn short_checkpoint_bytes(&self) -> u64 {
+        self.log.short_checkpoint_bytes()
+    }
+
+    /// Sees that deleting out of that room leaves some for undoing it: what a transaction writes to the log
+    /// cannot be given back before its end, leaves that are taken apart included. Errors: a full disk's.
+    pub(crate) fn leave_room(&self, debt: &mut Debt) -> Result<()> {
+        if !self.is_short() {
+            debt.short_from = None;
+            return Ok(());
+        }
+        let bytes = self.log.bytes();
+        let from = *debt.short_from.get_or_insert(bytes);
+        if bytes.saturating_sub(from) > self.log.short_most_bytes() {
+            self.restore_reserve()?;
+            debt.short_from = None;
+        }
+        Ok(())
+    }
+
+    /// Takes that room again. Errors: a full disk's.
+    pub(crate) fn restore_reserve(&self) -> Result<()> {
+        self.log.restore_reserve()
+    }
+
+    /// Sets room aside for undoing something, in the name of a debt. Errors: a full disk's.
+    pub(crate) fn owe(&self, debt: &mut Debt, bytes: u64) -> Result<()> {
+        debt.due += bytes;
+        let given = debt.log.as_ref().map_or(FREE, |(_, owed)| FREE + owed);
+        if debt.due <= given {
+            return Ok(());
+        }
+        let more = (debt.due - given).next_multiple_of(FREE);
+        self.log.owe(more).inspect_err(|_| debt.due -= bytes)?;
+        debt.log.get_or_insert_with(|| (Arc::clone(&self.log), 0)).1 += more;
+        Ok(())
+    }
+
     /// The log.
     pub(crate) fn log(&self) -> &dyn Log {
         &*self.log
@@ -413,8 +500,13 @@ impl Store {
     /// True when none of the log before it is left: not where somebody needs it, or the disk is full. Errors: the pool's and the log's; what was not written is tried the next time.
     pub fn checkpoint(&self, keep: Lsn) -> Result<bool> {
         // A change marks its pages before it goes to the log, so what the look at the pages below does not see is in the log behind this.
+        let _giving = Giving::back();
         let end = self.log.end();
-        self.space.flush()?;
+        let mut flushed = self.space.flush();
+        while flushed.as_ref().is_err_and(Error::is_full) && self.log.give_up_reserve() {
+            flushed = self.space.flush();
+        }
+        flushed?;
         let needed = self.pool.oldest_change().map_or(end, |oldest| Lsn(oldest.0.saturating_sub(1)).min(end));
         let needed = needed.min(keep);
         let (reached, salt, is_begun) = self.log.begin_segment()?;

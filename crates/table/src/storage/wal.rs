@@ -8,9 +8,11 @@ use cairn_vfs::sync::atomic::{AtomicU64, Ordering};
 use cairn_vfs::sync::{Line, Mutex, OnceLock, PoisonError, lock};
 use cairn_wal::{Appender, Log as Segments};
 
+use super::giving::{Giving, is_giving, is_undoing};
 use super::log::Log;
 use super::record::Record;
 use super::redo::leaves_ghost;
+use super::reserve::Reserve;
 use crate::{Error, Result};
 
 /// The log of a database. There is nothing to append to before [`WalLog::begin`]: recovery comes first.
@@ -24,6 +26,7 @@ pub(crate) struct WalLog {
 #[derive(Debug)]
 struct Open {
     segments: Segments,
+    reserve: Reserve,
     /// Held for a reservation and the copy of the record.
     appender: Mutex<Appender>,
     /// Where the first of its records begins.
@@ -40,10 +43,10 @@ impl WalLog {
         WalLog { recovered: end, open: OnceLock::new() }
     }
 
-    pub(crate) fn begin(&self, segments: Segments, appender: Appender) {
+    pub(crate) fn begin(&self, segments: Segments, appender: Appender, reserve: Reserve) {
         let begun = Lsn(appender.position().get());
         let (appender, end, bytes) = (Mutex::new(appender), Line(AtomicU64::new(begun.0)), AtomicU64::new(0));
-        let _ = self.open.set(Open { segments, appender, begun, end, bytes });
+        let _ = self.open.set(Open { segments, reserve, appender, begun, end, bytes });
     }
 
     fn open(&self) -> Result<&Open> {
@@ -69,7 +72,12 @@ impl WalLog {
     /// and gives that, the random number of its segment, and whether it was begun. Errors: the log's.
     pub(crate) fn begin_segment(&self) -> Result<(Lsn, u64, bool)> {
         let open = self.open()?;
-        let (end, is_begun) = match open.rotate() {
+        let _giving = Giving::back();
+        let mut rotated = open.rotate();
+        while rotated.as_ref().is_err_and(cairn_wal::Error::is_full) && open.give_up() {
+            rotated = open.rotate();
+        }
+        let (end, is_begun) = match rotated {
             Ok(begun) => (begun, true),
             Err(error) if error.is_full() => (open.segments.reserved(), false),
             Err(error) => return Err(error.into()),
@@ -86,7 +94,62 @@ impl WalLog {
     }
 }
 
+/// The room that is kept for who gives room back.
+impl WalLog {
+    /// How much log a checkpoint follows meanwhile.
+    pub(crate) fn short_checkpoint_bytes(&self) -> u64 {
+        self.open.get().map_or(u64::MAX, |open| open.reserve.checkpoint_bytes())
+    }
+
+    /// How much a transaction may write meanwhile.
+    pub(crate) fn short_most_bytes(&self) -> u64 {
+        self.open.get().map_or(u64::MAX, |open| open.reserve.most_bytes())
+    }
+
+    /// Takes it again. Errors: a full disk's.
+    pub(crate) fn restore_reserve(&self) -> Result<()> {
+        let Some(open) = self.open.get() else { return Ok(()) };
+        open.reserve.restore().inspect(|()| open.segments.limit_segments(None)).inspect_err(|_| {
+            open.segments.limit_segments(Some(open.reserve.segment()));
+        })
+    }
+
+    /// Sets room aside for undoing a change. Errors: a full disk's.
+    pub(crate) fn owe(&self, bytes: u64) -> Result<()> {
+        let Some(open) = self.open.get() else { return Ok(()) };
+        let was_short = open.reserve.is_short();
+        open.reserve.owe(bytes, is_giving())?;
+        if open.reserve.is_short() && !was_short {
+            open.begin_short();
+        }
+        Ok(())
+    }
+
+    /// Takes back what was set aside.
+    pub(crate) fn settle_owed(&self, bytes: u64) {
+        if let Some(open) = self.open.get() {
+            open.reserve.settle(bytes);
+        }
+    }
+}
+
 impl Open {
+    /// Lets go of the reserve, or of what is left of it.
+    fn give_up(&self) -> bool {
+        let is_given = is_giving() && self.reserve.give_up(is_undoing());
+        if is_given {
+            self.begin_short();
+        }
+        is_given
+    }
+
+    /// The log takes as little as it can from now on.
+    fn begin_short(&self) {
+        self.segments.limit_segments(Some(self.reserve.segment()));
+        // What is kept to be written again is better used in parts. What cannot go stays.
+        let _ = self.segments.trim();
+    }
+
     /// Begins a new segment, which is where the log ends then: with nothing more appended, the last segment can go at the next time.
     fn rotate(&self) -> cairn_wal::Result<cairn_wal::Lsn> {
         let mut appender = lock(&self.appender);
@@ -112,14 +175,28 @@ fn gives_back(record: &[u8]) -> bool {
 impl Drop for WalLog {
     /// Closes the log, so that damage to it can be told from a crash, and what it has allocated ahead is given back.
     fn drop(&mut self) {
-        if let Some(Open { segments, appender, .. }) = self.open.take() {
+        if let Some(Open { segments, appender, reserve, .. }) = self.open.take() {
             // Nobody is left to be told; what is not closed is recovered as after a crash.
             let _ = segments.close(appender.into_inner().unwrap_or_else(PoisonError::into_inner));
+            reserve.leave();
         }
     }
 }
 
 impl Log for WalLog {
+    fn give_up_reserve(&self) -> bool {
+        self.open.get().is_some_and(Open::give_up)
+    }
+
+    fn is_short(&self) -> bool {
+        self.open.get().is_some_and(|open| open.reserve.is_short())
+    }
+
+    fn lets_grow(&self, bytes: u64) -> bool {
+        // Rows that are put back may need room that neighbours took meanwhile.
+        is_undoing() || self.open.get().is_none_or(|open| open.reserve.lets_grow(bytes))
+    }
+
     fn settle(&self) -> Option<(Lsn, u64)> {
         let open = self.open.get()?;
         let end = self.end();
@@ -137,9 +214,12 @@ impl Log for WalLog {
         let mut appender = lock(&open.appender);
         let lsn = match appender.append(&[record]) {
             // What it takes to give room back has what room there is. Others are told earlier.
-            Err(error) if error.is_full() && gives_back(record) => {
+            Err(error) if error.is_full() && (is_giving() || gives_back(record)) => {
                 open.segments.take_less(true);
-                let appended = appender.append(&[record]);
+                let mut appended = appender.append(&[record]);
+                while appended.as_ref().is_err_and(cairn_wal::Error::is_full) && open.give_up() {
+                    appended = appender.append(&[record]);
+                }
                 open.segments.take_less(false);
                 appended.map_err(log)?
             }
@@ -201,7 +281,7 @@ mod tests {
             cairn_wal::Log::open(&fs, &settings, recovery.finish().unwrap(), &mut SeededRng::new(1)).unwrap();
         let log = WalLog::recovered(Lsn::NONE);
         assert_eq!(log.end(), Lsn::NONE);
-        log.begin(segments, appender);
+        log.begin(segments, appender, Reserve::none());
         let reserved = || log.open.get().unwrap().segments.reserved().get();
         assert_eq!(log.end().0, reserved());
         for turn in 0..40 {

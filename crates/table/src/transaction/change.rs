@@ -11,6 +11,10 @@ use crate::hook;
 use crate::mvcc::{Ghost, Kept, Key, State, Write};
 use crate::storage::{Before, Edit, Record, Tree};
 
+/// What the log takes for undoing a change, besides the record and its key: two headers and what names
+/// the page, and its part of nodes that are divided for it.
+const UNDO: usize = 160;
+
 impl Transaction {
     /// Changes a record that it has claimed, from what it is to something else. `None` makes it a ghost.
     pub(super) fn put(
@@ -21,7 +25,7 @@ impl Transaction {
         after: Option<&[u8]>,
     ) -> Result<()> {
         let state = self.writing()?;
-        let kept = self.keep(&state, tree.root(), key, before);
+        let kept = self.keep(&state, tree.root(), key, before)?;
         tree.put_for(key, after.unwrap_or(&[GHOST]), &mut self.header)?;
         kept.set_logged();
         if after.is_none() {
@@ -58,7 +62,16 @@ impl Transaction {
     }
 
     /// Keeps what a record is before this transaction changes it, and begins the log's record of the change. What it gives learns when that is in the log.
-    fn keep(&mut self, state: &Arc<State>, root: u32, key: &Key, before: Option<&[u8]>) -> Arc<Write> {
+    fn keep(
+        &mut self,
+        state: &Arc<State>,
+        root: u32,
+        key: &Key,
+        before: Option<&[u8]>,
+    ) -> Result<Arc<Write>> {
+        // ORDER: before the change, which cannot be made where it could not be undone.
+        let bytes = UNDO + key.len() + before.map_or(0, <[u8]>::len);
+        self.view.db.store.owe(&mut self.debt, bytes as u64)?;
         self.looked = None;
         if self.fixed.strong_count() > 0 {
             self.next_epoch();
@@ -80,7 +93,7 @@ impl Transaction {
             }
             self.undo.push(write);
         }
-        oldest
+        Ok(oldest)
     }
 }
 
@@ -112,7 +125,7 @@ impl Edit for Turn<'_> {
             return Ok(false);
         }
         if self.kept.is_none() {
-            self.kept = Some(self.transaction.keep(&self.state, self.root, self.key, current));
+            self.kept = Some(self.transaction.keep(&self.state, self.root, self.key, current)?);
         }
         Ok(true)
     }

@@ -10,7 +10,7 @@ use crate::mvcc::Mode;
 use crate::row::Value;
 use crate::schema::{ForeignKeyDef, IndexDef, KeyColumn, TableDef, ViewDef};
 use crate::sorter::Sorter;
-use crate::storage::{Direction, Record, Tree, write_chain};
+use crate::storage::{Direction, Giving, Record, Tree, write_chain};
 use crate::{Error, Result};
 
 impl Transaction {
@@ -41,6 +41,7 @@ impl Transaction {
 
     /// Removes a table. Errors: [`Error::InUse`] when others refer to it; as [`Transaction::create_table`].
     pub fn drop_table(&mut self, table: &Arc<Table>) -> Result<()> {
+        let _giving = Giving::back();
         self.lock_schema()?;
         let table = self.now(table)?;
         let mut catalog = Catalog::clone(self.view.catalog());
@@ -124,6 +125,7 @@ impl Transaction {
 
     /// Removes all rows at once. Errors: [`Error::InUse`] when others refer to it; as [`Transaction::create_table`].
     pub fn truncate(&mut self, table: &Arc<Table>) -> Result<Arc<Table>> {
+        let _giving = Giving::back();
         self.lock_schema()?;
         let table = self.now(table)?;
         let catalog = Arc::clone(self.view.catalog());
@@ -183,6 +185,7 @@ impl Transaction {
 
     /// Removes an index, by its place. Errors: [`Error::InUse`] when a foreign key of another table needs it; [`Error::StaleTable`] as [`Transaction::alter_table`]; as [`Transaction::create_table`].
     pub fn drop_index(&mut self, table: &Arc<Table>, index: usize) -> Result<Arc<Table>> {
+        let _giving = Giving::back();
         self.lock_schema()?;
         let table = self.as_given(table)?;
         let mut def = table.def().clone();

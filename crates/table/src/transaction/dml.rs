@@ -12,7 +12,7 @@ use crate::database::Isolation;
 use crate::mvcc::{Key, Mode};
 use crate::row::{Order, Type, Value};
 use crate::schema::{ColumnType, TableDef};
-use crate::storage::{Direction, Tree, write_chain};
+use crate::storage::{Direction, Giving, Tree, write_chain};
 use crate::{Error, Result};
 
 /// The entry of a row in an index.
@@ -29,7 +29,7 @@ impl Transaction {
     /// Errors: [`Error::NotNull`], [`Error::WrongType`], [`Error::TooWide`], [`Error::OutOfRange`], [`Error::UniqueViolation`], [`Error::ForeignKeyViolation`], [`Error::TooLong`] of a key; those of waiting
     /// ([`Transaction::lock`]); the pool's and the log's.
     pub fn insert(&mut self, table: &Arc<Table>, values: &[Value<'_>]) -> Result<()> {
-        self.view.db.check()?;
+        self.view.db.check_room()?;
         self.check_table(table)?;
         check_values(table, values)?;
         let mut key = Vec::with_capacity(16);
@@ -125,7 +125,7 @@ impl Transaction {
     ///
     /// Errors: as [`Transaction::insert`] and [`Transaction::lock`].
     pub fn update(&mut self, table: &Arc<Table>, key: &[u8], values: &[Value<'_>]) -> Result<bool> {
-        self.view.db.check()?;
+        self.view.db.check_room()?;
         self.check_table(table)?;
         check_values(table, values)?;
         let Some(Looked { key, record: before, .. }) = self.claim_row(table, key)? else { return Ok(false) };
@@ -211,6 +211,9 @@ impl Transaction {
     /// Errors: [`Error::ForeignKeyViolation`]; as [`Transaction::lock`]; the pool's and the log's.
     pub fn delete(&mut self, table: &Arc<Table>, key: &[u8]) -> Result<bool> {
         self.view.db.check()?;
+        let _giving = Giving::back();
+        self.view.db.make_room();
+        self.view.db.store.leave_room(&mut self.debt)?;
         self.check_table(table)?;
         let Some(Looked { key, record: before, .. }) = self.claim_row(table, key)? else { return Ok(false) };
         let long = self.whole(&before)?;

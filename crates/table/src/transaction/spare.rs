@@ -12,6 +12,7 @@ use super::{CLEAN, Statement, Transaction};
 use crate::Result;
 use crate::database::{Durability, Inner, Isolation};
 use crate::mvcc::{Canceller, Snapshot};
+use crate::storage::Debt;
 
 /// A transaction that is over, for [`Database::begin_from`](crate::Database::begin_from). Holds nobody back. As long as it lives the database stays open.
 #[derive(Debug)]
@@ -77,6 +78,7 @@ impl Transaction {
             state,
             writer,
             undo,
+            debt,
             undone,
             claims,
             looked,
@@ -106,6 +108,7 @@ impl Transaction {
         (view.own, view.reads, *state, *writer, *looked) = (None, None, None, None, None);
         (view.own_until, view.fixed, *fixed) = (u32::MAX, None, Weak::new());
         undo.clear();
+        *debt = Debt::default();
         undone.clear();
         claims.clear();
         ghosts.clear();

@@ -26,6 +26,7 @@ pub(super) fn options() -> Options {
     options.store.frames = 24;
     options.store.background = false;
     options.store.log = cairn_wal::Options::default().segment_bytes(64 << 10).window_bytes(16 << 10);
+    options.store.reserve = 512 << 10;
     options.checkpoint_bytes = 40 << 10;
     // Bulk loads and indexes go to a file.
     options.sort_bytes = 1 << 10;

@@ -22,7 +22,7 @@ pub(super) fn sections(whole: &Whole) -> String {
         .filter(|(suite, _)| suite.has_figures())
         .collect();
     let level = crate::stats::LEVEL;
-    [table(whole, &told, &level), wins_and_losses(&told, &level), failures(whole), left_out(whole)].concat()
+    [table(whole, &told, level), wins_and_losses(&told, level), failures(whole), left_out(whole)].concat()
 }
 
 /// A line for each suite.

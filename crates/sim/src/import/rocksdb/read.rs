@@ -207,7 +207,7 @@ impl Reader<'_> {
             _ => file.contains(&format!("{name}={value};")),
         };
         let full = if outer.is_empty() { name.to_owned() } else { format!("{outer}.{name}") };
-        if !PLAIN.iter().any(|file| is_plain(file)) {
+        if !PLAIN.iter().any(is_plain) {
             let short: String = value.chars().take(VALUE_CHARS).collect();
             let more = if short.len() < value.len() { "..." } else { "" };
             self.set_apart.push(format!("{full}={short}{more}"));

@@ -40,10 +40,13 @@ pub(super) fn parameter(place: &mut Expr, kind: &ColumnType) {
         kind if kind.is_list => None,
         kind if kind.is_zoned => Some(ZONED),
         kind if kind.kind == Type::Time => Some(TIME),
+        kind if kind.kind == Type::Uuid => Some("cairn_uuid"),
         _ => None,
     };
     if let Some(name) = name {
         *place = call(name, vec![take(place)]);
+    } else if kind.kind == Type::Blob && !kind.is_list {
+        *place = with_type(take(place), DataType::Bytea);
     } else if let Some(data_type) = notation::sql_type(kind) {
         *place = with_type(take(place), data_type);
     }

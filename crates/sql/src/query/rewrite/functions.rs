@@ -1,21 +1,23 @@
 //! Functions that DataFusion has by another name or in another way.
 
 use datafusion::sql::sqlparser::ast::{
-    self, BinaryOperator, DataType, Expr, Function, FunctionArgumentList, FunctionArguments, Ident,
-    ObjectName,
+    self, BinaryOperator, DataType, DuplicateTreatment, Expr, Function, FunctionArg, FunctionArgExpr,
+    FunctionArgumentClause, FunctionArgumentList, FunctionArguments, Ident, ObjectName,
 };
 
 use super::{AT_ZONE, arrays, once, rows, subqueries};
 use crate::error::{Error, Result};
 use crate::query::parts;
+use crate::sqlstate::INVALID_COLUMN_REFERENCE;
 use crate::syntax::build::{call, nested, null, number, string, take, text, with_type};
-use crate::syntax::last_name;
+use crate::syntax::{ident, last_name};
 
 /// A function that is called as functions are.
 ///
 /// Errors: one that is not there.
 pub(super) fn called(place: &mut Expr) -> Result<()> {
     let Expr::Function(called) = place else { return Ok(()) };
+    sorted_by_arguments(called)?;
     match last_name(&called.name).as_str() {
         name @ ("json_agg" | "jsonb_agg") => return Err(Error::unsupported(name)),
         // DataFusion's gives a list, of which a row each is made. As a table it is no expression and does not come here.
@@ -38,6 +40,45 @@ pub(super) fn called(place: &mut Expr) -> Result<()> {
     arrays::all_equal(called)?;
     rename(called);
     Ok(())
+}
+
+/// Sees that different values are sorted by what tells them apart.
+///
+/// Errors: 42P10.
+fn sorted_by_arguments(called: &Function) -> Result<()> {
+    let FunctionArguments::List(list) = &called.args else { return Ok(()) };
+    if list.duplicate_treatment != Some(DuplicateTreatment::Distinct) {
+        return Ok(());
+    }
+    let is_argument = |by: &Expr| {
+        list.args.iter().any(|argument| match argument {
+            FunctionArg::Unnamed(FunctionArgExpr::Expr(argument)) => is_same(argument, by),
+            _ => false,
+        })
+    };
+    let mut clauses = list.clauses.iter();
+    let is_known = clauses.all(|clause| match clause {
+        FunctionArgumentClause::OrderBy(order) => order.iter().all(|by| is_argument(&by.expr)),
+        _ => true,
+    });
+    if is_known {
+        return Ok(());
+    }
+    let what = "in an aggregate with DISTINCT, ORDER BY expressions must appear in argument list";
+    Err(Error::new(INVALID_COLUMN_REFERENCE, what))
+}
+
+/// Whether two expressions are written alike, or name one column with its table and without.
+fn is_same(one: &Expr, other: &Expr) -> bool {
+    match (one, other) {
+        (Expr::Nested(one), other) | (other, Expr::Nested(one)) => is_same(one, other),
+        (Expr::Identifier(name), Expr::CompoundIdentifier(names))
+        | (Expr::CompoundIdentifier(names), Expr::Identifier(name)) => {
+            names.last().map(ident) == Some(ident(name))
+        }
+        (Expr::Identifier(one), Expr::Identifier(other)) => ident(one) == ident(other),
+        (one, other) => one == other,
+    }
 }
 
 /// A function that has a grammar of its own: `SUBSTRING(a FROM 2)`.

@@ -1,19 +1,32 @@
 //! Groups: ROLLUP and CUBE, whose columns may be there twice, and results of groups that are sorted by.
 //!
 //! DataFusion takes the columns of ROLLUP and CUBE as they are listed, and those of GROUPING SETS once. What is sorted by its number it looks for among the columns of groups.
+//! It has one group of all rows only where there is an aggregate.
 
-use datafusion::sql::sqlparser::ast::{Expr, GroupByExpr, Ident, OrderByExpr, SelectItem, SetExpr, Value};
+use datafusion::sql::sqlparser::ast::{
+    BinaryOperator, Expr, GroupByExpr, Ident, OrderByExpr, Select, SelectItem, SetExpr, Value,
+};
 
-use crate::syntax::build::take;
-use crate::syntax::shape::groups;
+use super::subqueries::{binary, each_own};
+use crate::error::{Error, Result};
+use crate::sqlstate::STATEMENT_TOO_COMPLEX;
+use crate::syntax::build::{call, number, take};
+use crate::syntax::shape::{groups, is_call_of_aggregate};
 
 /// PostgreSQL has no CUBE of more.
 const MOST_IN_CUBE: usize = 12;
 
-/// Says which sets of columns ROLLUP and CUBE stand for.
-pub(super) fn spell_out(group_by: &mut GroupByExpr) {
-    let GroupByExpr::Expressions(all, _) = group_by else { return };
-    for by in all {
+/// Nor more grouping sets.
+const MOST_SETS: usize = 4096;
+
+/// Says which sets of columns ROLLUP and CUBE stand for. Several of them, or other columns beside them, are every combination of their sets.
+///
+/// Errors: 54001 for more sets than PostgreSQL has.
+pub(super) fn spell_out(select: &mut Select) -> Result<()> {
+    let GroupByExpr::Expressions(all, _) = &mut select.group_by else { return Ok(()) };
+    let mut parts: Vec<Vec<Vec<Expr>>> = Vec::with_capacity(all.len());
+    let mut has_sets = false;
+    for by in all.iter() {
         let sets: Vec<Vec<Expr>> = match by {
             Expr::Rollup(parts) => {
                 (0..=parts.len()).rev().filter_map(|count| parts.get(..count)).map(once).collect()
@@ -26,9 +39,66 @@ pub(super) fn spell_out(group_by: &mut GroupByExpr) {
                 (0..1 << parts.len()).map(|mask| once(&chosen(mask))).collect()
             }
             Expr::GroupingSets(sets) => sets.iter().map(|set| once(std::slice::from_ref(set))).collect(),
-            _ => continue,
+            Expr::Cube(_) => return Err(too_many()),
+            column => {
+                parts.push(vec![vec![column.clone()]]);
+                continue;
+            }
         };
-        *by = Expr::GroupingSets(sets);
+        has_sets = true;
+        parts.push(sets);
+    }
+    if !has_sets {
+        return Ok(());
+    }
+    let mut product: Vec<Vec<Expr>> = vec![Vec::new()];
+    for sets in parts {
+        if product.len().saturating_mul(sets.len()) > MOST_SETS {
+            return Err(too_many());
+        }
+        let joined = |set: &Vec<Expr>| {
+            sets.iter().map(|other| once(&[set.clone(), other.clone()])).collect::<Vec<_>>()
+        };
+        product = product.iter().flat_map(joined).collect();
+    }
+    // Numbers of results are looked for beside sets only.
+    for column in product.iter_mut().flatten() {
+        let result = number_of(column).and_then(|at| select.projection.get(at));
+        if let Some(SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. }) = result {
+            *column = expr.clone();
+        }
+    }
+    *all = vec![Expr::GroupingSets(product)];
+    Ok(())
+}
+
+fn too_many() -> Error {
+    Error::new(STATEMENT_TOO_COMPLEX, format!("too many grouping sets present (maximum {MOST_SETS})"))
+}
+
+/// Makes one group of all rows where `GROUP BY ()` or HAVING asks for that and no aggregate does.
+pub(super) fn group_all(select: &mut Select) {
+    let GroupByExpr::Expressions(all, _) = &mut select.group_by else { return };
+    let is_nothing = |by: &Expr| matches!(by, Expr::Tuple(columns) if columns.is_empty());
+    let had_nothing = all.iter().any(is_nothing);
+    all.retain(|by| !is_nothing(by));
+    if !all.is_empty() || !(had_nothing || select.having.is_some()) {
+        return;
+    }
+    let mut has_aggregate = false;
+    let items = select.projection.iter_mut().filter_map(|item| match item {
+        SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => Some(expr),
+        _ => None,
+    });
+    for expr in items.chain(&mut select.having) {
+        each_own(expr, |expr| has_aggregate |= is_call_of_aggregate(expr));
+    }
+    if !has_aggregate {
+        let any = binary(call("count", vec![number(1)]), BinaryOperator::GtEq, number(0));
+        select.having = Some(match select.having.take() {
+            Some(condition) => binary(condition, BinaryOperator::And, any),
+            None => any,
+        });
     }
 }
 

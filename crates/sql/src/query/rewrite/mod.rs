@@ -9,8 +9,10 @@ mod groups;
 mod names;
 mod notation;
 mod numbered;
+mod outer_aggregates;
 mod quantified;
 mod rows;
+mod same_names;
 mod scope;
 mod subqueries;
 mod using;
@@ -55,7 +57,7 @@ pub(super) const AT_ZONE: &str = "timezone";
 use super::lists::ListUse;
 use crate::error::{Error, Result};
 use crate::pg_catalog::count_instead_of_exists;
-use crate::syntax::build::{nested, number, string, take, text, with_type};
+use crate::syntax::build::{nested, null, number, string, take, text, with_type};
 use crate::syntax::{check_collation, last_name};
 
 /// Rewrites a statement whose parameters have these types, as far as they are known. Gives the lists that are parameters.
@@ -67,8 +69,9 @@ pub(super) fn rewrite(
     lookup: Lookup<'_>,
 ) -> Result<Vec<ListUse>> {
     let own = scope::own_names(tree, lookup);
-    let mut rewriter =
-        Rewriter { types, lookup: Lookup { own: &own, ..lookup }, lists: Vec::new(), marks: 0 };
+    let lookup = Lookup { own: &own, ..lookup };
+    outer_aggregates::refuse(tree, lookup)?;
+    let mut rewriter = Rewriter { types, lookup, lists: Vec::new(), marks: 0 };
     match tree.visit(&mut rewriter) {
         ControlFlow::Continue(()) => Ok(rewriter.lists),
         ControlFlow::Break(error) => Err(*error),
@@ -195,6 +198,7 @@ impl VisitorMut for Rewriter<'_> {
 impl Rewriter<'_> {
     /// Sees to what ORDER BY shares with the query that it is of.
     fn query(&self, query: &mut ast::Query) -> Result<()> {
+        same_names::tell_apart(query, self.lookup)?;
         using::merge(query, self.lookup)?;
         dependents::list(query, self.lookup);
         match &mut *query.body {
@@ -207,7 +211,8 @@ impl Rewriter<'_> {
     fn select(&self, select: &mut ast::Select) -> Result<()> {
         windows::spell_out(select, None)?;
         whole_rows::see(select, self.lookup)?;
-        groups::spell_out(&mut select.group_by);
+        groups::group_all(select);
+        groups::spell_out(select)?;
         let around = Around { lookup: self.lookup, tables: self.lookup.tables(select) };
         for item in &mut select.projection {
             let (ast::SelectItem::UnnamedExpr(expr) | ast::SelectItem::ExprWithAlias { expr, .. }) = item
@@ -220,6 +225,7 @@ impl Rewriter<'_> {
         }
         for condition in select.selection.iter_mut().chain(&mut select.having) {
             subqueries::condition(condition, &around)?;
+            subqueries::maybe_in_condition(condition, self.lookup);
         }
         Ok(())
     }
@@ -341,6 +347,14 @@ impl Rewriter<'_> {
                 if let Some(other) = arrays::like_any(expr) {
                     *expr = other;
                 }
+                Ok(())
+            }
+            Expr::Like { escape_char: Some(escape), .. }
+            | Expr::ILike { escape_char: Some(escape), .. }
+            | Expr::SimilarTo { escape_char: Some(escape), .. }
+                if escape.value == Value::Null =>
+            {
+                *expr = with_type(null(), DataType::Boolean);
                 Ok(())
             }
             Expr::Like { pattern, escape_char: None, .. }

@@ -121,14 +121,19 @@ impl Lookup<'_> {
     fn own_table(&self, factor: &TableFactor) -> Option<&cairn_table::Table> {
         let TableFactor::Table { name, args: None, .. } = factor else { return None };
         let name = qualified(name).ok()?;
+        let schema = self.schema_of(&name)?;
+        self.catalog.table(&schema, &name.name).map(|table| &**table)
+    }
+
+    /// The schema in which the catalog has a table or view of this name; `None` for names of WITH, and where there is none.
+    pub(super) fn schema_of(&self, name: &TableName) -> Option<String> {
         let is_own = name.schema.is_none() && self.own.iter().any(|(own, _)| *own == name.name);
         // What is found first counts, and may be a view.
         let is_it = |schema: &&str| {
             self.catalog.table(schema, &name.name).is_some()
                 || self.catalog.view(schema, &name.name).is_some()
         };
-        let schema = self.schemas(&name).into_iter().find(is_it).filter(|_| !is_own)?;
-        self.catalog.table(schema, &name.name).map(|table| &**table)
+        self.schemas(name).into_iter().find(is_it).filter(|_| !is_own).map(str::to_owned)
     }
 
     /// Where a name may be.

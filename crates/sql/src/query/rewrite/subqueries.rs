@@ -409,6 +409,30 @@ pub(super) fn maybe(expr: &mut Expr, name: &str, lookup: Lookup<'_>) {
     });
 }
 
+/// As [`maybe`], in a condition. What is compared with a subquery's value by itself needs nothing: NULL does not do there, and the table is asked for that value.
+pub(super) fn maybe_in_condition(expr: &mut Expr, lookup: Lookup<'_>) {
+    match expr {
+        Expr::BinaryOp { left, op: BinaryOperator::And | BinaryOperator::Or, right } => {
+            maybe_in_condition(left, lookup);
+            maybe_in_condition(right, lookup);
+        }
+        Expr::Nested(inner) => maybe_in_condition(inner, lookup),
+        Expr::BinaryOp { left, op, right } if is_comparison(op) => {
+            for side in [left, right] {
+                if !matches!(**side, Expr::Subquery(_)) {
+                    maybe(side, MAYBE, lookup);
+                }
+            }
+        }
+        other => maybe(other, MAYBE, lookup),
+    }
+}
+
+fn is_comparison(op: &BinaryOperator) -> bool {
+    use BinaryOperator::{Eq, Gt, GtEq, Lt, LtEq, NotEq};
+    matches!(op, Eq | NotEq | Lt | LtEq | Gt | GtEq)
+}
+
 /// A subquery of one value that looks outside: DataFusion wants an aggregate.
 pub(super) fn scalar(expr: &mut Expr, lookup: Lookup<'_>) {
     let Expr::Subquery(query) = expr else { return };

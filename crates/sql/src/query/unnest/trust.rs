@@ -168,10 +168,10 @@ impl Path {
                 _ => Vec::new(),
             };
             for expr in exprs {
-                let (qualifier, name) = expr.qualified_name();
+                let (_, name) = expr.qualified_name();
                 let same = self.inner.iter().find(|column| column.name == name);
                 leaves &= same.is_none_or(|column| match expr {
-                    Expr::Column(own) => own.name == column.name && own.relation == qualifier,
+                    Expr::Column(own) => own == column,
                     _ => false,
                 });
             }

@@ -1,0 +1,99 @@
+//! Groups that are made by something computed: a projection below the aggregate computes it where DataFusion would not
+//! group by what was asked for.
+//!
+//! - `GROUP BY random()`: a condition on the result would be moved below the aggregate and computed once more, with another
+//!   value (DataFusion's issue 25415).
+//! - `GROUP BY ROLLUP (a, b % 2)`: rules that change what is computed give the whole of the sets a name, and then they are
+//!   sets no more.
+
+use cairn_vfs::sync::Arc;
+use datafusion::common::Column;
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::error::Result;
+use datafusion::logical_expr::{Aggregate, Expr, GroupingSet, LogicalPlan, LogicalPlanBuilder};
+use datafusion::optimizer::AnalyzerRule;
+
+/// The rule. It comes before any that changes expressions.
+#[derive(Debug)]
+pub(super) struct ComputedGroups;
+
+impl AnalyzerRule for ComputedGroups {
+    fn name(&self) -> &str {
+        "cairn_computed_groups"
+    }
+
+    fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
+        Ok(plan.transform_up_with_subqueries(in_plan)?.data)
+    }
+}
+
+fn in_plan(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
+    let LogicalPlan::Aggregate(aggregate) = &plan else { return Ok(Transformed::no(plan)) };
+    let mut computed = Computed::default();
+    let groups = aggregate.group_expr.iter().map(|expr| computed.group(expr)).collect();
+    if computed.0.is_empty() {
+        return Ok(Transformed::no(plan));
+    }
+    let results = aggregate.aggr_expr.iter().map(|expr| computed.of_grouping(expr)).collect::<Result<_>>()?;
+    let own = aggregate.input.schema().columns().into_iter().map(Expr::Column);
+    let all: Vec<Expr> = own.chain(computed.0.iter().map(|(name, expr)| expr.clone().alias(name))).collect();
+    let input = LogicalPlanBuilder::from(aggregate.input.as_ref().clone()).project(all)?.build()?;
+    let grouped = Aggregate::try_new(Arc::new(input), groups, results)?;
+    // Under the names that the results had. Which set a row is of is asked for by grouping() alone, whose rule is yet to come.
+    let pairs = grouped.schema.columns().into_iter().zip(aggregate.schema.columns());
+    let named = pairs.filter(|(own, _)| own.name != Aggregate::INTERNAL_GROUPING_ID).map(|(own, asked)| {
+        let is_same = own == asked;
+        let own = Expr::Column(own);
+        if is_same { own } else { own.alias_qualified(asked.relation, asked.name) }
+    });
+    let named: Vec<Expr> = named.collect();
+    let plan = LogicalPlanBuilder::from(LogicalPlan::Aggregate(grouped)).project(named)?.build()?;
+    Ok(Transformed::yes(plan))
+}
+
+/// What is computed below an aggregate, and the columns that it is there.
+#[derive(Debug, Default)]
+struct Computed(Vec<(String, Expr)>);
+
+impl Computed {
+    fn group(&mut self, expr: &Expr) -> Expr {
+        match expr {
+            Expr::GroupingSet(GroupingSet::GroupingSets(sets)) => {
+                let sets = sets.iter().map(|set| set.iter().map(|expr| self.column(expr)).collect());
+                Expr::GroupingSet(GroupingSet::GroupingSets(sets.collect()))
+            }
+            expr if expr.is_volatile() => self.column(expr),
+            expr => expr.clone(),
+        }
+    }
+
+    /// A column that has the value of an expression.
+    fn column(&mut self, expr: &Expr) -> Expr {
+        if matches!(expr, Expr::Column(_)) {
+            return expr.clone();
+        }
+        let known = self.0.iter().find(|(_, other)| other == expr);
+        let name = known.map_or_else(|| format!("cairn group {}", self.0.len()), |(name, _)| name.clone());
+        if known.is_none() {
+            self.0.push((name.clone(), expr.clone()));
+        }
+        Expr::Column(Column::new_unqualified(name))
+    }
+
+    /// grouping() is about what groups are made by.
+    fn of_grouping(&mut self, expr: &Expr) -> Result<Expr> {
+        let changed = expr.clone().transform_up(|expr| match expr {
+            Expr::AggregateFunction(mut call) if call.func.name() == "grouping" => {
+                for argument in &mut call.params.args {
+                    if self.0.iter().any(|(_, other)| other == argument) {
+                        *argument = self.column(argument);
+                    }
+                }
+                Ok(Transformed::yes(Expr::AggregateFunction(call)))
+            }
+            expr => Ok(Transformed::no(expr)),
+        })?;
+        Ok(changed.data)
+    }
+}

@@ -1,0 +1,63 @@
+//! `x IN (a, f(b))`: items that are no constants are compared one by one.
+//!
+//! DataFusion computes the items of a list for no rows at all, and takes those for constants that give one value then. So does
+//! `CASE WHEN b THEN 1 END`, which is NULL of no rows, and so does `random()`.
+
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::error::Result;
+use datafusion::logical_expr::expr::InList;
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
+use datafusion::logical_expr::utils::disjunction;
+use datafusion::logical_expr::{Expr, LogicalPlan, not};
+use datafusion::optimizer::AnalyzerRule;
+
+/// The rule.
+#[derive(Debug)]
+pub(super) struct InLists;
+
+impl AnalyzerRule for InLists {
+    fn name(&self) -> &str {
+        "cairn_in_lists"
+    }
+
+    fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
+        let changed = plan.transform_up_with_subqueries(|plan| {
+            let names = NamePreserver::new(&plan);
+            plan.map_expressions(|expr| {
+                let name = names.save(&expr);
+                let done = expr.transform_up(|expr| Ok(one_by_one(expr)))?;
+                Ok(done.update_data(|expr| name.restore(expr)))
+            })
+        })?;
+        Ok(changed.data)
+    }
+}
+
+fn one_by_one(expr: Expr) -> Transformed<Expr> {
+    let Expr::InList(InList { expr: of, list, negated }) = expr else { return Transformed::no(expr) };
+    // What differs from call to call would be another value beside each item.
+    if of.is_volatile() || list.iter().all(is_constant) {
+        return Transformed::no(Expr::InList(InList { expr: of, list, negated }));
+    }
+    let (constants, others): (Vec<Expr>, Vec<Expr>) = list.into_iter().partition(is_constant);
+    let among = (!constants.is_empty())
+        .then(|| Expr::InList(InList { expr: of.clone(), list: constants, negated: false }));
+    let equal = others.into_iter().map(|item| of.as_ref().clone().eq(item));
+    match disjunction(among.into_iter().chain(equal)) {
+        Some(found) if negated => Transformed::yes(not(found)),
+        Some(found) => Transformed::yes(found),
+        None => Transformed::no(Expr::InList(InList { expr: of, list: Vec::new(), negated })),
+    }
+}
+
+/// What is one value when the statement runs.
+fn is_constant(item: &Expr) -> bool {
+    match item {
+        Expr::Literal(..) | Expr::Placeholder(_) => true,
+        Expr::Cast(cast) => is_constant(&cast.expr),
+        Expr::Negative(of) => is_constant(of),
+        Expr::Alias(alias) => is_constant(&alias.expr),
+        _ => false,
+    }
+}

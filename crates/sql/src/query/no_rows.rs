@@ -1,0 +1,51 @@
+//! Functions of DataFusion that break off when a constant numeric is asked for in a batch of no rows: they look at the first
+//! of as many values as there are rows.
+
+use arrow::datatypes::DataType;
+use cairn_vfs::sync::Arc;
+use datafusion::error::Result;
+use datafusion::logical_expr::sort_properties::{ExprProperties, SortProperties};
+use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature};
+
+/// Those functions.
+pub(super) const FUNCTIONS: [&str; 2] = ["floor", "ceil"];
+
+/// The function, asked for a value where there are no rows.
+pub(super) fn bearing(function: Arc<ScalarUDF>) -> ScalarUDF {
+    ScalarUDF::from(Bearing { aliases: function.aliases().to_vec(), function })
+}
+
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Bearing {
+    function: Arc<ScalarUDF>,
+    aliases: Vec<String>,
+}
+
+impl ScalarUDFImpl for Bearing {
+    fn name(&self) -> &str {
+        self.function.name()
+    }
+
+    fn aliases(&self) -> &[String] {
+        &self.aliases
+    }
+
+    fn signature(&self) -> &Signature {
+        self.function.signature()
+    }
+
+    fn return_type(&self, kinds: &[DataType]) -> Result<DataType> {
+        self.function.return_type(kinds)
+    }
+
+    fn invoke_with_args(&self, mut args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        if args.args.iter().all(|value| matches!(value, ColumnarValue::Scalar(_))) {
+            args.number_rows = args.number_rows.max(1);
+        }
+        self.function.invoke_with_args(args)
+    }
+
+    fn output_ordering(&self, input: &[ExprProperties]) -> Result<SortProperties> {
+        self.function.output_ordering(input)
+    }
+}
