@@ -84,6 +84,8 @@ done < <(perl -ne 'print "$1\n" if /"executable":"([^"]+)"/' "$scratch/build.jso
 try() {
   local program="$default" filter="$2"
   case "$filter" in
+    # A module of the usual program that is called as another program is.
+    basics::* | faults::* | limits::* | log::*) ;;
     lib:* | limits:* | basics:* | shuttle:* | faults:* | table_faults:* | it:* | log:*) program="${filter%%:*}" filter="${filter#*:}" ;;
   esac
   pause
