@@ -3,14 +3,14 @@
 use std::fmt;
 use std::sync::{Mutex, OnceLock};
 
-use cairn_vfs::{Advice, FaultOptions, File, FileId, Map, Metadata, Operation};
+use cairn_vfs::{Advice, CrashImage, FaultOptions, File, FileId, Map, Metadata, Operation};
 
 use super::*;
 
-/// Before which operation, on a path with which name, and what is to be done.
+/// Before which operation, on a path with which name, and what is to be done. Behind it where that is a sync of a file.
 type Call = (Operation, &'static str, Box<dyn FnMut() + Send>);
 
-/// A disk with something to be done once, before the first operation of a kind on a path with a name.
+/// A disk with something to be done once, beside the first operation of a kind on a path with a name.
 #[derive(Clone)]
 struct Meeting {
     disk: FaultFs,
@@ -109,7 +109,10 @@ impl File for Met {
         self.file.allocate(offset, len)
     }
     fn sync_data(&self) -> cairn_vfs::Result<()> {
-        self.file.sync_data()
+        self.file.sync_data()?;
+        // The device is done, and nobody knows it yet.
+        self.meeting.comes(Operation::SyncData, self.path());
+        Ok(())
     }
     fn try_lock(&self) -> cairn_vfs::Result<()> {
         self.file.try_lock()
@@ -177,6 +180,32 @@ fn between_a_release_and_its_sync() {
         }
     }
     assert!(back > 0, "no image brought the segment back");
+}
+
+/// Goal: a sync covers what was committed before it began, and nothing that came while the device was at it: that is neither called synced nor acknowledged
+/// without a sync of its own. Method: somebody appends when the device is done and the sync has not returned; the disk that a power loss leaves, without anything
+/// that was not synced.
+#[test]
+fn between_a_sync_and_its_return() {
+    let meeting = Meeting::new();
+    let fs: Arc<dyn Fs> = Arc::new(meeting.clone());
+    let (log, mut appender, _) = open(&fs, &small(), 1).unwrap();
+    let before = append(&mut appender, 0..10).unwrap().pop().unwrap();
+    let late = Arc::new(OnceLock::new());
+    let said = Arc::clone(&late);
+    meeting.before(Operation::SyncData, "000001.wal", move || {
+        _ = said.set(append(&mut appender, 10..13).unwrap());
+    });
+    log.sync_to(before).unwrap();
+    assert!(meeting.is_over());
+    let late = late.get().unwrap();
+    assert_eq!(log.synced(), before);
+    for (lsn, count) in late.iter().zip(11..) {
+        log.sync_to(*lsn).unwrap();
+        let after = meeting.disk.crash_point().image(CrashImage::None);
+        let found = recover(&shared(&after), Lsn::ZERO, Mode::TolerateTornTail).unwrap();
+        assert!(found.records.len() >= count, "{} records, {count} were acknowledged", found.records.len());
+    }
 }
 
 /// Goal: a recovery that runs beside a writer does not take for damaged what was written since it looked: it goes on with that, in every mode, and so when the segment

@@ -126,6 +126,33 @@ fn segments_of_others() {
     assert!(is_corruption(&error) && error.to_string().contains("its salt is another one"), "{error}");
 }
 
+/// Goal: a segment that another process has written behind a copy of the same log is none of this one, though log and number are the same, and nobody has written anything down.
+/// Method: two that go on from the same files over several segments; each of the one's that another follows is replaced by the other's.
+#[test]
+fn segments_of_a_copy_that_went_on() {
+    let (fs, ..) = closed(1, [0; 2]);
+    let whole = files(&*fs);
+    let went_on = |seed: u64| {
+        let fs = disk(&whole);
+        let (log, mut appender, found) = open(&fs, &small(), seed).unwrap();
+        for number in found.len() as u64..found.len() as u64 + 150 {
+            append(&mut appender, number..number + 1).unwrap();
+            log.sync().unwrap();
+        }
+        files(&*fs)
+    };
+    let (one, two) = (went_on(7), went_on(8));
+    assert!(one.len() == two.len() && one.len() > whole.len() + 3, "{} and {}", one.len(), two.len());
+    assert!(recover(&disk(&one), Lsn::ZERO, Mode::TolerateTornTail).is_ok());
+    for index in whole.len()..one.len() - 1 {
+        let mut mixed = one.clone();
+        mixed[index] = two[index].clone();
+        let error = recover(&disk(&mixed), Lsn::ZERO, Mode::TolerateTornTail).map(|_| ()).unwrap_err();
+        let follower = one[index + 1].0.to_str().unwrap();
+        assert!(is_corruption(&error) && error.to_string().contains(follower), "{error}");
+    }
+}
+
 /// Goal: what is known of a log holds after everything that may happen to it: crashes while it is opened again, releases, logs without records. Method: many lives
 /// of one log, each known as the one before has left it, killed or closed, with all or some or nothing released.
 #[test]

@@ -79,6 +79,51 @@ fn strict_mode_sees_headers_too() {
     }
 }
 
+/// Goal: of a log that was closed, no record goes without a word where zeros stand in its place, which by themselves look like the end. Method: each record of it, and
+/// each with all that follow it up to the mark, zeroed in turn.
+#[test]
+fn zeros_in_place_of_records() {
+    let (whole, count) = closed();
+    let found = recover(&disk(&whole), Lsn::ZERO, Mode::Strict).unwrap();
+    assert_eq!(found.records.len() as u64, count);
+    let mut from = 4096;
+    for (index, (lsn, _)) in found.records.iter().enumerate() {
+        let file = lsn.segment() as usize - 1;
+        let last = found.records.iter().rfind(|(other, _)| other.segment() == lsn.segment()).unwrap().0;
+        for to in [lsn.offset(), last.offset()] {
+            let mut zeroed = whole.clone();
+            zeroed[file].1[from..to as usize].fill(0);
+            for mode in [Mode::Strict, Mode::TolerateTornTail] {
+                let error =
+                    recover(&disk(&zeroed), Lsn::ZERO, mode).expect_err(&format!("{mode:?}, {index}"));
+                assert!(is_corruption(&error), "{mode:?}, record {index}: {error}");
+            }
+        }
+        let next = found.records.get(index + 1);
+        let same = next.is_some_and(|(next, _)| next.segment() == lsn.segment());
+        from = if same { lsn.offset() as usize } else { 4096 };
+    }
+}
+
+/// Goal: a salvage finds the record behind a damaged one, wherever that is in what it reads at a time. Method: damaged records of all lengths around that, with a
+/// sound one behind.
+#[test]
+fn salvage_across_windows() {
+    for len in (4000..4200).chain(8150..8250) {
+        let fs = memory();
+        let (log, mut appender, _) = open(&fs, &small().segment_bytes(5 * SMALL), 1).unwrap();
+        let damaged = appender.position();
+        appender.append(&[&vec![7; len]]).unwrap();
+        append(&mut appender, 0..3).unwrap();
+        log.sync().unwrap();
+        let mut rotten = files(&*fs);
+        rotten[0].1[damaged.offset() as usize] ^= 1;
+        let found = recover(&disk(&rotten), Lsn::ZERO, Mode::Salvage).unwrap();
+        assert_eq!(found.numbers(), [0, 1, 2], "behind a record of {len} bytes");
+        assert_eq!(found.damage.len(), 1, "{:?}", found.damage);
+    }
+}
+
 /// Goal: a log that was not closed loses, by a flipped bit, the records from there on at most; and none that a later
 /// record or header says were synced. Method: flip a bit in every byte.
 #[test]
