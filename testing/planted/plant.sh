@@ -37,7 +37,7 @@ revision="${REVISION:-HEAD}"
 limit="${SECONDS_MAX:-600}"
 tree="$scratch/tree"
 rm -rf "$tree" && mkdir -p "$tree"
-git archive "$revision" Cargo.toml Cargo.lock rustfmt.toml clippy.toml crates testing examples | tar -x -C "$tree"
+git archive "$revision" Cargo.toml Cargo.lock rustfmt.toml clippy.toml crates testing examples fuzz | tar -x -C "$tree"
 
 pause() {
   while [ -n "${WAIT_FOR:-}" ] && [ -e "$WAIT_FOR" ]; do sleep 10; done
