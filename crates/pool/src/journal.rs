@@ -37,7 +37,8 @@ const OWNER: usize = LOGGED - 24;
 
 const _: () = assert!(HEADER + ENTRY * BATCH <= OWNER);
 
-/// Bytes that a double write of a file with such pages has at most: for who takes the room beforehand.
+/// The most bytes that the double write of a file with pages of `page_size` bytes takes, for callers that reserve
+/// the space before they write.
 pub fn double_write_bytes(page_size: usize) -> u64 {
     (BLOCK + BATCH * page_size) as u64
 }

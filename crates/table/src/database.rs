@@ -178,7 +178,7 @@ impl Database {
         let database = Database { inner: Arc::new(inner) };
         database.checkpoint()?;
         drop(giving);
-        // Where there is no room for it nothing can be put in until there is.
+        // Without space for the reserve, inserts fail until it can be allocated.
         let _ = database.inner.store.restore_reserve();
         Ok(database)
     }
@@ -341,7 +341,7 @@ impl Inner {
         let is_all = self.store.checkpoint(needed)?;
         self.checkpointed.store(self.store.log_bytes(), Ordering::Relaxed);
         if self.store.is_short() {
-            // Perhaps there is room now. Who needs some is told otherwise.
+            // There may be space now. If not, the next insert reports it.
             let _ = self.store.restore_reserve();
         }
         Ok(is_all)
@@ -364,16 +364,16 @@ impl Inner {
         grown >= if self.store.is_short() { due.min(self.store.short_checkpoint_bytes()) } else { due }
     }
 
-    /// As [`Inner::check`], for who puts something in: errors as well while the room is missing that
-    /// deleting takes.
+    /// As [`Inner::check`], for inserts and updates: they also fail while the reserve for deletions is
+    /// missing and cannot be allocated again.
     #[inline]
     pub(crate) fn check_room(&self) -> Result<()> {
         self.check()?;
         if self.store.is_short() && !is_giving() { self.store.restore_reserve() } else { Ok(()) }
     }
 
-    /// Gives log back where the disk is full and there may be some. For who holds no page. Whoever needs
-    /// the room is told when there is none.
+    /// Runs a due checkpoint while the reserve is given up, so that log segments are freed. The caller
+    /// must hold no page latch. A failure is not reported here: the change that needs space reports it.
     pub(crate) fn make_room(&self) {
         if self.store.is_short() {
             let _ = self.checkpoint_when_due();

@@ -73,7 +73,7 @@ fn shown(plan: Plan) -> Result<Transformed<Plan>> {
         return Ok(Transformed::no(plan));
     };
     let kept = input.is::<SortExec>() || input.is::<SortPreservingMergeExec>();
-    // One that keeps fewer already goes on to.
+    // The input may have a lower limit of its own, which still holds.
     let fewest = input.fetch().map_or(*first, |already| already.min(*first));
     Ok(Transformed::yes(match kept.then(|| input.with_fetch(Some(fewest))).flatten() {
         Some(input) => input,

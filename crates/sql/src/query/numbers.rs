@@ -167,8 +167,8 @@ fn common(left: Option<DataType>, right: Option<DataType>) -> Option<DataType> {
     (m != n).then_some(DataType::Decimal128(precision, behind))
 }
 
-/// Gives `floor`, `ceil`, `trunc` and `round` of numerics the digits behind the point that their results have. It comes before types
-/// are made to agree: what stands beside the call agrees with what comes of it.
+/// Gives `floor`, `ceil`, `trunc` and `round` of numerics the digits behind the point that their results have. The rule runs
+/// before type coercion, so that the other operands are coerced to the call's final type.
 #[derive(Debug)]
 pub(super) struct Digits;
 

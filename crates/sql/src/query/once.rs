@@ -5,7 +5,7 @@
 //! what is looked at once is a part of the query that looks, as it is with `NOT MATERIALIZED`.
 //!
 //! The statement's text is changed before it is planned (`rewrite/withs.rs`): such a query gets a limit that is a call of [`ONCE`]. That is how its plan is found again in each place, and an operator
-//! put there instead ([`Once`]). Nothing moves through that operator, neither conditions (`spared_plans.rs`) nor limits, so that all of these plans give the same rows. In a run the first that is asked for rows starts its
+//! put there instead ([`Once`]). No condition (`spared_plans.rs`) and no limit moves through that operator, so that all of these plans give the same rows. In a run the first that is asked for rows starts its
 //! plan; the batches are kept for all others, in memory or in files, until the run is over ([`Made`]).
 
 use std::collections::HashMap;

@@ -1,5 +1,9 @@
-//! What binds tighter than the parser thinks. IS DISTINCT FROM does than AND, OR and NOT: the parser takes everything behind FROM for its right side. A sign does than `^`. And all operators but AND and OR do than the NOT of
-//! NOT EXISTS, which the parser takes for one word: `NOT EXISTS (...) IS NULL` is `NOT (EXISTS (...) IS NULL)`. Here these are put right.
+//! Operator precedence that the parser gets wrong, put right in the tree:
+//!
+//! - IS DISTINCT FROM binds tighter than AND, OR and NOT: the parser takes everything behind FROM for its right side.
+//! - A sign binds tighter than `^`.
+//! - Every operator but AND and OR binds tighter than the NOT of NOT EXISTS, which the parser takes for one word:
+//!   `NOT EXISTS (...) IS NULL` is `NOT (EXISTS (...) IS NULL)`.
 
 use std::ops::ControlFlow;
 
@@ -7,7 +11,7 @@ use datafusion::sql::sqlparser::ast::{
     BinaryOperator, CastKind, Expr, Statement, UnaryOperator, Value, visit_expressions_mut,
 };
 
-/// Puts statements right that have IS DISTINCT FROM or `^` in them.
+/// Puts a statement right that has IS DISTINCT FROM, `^` or EXISTS in it.
 pub(super) fn correct(statement: &mut Statement) {
     let _ = visit_expressions_mut(statement, |expr| {
         correct_expr(expr);

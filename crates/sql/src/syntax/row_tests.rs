@@ -29,7 +29,7 @@ pub(super) fn spell_out(tokens: &mut Vec<TokenWithSpan>) {
             rows.push((*first, *last));
         }
     }
-    // The last one first: what is put in moves what is behind it.
+    // From the back: inserting tokens shifts those behind them.
     for (first, last) in rows.into_iter().rev() {
         let Some(star) = tokens.get(last).map(|token| token.token.clone()) else { continue };
         replace(tokens, last..=last, [star, Token::RParen]);

@@ -22,13 +22,13 @@ pub(crate) struct Giving {
 }
 
 impl Giving {
-    /// Of who deletes or cleans up.
+    /// For deleting and cleaning up.
     #[inline]
     pub(crate) fn back() -> Giving {
         Giving::begin(false)
     }
 
-    /// Of who undoes what was changed: its room was set aside before the change.
+    /// For undoing changes: space for that was set aside before they were made.
     #[inline]
     pub(crate) fn undo() -> Giving {
         Giving::begin(true)

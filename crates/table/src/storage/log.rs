@@ -15,18 +15,18 @@ pub trait Log: fmt::Debug + Send + Sync {
     /// Appends a record. Its number is larger than those of all records before. Errors: the log's; then nothing was changed.
     fn append(&self, record: &[u8]) -> Result<Lsn>;
 
-    /// Lets go of room that was kept for who gives room back, where this thread does: then what failed of
-    /// a full disk can be tried again. False where there is none.
+    /// Frees a part of the reserve if this thread's work gives space back (`giving.rs`), so that an append
+    /// that failed for a full disk can be tried again. False if there was nothing to free.
     fn give_up_reserve(&self) -> bool {
         false
     }
 
-    /// Whether that room was given up, and is not there again.
+    /// Whether the reserve was given up and has not been allocated again.
     fn is_short(&self) -> bool {
         false
     }
 
-    /// Whether the file of the pages may grow by so many bytes: not without end out of room that was given up.
+    /// Whether the main file may grow by `bytes`: growth out of a reserve that was given up is bounded.
     fn lets_grow(&self, _bytes: u64) -> bool {
         true
     }

@@ -6,13 +6,13 @@
 //!   NAME-log/undo       the same, for undoing those who run
 //! ```
 //!
-//! Nobody reads or writes these blocks. Who gives room back ([`Giving`](super::giving::Giving)) and
-//! meets a full disk lets go of them and goes on. From then on the database is *short*: rows are
+//! Nobody reads or writes these blocks. Work that gives space back ([`Giving`](super::giving::Giving))
+//! and meets a full disk frees them and goes on. From then on the database is *short*: rows are
 //! not put in until the blocks are there again, which each insert tries. So what one deletion
 //! frees is not taken by others before the next one has room as well.
 //!
-//! A transaction has its undoing paid for in advance: who cannot be undone for want of room leaves
-//! a database that can only be read.
+//! A transaction has its undoing paid for in advance: one that cannot be undone for lack of space
+//! leaves a database that can only be read.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -158,8 +158,8 @@ impl Reserve {
         }
     }
 
-    /// Lets go of it, and for who undoes of what was set aside for that as well. False when there
-    /// is nothing left.
+    /// Frees the reserve, and for a thread that undoes changes (`undoes`) also the space set aside for
+    /// undoing. False when nothing is left to free.
     pub(crate) fn give_up(&self, undoes: bool) -> bool {
         let Some([first, second]) = &self.files else { return false };
         let _changing = lock(&self.changing);
@@ -176,8 +176,9 @@ impl Reserve {
         !self.is_short() || self.grown.fetch_add(bytes, SeqCst) + bytes <= self.bytes / 8
     }
 
-    /// Adds to what is owed. Who gives room back may owe an eighth of the reserve besides, and
-    /// gives the reserve up for it. Errors: a full disk's, and then nothing was added.
+    /// Adds to what is owed. Work that gives space back (`gives`) may owe an eighth of the reserve
+    /// beyond what is paid, and gives the reserve up for it. Errors: a full disk's, and then nothing
+    /// was added.
     pub(crate) fn owe(&self, bytes: u64, gives: bool) -> Result<()> {
         let Some([_, second]) = &self.files else { return Ok(()) };
         let owed = self.owed.fetch_add(bytes, SeqCst) + bytes;
@@ -195,7 +196,7 @@ impl Reserve {
             }
         };
         let paid = self.paid.load(SeqCst);
-        // A part of it may have been taken, which is of no use here and may be there.
+        // The failed allocation may have taken a part. Free that, so that others can use it.
         let _ = second.set_len(paid + 1).and_then(|()| second.set_len(paid)).and_then(|()| second.set_len(0));
         if paid > 0 {
             // There was room for it a moment ago.
@@ -210,7 +211,7 @@ impl Reserve {
         Err(error.into())
     }
 
-    /// Takes back what somebody owes no more.
+    /// Subtracts what a finished transaction no longer owes.
     pub(crate) fn settle(&self, bytes: u64) {
         let owed = self.owed.fetch_sub(bytes, SeqCst).saturating_sub(bytes);
         let Some([_, second]) = &self.files else { return };
@@ -219,7 +220,7 @@ impl Reserve {
             return;
         }
         let _changing = lock(&self.changing);
-        // What is left is less than what went a moment ago.
+        // This allocates less than was just freed.
         let rest = self.owed.load(SeqCst).next_multiple_of(STEP);
         let is_kept = let_go(&**second) && rest > 0 && second.allocate(0, rest).is_ok();
         self.paid.store(if is_kept { rest } else { 0 }, SeqCst);

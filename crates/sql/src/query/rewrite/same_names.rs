@@ -91,7 +91,7 @@ fn in_select(select: &mut Select, order: &mut [&mut Expr], lookup: Lookup<'_>) -
             Err(_) => {}
         }
     };
-    // Names that stand with their schema first: behind that, those that are left have none.
+    // Schema-qualified references first: whatever still has the shared name afterwards was written without a schema.
     let _ = visit_expressions_mut(select, |expr| {
         rename(expr, false);
         ControlFlow::<()>::Continue(())
@@ -127,7 +127,7 @@ fn renamed(table: &[Ident], twins: &[Twin]) -> Result<Option<Ident>> {
     }
 }
 
-/// A table as what it may share its name with is told from it; `None` for names of WITH, and for what there is not.
+/// The schema and name that a table reference resolves to; `None` for names of WITH and for relations that do not exist.
 fn twin(name: &ObjectName, lookup: Lookup<'_>) -> Option<Twin> {
     let written = qualified(name).ok()?;
     let schema = lookup.schema_of(&written)?;
