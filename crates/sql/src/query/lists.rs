@@ -14,13 +14,13 @@ use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::expr::{InList, Placeholder, ScalarFunction};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
-use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{
     ColumnarValue, Expr, ExprSchemable, LogicalPlan, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
     Volatility,
 };
 
 use super::errors::external;
+use super::operand_schema::operand_schema;
 use super::value::scalar;
 use crate::batch::{field, kind_of};
 use crate::datum::{Datum, DatumRef};
@@ -89,11 +89,7 @@ fn each(
     change: &mut dyn FnMut(Expr, &DFSchema) -> Result<Transformed<Expr>>,
 ) -> Result<LogicalPlan> {
     let changed = plan.transform_up_with_subqueries(|plan| {
-        let mut schema = merge_schema(&plan.inputs());
-        if let LogicalPlan::TableScan(scan) = &plan {
-            schema
-                .merge(&DFSchema::try_from_qualified_schema(scan.table_name.clone(), &scan.source.schema())?);
-        }
+        let schema = operand_schema(&plan)?;
         // Under the names that they had: others refer to them.
         let names = NamePreserver::new(&plan);
         let changed = plan.map_expressions(|expr| {

@@ -16,7 +16,6 @@ use datafusion::logical_expr::expr::{
     Between, BinaryExpr, Case, Cast, InList, ScalarFunction, Sort, WindowFunction,
 };
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
-use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{
     Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Operator, Projection, Union, Values, WindowFrame,
     WindowFrameBound, WindowFrameUnits,
@@ -24,6 +23,7 @@ use datafusion::logical_expr::{
 use datafusion::optimizer::AnalyzerRule;
 
 use super::errors::external;
+use super::operand_schema::operand_schema;
 use super::spans;
 use super::value::scalar;
 use crate::batch::kind_of;
@@ -73,11 +73,7 @@ fn in_plan(plan: LogicalPlan, outer: &[DFSchema]) -> Result<LogicalPlan> {
         let inputs = with_one_type(union.inputs)?;
         return Ok(LogicalPlan::Union(Union::try_new_with_loose_types(inputs)?));
     }
-    let mut schema = merge_schema(&plan.inputs());
-    if let LogicalPlan::TableScan(scan) = &plan {
-        let own = DFSchema::try_from_qualified_schema(scan.table_name.clone(), &scan.source.schema())?;
-        schema.merge(&own);
-    }
+    let schema = operand_schema(&plan)?;
     let around: Vec<DFSchema> = outer.iter().cloned().chain([schema.clone()]).collect();
     let plan = plan.map_subqueries(|plan| subquery(plan, &around).map(Transformed::yes))?.data;
     let plan = spans::in_plan(plan, &schema);

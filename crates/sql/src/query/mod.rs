@@ -38,6 +38,7 @@ mod no_rows;
 mod numbers;
 mod on_disk;
 mod once;
+mod operand_schema;
 mod operators;
 mod own;
 mod parts;

@@ -17,7 +17,6 @@ use datafusion::functions_aggregate::count::count_udaf;
 use datafusion::logical_expr::expr::{Between, BinaryExpr, Case, InList, ScalarFunction};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr};
-use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{
     Aggregate, Cast, ColumnarValue, Expr, ExprSchemable, LogicalPlan, Operator, Projection,
     ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Union, Volatility, Window,
@@ -27,6 +26,7 @@ use datafusion::sql::sqlparser::ast::BinaryOperator;
 
 use super::aggregates::sum;
 use super::errors::external;
+use super::operand_schema::operand_schema;
 use super::own::cast;
 use super::sums::widened;
 use crate::batch::{data_type, kind_of};
@@ -80,11 +80,7 @@ fn in_plan(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
         let union = Union::try_new_with_loose_types(union.inputs)?;
         return Ok(Transformed::yes(LogicalPlan::Union(union)));
     }
-    let mut schema = merge_schema(&plan.inputs());
-    if let LogicalPlan::TableScan(scan) = &plan {
-        let own = DFSchema::try_from_qualified_schema(scan.table_name.clone(), &scan.source.schema())?;
-        schema.merge(&own);
-    }
+    let schema = operand_schema(&plan)?;
     let names = NamePreserver::new(&plan);
     let changed = plan.map_expressions(|expr| {
         let name = names.save(&expr);

@@ -10,6 +10,8 @@
 //! `SELECT * FROM (SELECT count(*), 1 AS d FROM t) q WHERE d = 2` is the first: once `1` stands for `d`, the condition names
 //! no column, and DataFusion takes any such condition for one of the groups.
 
+use std::fmt;
+
 use cairn_vfs::sync::Arc;
 use datafusion::common::NullEquality;
 use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
@@ -21,41 +23,61 @@ type Rule = std::sync::Arc<dyn OptimizerRule + Send + Sync>;
 
 /// The rule, kept from plans if it is one of those.
 pub(super) fn spared(rule: Rule) -> Rule {
-    match rule.name() {
-        "push_down_filter" => std::sync::Arc::new(Filters(rule)),
-        "extract_equijoin_predicate" => std::sync::Arc::new(Keys(rule)),
-        "eliminate_cross_join" => std::sync::Arc::new(CrossJoins(rule)),
-        _ => rule,
+    let rewrite = match rule.name() {
+        "push_down_filter" => push_filter,
+        "extract_equijoin_predicate" => extract_keys,
+        "eliminate_cross_join" => reorder_joins,
+        _ => return rule,
+    };
+    std::sync::Arc::new(Spared { rule, rewrite })
+}
+
+type Rewrite = fn(&Rule, LogicalPlan, &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>>;
+
+/// A rule of DataFusion's, and what looks at a plan before it.
+struct Spared {
+    rule: Rule,
+    rewrite: Rewrite,
+}
+
+impl fmt::Debug for Spared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Spared").field(&self.rule).finish()
+    }
+}
+
+impl OptimizerRule for Spared {
+    fn name(&self) -> &str {
+        self.rule.name()
+    }
+
+    fn apply_order(&self) -> Option<ApplyOrder> {
+        self.rule.apply_order()
+    }
+
+    fn rewrite(&self, plan: LogicalPlan, config: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
+        (self.rewrite)(&self.rule, plan, config)
     }
 }
 
 /// `push_down_filter`.
-#[derive(Debug)]
-struct Filters(Rule);
-
-impl OptimizerRule for Filters {
-    fn name(&self) -> &str {
-        self.0.name()
-    }
-
-    fn apply_order(&self) -> Option<ApplyOrder> {
-        self.0.apply_order()
-    }
-
-    fn rewrite(&self, plan: LogicalPlan, config: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
-        let is_spared = match &plan {
-            LogicalPlan::Filter(filter) => match &*filter.input {
-                LogicalPlan::Aggregate(aggregate) => {
-                    let is_set = |by: &Expr| matches!(by, Expr::GroupingSet(_));
-                    aggregate.group_expr.is_empty() || aggregate.group_expr.iter().any(is_set)
-                }
-                LogicalPlan::Extension(_) => true,
-                _ => false,
-            },
+fn push_filter(
+    rule: &Rule,
+    plan: LogicalPlan,
+    config: &dyn OptimizerConfig,
+) -> Result<Transformed<LogicalPlan>> {
+    let is_spared = match &plan {
+        LogicalPlan::Filter(filter) => match &*filter.input {
+            LogicalPlan::Aggregate(aggregate) => {
+                let is_set = |by: &Expr| matches!(by, Expr::GroupingSet(_));
+                aggregate.group_expr.is_empty() || aggregate.group_expr.iter().any(is_set)
+            }
+            LogicalPlan::Extension(_) => true,
             _ => false,
-        };
-        if is_spared { Ok(Transformed::no(plan)) } else { self.0.rewrite(plan, config) }
-    }
+        },
+        _ => false,
+    };
+    if is_spared { Ok(Transformed::no(plan)) } else { rule.rewrite(plan, config) }
 }
 
 fn takes_nulls_for_equal(join: &Join) -> bool {
@@ -63,69 +85,51 @@ fn takes_nulls_for_equal(join: &Join) -> bool {
 }
 
 /// `extract_equijoin_predicate`.
-#[derive(Debug)]
-struct Keys(Rule);
-
-impl OptimizerRule for Keys {
-    fn name(&self) -> &str {
-        self.0.name()
-    }
-
-    fn apply_order(&self) -> Option<ApplyOrder> {
-        self.0.apply_order()
-    }
-
-    fn rewrite(&self, plan: LogicalPlan, config: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
-        match plan {
-            LogicalPlan::Join(join) if takes_nulls_for_equal(&join) => {
-                Ok(Transformed::no(LogicalPlan::Join(join)))
-            }
-            plan => self.0.rewrite(plan, config),
+fn extract_keys(
+    rule: &Rule,
+    plan: LogicalPlan,
+    config: &dyn OptimizerConfig,
+) -> Result<Transformed<LogicalPlan>> {
+    match plan {
+        LogicalPlan::Join(join) if takes_nulls_for_equal(&join) => {
+            Ok(Transformed::no(LogicalPlan::Join(join)))
         }
+        plan => rule.rewrite(plan, config),
     }
 }
 
 /// `eliminate_cross_join`. It walks through the plan by itself, from one inner join to the next: limits of nothing, which end
 /// such a walk, stand around the joins in question meanwhile.
-#[derive(Debug)]
-struct CrossJoins(Rule);
-
-impl OptimizerRule for CrossJoins {
-    fn name(&self) -> &str {
-        self.0.name()
+fn reorder_joins(
+    rule: &Rule,
+    plan: LogicalPlan,
+    config: &dyn OptimizerConfig,
+) -> Result<Transformed<LogicalPlan>> {
+    let mut is_affected = false;
+    plan.apply_with_subqueries(|plan| {
+        is_affected |= matches!(plan, LogicalPlan::Join(join) if is_apart(join));
+        Ok(if is_affected { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    })?;
+    if !is_affected {
+        return rule.rewrite(plan, config);
     }
-
-    fn apply_order(&self) -> Option<ApplyOrder> {
-        self.0.apply_order()
-    }
-
-    fn rewrite(&self, plan: LogicalPlan, config: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
-        let mut is_affected = false;
-        plan.apply_with_subqueries(|plan| {
-            is_affected |= matches!(plan, LogicalPlan::Join(join) if is_apart(join));
-            Ok(if is_affected { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
-        })?;
-        if !is_affected {
-            return self.0.rewrite(plan, config);
+    let apart = plan.transform_up_with_subqueries(|plan| match plan {
+        LogicalPlan::Join(mut join) if is_apart(&join) => {
+            join.left = Arc::new(fenced(join.left));
+            join.right = Arc::new(fenced(join.right));
+            Ok(Transformed::yes(fenced(Arc::new(LogicalPlan::Join(join)))))
         }
-        let apart = plan.transform_up_with_subqueries(|plan| match plan {
-            LogicalPlan::Join(mut join) if is_apart(&join) => {
-                join.left = Arc::new(fenced(join.left));
-                join.right = Arc::new(fenced(join.right));
-                Ok(Transformed::yes(fenced(Arc::new(LogicalPlan::Join(join)))))
-            }
-            plan => Ok(Transformed::no(plan)),
-        })?;
-        let done = self.0.rewrite(apart.data, config)?;
-        let is_changed = done.transformed;
-        let open = done.data.transform_up_with_subqueries(|plan| match plan {
-            LogicalPlan::Limit(Limit { skip: None, fetch: None, input }) => {
-                Ok(Transformed::yes(Arc::unwrap_or_clone(input)))
-            }
-            plan => Ok(Transformed::no(plan)),
-        })?;
-        Ok(Transformed::new_transformed(open.data, is_changed))
-    }
+        plan => Ok(Transformed::no(plan)),
+    })?;
+    let done = rule.rewrite(apart.data, config)?;
+    let is_changed = done.transformed;
+    let open = done.data.transform_up_with_subqueries(|plan| match plan {
+        LogicalPlan::Limit(Limit { skip: None, fetch: None, input }) => {
+            Ok(Transformed::yes(Arc::unwrap_or_clone(input)))
+        }
+        plan => Ok(Transformed::no(plan)),
+    })?;
+    Ok(Transformed::new_transformed(open.data, is_changed))
 }
 
 fn is_apart(join: &Join) -> bool {

@@ -12,13 +12,13 @@ use datafusion::common::{DFSchema, ExprSchema};
 use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::expr::{Case, Cast, ScalarFunction};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
-use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{
     BinaryExpr, ColumnarValue, Expr, ExprSchemable, LogicalPlan, Operator, ReturnFieldArgs,
     ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 use datafusion::optimizer::AnalyzerRule;
 
+use super::operand_schema::operand_schema;
 use crate::batch::{field, kind_of};
 
 /// The rule.
@@ -36,11 +36,7 @@ impl AnalyzerRule for ZoneMarks {
 }
 
 fn in_plan(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
-    let mut schema = merge_schema(&plan.inputs());
-    if let LogicalPlan::TableScan(scan) = &plan {
-        let own = DFSchema::try_from_qualified_schema(scan.table_name.clone(), &scan.source.schema())?;
-        schema.merge(&own);
-    }
+    let schema = operand_schema(&plan)?;
     // Most plans have no moments, and asking for types looks at all that is below.
     let has_moments = schema.fields().iter().any(|field| has_moment(field.data_type()));
     if !has_moments && !plan.expressions().iter().any(makes_moments) {
