@@ -16,7 +16,7 @@ use std::io::{self, PipeReader, PipeWriter, Write};
 use std::process::{self, Child, ExitStatus};
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -32,20 +32,31 @@ pub const EXIT_CODE: u8 = 130;
 
 /// How long a command has to end by itself.
 const GRACE: Duration = Duration::from_millis(700);
+/// How long a signal waits for what is being created, see [`begin`].
+const BEGINS_WITHIN: Duration = Duration::from_millis(250);
 /// How long a program that was started may take to show that it got Ctrl-C as well.
 const PASSED_ON_AFTER: Duration = Duration::from_millis(400);
 
 /// The first signal that asked to end; 0 until then.
 static FIRST: AtomicI32 = AtomicI32::new(0);
-/// Something better than ending at once is done about signals.
-static IS_CAUGHT: AtomicBool = AtomicBool::new(false);
+/// What is done about signals; `None` while the system sees to them.
+static ACT: Mutex<Option<Act>> = Mutex::new(None);
 /// Has a byte from the first signal on.
 static WAKE: OnceLock<(PipeReader, PipeWriter)> = OnceLock::new();
 /// What is to be put away where a command is ended.
-static UNFINISHED: Mutex<Vec<(u64, Undo)>> = Mutex::new(Vec::new());
+static UNFINISHED: Mutex<ToPutAway> = Mutex::new(ToPutAway { beginning: 0, undo: Vec::new() });
+/// Something that was beginning is known now, or has failed.
+static HAS_BEGUN: Condvar = Condvar::new();
 static INTERRUPT: OnceLock<Interrupt> = OnceLock::new();
 
+type Act = Box<dyn FnMut(i32) + Send>;
 type Undo = Box<dyn FnOnce() + Send>;
+
+struct ToPutAway {
+    /// Calls of [`begin`] that are under way: what they create may exist and not be listed yet.
+    beginning: usize,
+    undo: Vec<(u64, Undo)>,
+}
 
 /// Whether the command was asked to end.
 pub fn is_ending() -> bool {
@@ -66,30 +77,48 @@ pub struct Unfinished(u64);
 
 /// Says what is to be done where the command is ended from outside, on another thread and without waiting for this one.
 pub fn unfinished(undo: impl FnOnce() + Send + 'static) -> Result<Unfinished> {
+    let ((), unfinished) = begin(|| Ok(((), undo)))?;
+    Ok(unfinished)
+}
+
+/// Calls `make`, which creates something and says how to put it away where the command is ended from outside. Signals are
+/// caught before that. One that comes meanwhile waits until the way is known, so that nothing is left behind; not for
+/// long, as creating may itself wait for somebody.
+pub fn begin<T, U>(make: impl FnOnce() -> Result<(T, U)>) -> Result<(T, Unfinished)>
+where
+    U: FnOnce() + Send + 'static,
+{
     static NEXT: AtomicU64 = AtomicU64::new(0);
-    static DEFAULT: OnceLock<()> = OnceLock::new();
+    end_at_signals()?;
     let id = NEXT.fetch_add(1, Ordering::Relaxed);
-    UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner).push((id, Box::new(undo)));
-    if DEFAULT.set(()).is_ok() && !IS_CAUGHT.load(Ordering::SeqCst) {
-        when(&ending_signals(), |signal| {
-            if !IS_CAUGHT.load(Ordering::SeqCst) {
-                ended_by(signal);
-                end_now();
-            }
-        })?;
-    }
-    Ok(Unfinished(id))
+    to_put_away().beginning += 1;
+    let made = make();
+    let mut list = to_put_away();
+    list.beginning -= 1;
+    let made = made.map(|(made, undo)| {
+        list.undo.push((id, Box::new(undo)));
+        (made, Unfinished(id))
+    });
+    HAS_BEGUN.notify_all();
+    made
+}
+
+fn to_put_away() -> MutexGuard<'static, ToPutAway> {
+    UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Drop for Unfinished {
     fn drop(&mut self) {
-        UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner).retain(|(id, _)| *id != self.0);
+        to_put_away().undo.retain(|(id, _)| *id != self.0);
     }
 }
 
 /// Puts away what is unfinished and ends the process.
 pub fn end_now() -> ! {
-    let undo = std::mem::take(&mut *UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner));
+    let waited = HAS_BEGUN.wait_timeout_while(to_put_away(), BEGINS_WITHIN, |list| list.beginning > 0);
+    let (mut list, _) = waited.unwrap_or_else(PoisonError::into_inner);
+    let undo = std::mem::take(&mut list.undo);
+    drop(list);
     undo.into_iter().for_each(|(_, undo)| undo());
     process::exit(i32::from(exit_code()))
 }
@@ -155,9 +184,8 @@ pub fn wait_for_input<T>(_: &T) -> io::Result<()> {
 /// Calls `act` from here on, on a thread of its own, at Ctrl-C, SIGTERM and when the terminal is closed. `act` hears whether somebody asks for it
 /// again: shells pass on that their terminal is gone, so that one may be told twice of it. Once in a process.
 pub fn when_ended(mut act: impl FnMut(Again) + Send + 'static) -> Result<()> {
-    IS_CAUGHT.store(true, Ordering::SeqCst);
     let mut asked = false;
-    when(&ending_signals(), move |signal| {
+    when(move |signal| {
         let again = asked && signal != SIGHUP;
         asked = true;
         ended_by(signal);
@@ -169,14 +197,45 @@ pub fn when_ended(mut act: impl FnMut(Again) + Send + 'static) -> Result<()> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Again(pub bool);
 
-fn when(signals: &[i32], act: impl FnMut(i32) + Send + 'static) -> Result<()> {
+/// Calls `act` at each signal that ends a command, on a thread of its own, instead of what was called until now. There is
+/// one such thread: with one for each caller, a signal between two of them would be nobody's.
+fn when(act: impl FnMut(i32) + Send + 'static) -> Result<()> {
+    let mut current = ACT.lock().unwrap_or_else(PoisonError::into_inner);
+    if current.is_none() {
+        listen()?;
+    }
+    *current = Some(Box::new(act));
+    Ok(())
+}
+
+/// Ends the command at such a signal, unless something better is done already.
+fn end_at_signals() -> Result<()> {
+    let mut current = ACT.lock().unwrap_or_else(PoisonError::into_inner);
+    if current.is_none() {
+        listen()?;
+        *current = Some(Box::new(|signal| {
+            ended_by(signal);
+            end_now();
+        }));
+    }
+    Ok(())
+}
+
+/// Catches signals from here on. Once in a process.
+fn listen() -> Result<()> {
     let caught = |error: io::Error| Error::usage(format!("Ctrl-C cannot be caught: {error}"));
     if WAKE.get().is_none() {
-        // Another thread may have been first.
+        // Only this sets it, and one at a time.
         let _ = WAKE.set(io::pipe().map_err(caught)?);
     }
-    let mut signals = Signals::new(signals).map_err(caught)?;
-    let run = move || signals.forever().for_each(act);
+    let mut signals = Signals::new(ending_signals()).map_err(caught)?;
+    let run = move || {
+        for signal in signals.forever() {
+            if let Some(act) = &mut *ACT.lock().unwrap_or_else(PoisonError::into_inner) {
+                act(signal);
+            }
+        }
+    };
     thread::Builder::new().name("signals".to_owned()).spawn(run).map_err(caught)?;
     Ok(())
 }
@@ -244,10 +303,9 @@ enum Event {
 impl Outlasted {
     /// Remembers signals from here on. Programs that are started are not kept from ending by them. Once in a process.
     pub fn catch() -> Result<Outlasted> {
-        IS_CAUGHT.store(true, Ordering::SeqCst);
         let (sender, events) = mpsc::channel();
         let signals = Mutex::new(sender.clone());
-        when(&ending_signals(), move |signal| {
+        when(move |signal| {
             let sender = signals.lock().unwrap_or_else(PoisonError::into_inner);
             // Nobody listens once the program has ended.
             let _ = sender.send(Event::Signal(signal));
@@ -347,10 +405,9 @@ impl Asked {
     /// Calls `stop` at each signal from here on. Where no person goes on, and at any signal but Ctrl-C, the process ends: at once while it waits for input and the second
     /// time, else when the statement is taken back. Once in a process.
     pub fn catch(stop: impl Fn() + Send + 'static) -> Result<Asked> {
-        IS_CAUGHT.store(true, Ordering::SeqCst);
         let asked = Asked::default();
         let flags = Arc::clone(&asked.0);
-        when(&ending_signals(), move |signal| {
+        when(move |signal| {
             // ORDER: pressed before a look at who waits, as whoever waits says so before a look at this: one of them sees the other.
             let again = flags.pressed.swap(true, Ordering::SeqCst);
             if signal != SIGINT || !flags.is_interactive.load(Ordering::SeqCst) {

@@ -1,6 +1,6 @@
 //! Where an export goes: a file that appears as a whole, or standard output.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use cairn_vfs::{AppendWriter, Fs, OutputFile};
@@ -24,7 +24,7 @@ pub enum Target {
         /// Ctrl-C, until which half a file would stay.
         interrupt: Interrupt,
         /// What to do where that comes too late.
-        unfinished: Option<Unfinished>,
+        unfinished: Unfinished,
     },
     /// Standard output: there is nothing to put away, and Ctrl-C may end it as it ends any command.
     Output(Output),
@@ -43,22 +43,40 @@ pub fn refuse_json_of_stdout(json: bool, file: Option<&Path>) -> Result<()> {
     Ok(())
 }
 
-/// Has the temporary file of `path` removed where the command is ended from outside; a device has none. The file must be under construction, so that nobody else's is
-/// meant.
-pub fn unfinished(fs: &Arc<dyn Fs>, path: &Path, file: &OutputFile) -> Result<Option<Unfinished>> {
-    match file {
-        OutputFile::Whole(_) => unfinished_at(fs, path),
-        OutputFile::Through(_) => Ok(None),
-    }
+/// Creates a file at `path` that appears as a whole. Where the command is ended from outside, its temporary file is removed;
+/// a device has none.
+pub fn create_file(fs: &Arc<dyn Fs>, path: &Path) -> Result<(OutputFile, Unfinished)> {
+    interrupt::begin(|| {
+        let file = OutputFile::create(fs, path)?;
+        let undo = match file {
+            OutputFile::Whole(_) => remove_temporaries(fs, &[path])?,
+            OutputFile::Through(_) => remove_temporaries(fs, &[])?,
+        };
+        Ok((file, undo))
+    })
 }
 
-/// The same for a file that is built by somebody else, in the way that [`cairn_vfs::AtomicFile`] builds all: beside where `path` leads, with `.tmp` behind its name.
-pub fn unfinished_at(fs: &Arc<dyn Fs>, path: &Path) -> Result<Option<Unfinished>> {
-    let Some(target) = fs.follow(path)? else { return Ok(None) };
-    let mut temporary = target.into_os_string();
-    temporary.push(".tmp");
+/// The same for files that somebody else builds, in the way that [`cairn_vfs::AtomicFile`] builds all: beside where each of
+/// `paths` leads, with `.tmp` behind its name. They must exist when `make` has succeeded, so that nobody else's are meant.
+pub fn create_with<T>(
+    fs: &Arc<dyn Fs>,
+    paths: &[&Path],
+    make: impl FnOnce() -> Result<T>,
+) -> Result<(T, Unfinished)> {
+    interrupt::begin(|| Ok((make()?, remove_temporaries(fs, paths)?)))
+}
+
+fn remove_temporaries(fs: &Arc<dyn Fs>, paths: &[&Path]) -> Result<impl FnOnce() + Send + 'static + use<>> {
+    let mut temporaries = Vec::new();
+    for path in paths {
+        if let Some(target) = fs.follow(path)? {
+            let mut temporary = target.into_os_string();
+            temporary.push(".tmp");
+            temporaries.push(PathBuf::from(temporary));
+        }
+    }
     let fs = Arc::clone(fs);
-    interrupt::unfinished(move || _ = fs.remove(temporary.as_ref())).map(Some)
+    Ok(move || temporaries.iter().for_each(|temporary| _ = fs.remove(temporary)))
 }
 
 impl Target {
@@ -66,8 +84,7 @@ impl Target {
     pub fn open(fs: &Arc<dyn Fs>, path: Option<&Path>) -> Result<Target> {
         let Some(path) = file_of(path) else { return Ok(Target::Output(Output::new())) };
         let interrupt = Interrupt::catch()?;
-        let file = OutputFile::create(fs, path)?;
-        let unfinished = unfinished(fs, path, &file)?;
+        let (file, unfinished) = create_file(fs, path)?;
         let writer = AppendWriter::new(Arc::clone(file.file()), 0, BUFFER_BYTES);
         Ok(Target::File { file, writer, interrupt, unfinished })
     }

@@ -16,7 +16,7 @@ use crate::input::Sink;
 use crate::interrupt::Unfinished;
 use crate::output::human;
 use crate::progress::BuildBar;
-use crate::target::unfinished_at;
+use crate::target::create_with;
 
 /// Writes one store.
 #[derive(Debug)]
@@ -28,7 +28,7 @@ pub enum Writer {
         /// The store.
         path: PathBuf,
         /// What is removed where the command is ended from outside.
-        unfinished: Vec<Unfinished>,
+        unfinished: Unfinished,
     },
     /// Sparkey's.
     Sparkey {
@@ -39,7 +39,7 @@ pub enum Writer {
         /// What the store was called.
         path: PathBuf,
         /// What is removed where the command is ended from outside.
-        unfinished: Vec<Unfinished>,
+        unfinished: Unfinished,
     },
 }
 
@@ -55,19 +55,24 @@ impl Writer {
         match kind {
             Kind::Cairn => {
                 let options = table_options(args, codec)?;
-                let mut builder = StoreBuilder::create_in(fs, path, options, &mut rng(path)?)?;
+                let (mut builder, unfinished) = create_with(fs, &[path], || {
+                    Ok(StoreBuilder::create_in(fs, path, options, &mut rng(path)?)?)
+                })?;
                 builder.set_progress(Box::new(BuildBar::new()));
-                let unfinished = Vec::from_iter(unfinished_at(fs, path)?);
                 Ok(Writer::Table { builder: Box::new(builder), path: path.to_owned(), unfinished })
             }
             Kind::Sparkey => {
                 let (log, index) = (log_options(args, codec)?, index_options(args)?);
-                let pair = Box::new(PairBuilder::create_in(fs, path, &log, &index)?);
-                let mut unfinished = Vec::new();
-                for file in [sparkey::log_path(path), sparkey::index_path(path)] {
-                    unfinished.extend(unfinished_at(fs, &file)?);
-                }
-                Ok(Writer::Sparkey { pair, fs: Arc::clone(fs), path: path.to_owned(), unfinished })
+                let files = [sparkey::log_path(path), sparkey::index_path(path)];
+                let (pair, unfinished) = create_with(fs, &files.each_ref().map(PathBuf::as_path), || {
+                    Ok(PairBuilder::create_in(fs, path, &log, &index)?)
+                })?;
+                Ok(Writer::Sparkey {
+                    pair: Box::new(pair),
+                    fs: Arc::clone(fs),
+                    path: path.to_owned(),
+                    unfinished,
+                })
             }
         }
     }

@@ -8,7 +8,7 @@ use cairn_vfs::{AppendWriter, Fs, OutputFile};
 
 use crate::error::{Error, Result};
 use crate::interrupt::Unfinished;
-use crate::target::{Target, unfinished};
+use crate::target::{Target, create_file};
 
 const BUFFER_BYTES: usize = 1 << 16;
 
@@ -26,7 +26,7 @@ pub enum Sink {
         /// Why it cannot be written any more.
         failure: Option<String>,
         /// What to do with it where the command is ended from outside.
-        unfinished: Option<Unfinished>,
+        unfinished: Unfinished,
     },
     /// What appears as a whole.
     Export(Target),
@@ -40,8 +40,7 @@ impl Sink {
 
     /// A file, which takes the place of what is there when it is finished; or a pipe or another device.
     pub fn file(fs: &Arc<dyn Fs>, path: &Path) -> Result<Sink> {
-        let file = OutputFile::create(fs, path)?;
-        let unfinished = unfinished(fs, path, &file)?;
+        let (file, unfinished) = create_file(fs, path)?;
         let writer = AppendWriter::new(Arc::clone(file.file()), 0, BUFFER_BYTES);
         Ok(Sink::File { file: Box::new(file), writer, failure: None, unfinished })
     }
