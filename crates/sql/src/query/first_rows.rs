@@ -1,8 +1,14 @@
-//! Sorts that keep the first rows only, while DataFusion looks for where to sort.
+//! Sorts that keep the first rows only, and OFFSET, while DataFusion looks for where to sort.
 //!
-//! Its rule moves sorts down to where they cost least, or leaves them out where rows are in order already. The number of rows that are kept goes along, also past operators that leave rows out or put some together: of
-//! `SELECT DISTINCT x ... ORDER BY x LIMIT 3` over groups that come in the order of `x` three rows were kept below the last step of DISTINCT, equal ones among them. So the rule does not see that number. A sort that
-//! is needed is [`Sealed`] meanwhile, an operator of which the rule knows nothing but its order; where rows are in order already [`First`] stands instead of it, and asks for that order.
+//! Its rule moves sorts down to where they cost least, or leaves them out where rows are in order already. The number of
+//! rows that are kept goes along, also past operators that leave rows out or put some together: of
+//! `SELECT DISTINCT x ... ORDER BY x LIMIT 3` over groups that come in the order of `x` three rows were kept below the last
+//! step of DISTINCT, equal ones among them. So the rule does not see that number. A sort that is needed is [`Sealed`]
+//! meanwhile, an operator of which the rule knows nothing but its order; where rows are in order already [`First`] stands
+//! instead of it, and asks for that order.
+//!
+//! The rule also moves sorts past OFFSET, which then skips other rows: of
+//! `SELECT * FROM (SELECT b FROM t ORDER BY a OFFSET 6) q ORDER BY b` those with the least `b`. So [`Rest`] stands for it.
 
 use std::fmt;
 
@@ -39,6 +45,13 @@ impl PhysicalOptimizerRule for FirstRows {
     fn optimize(&self, plan: Plan, config: &ConfigOptions) -> Result<Plan> {
         let mut hides = false;
         let hidden = plan.transform_up(|plan| {
+            if let Some(limit) = plan.downcast_ref::<GlobalLimitExec>()
+                && limit.skip() > 0
+            {
+                hides = true;
+                let order = limit.input().output_ordering().cloned();
+                return Ok(Transformed::yes(Arc::new(Rest { limit: plan, order }) as Plan));
+            }
             let Some(sort) = plan.downcast_ref::<SortExec>() else { return Ok(Transformed::no(plan)) };
             let Some(first) = sort.fetch() else { return Ok(Transformed::no(plan)) };
             hides = true;
@@ -68,6 +81,9 @@ impl PhysicalOptimizerRule for FirstRows {
 fn shown(plan: Plan) -> Result<Transformed<Plan>> {
     if let Some(Sealed { sort }) = plan.downcast_ref::<Sealed>() {
         return Ok(Transformed::yes(in_parts(sort)));
+    }
+    if let Some(Rest { limit, .. }) = plan.downcast_ref::<Rest>() {
+        return Ok(Transformed::yes(Arc::clone(limit)));
     }
     let Some(First { first, input, .. }) = plan.downcast_ref::<First>() else {
         return Ok(Transformed::no(plan));
@@ -240,5 +256,79 @@ impl ExecutionPlan for First {
     ) -> Result<Arc<Statistics>> {
         let unknown = || Arc::new(Statistics::new_unknown(&self.input.schema()));
         Ok(inputs.first().map_or_else(unknown, Arc::clone))
+    }
+}
+
+/// What is left behind the rows that OFFSET skips, up to a limit where there is one.
+#[derive(Debug)]
+struct Rest {
+    limit: Plan,
+    /// That of the rows below, which says what is skipped; `None` where nothing is known of it.
+    order: Option<LexOrdering>,
+}
+
+impl DisplayAs for Rest {
+    fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Rest")
+    }
+}
+
+impl ExecutionPlan for Rest {
+    fn name(&self) -> &str {
+        "Rest"
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        self.limit.properties()
+    }
+
+    fn children(&self) -> Vec<&Plan> {
+        self.limit.children()
+    }
+
+    fn required_input_distribution(&self) -> Vec<Distribution> {
+        vec![Distribution::SinglePartition]
+    }
+
+    fn required_input_ordering(&self) -> Vec<Option<OrderingRequirements>> {
+        vec![self.order.clone().map(OrderingRequirements::from)]
+    }
+
+    /// Not where no order is known: the rule would take one that somebody else asks for instead.
+    fn maintains_input_order(&self) -> Vec<bool> {
+        vec![self.order.is_some()]
+    }
+
+    fn benefits_from_input_partitioning(&self) -> Vec<bool> {
+        vec![false]
+    }
+
+    fn apply_expressions(
+        &self,
+        see: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        self.limit.apply_expressions(see)
+    }
+
+    fn replace_children(self: Arc<Self>, children: Vec<Plan>, _: ReplaceChildrenOptions) -> Result<Plan> {
+        let limit = with_children(Arc::clone(&self.limit), children)?;
+        Ok(Arc::new(Rest { limit, order: self.order.clone() }))
+    }
+
+    fn with_new_children(self: Arc<Self>, children: Vec<Plan>) -> Result<Plan> {
+        use datafusion::physical_plan::execution_plan::ChildrenPropertiesMode::Recompute;
+        self.replace_children(children, ReplaceChildrenOptions::new(Recompute))
+    }
+
+    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+        self.limit.execute(partition, context)
+    }
+
+    fn statistics_from_inputs(
+        &self,
+        inputs: &[Arc<Statistics>],
+        of: &StatisticsArgs,
+    ) -> Result<Arc<Statistics>> {
+        self.limit.statistics_from_inputs(inputs, of)
     }
 }

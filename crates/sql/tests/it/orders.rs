@@ -51,6 +51,42 @@ fn limits_count_results() {
     assert_eq!(ask(&mut c, windows), ["6|1", "5|2"]);
 }
 
+/// Goal: OFFSET skips rows in the order of its own query, whatever order is asked for outside. Method: orders that are each
+/// other's reverse, over a table, sets, joins and groups, with and without the column that is sorted by among the results.
+#[test]
+fn offsets_skip_in_their_own_order() {
+    let mut c = keyed();
+    run(&mut c, "create table r (a int primary key, b int not null)");
+    run(&mut c, "insert into r select i, 10 - i from generate_series(1, 9) s(i)");
+    for inner in [
+        "select b from r order by a offset 6",
+        "select b from r order by a, b offset 6",
+        "select b from r order by b desc offset 6",
+        "select b from r order by a limit 3 offset 6",
+        "select b from (select b, a from r order by a) r order by a offset 6",
+        "select b from r join (values (0), (20)) v (x) on r.a > v.x order by a offset 6",
+        "select b from r where a < 4 union all select b from r where a >= 4 order by b desc offset 6",
+        "select b from r group by b order by b desc offset 6",
+        "select distinct b from r order by b desc offset 6",
+        "select b from r intersect select b from r order by b desc offset 6",
+    ] {
+        for (outer, expected) in [
+            ("select * from ({}) q order by b", &["1", "2", "3"][..]),
+            ("select * from ({}) q order by b desc", &["3", "2", "1"]),
+            ("select * from ({}) q order by b limit 1", &["1"]),
+            ("select * from ({}) q order by b offset 1", &["2", "3"]),
+            ("select b + 0 from ({}) q order by b % 2, b", &["2", "1", "3"]),
+            ("select distinct b from ({}) q order by b", &["1", "2", "3"]),
+            ("select b, row_number() over (order by b) from ({}) q order by b", &["1|1", "2|2", "3|3"]),
+            ("select sum(b) from ({}) q", &["6"]),
+            ("select r.a from r join ({}) q using (b) order by r.a", &["7", "8", "9"]),
+        ] {
+            let sql = outer.replace("{}", inner);
+            assert_eq!(ask(&mut c, &sql), expected, "{sql}");
+        }
+    }
+}
+
 /// Goal: the order of one side of a join is not that of its rows among those of the other. Method: keys of two columns, one of which is joined.
 #[test]
 fn joins_have_the_order_of_one_side() {
