@@ -4,6 +4,7 @@
 //! `CASE WHEN b THEN 1 END`, which is NULL of no rows, and so does `random()`.
 
 use datafusion::common::config::ConfigOptions;
+use datafusion::common::not_impl_err;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::error::Result;
 use datafusion::logical_expr::expr::InList;
@@ -26,7 +27,7 @@ impl AnalyzerRule for InLists {
             let names = NamePreserver::new(&plan);
             plan.map_expressions(|expr| {
                 let name = names.save(&expr);
-                let done = expr.transform_up(|expr| Ok(one_by_one(expr)))?;
+                let done = expr.transform_up(one_by_one)?;
                 Ok(done.update_data(|expr| name.restore(expr)))
             })
         })?;
@@ -34,21 +35,32 @@ impl AnalyzerRule for InLists {
     }
 }
 
-fn one_by_one(expr: Expr) -> Transformed<Expr> {
-    let Expr::InList(InList { expr: of, list, negated }) = expr else { return Transformed::no(expr) };
-    // What differs from call to call would be another value beside each item.
-    if of.is_volatile() || list.iter().all(is_constant) {
-        return Transformed::no(Expr::InList(InList { expr: of, list, negated }));
+fn one_by_one(expr: Expr) -> Result<Transformed<Expr>> {
+    let Expr::InList(InList { expr: of, list, negated }) = expr else { return Ok(Transformed::no(expr)) };
+    if list.iter().all(is_constant) {
+        return Ok(Transformed::no(Expr::InList(InList { expr: of, list, negated })));
+    }
+    if of.is_volatile() {
+        // Compared one by one it would be another value beside each item.
+        if list.iter().any(differs_by_row) {
+            return not_impl_err!("IN with a volatile function on its left and items that differ by row");
+        }
+        return Ok(Transformed::no(Expr::InList(InList { expr: of, list, negated })));
     }
     let (constants, others): (Vec<Expr>, Vec<Expr>) = list.into_iter().partition(is_constant);
     let among = (!constants.is_empty())
         .then(|| Expr::InList(InList { expr: of.clone(), list: constants, negated: false }));
     let equal = others.into_iter().map(|item| of.as_ref().clone().eq(item));
-    match disjunction(among.into_iter().chain(equal)) {
+    Ok(match disjunction(among.into_iter().chain(equal)) {
         Some(found) if negated => Transformed::yes(not(found)),
         Some(found) => Transformed::yes(found),
         None => Transformed::no(Expr::InList(InList { expr: of, list: Vec::new(), negated })),
-    }
+    })
+}
+
+/// What is not folded to a constant before it is run.
+fn differs_by_row(item: &Expr) -> bool {
+    item.any_column_refs() || item.is_volatile() || item.contains_outer()
 }
 
 /// What is one value when the statement runs.

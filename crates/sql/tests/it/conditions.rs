@@ -2,7 +2,7 @@
 
 use cairn_sql::Datum;
 
-use crate::support::{ask, database, rows, run};
+use crate::support::{ask, database, fails, rows, run};
 
 /// Goal: a scan takes conditions as far as it can: what the tree sees to whole, conditions on one column, or on two of one type, in part, and others not. Method: what EXPLAIN says of one of each.
 #[test]
@@ -234,6 +234,9 @@ fn shapes_of_other_queries() {
     ] {
         assert_eq!(ask(&mut c, sql), expected, "{sql}");
     }
+    let refused = "select a.id from a, b where random() in (2, case when a.e then 1 end)";
+    assert_eq!(fails(&mut c, refused), "0A000");
+    assert_eq!(ask(&mut c, "select count(*) from a, b where random() in (2, 1 + 2)"), ["0"]);
     let floor = "select floor($1::numeric), ceil($1::numeric) from a left join b using (id) where a.id < 0";
     assert_eq!(rows(&mut c, floor, &[Datum::Decimal { unscaled: 15, scale: 1 }]).unwrap(), [""; 0]);
 }
