@@ -1,6 +1,5 @@
 //! INSERT.
 
-use cairn_table::row::Value;
 use cairn_table::schema::{ColumnDef, TableDef};
 use cairn_table::{BulkLoad, RowBuf, Table, Transaction};
 use cairn_vfs::sync::Arc;
@@ -8,7 +7,7 @@ use datafusion::sql::sqlparser::ast::{self, Expr, OnInsert, SetExpr, TableObject
 
 use super::arbiter::{Conflict, ConflictUpdate, is_default};
 use super::identity::{is_ignored, may_insert};
-use super::row::default_of;
+use super::row::{default_of, refuse_nulls};
 use super::source::column_of;
 use super::{Assigned, Binder, Checks, Returning};
 use crate::datum::{Datum, DatumRef};
@@ -290,15 +289,7 @@ impl<'a> InsertRun<'a> {
             None => transaction.insert(&insert.table, &values)?,
             Some(conflict) => {
                 // Whether there is a row in the way does not count for what no row may have.
-                let columns = insert.table.def().columns.iter().zip(&values);
-                let wrong =
-                    |(column, value): &(&ColumnDef, &Value<'_>)| !column.nullable && **value == Value::Null;
-                if let Some((column, _)) = columns.into_iter().find(wrong) {
-                    let def = insert.table.def();
-                    let (schema, table) = (def.schema.clone(), def.name.clone());
-                    let column = column.name.clone();
-                    return Err(cairn_table::Error::NotNull { schema, table, column }.into());
-                }
+                refuse_nulls(insert.table.def(), &env)?;
                 if !self.insert_or(conflict, &env, &values, transaction)? {
                     return Ok(());
                 }

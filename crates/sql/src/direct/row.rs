@@ -83,10 +83,13 @@ impl Checks {
         self.0.is_empty()
     }
 
-    /// Sees that none fails. NULL does not fail.
+    /// Sees that none fails. NULL does not fail; where a column must not be NULL, that error comes first.
     ///
-    /// Errors: 23514, and those of computing them.
+    /// Errors: 23502, 23514, and those of computing them.
     pub fn hold(&self, table: &Table, env: &Env<'_>) -> Result<()> {
+        if !self.is_empty() {
+            refuse_nulls(table.def(), env)?;
+        }
         for (name, node) in &self.0 {
             if node.eval(env)?.truth() == Some(false) {
                 let def = table.def();
@@ -98,6 +101,18 @@ impl Checks {
         }
         Ok(())
     }
+}
+
+/// Errors: 23502 for the first column that is NULL and must not be. The table checks it as well; this is for where that
+/// would come too late, behind another error.
+pub fn refuse_nulls(def: &TableDef, env: &Env<'_>) -> Result<()> {
+    for (at, column) in def.columns.iter().enumerate() {
+        if !column.nullable && env.row.get(at) == Value::Null {
+            let (schema, table, column) = (def.schema.clone(), def.name.clone(), column.name.clone());
+            return Err(cairn_table::Error::NotNull { schema, table, column }.into());
+        }
+    }
+    Ok(())
 }
 
 fn failing_row(def: &TableDef, env: &Env<'_>) -> String {

@@ -111,6 +111,27 @@ fn transactions() {
     run(&mut a, "rollback");
 }
 
+/// Goal: of two rules that a row breaks, that a column is not NULL is told first, as clients of PostgreSQL expect it.
+/// Method: rows that break both, by each way to write one.
+#[test]
+fn nulls_are_refused_before_checks() {
+    let mut c = database().connect();
+    run(&mut c, "create table t (id int primary key, a int not null, b int check (b > 0))");
+    run(&mut c, "insert into t values (1, 1, 1)");
+    for change in [
+        "insert into t values (2, null, 0)",
+        "insert into t values (2, null, 0), (3, 1, 1)",
+        "insert into t select 2, null::int, 0",
+        "insert into t values (1, null, 0) on conflict do nothing",
+        "insert into t values (1, 1, 1) on conflict (id) do update set a = null, b = 0",
+        "update t set a = null, b = 0",
+        "update t set a = null, b = 0 where exists (select from t u where u.id = t.id)",
+    ] {
+        assert_eq!(fails(&mut c, change), "23502", "{change}");
+    }
+    assert_eq!(fails(&mut c, "insert into t values (2, 1, 0)"), "23514");
+}
+
 /// Conflicts are seen to, sequences count, references hold.
 #[test]
 fn constraints() {
