@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 use super::cast::as_double;
 use super::eval::{Context, Val};
-use super::{Function, age, analytic, arithmetic, logic, made, pattern, regular, texts, time};
+use super::{Function, age, analytic, arithmetic, letters, logic, made, pattern, regular, texts, time};
 use crate::datum::{Datum, DatumRef, pow10, rescale, zoned_text};
 use crate::error::{Error, Result};
 use crate::sqlstate::{
@@ -31,9 +31,9 @@ pub(super) fn call(function: Function, arguments: &[Val<'_>], context: &dyn Cont
     let int_or = |at: usize, otherwise: i64| if arguments.len() > at { int(at) } else { otherwise };
     use Function as F;
     Ok(match function {
-        F::Lower => Datum::Text(text(0).to_lowercase()),
-        F::Upper => Datum::Text(text(0).to_uppercase()),
-        F::InitCap => Datum::Text(capitals(text(0))),
+        F::Lower => Datum::Text(letters::lower(text(0))),
+        F::Upper => Datum::Text(letters::upper(text(0))),
+        F::InitCap => Datum::Text(letters::capitals(text(0))),
         F::Reverse => Datum::Text(text(0).chars().rev().collect()),
         F::Ascii => Datum::Int(text(0).chars().next().map_or(0, |c| c as i32)),
         F::Chr => match u32::try_from(int(0)).ok().filter(|&code| code != 0).and_then(char::from_u32) {
@@ -295,15 +295,6 @@ pub(super) fn check_length(bytes: usize) -> Result<()> {
         return Ok(());
     }
     Err(Error::new(PROGRAM_LIMIT_EXCEEDED, "requested length too large"))
-}
-
-fn capitals(text: &str) -> String {
-    let mut within = false;
-    let change = |c: char| {
-        let first = !std::mem::replace(&mut within, c.is_alphanumeric());
-        if first { c.to_uppercase().collect::<String>() } else { c.to_lowercase().collect() }
-    };
-    text.chars().map(change).collect()
 }
 
 fn trim<'t>(function: Function, text: &'t str, characters: Option<&str>) -> &'t str {

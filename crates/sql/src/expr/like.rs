@@ -1,5 +1,6 @@
 //! LIKE.
 
+use super::letters;
 use crate::error::{Error, Result};
 use crate::sqlstate::INVALID_ESCAPE_SEQUENCE;
 
@@ -15,7 +16,7 @@ pub(super) fn like(text: &str, pattern: &str, escape: Option<char>, insensitive:
         Some(escape) if escape != '\\' => (with_backslashes(pattern, escape), Some('\\')),
         _ => (pattern.to_owned(), escape),
     };
-    matches(&text.to_lowercase(), &pattern.to_lowercase(), escape)
+    matches(&letters::lower(text), &letters::lower(&pattern), escape)
 }
 
 /// A pattern with backslashes in the place of another escape character.

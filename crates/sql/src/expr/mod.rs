@@ -10,6 +10,7 @@ mod call;
 mod cast;
 mod compile;
 mod eval;
+mod letters;
 mod like;
 mod literal;
 mod logic;

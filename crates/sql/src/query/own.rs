@@ -34,7 +34,7 @@ use crate::sqlstate::UNDEFINED_FUNCTION;
 use crate::types::name_of;
 
 /// Functions that are the direct path's in general queries too.
-pub(super) const FUNCTIONS: [&str; 94] = [
+pub(super) const FUNCTIONS: [&str; 96] = [
     "acos",
     "acosd",
     "acosh",
@@ -83,6 +83,7 @@ pub(super) const FUNCTIONS: [&str; 94] = [
     "ln",
     "log",
     "log10",
+    "lower",
     "lpad",
     "ltrim",
     "make_date",
@@ -128,6 +129,7 @@ pub(super) const FUNCTIONS: [&str; 94] = [
     "to_timestamp",
     "translate",
     "trim",
+    "upper",
     "width_bucket",
 ];
 
