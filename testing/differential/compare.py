@@ -33,11 +33,12 @@ REFERENCE = {"optimizer": ("cairn.optimizer = off", "cairn.direct_path = off"), 
 class Compare:
     def __init__(self, options):
         self.options = options
-        self.mine = Side(options.cairn, "cairn")
+        limit = f"statement_timeout = '{options.timeout}s'"
+        self.mine = Side(options.cairn, "cairn", (limit,))
         if options.oracle == "postgres":
-            self.pg = Side(options.postgres, "postgres")
+            self.pg = Side(options.postgres, "postgres", (limit,), options.database)
         else:
-            self.pg = Side(options.cairn, "reference", REFERENCE.get(options.oracle, ()))
+            self.pg = Side(options.cairn, "reference", (limit, *REFERENCE.get(options.oracle, ())))
         # Whoever changes tables changes them once.
         self.sides = (self.pg, self.mine) if options.oracle == "postgres" else (self.mine,)
         self.seen = collections.Counter()
@@ -49,7 +50,10 @@ class Compare:
         kind = compare(pg, mine, ordered)
         # An engine of our own that refuses says nothing, and which of two errors comes first is nobody's business.
         if kind and self.options.oracle != "postgres" and "error" in (pg[0], mine[0]) and kind != "crash":
-            kind = "unsupported" if mine[0] == "error" else None
+            kind = "unsupported" if mine[0] == "error" else "undecided"
+        # A side that ran out of time has said nothing; Cairn alone is slow where PostgreSQL is not.
+        if "57014" in (pg[1], mine[1]):
+            kind = "slow" if pg[1] != "57014" and self.options.oracle == "postgres" else "undecided"
         return kind, pg, mine
 
     def halves(self, pair):
@@ -194,6 +198,8 @@ class Compare:
                 if kind == "unsupported":
                     self.refused[mine[2][:90]] += 1
                     continue
+                if kind == "undecided":
+                    continue
                 if not kind or (kind in ("type", "names", "format") and not o.all) or kind.split()[0] in o.skip or (o.only and not kind.startswith(tuple(o.only))):
                     continue
                 signature = self.signature(kind, tree, pg, mine)
@@ -215,11 +221,13 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--cairn", required=True)
     parser.add_argument("--postgres", help="the other server, where the oracle is PostgreSQL")
+    parser.add_argument("--database", default="t", help="of PostgreSQL; a Cairn server has one only")
     parser.add_argument("--oracle", default="postgres", choices=["postgres", *REFERENCE, "partitions"])
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--schemas", type=int, default=5)
     parser.add_argument("--count", type=int, default=200)
     parser.add_argument("--kinds", help="of query, shape, change, bare, wild, param, script, pair")
+    parser.add_argument("--timeout", type=int, default=20, help="seconds a statement may take; one that takes longer is not compared")
     parser.add_argument("--same", type=int, default=2, help="differences of one look that are shown")
     parser.add_argument("--lines", type=int, default=40)
     parser.add_argument("--budget", type=int, default=400, help="statements to reduce one")
