@@ -180,12 +180,13 @@ fn row_too_large() {
     assert!(matches!(error, crate::PackError::RowTooLarge { bytes: 2000.., capacity: 1000 }), "{error}");
 }
 
-/// Goal: a row that is refused leaves no trace. Method: rows with a value too few, one too many or one of another kind before and behind sound ones; pages are those of
-/// the sound ones alone.
+/// Goal: a row that is refused leaves no trace. Method: rows with a value too few, one too many or one of another kind before
+/// and behind sound ones, with strings of no other row and of one that comes later; pages are those of the sound ones alone.
 #[test]
 fn refused_rows() {
     let (integer, bytes) = (Value::Integer(9), Value::Bytes(b"of no other row"));
-    let refused: [&[Value<'_>]; 8] = [
+    let later = Value::Bytes(b"key 90");
+    let refused: [&[Value<'_>]; 9] = [
         &[],
         &[integer],
         &[integer, bytes],
@@ -194,6 +195,7 @@ fn refused_rows() {
         &[bytes, bytes, bytes],
         &[integer, integer, bytes],
         &[integer, bytes, integer],
+        &[integer, later],
     ];
     let packed = |refused: &[&[Value<'_>]]| {
         let mut packer = Packer::new(&[Kind::Integers, Kind::Bytes, Kind::Bytes], 500, 65_535, true).unwrap();
@@ -223,6 +225,53 @@ fn refused_rows() {
     let pages = packed(&[]);
     assert!(pages.len() > 3, "{}", pages.len());
     assert!(packed(&refused) == pages);
+}
+
+/// Goal: a NULL meets no condition and is in no sum, whatever its neighbours' values are. Method: a page of which every third
+/// row and a stretch of rows are NULL, parts of its rows, bounds that all values are within, some, and none, against the rows.
+#[test]
+fn conditions_leave_nulls_out() {
+    let cell = |row: i64| match row % 3 == 1 || (200..280).contains(&row) {
+        true => Cell::Null,
+        false => Cell::Integer(row / 7 - 20),
+    };
+    let cells: Vec<Cell> = (0..400).map(cell).collect();
+    let ids: Vec<u64> = (0..400).map(|row| (row / 90) << 16 | (row % 90 + 1)).collect();
+    let page = pages(&[Kind::Integers], &ids, std::slice::from_ref(&cells), 4000).remove(0);
+    let leaf = Leaf::open(&page).unwrap();
+    assert_eq!(leaf.rows(), cells.len());
+    let ones = |count: usize| vec![u64::MAX; count.div_ceil(64)];
+    for (from, to) in [(0, 400), (1, 399), (63, 129), (190, 300), (200, 280), (7, 7)] {
+        let part = &cells[from..to];
+        let is_kept = |mask: &[u64], row: usize| mask[row / 64] >> (row % 64) & 1 == 1;
+        for (least, most) in [(i64::MIN, i64::MAX), (-20, 37), (-3, 9), (0, 0), (38, 90)] {
+            let mut mask = ones(part.len());
+            leaf.filter(0, from, to, least, most, &mut mask).unwrap();
+            let mut values = Vec::new();
+            for (row, cell) in part.iter().enumerate() {
+                let value = match cell {
+                    Cell::Integer(value) if (least..=most).contains(value) => Some(*value),
+                    _ => None,
+                };
+                assert_eq!(
+                    is_kept(&mask, row),
+                    value.is_some(),
+                    "row {row} of {from}..{to}, {least}..={most}"
+                );
+                values.extend(value);
+            }
+            let sum: i128 = values.iter().map(|value| i128::from(*value)).sum();
+            assert_eq!(leaf.sum(0, from, to, Some(&mask)).unwrap(), sum, "{from}..{to}, {least}..={most}");
+        }
+        for keep_values in [false, true] {
+            let mut mask = ones(part.len());
+            leaf.filter_nulls(0, from, to, keep_values, &mut mask).unwrap();
+            for (row, cell) in part.iter().enumerate() {
+                let is_value = *cell != Cell::Null;
+                assert_eq!(is_kept(&mask, row), is_value == keep_values, "row {row} of {from}..{to}");
+            }
+        }
+    }
 }
 
 /// Goal: a page may have no rows. Method: one of both kinds of columns.

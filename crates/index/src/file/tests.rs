@@ -142,6 +142,107 @@ fn exhaustive() {
     }
 }
 
+/// A file of several pages, its bytes, and a way to open others in its place.
+fn several_pages() -> (Arc<dyn Fs>, Vec<u8>) {
+    let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
+    let row = |id: u64| Row {
+        id,
+        cells: vec![
+            Cell::Integer((id * 37 % 101) as i64),
+            Cell::Bytes(format!("key {id}").into_bytes()),
+            Cell::Null,
+        ],
+    };
+    let index = build(&fs, &(0..300).map(row).collect::<Vec<_>>(), &KINDS, 2, 1 << 20);
+    assert!(index.pages() > 4, "{}", index.pages());
+    let bytes = fs.open(Path::new("i"), OpenOptions::read()).unwrap().map().unwrap().to_vec();
+    (fs, bytes)
+}
+
+/// Opens a file of these bytes.
+fn opened(fs: &Arc<dyn Fs>, bytes: &[u8]) -> crate::Result<Index> {
+    let file = fs.open(Path::new("i"), OpenOptions::create()).unwrap();
+    file.set_len(0).unwrap();
+    file.write_all_at(bytes, 0).unwrap();
+    Index::open(&**fs, Path::new("i"))
+}
+
+/// Goal: a page in another one's place is damage and no answer. Method: two pages trade places, or one is copied over another;
+/// the rows of each place that has changed are refused, those of the others are read.
+#[test]
+fn pages_in_the_wrong_place() {
+    let (fs, sound) = several_pages();
+    for (a, b, is_copy) in [(1, 2, false), (1, 4, false), (3, 2, true)] {
+        let mut bytes = sound.clone();
+        let page = |number: usize| 512 * number..512 * (number + 1);
+        bytes[page(b)].copy_from_slice(&sound[page(a)]);
+        if !is_copy {
+            bytes[page(a)].copy_from_slice(&sound[page(b)]);
+        }
+        let index = opened(&fs, &bytes).unwrap();
+        let first = if is_copy { b } else { a.min(b) };
+        let mut rows = index.range(..).unwrap().iter();
+        let error = rows.find_map(Result::err).unwrap();
+        assert_eq!(error.kind(), ErrorKind::Corruption, "{error}");
+        assert!(error.to_string().contains(&(512 * first).to_string()), "{a} {b}: {error}");
+        assert!(index.range(..).unwrap().sum(0).is_err(), "{a} {b}");
+        assert!(index.verify().is_err(), "{a} {b}");
+    }
+}
+
+/// Goal: a directory that has changed does not lead to the wrong pages. Method: flip each bit of it; the file does not open.
+#[test]
+fn directories_are_checked_on_opening() {
+    let (fs, mut bytes) = several_pages();
+    let mut at = [0; 8];
+    at.copy_from_slice(&bytes[112..120]);
+    for at in u64::from_le_bytes(at) as usize..bytes.len() {
+        for bit in 0..8 {
+            bytes[at] ^= 1 << bit;
+            let error = opened(&fs, &bytes).map(|_| ()).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Corruption, "byte {at}, bit {bit}: {error}");
+            bytes[at] ^= 1 << bit;
+        }
+    }
+    assert!(opened(&fs, &bytes).is_ok());
+}
+
+/// Goal: a file is as long as its header says. Method: with bytes behind its end, and without its last ones, it does not open.
+#[test]
+fn files_of_another_length() {
+    let (fs, sound) = several_pages();
+    for more in [1, 7, 512, 513] {
+        let longer: Vec<u8> = sound.iter().copied().chain(std::iter::repeat_n(0, more)).collect();
+        for bytes in [&longer[..], &sound[..sound.len() - more]] {
+            let error = opened(&fs, bytes).map(|_| ()).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Corruption, "{} bytes: {error}", bytes.len());
+        }
+    }
+}
+
+/// Goal: runs of any length come back in order. Method: rows in memory for runs of several reads, of which rows lie across the
+/// ends, against the sorted rows.
+#[test]
+fn runs_of_many_reads() {
+    let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
+    let row = |id: u64| {
+        let text = format!("{:0>width$}", id * 7919 % 4001, width = 5 + id as usize % 90);
+        Row {
+            id,
+            cells: vec![
+                Cell::Integer((id * 37 % 1009) as i64),
+                Cell::Bytes(text.into_bytes()),
+                Cell::Integer(id as i64),
+            ],
+        }
+    };
+    let rows: Vec<Row> = (0..4000).map(row).collect();
+    let index = build(&fs, &rows, &KINDS, 2, 400_000);
+    index.verify().unwrap();
+    let found: Vec<Row> = index.range(..).unwrap().iter().map(|row| row.unwrap()).collect();
+    assert!(found == sorted(&rows), "{} rows", found.len());
+}
+
 /// Goal: wrong arguments are refused by name. Method: one of each.
 #[test]
 fn wrong_arguments() {
