@@ -350,3 +350,55 @@ fn locks_need_no_right_to_write() {
     assert_eq!(second.unwrap_err().kind(), ErrorKind::Busy);
     drop(held);
 }
+
+/// Goal: whoever opens a store while somebody publishes in it meets it as it was before or after, and no error. Method: an
+/// append, a compaction and a new base, each whole just before one of the files that an opening reads, each of these in turn.
+#[test]
+fn openings_beside_writers() {
+    let fill = |mut builder: StoreBuilder, keys: u64, value: &str| {
+        (0..keys).for_each(|key| builder.put(&key.to_le_bytes(), value.as_bytes()).unwrap());
+        builder.finish().unwrap();
+    };
+    for (step, after) in
+        [("append", ["second", "base"]), ("compact", ["first", "base"]), ("create", ["new"; 2])]
+    {
+        let before = ["first", "base"];
+        for place in 0.. {
+            let (fs, path, mut rng) = (fs(), Path::new(PATH), SeededRng::new(7));
+            fill(StoreBuilder::create_in(&fs, path, options(), &mut rng).unwrap(), 20, "base");
+            fill(StoreBuilder::append_in(&fs, path, options(), &mut rng).unwrap(), 1, "first");
+            let (inner, reads) = (Arc::clone(&fs), std::sync::atomic::AtomicU64::new(0));
+            let is_done = Arc::new(AtomicBool::new(false));
+            let done = Arc::clone(&is_done);
+            let asking = Asking::over(&fs, move |operation, _| {
+                if operation == Operation::Read && reads.fetch_add(1, Ordering::Relaxed) == place {
+                    let (path, mut rng) = (Path::new(PATH), SeededRng::new(8));
+                    match step {
+                        "append" => {
+                            let delta = StoreBuilder::append_in(&inner, path, options(), &mut rng).unwrap();
+                            fill(delta, 1, "second");
+                        }
+                        "compact" => drop(compact_in(&inner, path, options(), &mut rng).unwrap()),
+                        _ => {
+                            let base = StoreBuilder::create_in(&inner, path, options(), &mut rng).unwrap();
+                            fill(base, 20, "new");
+                        }
+                    }
+                    done.store(true, Ordering::Relaxed);
+                }
+                Ok(())
+            });
+            let store = Generations::open_in(&asking, path, ReaderOptions::default());
+            let store = store.unwrap_or_else(|error| panic!("{step} before file {place}: {error}"));
+            let found = [0u64, 1].map(|key| {
+                String::from_utf8(store.get(&key.to_le_bytes()).unwrap().unwrap().into_owned()).unwrap()
+            });
+            if !is_done.load(Ordering::Relaxed) {
+                assert!(place > 4, "{place} files read");
+                break;
+            }
+            assert!(found == before || found == after, "{step} before file {place}: {found:?}");
+            assert_eq!([0, 1].map(|key| value(&fs, path, key)), after, "{step} before file {place}");
+        }
+    }
+}

@@ -237,3 +237,28 @@ fn a_damaged_list_can_be_replaced() {
         agrees(&open(&fs), &model, 30);
     }
 }
+
+/// Goal: after a power loss between the two, the list's next base is taken for come only if it is that one. Method: the list
+/// that names a new base as what comes next, with the old base there, with the new one, and with another store's of its number.
+#[test]
+fn another_base_than_the_next_one() {
+    let (ours, other) = (history(1), history(2));
+    let path = Path::new(PATH);
+    let (files, old) = &ours[6];
+    let (after, new) = &ours[7];
+    let list = |files: &Files| manifest::Manifest::read(&*disk(files), path).unwrap().unwrap();
+    let pending = manifest::Manifest { next: manifest::Next::Base(list(after).listed[0]), ..list(files) };
+    let with = |base: &[u8]| {
+        let mut files = files.clone();
+        files.insert(path.to_owned(), base.to_vec());
+        let fs = disk(&files);
+        pending.write(&fs, path).unwrap();
+        fs
+    };
+    agrees(&open(&with(&files[path])), old, 30);
+    agrees(&open(&with(&after[path])), new, 30);
+    let foreign = &other[7].0;
+    assert_eq!(list(foreign).listed[0].number, list(after).listed[0].number);
+    let refused = Generations::open_in(&with(&foreign[path]), path, ReaderOptions::default()).unwrap_err();
+    assert!(matches!(refused, Error::Mismatch { .. }), "{refused}");
+}

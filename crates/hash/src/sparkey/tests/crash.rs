@@ -332,6 +332,44 @@ fn power_loss_during_a_rewrite() {
     }
 }
 
+/// Goal: a pair whose first move fails leaves the old one in its place; if only the second fails, the new log is there, and the
+/// caller is told what mends that. Method: fail each of the two renames of a rewrite.
+#[test]
+fn moves_of_a_pair_that_fail() {
+    use cairn_vfs::Operation;
+    use cairn_vfs::fault::Rule;
+    let ops: Vec<Op> = batches().concat();
+    let old = Store::build(&ops, &LogOptions::default().identifier(7), &IndexOptions::default().seed(1));
+    for nth in 0..2 {
+        let fault = FaultFs::new(options(1));
+        install(&fault, &old, &[LOG, INDEX]);
+        let store = Store { fs: Arc::new(fault.clone()), live: BTreeMap::new() };
+        fault.inject(Rule::nth(
+            Operation::Rename,
+            fault.operation_count_of(Operation::Rename) + nth,
+            Fault::Io,
+        ));
+        let rewritten = store.reader().rewrite_in(
+            &store.fs,
+            LOG,
+            &LogOptions::default().identifier(8),
+            &IndexOptions::default().seed(2),
+        );
+        let error = rewritten.unwrap_err();
+        if nth == 0 {
+            assert!(matches!(error, Error::Vfs(_)), "{error}");
+        } else {
+            assert!(matches!(&error, Error::Unfinished { left, .. } if left.contains(LOG)), "{error}");
+            let mixed = store.open(&ReaderOptions::default()).map(|_| ()).unwrap_err();
+            assert!(matches!(mixed, Error::Mismatch { .. }), "{mixed}");
+            build_index_in(&store.fs, LOG, &IndexOptions::default().seed(3)).unwrap();
+        }
+        let reader = store.reader();
+        reader.verify().unwrap();
+        assert_eq!((reader.info().log.identifier, scanned(&reader)), (7 + nth as u32, live(&ops)));
+    }
+}
+
 /// Puts files of `store` on a disk as if they had always been there.
 fn install(fs: &FaultFs, store: &Store, names: &[&str]) {
     for name in names {

@@ -269,6 +269,26 @@ fn records_that_no_builder_writes() {
     }
 }
 
+/// Goal: a scan that meets other entries than the header counts says so, and does not just end. Method: one less and one more
+/// in the header, in each reader mode; all entries come, and then the error.
+#[test]
+fn scans_count_what_they_meet() {
+    for counted in [99, 101] {
+        let fs = forged(&numbered(100), |bytes, _| {
+            put_word(bytes, 48, counted);
+            put_word(bytes, 64, counted);
+        });
+        for mode in [Mode::Mmap, Mode::Heap, Mode::Pread] {
+            let table = open(&fs, "t", mode);
+            let mut found: Vec<_> = table.scan().collect();
+            let (at, what) = damage(found.pop().unwrap());
+            assert!(at == 48 && what.contains("100 entries found"), "{mode:?}, {counted}: {at}, {what}");
+            assert_eq!(found.iter().filter(|entry| entry.is_ok()).count(), 100, "{mode:?}, {counted}");
+            damage(table.verify());
+        }
+    }
+}
+
 /// Goal: a header's entries fit its lines, and its id is one that a table may have. Method: one entry too many, with
 /// puts to match; an id of nothing.
 #[test]
