@@ -114,6 +114,39 @@ mod tests {
         assert_eq!(found.max_us, 10_000.0);
     }
 
+    /// Goal: a share that ends just where a latency does is of that one. Method: four latencies of equal weight, and the shares
+    /// that one, two, three and all of them make.
+    #[test]
+    fn shares_that_end_with_a_latency() {
+        let mut histogram = Histogram::default();
+        let latencies = [1e-6, 1e-4, 1e-2, 1.0];
+        latencies.iter().for_each(|secs| histogram.add(*secs, 2.0));
+        for (count, expected) in latencies.into_iter().enumerate() {
+            let found = histogram.quantile((count + 1) as f64 / 4.0);
+            assert!((found / expected - 1.0).abs() < 0.03, "{count}: {found} {expected}");
+        }
+    }
+
+    /// Goal: parts put together say what all operations say. Method: latencies dealt out to three histograms, the longest to one
+    /// of them, against one of all.
+    #[test]
+    fn parts_make_the_whole() {
+        let (mut all, mut parts) = (Histogram::default(), vec![Histogram::default(); 3]);
+        for at in 1..=3000u32 {
+            let secs = f64::from(at * 7919 % 3001) * 1e-6;
+            all.add(secs, 2.0);
+            parts[at as usize % 3].add(secs, 2.0);
+        }
+        for first in 0..3 {
+            let mut merged = Histogram::default();
+            (0..3).for_each(|at| merged.merge(&parts[(first + at) % 3]));
+            let (found, expected) = (merged.percentiles(), all.percentiles());
+            assert_eq!(merged.total(), all.total());
+            assert!((found.mean_us / expected.mean_us - 1.0).abs() < 1e-9, "{found:?} {expected:?}");
+            assert_eq!(Percentiles { mean_us: 0.0, ..found }, Percentiles { mean_us: 0.0, ..expected });
+        }
+    }
+
     /// Goal: long waits have percentiles as short ones have. Method: stops of a quarter of an hour, beside one of a day, and of as long as a run may be.
     #[test]
     fn long_waits_have_percentiles() {

@@ -409,6 +409,16 @@ mod tests {
         assert!((400..600).contains(&first), "{first}");
     }
 
+    /// Goal: a sampled trace is gone through in as many writes as its part, and again from the start. Method: a trace of ascending
+    /// keys, one write in ten followed: the ids come in order, twice.
+    #[test]
+    fn sampling_a_trace_keeps_its_pace() {
+        let keys: Vec<u32> = (0..1000).collect();
+        let mut stream = KeyStream::new(&trace(&keys, &[]), 1000, 10, 4);
+        let found: Vec<u32> = (0..200).map(|_| stream.next_id()).collect();
+        assert_eq!(found, (0..100).chain(0..100).collect::<Vec<_>>());
+    }
+
     /// Goal: a trace goes through JSON as arrays, and one from before deletes were kept is read. Method: both forms there and back.
     #[test]
     fn traces_are_arrays() {
@@ -468,12 +478,19 @@ mod tests {
         }
     }
 
-    /// Goal: popularity is what the stream does. Method: counts of 300,000 draws against the shares of the hottest ids.
+    /// Goal: popularity is what the stream does. Method: counts of 300,000 draws against the shares of the hottest id, and of all
+    /// ids that are asked for more often than an even share; for the latest keys, of a reader whose writer has gone on.
     #[test]
     fn popularity_matches_the_stream() {
-        for kind in [Distribution::Zipfian { theta: 0.99 }, Distribution::HotSet { keys: 0.1, writes: 0.9 }] {
+        let latest = Distribution::Latest { theta: 0.99, inserts: 0.5 };
+        for kind in
+            [Distribution::Zipfian { theta: 0.99 }, Distribution::HotSet { keys: 0.1, writes: 0.9 }, latest]
+        {
             for sample in [1, 10] {
-                let mut stream = KeyStream::new(&kind, 10_000, sample, 1);
+                let mut writer = KeyStream::new(&kind, 10_000, sample, 1);
+                (0..500).for_each(|_| _ = writer.next_id());
+                let mut stream = writer.reader(1);
+                stream.follow(&writer);
                 let shares = stream.popularity();
                 assert!((shares.iter().sum::<f64>() - 1.0).abs() < 1e-3, "{kind:?}");
                 let mut counts = vec![0u32; shares.len()];
@@ -484,6 +501,11 @@ mod tests {
                 let drawn = f64::from(counts[hottest]) / 300_000.0;
                 let share = shares[hottest];
                 assert!((drawn - share).abs() < 0.1 * share + 1e-4, "{kind:?} {sample}: {drawn} {share}");
+                let even = 1.0 / shares.len() as f64;
+                let hot = || (0..shares.len()).filter(|&id| shares[id] > even);
+                let drawn = hot().map(|id| f64::from(counts[id])).sum::<f64>() / 300_000.0;
+                let share: f64 = hot().map(|id| shares[id]).sum();
+                assert!((drawn - share).abs() < 0.004, "{kind:?} {sample}: {drawn} of the hot ids, {share}");
             }
         }
     }

@@ -493,3 +493,62 @@ impl Tree {
         None
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::compact::tests::file;
+
+    /// A level of one run of files over these ids, each of ten bytes.
+    fn tree_of(ranges: &[(u32, u32)]) -> Tree {
+        let mut tree = Tree::new(3);
+        let files = ranges.iter().enumerate().map(|(number, (from, to))| file(number as u64, *from, *to, 10));
+        tree.add(1, 7, files.collect());
+        tree
+    }
+
+    /// Goal: the files of a range are those that have an id of it. Method: every range over files with gaps and without, and of
+    /// one id, against each file by itself.
+    #[test]
+    fn ranges_have_their_files() {
+        let tree = tree_of(&[(2, 4), (5, 5), (8, 12), (13, 13), (16, 18)]);
+        let run = &tree.level(1).runs[0];
+        for smallest in 0..20 {
+            for largest in smallest..20 {
+                let expected: Vec<usize> =
+                    (0..run.files.len()).filter(|&at| run.files[at].overlaps(smallest, largest)).collect();
+                let found: Vec<usize> = run.overlapping(smallest, largest).collect();
+                assert_eq!(found, expected, "{smallest}..={largest}");
+            }
+        }
+    }
+
+    /// Goal: outputs stand in key order, whichever of the gaps of their run they go to. Method: each file of a run and each two
+    /// neighbours replaced by outputs in their place, before, behind and on both sides of others.
+    #[test]
+    fn outputs_find_their_place() {
+        let ranges = [(10, 12), (20, 22), (30, 32), (40, 42)];
+        let free: Vec<u32> = (0..50).filter(|id| id % 10 == 5).collect();
+        for from in 0..4 {
+            for to in from + 1..=(from + 2).min(4) {
+                for outputs in 0..1u32 << free.len() {
+                    let mut tree = tree_of(&ranges);
+                    let range = (ranges[from].0, ranges[to - 1].1);
+                    let input = Input { level: 1, run: 7, files: (from as u64..to as u64).collect(), range };
+                    let places = free.iter().enumerate().filter(|(at, _)| outputs >> at & 1 == 1);
+                    let files: Vec<File> =
+                        places.map(|(at, &id)| file(10 + at as u64, id, id + 1, 3)).collect();
+                    let mut expected: Vec<u32> = files.iter().map(|file| file.smallest).collect();
+                    expected.extend((0..4).filter(|at| !(from..to).contains(at)).map(|at| ranges[at].0));
+                    expected.sort_unstable();
+                    let removed = tree.replace(std::slice::from_ref(&input), 1, 7, files);
+                    let context = format!("{from}..{to}, outputs {outputs:05b}");
+                    assert_eq!(removed.len(), to - from, "{context}");
+                    assert_eq!(tree.broken_invariant(), None, "{context}");
+                    let found: Vec<u32> = tree.level(1).files().map(|file| file.smallest).collect();
+                    assert_eq!(found, expected, "{context}");
+                }
+            }
+        }
+    }
+}

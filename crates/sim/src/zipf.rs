@@ -79,23 +79,26 @@ impl Zipf {
 mod tests {
     use super::*;
 
-    /// Goal: drawn shares are the formula's. Method: 200,000 draws for several exponents, also 1, against the probability of
-    /// the first ranks and of the first hundred.
+    /// Goal: drawn shares are the formula's. Method: 200,000 draws for several exponents, also 1 and one where many draws are
+    /// rejected, against the probability of the first two ranks and of the first hundred.
     #[test]
     fn draws_follow_the_formula() {
-        for theta in [0.5, 0.99, 1.0, 1.2] {
+        for theta in [0.5, 0.99, 1.0, 1.2, 3.0] {
             let zipf = Zipf::new(10_000, theta);
             let mut rng = Rng::new(3);
             let draws = 200_000;
-            let (mut first, mut hundred) = (0, 0);
+            let (mut first, mut second, mut hundred) = (0, 0, 0);
             for _ in 0..draws {
                 let rank = zipf.draw(&mut rng);
                 assert!(rank < 10_000);
                 first += u32::from(rank == 0);
+                second += u32::from(rank == 1);
                 hundred += u32::from(rank < 100);
             }
             let share = f64::from(first) / f64::from(draws);
             assert!((share - zipf.probability(0)).abs() < 0.004, "{theta}: {share}");
+            let share = f64::from(second) / f64::from(draws);
+            assert!((share - zipf.probability(1)).abs() < 0.0015, "{theta}: {share}");
             let share = f64::from(hundred) / f64::from(draws);
             assert!((share - zipf.cumulative(100)).abs() < 0.006, "{theta}: {share}");
         }

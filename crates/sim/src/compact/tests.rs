@@ -72,6 +72,25 @@ fn least_overlap_goes_first() {
     assert_eq!((numbers(&job), job.kind), (vec![vec![3]], Kind::Move));
 }
 
+/// Goal: no two compactions write to one part of a level. Method: the file that would go first, and a running job that writes where
+/// it would go, just beside that, and to another level.
+#[test]
+fn no_two_jobs_write_one_range() {
+    let options = Options { max_bytes_for_level_base: 100 * MIB, ..Options::default() };
+    let one = vec![file(1, 0, 9, 60 * MIB), file(2, 20, 29, 60 * MIB), file(3, 40, 49, 60 * MIB)];
+    let two = vec![file(11, 0, 30, 200 * MIB), file(12, 41, 45, 30 * MIB)];
+    let picked = |output_level, smallest, largest| {
+        let mut tree = tree_of(&[(1, one.clone()), (2, two.clone())]);
+        tree.running.push(crate::tree::Running { job: 1, from_level: 1, output_level, smallest, largest });
+        numbers(&pick(&tree, &options, 0.0).unwrap())[0].clone()
+    };
+    assert_ne!(picked(2, 49, 60), [3]);
+    assert_ne!(picked(2, 30, 40), [3]);
+    assert_eq!(picked(2, 50, 60), [3]);
+    assert_eq!(picked(2, 31, 39), [3]);
+    assert_eq!(picked(3, 40, 49), [3]);
+}
+
 /// Goal: `compaction_pri` by age goes by the writes in a file, not by when it was made. Method: three files, the newest of which has the oldest
 /// write, and the one with the oldest newest write in the middle.
 #[test]
