@@ -72,23 +72,27 @@ fn least_overlap_goes_first() {
     assert_eq!((numbers(&job), job.kind), (vec![vec![3]], Kind::Move));
 }
 
-/// Goal: no two compactions write to one part of a level. Method: the file that would go first, and a running job that writes where
-/// it would go, just beside that, and to another level.
+/// Goal: no two compactions write to one part of a level; where files take turns nobody goes before one that has to wait. Method:
+/// the file that would go first, and a running job that writes where it would go, just beside that, and to another level.
 #[test]
 fn no_two_jobs_write_one_range() {
-    let options = Options { max_bytes_for_level_base: 100 * MIB, ..Options::default() };
     let one = vec![file(1, 0, 9, 60 * MIB), file(2, 20, 29, 60 * MIB), file(3, 40, 49, 60 * MIB)];
-    let two = vec![file(11, 0, 30, 200 * MIB), file(12, 41, 45, 30 * MIB)];
-    let picked = |output_level, smallest, largest| {
+    let two = vec![file(11, 0, 10, 100 * MIB), file(12, 20, 30, 90 * MIB), file(13, 41, 45, 30 * MIB)];
+    let picked = |compaction_pri, output_level, smallest, largest| {
         let mut tree = tree_of(&[(1, one.clone()), (2, two.clone())]);
         tree.running.push(crate::tree::Running { job: 1, from_level: 1, output_level, smallest, largest });
-        numbers(&pick(&tree, &options, 0.0).unwrap())[0].clone()
+        let options = Options { max_bytes_for_level_base: 100 * MIB, compaction_pri, ..Options::default() };
+        pick(&tree, &options, 0.0).map(|job| numbers(&job)[0][0])
     };
-    assert_ne!(picked(2, 49, 60), [3]);
-    assert_ne!(picked(2, 30, 40), [3]);
-    assert_eq!(picked(2, 50, 60), [3]);
-    assert_eq!(picked(2, 31, 39), [3]);
-    assert_eq!(picked(3, 40, 49), [3]);
+    let by_overlap = CompactionPri::MinOverlappingRatio;
+    for (level, smallest, largest, expected) in
+        [(2, 49, 60, 2), (2, 30, 40, 1), (2, 50, 60, 3), (2, 31, 39, 3), (3, 40, 49, 3)]
+    {
+        let found = picked(by_overlap, level, smallest, largest);
+        assert_eq!(found, Some(expected), "{smallest}..={largest} of level {level}");
+    }
+    assert_eq!(picked(CompactionPri::RoundRobin, 2, 12, 18), Some(1));
+    assert_eq!(picked(CompactionPri::RoundRobin, 2, 5, 8), None);
 }
 
 /// Goal: `compaction_pri` by age goes by the writes in a file, not by when it was made. Method: three files, the newest of which has the oldest
