@@ -308,10 +308,11 @@ mod tests {
         let mut controller = Controller::new(&options);
         controller.update(&options, signals(0, 3, 0));
         assert_eq!((controller.stall, controller.is_under_pressure), (Stall::None, false));
-        controller.update(&options, signals(0, 8, 0));
+        controller.update(&options, signals(0, 8, 50));
         assert!(controller.is_under_pressure, "level 0 is twice its trigger");
         controller.update(&options, signals(0, 20, 100));
         assert_eq!(controller.stall, Stall::Delayed(Cause::LevelZero));
+        assert_eq!(controller.delayed_rate, options.delayed_rate(), "the first delay cuts nothing");
         let first = controller.delayed_rate;
         controller.update(&options, signals(0, 21, 200));
         assert_eq!(controller.delayed_rate, first * 0.8);

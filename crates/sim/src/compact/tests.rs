@@ -59,6 +59,31 @@ fn level_zero_waits_for_its_trigger() {
     assert_eq!(numbers(&job), vec![vec![50], vec![49], vec![48], vec![40], vec![1]]);
 }
 
+/// Goal: of level 0 the oldest file goes down first, with those that overlap it. Method: four files of which the newest lies beside the others.
+#[test]
+fn the_oldest_of_level_zero_goes_first() {
+    let mut runs = zero(3);
+    runs.insert(0, (0, vec![file(60, 200, 299, 10 * MIB)]));
+    runs.push((1, vec![file(1, 0, 120, MIB), file(2, 180, 300, MIB)]));
+    let job = pick(&tree_of(&runs), &Options::default(), 0.0).unwrap();
+    assert_eq!(numbers(&job), vec![vec![50], vec![49], vec![48], vec![1]]);
+}
+
+/// Goal: of levels that are as full as each other the upper one goes first. Method: two levels at twice their size.
+#[test]
+fn equal_levels_go_from_above() {
+    let options = Options {
+        level_compaction_dynamic_level_bytes: false,
+        max_bytes_for_level_base: 100 * MIB,
+        max_bytes_for_level_multiplier: 10.0,
+        ..Options::default()
+    };
+    let runs = [(1, vec![file(1, 0, 9, 200 * MIB)]), (2, vec![file(2, 0, 9, 2000 * MIB)])];
+    assert_eq!(pick(&tree_of(&runs), &options, 0.0).unwrap().output_level, 2);
+    let runs = [(1, vec![file(1, 0, 9, 200 * MIB)]), (2, vec![file(2, 0, 9, 2001 * MIB)])];
+    assert_eq!(pick(&tree_of(&runs), &options, 0.0).unwrap().output_level, 3);
+}
+
 /// Goal: the file that overlaps least for its size goes first, and is moved when it overlaps nothing. Method: a level 1 of three files
 /// over its target.
 #[test]
@@ -142,6 +167,13 @@ fn universal_rules_in_order() {
     assert_eq!((job.reason, job.inputs.len(), job.output_level), (Reason::SpaceAmplification, 4, 6));
     let job = pick(&tree(&[10, 10, 10, 1000]), &options, 0.0).unwrap();
     assert_eq!((job.reason, job.inputs.len(), job.output_level), (Reason::SizeRatio, 3, 5));
+    let mut wide = options.clone();
+    wide.compaction_options_universal.size_ratio = 50;
+    // Each is larger than those before it together, by less than half.
+    let row = tree(&[10, 14, 35, 5000]);
+    let job = pick(&row, &wide, 0.0).unwrap();
+    assert_eq!((job.reason, job.inputs.len(), job.output_level), (Reason::SizeRatio, 3, 5));
+    assert_eq!(pick(&row, &options, 0.0), None);
     let job = pick(&tree(&[1, 10, 100, 300, 5000]), &options, 0.0).unwrap();
     assert_eq!((job.reason, job.inputs.len()), (Reason::Runs, 2));
     assert_eq!(pick(&tree(&[10, 10, 10]), &options, 0.0), None);
