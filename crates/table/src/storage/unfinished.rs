@@ -141,3 +141,40 @@ impl Unfinished {
         self.losers.get_mut(at)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Goal: a tree that was dropped is given back unless somebody has begun to, whatever was on its page before it. Method: the records of a tree that goes and of another one on the
+    /// same page, up to each moment.
+    #[test]
+    fn trees_on_one_page() {
+        let tree = Gone { root: 5, with_chains: true };
+        let other = Gone { root: 5, with_chains: false };
+        let records = [
+            (Record::Made { transaction: 1, root: 5 }, None),
+            (Record::Commit { transaction: 1 }, None),
+            (Record::Dropped { transaction: 2, tree }, None),
+            (Record::Commit { transaction: 2 }, Some(true)),
+            (Record::Freed { root: 5 }, None),
+            (Record::Made { transaction: 3, root: 5 }, None),
+            (Record::Commit { transaction: 3 }, None),
+            (Record::Dropped { transaction: 4, tree: other }, None),
+            (Record::Commit { transaction: 4 }, Some(false)),
+            (Record::Freed { root: 5 }, None),
+        ];
+        for end in 0..records.len() {
+            let mut analysis = Analysis::default();
+            for (record, _) in &records[..=end] {
+                let mut bytes = Vec::new();
+                record.encode(&mut bytes);
+                analysis.see(&bytes);
+            }
+            let dropped = analysis.finish().dropped;
+            let found: Vec<(u32, bool)> = dropped.iter().map(|tree| (tree.root, tree.with_chains)).collect();
+            let expected: Vec<(u32, bool)> = records[end].1.iter().map(|chains| (5, *chains)).collect();
+            assert_eq!(found, expected, "up to record {end}");
+        }
+    }
+}

@@ -283,6 +283,30 @@ fn whoever_gives_up_is_not_waited_for() {
     removes.join().unwrap().unwrap();
 }
 
+/// Goal: whoever has given up waiting for a row is no part of a circle. Method: one asks for another's row and is cancelled; then the other asks for a row of the first one, and gets it when that ends.
+#[test]
+fn who_gave_up_is_in_no_circle() {
+    let (fixture, watch) = Watch::fixture();
+    let table = fixture.pairs(&[(1, 1), (2, 2)]);
+    let mut other = fixture.begin();
+    assert!(set(&mut other, &table, 1, 10).unwrap());
+    let canceller = Canceller::new();
+    let mut first = fixture.db.begin_with(Isolation::ReadCommitted, &canceller, None).unwrap();
+    assert!(set(&mut first, &table, 2, 20).unwrap());
+    canceller.cancel();
+    let refused = set(&mut first, &table, 1, 11);
+    assert!(matches!(refused, Err(Error::Cancelled)), "{refused:?}");
+    canceller.reset();
+    let rows = Arc::clone(&table);
+    let asks = watch.start(move || {
+        assert!(set(&mut other, &rows, 2, 21)?);
+        other.commit(Durability::Buffered)
+    });
+    first.rollback().unwrap();
+    asks.join().unwrap().unwrap();
+    assert_eq!(all(&fixture.begin(), &table, None).len(), 2);
+}
+
 /// Goal: a circle that goes through the second of two references is found when it closes, and not when the first of them ends.
 #[test]
 fn circles_through_any_share() {
