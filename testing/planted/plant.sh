@@ -57,13 +57,16 @@ pub(crate) fn planted(name: &str) -> bool {
 RUST
 done
 perl -0777 -e '
-  my ($list, $tree) = @ARGV;
+  my ($list, $tree) = @ARGV; my %before;
   open my $in, "<", $list or die; my $text = <$in>;
   while ($text =~ /^@ (\S+) \| [^\n]+\n(\S+)\n<<<<\n(.*?)\n====\n(.*?)\n>>>>$/msg) {
     my ($name, $file, $old, $new) = ($1, "$tree/$2", $3, $4);
     open my $f, "<", $file or die "$name: no $file\n"; my $source = <$f>; close $f;
     my $at = index($source, $old);
     die "$name: what it replaces is not in $file any more\n" if $at < 0;
+    $before{$file} //= $source;
+    my $count = () = $before{$file} =~ /\Q$old\E/g;
+    die "$name: what it replaces is in $file $count times\n" if $count > 1;
     substr($source, $at, length $old) = $new;
     open $f, ">", $file or die; print $f $source; close $f;
   }' "$list" "$tree"
