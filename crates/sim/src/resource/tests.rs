@@ -27,6 +27,21 @@ fn work_takes_the_larger_of_both() {
     assert!((speeds[1] - 1.0).abs() < 1e-9 && held[1].is_none());
 }
 
+/// Goal: a disk gives all streams the same, so who asks for little of it runs as if alone. Method: a job that could fill it, beside
+/// one that needs three tenths, and beside two that need so much; by hand.
+#[test]
+fn who_asks_for_little_is_not_held_up() {
+    let capacity = capacity();
+    let (mut speeds, mut held) = (Vec::new(), Vec::new());
+    let full = capacity.flow(&Work { write_bytes: 1e9, cpu_secs: 0.2, threads: 1.0, ..Work::default() });
+    let light = capacity.flow(&Work { write_bytes: 3e8, cpu_secs: 1.0, threads: 1.0, ..Work::default() });
+    share(&[full, light], &mut speeds, &mut held);
+    assert!((speeds[0] - 0.7).abs() < 1e-6 && (speeds[1] - 1.0).abs() < 1e-6, "{speeds:?}");
+    assert_eq!(held, [Some(Resource::DiskWrite), None]);
+    share(&[full, light, light], &mut speeds, &mut held);
+    assert!((speeds[0] - 0.4).abs() < 0.05 && speeds[1] > 0.9, "{speeds:?}");
+}
+
 /// Goal: who waits until a file is stable has nothing to do meanwhile. Method: a second of processor work and a second of writes, and
 /// four syncs of a millisecond; the disk is then half used.
 #[test]
