@@ -5,7 +5,7 @@ use cairn_vfs::fault::{Fault, Rule};
 use cairn_vfs::sync::{Arc, lock};
 use cairn_vfs::{CrashImage, ErrorKind, FaultFs, FaultOptions, MemFs, Operation, thread};
 
-use crate::kind::{Kind, SEQNO_MAX};
+use crate::kind::{Kind, SEQNO_MAX, Seqno};
 use crate::{Background, Db, Durability, Error, KeyspaceOptions, Options, WriteBatch};
 
 /// Goal: a record that the log refuses is the error of its write and of no other. Method: ask for one that is too long, then write.
@@ -53,6 +53,28 @@ fn a_record_behind_one_that_fails_is_not_acknowledged() {
     let left = Db::builder("/store").fs(image).background(Background::Inline).seed(2).open().unwrap();
     let found = ["first", "behind"].map(|key| left.get(key).unwrap().is_some());
     assert_eq!(found, [true, false]);
+}
+
+/// Goal: what somebody writes between the first look of a commit and its turn is looked at as well. Method: a write from within the
+/// first look, of which the second one is told; and a commit beside which nobody writes.
+#[test]
+fn a_commit_looks_twice() {
+    let builder = Db::builder("/store").fs(Arc::new(MemFs::new())).background(Background::Inline).seed(1);
+    let db = builder.open().unwrap();
+    let inner = &db.core.inner;
+    for writes in [true, false] {
+        let mut batch = WriteBatch::new();
+        batch.put("key", "value").unwrap();
+        let check = |looked: Option<Seqno>| match looked {
+            None if writes => db.put("other", "meanwhile"),
+            Some(looked) if looked < inner.order.visible() => Err(Error::invalid("somebody has written")),
+            _ => Ok(()),
+        };
+        let written = inner.write_batch_if(&batch, Durability::Buffered, Some(check));
+        let refused = written.err().map(|error| error.kind());
+        assert_eq!(refused, writes.then_some(ErrorKind::Invalid));
+        assert_eq!(db.get("key").unwrap().is_none(), writes);
+    }
 }
 
 /// Goal: readers never see a part of a batch whose insertion has failed, nor what was written behind it, and nobody waits for either.
