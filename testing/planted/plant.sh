@@ -97,11 +97,14 @@ try() {
 # The tests that failed; where schedules are explored, with how many of them that took.
 who_found() {
   perl -ne '
+    if (/^(\S+) --- FAILED$/) { push @before, $1 }
     if (/^---- (\S+) stdout/) { $test = $1; push @all, $test }
     $count{$test} += $1 if $test && /: (\d+) schedules, /;
     END {
       my @said = map { $_ . ($count{$_} ? " ($count{$_} schedules)" : "") } sort { ($count{$a} // 0) <=> ($count{$b} // 0) } @all;
-      print @said ? join(" ", @said) : "a test that did not end", "\n";
+      # One that was stopped tells no more of the others than that they failed.
+      @said = (@before, "a test that did not end") if !@said;
+      print join(" ", @said), "\n";
     }' "$1"
 }
 
