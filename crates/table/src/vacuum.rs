@@ -15,7 +15,7 @@ use crate::catalog::{Catalog, GHOST, ROOT, Table};
 use crate::check::{Pages, all_roots};
 use crate::database::{Database, Durability, Inner, Isolation};
 use crate::mvcc::{Ghost, Key};
-use crate::storage::{Direction, Giving, Tree, chain_pages, read_chain, write_chain};
+use crate::storage::{Direction, Giving, Tree, relocate_chain};
 use crate::transaction::Transaction;
 use crate::view::long_place;
 
@@ -122,19 +122,14 @@ impl Inner {
         let mut cursor = tree.scan((Bound::Unbounded, Bound::Unbounded), Direction::Forward);
         while let Some((key, value)) = cursor.next()? {
             let Some((flags, len, first)) = long_place(value) else { continue };
-            let mut is_far = false;
-            chain_pages(space, first, |page| is_far |= page >= from)?;
-            if !is_far {
-                continue;
+            let (new, is_whole) = relocate_chain(space, first, from)?;
+            if new != first {
+                let mut record = vec![flags];
+                record.extend((len as u32).to_le_bytes());
+                record.extend(new.to_le_bytes());
+                tree.put(key, &record)?;
             }
-            let mut bytes = Vec::new();
-            read_chain(space, first, len, &mut bytes)?;
-            let new = write_chain(space, &bytes)?;
-            let mut record = vec![flags];
-            record.extend((len as u32).to_le_bytes());
-            record.extend(new.to_le_bytes());
-            tree.put(key, &record)?;
-            if new >= from {
+            if !is_whole {
                 return Ok(false);
             }
         }

@@ -4,7 +4,7 @@
 //!   4 u8 | 0 | length u16 | next page u32, 0 for none | bytes
 //! ```
 //!
-//! A chain is written once and never changed. Whoever has its first page gives it back when nobody can see the value any more.
+//! A chain is written once and never changed, but for a vacuum that moves its pages. Whoever has its first page gives it back when nobody can see the value any more.
 
 use cairn_pool::Changed;
 
@@ -102,6 +102,50 @@ pub(crate) fn chain_pages(space: &Space, first: u32, mut each: impl FnMut(u32)) 
         next = get(space, next, &page)?.0;
     }
     Ok(())
+}
+
+/// Moves the pages of a value from `from` on to free ones further to the front, one by one: it takes as many free pages
+/// as it moves, however many there are in front already. Gives the first page, and whether all have found room. The old
+/// pages keep what they had and are not freed, so that the old first page still leads to the value until its owner names
+/// the new one. Nobody else reads or changes the value meanwhile.
+///
+/// Cost: a log record for each page that moves and each one before it. Errors: as [`chain_pages`]; the log's.
+pub(crate) fn relocate_chain(space: &Space, mut first: u32, from: u32) -> Result<(u32, bool)> {
+    let mut chain = Vec::new();
+    chain_pages(space, first, |page| chain.push(page))?;
+    let mut before = None;
+    for old in chain {
+        if old < from {
+            before = Some(old);
+            continue;
+        }
+        let moved = space.file.read(old)?.to_vec();
+        let (next, bytes) = get(space, old, &moved)?;
+        let leads =
+            before.map(|page| space.file.read(page).map(|bytes| (page, bytes.to_vec()))).transpose()?;
+        let mut change = Change::default();
+        let leads = match &leads {
+            Some((page, payload)) => {
+                let (_, bytes) = get(space, *page, payload)?;
+                let at = change.hold(space.file.write(*page)?);
+                Some((at, payload.get(bytes).unwrap_or_default()))
+            }
+            None => None,
+        };
+        let Some(&(new, at)) = space.allocate(&mut change, 1)?.first() else { return Ok((first, false)) };
+        if new > old {
+            // Dropped, so nothing was done.
+            return Ok((first, false));
+        }
+        change.plan(at, Op::Chain { next, bytes: moved.get(bytes).unwrap_or_default() });
+        match leads {
+            Some((at, bytes)) => change.plan(at, Op::Chain { next: new, bytes }),
+            None => first = new,
+        }
+        change.commit(&*space.log, space.path())?;
+        before = Some(new);
+    }
+    Ok((first, true))
 }
 
 #[cfg(test)]

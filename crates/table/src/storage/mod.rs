@@ -20,7 +20,7 @@ mod tree;
 mod unfinished;
 mod wal;
 
-pub(crate) use chain::{chain_pages, free_chain, read_chain, write_chain};
+pub(crate) use chain::{chain_pages, free_chain, relocate_chain, write_chain};
 pub(crate) use giving::{Giving, is_giving};
 pub use log::{Log, Unlogged};
 pub(crate) use node::{GHOST, Node, is_ghost};
