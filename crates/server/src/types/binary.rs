@@ -93,8 +93,13 @@ pub fn decode(type_oid: u32, kind: &ColumnType, bytes: &[u8]) -> Result<Datum, F
         Type::SmallInt => fixed(bytes).map(|bytes| Datum::SmallInt(i16::from_be_bytes(bytes))),
         Type::Int => fixed(bytes).map(|bytes| Datum::Int(i32::from_be_bytes(bytes))),
         Type::BigInt => fixed(bytes).map(|bytes| Datum::BigInt(i64::from_be_bytes(bytes))),
-        Type::Real => fixed(bytes).map(|bytes| Datum::Real(f32::from_be_bytes(bytes))),
-        Type::Double => fixed(bytes).map(|bytes| Datum::Double(f64::from_be_bytes(bytes))),
+        // There is one NaN, whatever sign it comes with.
+        Type::Real => fixed(bytes)
+            .map(f32::from_be_bytes)
+            .map(|value| Datum::Real(if value.is_nan() { f32::NAN } else { value })),
+        Type::Double => fixed(bytes)
+            .map(f64::from_be_bytes)
+            .map(|value| Datum::Double(if value.is_nan() { f64::NAN } else { value })),
         Type::Decimal => return numeric::decode(bytes),
         Type::Blob => Some(Datum::Blob(bytes.to_owned())),
         Type::Date => {

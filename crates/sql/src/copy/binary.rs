@@ -133,8 +133,15 @@ pub(super) fn get<'a>(bytes: &'a [u8], kind: &ColumnType) -> Result<Cell<'a>> {
         Type::SmallInt => DatumRef::SmallInt(i16::from_be_bytes(exact(bytes)?)),
         Type::Int => DatumRef::Int(i32::from_be_bytes(exact(bytes)?)),
         Type::BigInt => DatumRef::BigInt(i64::from_be_bytes(exact(bytes)?)),
-        Type::Real => DatumRef::Real(f32::from_be_bytes(exact(bytes)?)),
-        Type::Double => DatumRef::Double(f64::from_be_bytes(exact(bytes)?)),
+        // There is one NaN, whatever sign it comes with.
+        Type::Real => match f32::from_be_bytes(exact(bytes)?) {
+            value if value.is_nan() => DatumRef::Real(f32::NAN),
+            value => DatumRef::Real(value),
+        },
+        Type::Double => match f64::from_be_bytes(exact(bytes)?) {
+            value if value.is_nan() => DatumRef::Double(f64::NAN),
+            value => DatumRef::Double(value),
+        },
         Type::Decimal => numeric(bytes, kind)?,
         Type::Text if kind.is_json => return Datum::parse(utf8(bytes)?, kind).map(Cell::Owned),
         Type::Text => DatumRef::Text(utf8(bytes)?),

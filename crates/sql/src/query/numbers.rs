@@ -89,13 +89,16 @@ fn in_expr(expr: Expr, schema: &dyn ExprSchema) -> Result<Transformed<Expr>> {
             (Number::Arithmetic(arithmetic), vec![(**left).clone(), (**right).clone()])
         }
         Expr::Negative(of) => {
-            let zero = match kind(of) {
-                Some(DataType::Int16) => lit(0_i16),
-                Some(DataType::Int32) => lit(0_i32),
-                Some(DataType::Int64) => lit(0_i64),
+            let (arithmetic, by) = match kind(of) {
+                Some(DataType::Int16) => (Arithmetic::Subtract, lit(0_i16)),
+                Some(DataType::Int32) => (Arithmetic::Subtract, lit(0_i32)),
+                Some(DataType::Int64) => (Arithmetic::Subtract, lit(0_i64)),
+                // Another sign alone would make a second NaN.
+                Some(DataType::Float32) => (Arithmetic::Multiply, lit(-1_f32)),
+                Some(DataType::Float64) => (Arithmetic::Multiply, lit(-1_f64)),
                 _ => return Ok(Transformed::no(expr)),
             };
-            (Number::Arithmetic(Arithmetic::Subtract), vec![zero, (**of).clone()])
+            (Number::Arithmetic(arithmetic), vec![by, (**of).clone()])
         }
         Expr::Cast(Cast { expr: of, field }) => match (kind(of), field.data_type()) {
             (
