@@ -11,6 +11,7 @@ mod log;
 mod missing;
 mod rot;
 mod transactions;
+mod vacuum;
 
 use std::collections::BTreeMap;
 use std::env;
