@@ -1,14 +1,16 @@
 //! Sorts that keep the first rows only, and OFFSET, while DataFusion looks for where to sort.
 //!
-//! Its rule moves sorts down to where they cost least, or leaves them out where rows are in order already. The number of
-//! rows that are kept goes along, also past operators that leave rows out or put some together: of
-//! `SELECT DISTINCT x ... ORDER BY x LIMIT 3` over groups that come in the order of `x` three rows were kept below the last
-//! step of DISTINCT, equal ones among them. So the rule does not see that number. A sort that is needed is [`Sealed`]
-//! meanwhile, an operator of which the rule knows nothing but its order; where rows are in order already [`First`] stands
+//! Its rule moves sorts down to where they cost least, or leaves them out where rows are in order
+//! already. The number of rows that are kept goes along, also past operators that leave rows out or
+//! put some together: of `SELECT DISTINCT x ... ORDER BY x LIMIT 3` over groups that come in the
+//! order of `x` three rows were kept below the last step of DISTINCT, equal ones among them. So the
+//! rule does not see that number. A sort that is needed is [`Sealed`] meanwhile, an operator of
+//! which the rule knows nothing but its order; where rows are in order already [`First`] stands
 //! instead of it, and asks for that order.
 //!
 //! The rule also moves sorts past OFFSET, which then skips other rows: of
-//! `SELECT * FROM (SELECT b FROM t ORDER BY a OFFSET 6) q ORDER BY b` those with the least `b`. So [`Rest`] stands for it.
+//! `SELECT * FROM (SELECT b FROM t ORDER BY a OFFSET 6) q ORDER BY b` those with the least `b`. So
+//! an OFFSET is sealed as well, and asks for the order that its rows have.
 
 use std::fmt;
 
@@ -50,7 +52,7 @@ impl PhysicalOptimizerRule for FirstRows {
             {
                 hides = true;
                 let order = limit.input().output_ordering().cloned();
-                return Ok(Transformed::yes(Arc::new(Rest { limit: plan, order }) as Plan));
+                return Ok(Transformed::yes(Arc::new(Sealed { plan, order }) as Plan));
             }
             let Some(sort) = plan.downcast_ref::<SortExec>() else { return Ok(Transformed::no(plan)) };
             let Some(first) = sort.fetch() else { return Ok(Transformed::no(plan)) };
@@ -61,7 +63,7 @@ impl PhysicalOptimizerRule for FirstRows {
                 true => {
                     Arc::new(First { first, order: sort.expr().clone(), input: Arc::clone(input) }) as Plan
                 }
-                false => Arc::new(Sealed { sort: plan }),
+                false => Arc::new(Sealed { plan, order: None }),
             }))
         })?;
         let plan = self.0.optimize(hidden.data, config)?;
@@ -79,11 +81,8 @@ impl PhysicalOptimizerRule for FirstRows {
 
 /// What stands for such an operator in the end.
 fn shown(plan: Plan) -> Result<Transformed<Plan>> {
-    if let Some(Sealed { sort }) = plan.downcast_ref::<Sealed>() {
-        return Ok(Transformed::yes(in_parts(sort)));
-    }
-    if let Some(Rest { limit, .. }) = plan.downcast_ref::<Rest>() {
-        return Ok(Transformed::yes(Arc::clone(limit)));
+    if let Some(Sealed { plan, .. }) = plan.downcast_ref::<Sealed>() {
+        return Ok(Transformed::yes(in_parts(plan)));
     }
     let Some(First { first, input, .. }) = plan.downcast_ref::<First>() else {
         return Ok(Transformed::no(plan));
@@ -98,6 +97,7 @@ fn shown(plan: Plan) -> Result<Transformed<Plan>> {
 }
 
 /// A sort of rows that are brought together for it: the first of each part, and of these the first.
+/// Anything else as it is.
 fn in_parts(sort: &Plan) -> Plan {
     let Some(whole) = sort.downcast_ref::<SortExec>() else { return Arc::clone(sort) };
     let Some(together) = whole.input().downcast_ref::<CoalescePartitionsExec>() else {
@@ -113,10 +113,12 @@ fn in_parts(sort: &Plan) -> Plan {
     Arc::new(merged.with_fetch(whole.fetch()))
 }
 
-/// A sort that keeps the first rows.
+/// A sort that keeps the first rows, or an OFFSET.
 #[derive(Debug)]
 struct Sealed {
-    sort: Plan,
+    plan: Plan,
+    /// What it asks for: the order of the rows that an OFFSET skips some of, where it is known.
+    order: Option<LexOrdering>,
 }
 
 impl DisplayAs for Sealed {
@@ -131,19 +133,25 @@ impl ExecutionPlan for Sealed {
     }
 
     fn properties(&self) -> &Arc<PlanProperties> {
-        self.sort.properties()
+        self.plan.properties()
     }
 
     fn children(&self) -> Vec<&Plan> {
-        self.sort.children()
+        self.plan.children()
     }
 
     fn required_input_distribution(&self) -> Vec<Distribution> {
         vec![Distribution::SinglePartition]
     }
 
+    fn required_input_ordering(&self) -> Vec<Option<OrderingRequirements>> {
+        vec![self.order.clone().map(OrderingRequirements::from)]
+    }
+
+    /// Where no order is asked for the rule would put one that somebody above asks for in its
+    /// place.
     fn maintains_input_order(&self) -> Vec<bool> {
-        vec![false]
+        vec![self.order.is_some()]
     }
 
     fn benefits_from_input_partitioning(&self) -> Vec<bool> {
@@ -154,11 +162,12 @@ impl ExecutionPlan for Sealed {
         &self,
         see: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
     ) -> Result<TreeNodeRecursion> {
-        self.sort.apply_expressions(see)
+        self.plan.apply_expressions(see)
     }
 
     fn replace_children(self: Arc<Self>, children: Vec<Plan>, _: ReplaceChildrenOptions) -> Result<Plan> {
-        Ok(Arc::new(Sealed { sort: with_children(Arc::clone(&self.sort), children)? }))
+        let plan = with_children(Arc::clone(&self.plan), children)?;
+        Ok(Arc::new(Sealed { plan, order: self.order.clone() }))
     }
 
     fn with_new_children(self: Arc<Self>, children: Vec<Plan>) -> Result<Plan> {
@@ -167,7 +176,7 @@ impl ExecutionPlan for Sealed {
     }
 
     fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
-        self.sort.execute(partition, context)
+        self.plan.execute(partition, context)
     }
 
     fn statistics_from_inputs(
@@ -175,7 +184,7 @@ impl ExecutionPlan for Sealed {
         inputs: &[Arc<Statistics>],
         of: &StatisticsArgs,
     ) -> Result<Arc<Statistics>> {
-        self.sort.statistics_from_inputs(inputs, of)
+        self.plan.statistics_from_inputs(inputs, of)
     }
 }
 
@@ -256,79 +265,5 @@ impl ExecutionPlan for First {
     ) -> Result<Arc<Statistics>> {
         let unknown = || Arc::new(Statistics::new_unknown(&self.input.schema()));
         Ok(inputs.first().map_or_else(unknown, Arc::clone))
-    }
-}
-
-/// What is left behind the rows that OFFSET skips, up to a limit where there is one.
-#[derive(Debug)]
-struct Rest {
-    limit: Plan,
-    /// That of the rows below, which says what is skipped; `None` where nothing is known of it.
-    order: Option<LexOrdering>,
-}
-
-impl DisplayAs for Rest {
-    fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Rest")
-    }
-}
-
-impl ExecutionPlan for Rest {
-    fn name(&self) -> &str {
-        "Rest"
-    }
-
-    fn properties(&self) -> &Arc<PlanProperties> {
-        self.limit.properties()
-    }
-
-    fn children(&self) -> Vec<&Plan> {
-        self.limit.children()
-    }
-
-    fn required_input_distribution(&self) -> Vec<Distribution> {
-        vec![Distribution::SinglePartition]
-    }
-
-    fn required_input_ordering(&self) -> Vec<Option<OrderingRequirements>> {
-        vec![self.order.clone().map(OrderingRequirements::from)]
-    }
-
-    /// Not where no order is known: the rule would take one that somebody else asks for instead.
-    fn maintains_input_order(&self) -> Vec<bool> {
-        vec![self.order.is_some()]
-    }
-
-    fn benefits_from_input_partitioning(&self) -> Vec<bool> {
-        vec![false]
-    }
-
-    fn apply_expressions(
-        &self,
-        see: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
-    ) -> Result<TreeNodeRecursion> {
-        self.limit.apply_expressions(see)
-    }
-
-    fn replace_children(self: Arc<Self>, children: Vec<Plan>, _: ReplaceChildrenOptions) -> Result<Plan> {
-        let limit = with_children(Arc::clone(&self.limit), children)?;
-        Ok(Arc::new(Rest { limit, order: self.order.clone() }))
-    }
-
-    fn with_new_children(self: Arc<Self>, children: Vec<Plan>) -> Result<Plan> {
-        use datafusion::physical_plan::execution_plan::ChildrenPropertiesMode::Recompute;
-        self.replace_children(children, ReplaceChildrenOptions::new(Recompute))
-    }
-
-    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
-        self.limit.execute(partition, context)
-    }
-
-    fn statistics_from_inputs(
-        &self,
-        inputs: &[Arc<Statistics>],
-        of: &StatisticsArgs,
-    ) -> Result<Arc<Statistics>> {
-        self.limit.statistics_from_inputs(inputs, of)
     }
 }
