@@ -45,10 +45,14 @@ class Postgres:
             shutil.chown(self.folder, "postgres")
         run = lambda *command: subprocess.run(as_postgres(command), cwd="/", check=True, stdout=subprocess.DEVNULL)
         run(f"{binaries}/initdb", "-D", f"{self.folder}/data", "-U", "postgres", "--auth=trust", "-E", "UTF8", "--lc-collate=C", "--lc-ctype=C.UTF-8")
-        self.stop = lambda: run(f"{binaries}/pg_ctl", "-D", f"{self.folder}/data", "-m", "immediate", "stop")
+        self.run, self.binaries = run, binaries
         run(f"{binaries}/pg_ctl", "-D", f"{self.folder}/data", "-w", "-l", f"{self.folder}/log", "-o", f"-k {self.folder} -c listen_addresses= -c fsync=off", "start")
         for worker in range(workers):
             run(f"{binaries}/psql", "-qh", self.folder, "-U", "postgres", "-c", f"create database t{worker}")
+
+    def stop(self):
+        self.run(f"{self.binaries}/pg_ctl", "-D", f"{self.folder}/data", "-m", "immediate", "stop")
+        shutil.rmtree(self.folder, ignore_errors=True)
 
 
 class Cairn:
@@ -70,6 +74,12 @@ class Cairn:
                 time.sleep(0.05)
         return self.folder
 
+    def stop(self):
+        if self.server is not None:
+            self.server.kill()
+            self.server.wait()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -83,11 +93,13 @@ def main():
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
     # A build that is replaced meanwhile would change what is tested.
-    command = shutil.copy2(options.cairn, tempfile.mkdtemp(prefix="cairn-campaign-") + "/cairn")
+    folder = tempfile.mkdtemp(prefix="cairn-campaign-")
+    command = shutil.copy2(options.cairn, f"{folder}/cairn")
     postgres = Postgres(options.postgres_bin, options.workers)
+    cairns = [Cairn(command, worker) for worker in range(options.workers)]
     servers = queue.SimpleQueue()
-    for worker in range(options.workers):
-        servers.put((worker, Cairn(command, worker)))
+    for server in enumerate(cairns):
+        servers.put(server)
     oracles = options.oracles.split(",") if options.oracles else ORACLES
 
     def piece(at):
@@ -120,7 +132,10 @@ def main():
                     print(f"{log}: {found} differences" if end else f"{log}: ended early", flush=True)
                 print(f"{total} statements, {differences} differences, {time.monotonic() - began:.0f} s", file=sys.stderr, flush=True)
     finally:
+        for server in cairns:
+            server.stop()
         postgres.stop()
+        shutil.rmtree(folder, ignore_errors=True)
     print(f"{total} statements from seed {options.seed}, {differences} differences shown")
     for oracle, of in counts.items():
         print(f"  {oracle}: {dict(of.most_common())}")
