@@ -81,9 +81,9 @@ pub fn unfinished(undo: impl FnOnce() + Send + 'static) -> Result<Unfinished> {
     Ok(unfinished)
 }
 
-/// Calls `make`, which creates something and says how to put it away where the command is ended from outside. Signals are
-/// caught before that. One that comes meanwhile waits until the way is known, so that nothing is left behind; not for
-/// long, as creating may itself wait for somebody.
+/// Calls `make`, which creates something and says how to put it away where the command is ended
+/// from outside. Signals are caught before that. One that comes meanwhile waits until the way is
+/// known, so that nothing is left behind; not for long, as creating may itself wait for somebody.
 pub fn begin<T, U>(make: impl FnOnce() -> Result<(T, U)>) -> Result<(T, Unfinished)>
 where
     U: FnOnce() + Send + 'static,
@@ -197,8 +197,9 @@ pub fn when_ended(mut act: impl FnMut(Again) + Send + 'static) -> Result<()> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Again(pub bool);
 
-/// Calls `act` at each signal that ends a command, on a thread of its own, instead of what was called until now. There is
-/// one such thread: with one for each caller, a signal between two of them would be nobody's.
+/// Calls `act` at each signal that ends a command, on a thread of its own, instead of what was
+/// called until now. There is one such thread: with one for each caller, a signal between two of
+/// them would be nobody's.
 fn when(act: impl FnMut(i32) + Send + 'static) -> Result<()> {
     let mut current = ACT.lock().unwrap_or_else(PoisonError::into_inner);
     if current.is_none() {

@@ -43,8 +43,8 @@ pub fn refuse_json_of_stdout(json: bool, file: Option<&Path>) -> Result<()> {
     Ok(())
 }
 
-/// Creates a file at `path` that appears as a whole. Where the command is ended from outside, its temporary file is removed;
-/// a device has none.
+/// Creates a file at `path` that appears as a whole. Where the command is ended from outside, its
+/// temporary file is removed; a device has none.
 pub fn create_file(fs: &Arc<dyn Fs>, path: &Path) -> Result<(OutputFile, Unfinished)> {
     interrupt::begin(|| {
         let file = OutputFile::create(fs, path)?;
@@ -56,8 +56,9 @@ pub fn create_file(fs: &Arc<dyn Fs>, path: &Path) -> Result<(OutputFile, Unfinis
     })
 }
 
-/// The same for files that somebody else builds, in the way that [`cairn_vfs::AtomicFile`] builds all: beside where each of
-/// `paths` leads, with `.tmp` behind its name. They must exist when `make` has succeeded, so that nobody else's are meant.
+/// The same for files that somebody else builds, in the way that [`cairn_vfs::AtomicFile`] builds
+/// all: beside where each of `paths` leads, with `.tmp` behind its name. They must exist when
+/// `make` has succeeded, so that nobody else's are meant.
 pub fn create_with<T>(
     fs: &Arc<dyn Fs>,
     paths: &[&Path],

@@ -180,8 +180,9 @@ fn row_too_large() {
     assert!(matches!(error, crate::PackError::RowTooLarge { bytes: 2000.., capacity: 1000 }), "{error}");
 }
 
-/// Goal: a row that is refused leaves no trace. Method: rows with a value too few, one too many or one of another kind before
-/// and behind sound ones, with strings of no other row and of one that comes later; pages are those of the sound ones alone.
+/// Goal: a row that is refused leaves no trace. Method: rows with a value too few, one too many or
+/// one of another kind before and behind sound ones, with strings of no other row and of one that
+/// comes later; pages are those of the sound ones alone.
 #[test]
 fn refused_rows() {
     let (integer, bytes) = (Value::Integer(9), Value::Bytes(b"of no other row"));
@@ -227,8 +228,9 @@ fn refused_rows() {
     assert!(packed(&refused) == pages);
 }
 
-/// Goal: a NULL meets no condition and is in no sum, whatever its neighbours' values are. Method: a page of which every third
-/// row and a stretch of rows are NULL, parts of its rows, bounds that all values are within, some, and none, against the rows.
+/// Goal: a NULL meets no condition and is in no sum, whatever its neighbours' values are. Method: a
+/// page of which every third row and a stretch of rows are NULL, parts of its rows, bounds that all
+/// values are within, some, and none, against the rows.
 #[test]
 fn conditions_leave_nulls_out() {
     let cell = |row: i64| match row % 3 == 1 || (200..280).contains(&row) {

@@ -114,8 +114,8 @@ mod tests {
         assert_eq!(found.max_us, 10_000.0);
     }
 
-    /// Goal: a share that ends just where a latency does is of that one. Method: four latencies of equal weight, and the shares
-    /// that one, two, three and all of them make.
+    /// Goal: a share that ends just where a latency does is of that one. Method: four latencies of
+    /// equal weight, and the shares that one, two, three and all of them make.
     #[test]
     fn shares_that_end_with_a_latency() {
         let mut histogram = Histogram::default();
@@ -127,8 +127,8 @@ mod tests {
         }
     }
 
-    /// Goal: parts put together say what all operations say. Method: latencies dealt out to three histograms, the longest to one
-    /// of them, against one of all.
+    /// Goal: parts put together say what all operations say. Method: latencies dealt out to three
+    /// histograms, the longest to one of them, against one of all.
     #[test]
     fn parts_make_the_whole() {
         let (mut all, mut parts) = (Histogram::default(), vec![Histogram::default(); 3]);

@@ -409,8 +409,9 @@ mod tests {
         assert!((400..600).contains(&first), "{first}");
     }
 
-    /// Goal: a sampled trace is gone through in as many writes as its part, and again from the start. Method: a trace of ascending
-    /// keys, one write in ten followed: the ids come in order, twice.
+    /// Goal: a sampled trace is gone through in as many writes as its part, and again from the
+    /// start. Method: a trace of ascending keys, one write in ten followed: the ids come in order,
+    /// twice.
     #[test]
     fn sampling_a_trace_keeps_its_pace() {
         let keys: Vec<u32> = (0..1000).collect();
@@ -478,8 +479,9 @@ mod tests {
         }
     }
 
-    /// Goal: popularity is what the stream does. Method: counts of 300,000 draws against the shares of the hottest id, and of all
-    /// ids that are asked for more often than an even share; for the latest keys, of a reader whose writer has gone on.
+    /// Goal: popularity is what the stream does. Method: counts of 300,000 draws against the shares
+    /// of the hottest id, and of all ids that are asked for more often than an even share; for the
+    /// latest keys, of a reader whose writer has gone on.
     #[test]
     fn popularity_matches_the_stream() {
         let latest = Distribution::Latest { theta: 0.99, inserts: 0.5 };

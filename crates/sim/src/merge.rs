@@ -394,8 +394,9 @@ mod tests {
         assert_eq!(split.iter().map(|cut| cut.0).collect::<Vec<_>>(), vec![150, 500, 900, 1000]);
     }
 
-    /// Goal: boundaries that a file has crossed make the next one no longer. Method: a first file that crosses many narrow files
-    /// below and ends at nine tenths of its target; the next one crosses one end and one start, for which 60 % are enough.
+    /// Goal: boundaries that a file has crossed make the next one no longer. Method: a first file
+    /// that crosses many narrow files below and ends at nine tenths of its target; the next one
+    /// crosses one end and one start, for which 60 % are enough.
     #[test]
     fn boundaries_count_for_their_own_file() {
         let ids: Vec<u32> = (0..1000).collect();
@@ -405,7 +406,8 @@ mod tests {
         assert_eq!(cuts.iter().map(|cut| cut.0).collect::<Vec<_>>(), vec![180, 300, 700, 1000]);
     }
 
-    /// Goal: a tombstone takes the room of a tombstone. Method: puts and tombstones by turns, and where files of them end.
+    /// Goal: a tombstone takes the room of a tombstone. Method: puts and tombstones by turns, and
+    /// where files of them end.
     #[test]
     fn tombstones_are_short() {
         let mixed: Vec<Entry> = (0..1000).map(|id| Entry::new(id, 0, id % 2 == 1)).collect();

@@ -507,8 +507,8 @@ mod tests {
         tree
     }
 
-    /// Goal: the files of a range are those that have an id of it. Method: every range over files with gaps and without, and of
-    /// one id, against each file by itself.
+    /// Goal: the files of a range are those that have an id of it. Method: every range over files
+    /// with gaps and without, and of one id, against each file by itself.
     #[test]
     fn ranges_have_their_files() {
         let tree = tree_of(&[(2, 4), (5, 5), (8, 12), (13, 13), (16, 18)]);
@@ -523,8 +523,9 @@ mod tests {
         }
     }
 
-    /// Goal: outputs stand in key order, whichever of the gaps of their run they go to. Method: each file of a run and each two
-    /// neighbours replaced by outputs in their place, before, behind and on both sides of others.
+    /// Goal: outputs stand in key order, whichever of the gaps of their run they go to. Method:
+    /// each file of a run and each two neighbours replaced by outputs in their place, before,
+    /// behind and on both sides of others.
     #[test]
     fn outputs_find_their_place() {
         let ranges = [(10, 12), (20, 22), (30, 32), (40, 42)];

@@ -79,8 +79,9 @@ impl Zipf {
 mod tests {
     use super::*;
 
-    /// Goal: drawn shares are the formula's. Method: 200,000 draws for several exponents, also 1 and one where many draws are
-    /// rejected, against the probability of the first two ranks and of the first hundred.
+    /// Goal: drawn shares are the formula's. Method: 200,000 draws for several exponents, also 1
+    /// and one where many draws are rejected, against the probability of the first two ranks and of
+    /// the first hundred.
     #[test]
     fn draws_follow_the_formula() {
         for theta in [0.5, 0.99, 1.0, 1.2, 3.0] {

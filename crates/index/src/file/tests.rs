@@ -167,8 +167,9 @@ fn opened(fs: &Arc<dyn Fs>, bytes: &[u8]) -> crate::Result<Index> {
     Index::open(&**fs, Path::new("i"))
 }
 
-/// Goal: a page in another one's place is damage and no answer. Method: two pages trade places, or one is copied over another;
-/// the rows of each place that has changed are refused, those of the others are read.
+/// Goal: a page in another one's place is damage and no answer. Method: two pages trade places, or
+/// one is copied over another; the rows of each place that has changed are refused, those of the
+/// others are read.
 #[test]
 fn pages_in_the_wrong_place() {
     let (fs, sound) = several_pages();
@@ -190,7 +191,8 @@ fn pages_in_the_wrong_place() {
     }
 }
 
-/// Goal: a directory that has changed does not lead to the wrong pages. Method: flip each bit of it; the file does not open.
+/// Goal: a directory that has changed does not lead to the wrong pages. Method: flip each bit of
+/// it; the file does not open.
 #[test]
 fn directories_are_checked_on_opening() {
     let (fs, mut bytes) = several_pages();
@@ -207,7 +209,8 @@ fn directories_are_checked_on_opening() {
     assert!(opened(&fs, &bytes).is_ok());
 }
 
-/// Goal: a file is as long as its header says. Method: with bytes behind its end, and without its last ones, it does not open.
+/// Goal: a file is as long as its header says. Method: with bytes behind its end, and without its
+/// last ones, it does not open.
 #[test]
 fn files_of_another_length() {
     let (fs, sound) = several_pages();
@@ -220,8 +223,8 @@ fn files_of_another_length() {
     }
 }
 
-/// Goal: runs of any length come back in order. Method: rows in memory for runs of several reads, of which rows lie across the
-/// ends, against the sorted rows.
+/// Goal: runs of any length come back in order. Method: rows in memory for runs of several reads,
+/// of which rows lie across the ends, against the sorted rows.
 #[test]
 fn runs_of_many_reads() {
     let fs: Arc<dyn Fs> = Arc::new(MemFs::new());

@@ -59,7 +59,8 @@ fn level_zero_waits_for_its_trigger() {
     assert_eq!(numbers(&job), vec![vec![50], vec![49], vec![48], vec![40], vec![1]]);
 }
 
-/// Goal: of level 0 the oldest file goes down first, with those that overlap it. Method: four files of which the newest lies beside the others.
+/// Goal: of level 0 the oldest file goes down first, with those that overlap it. Method: four files
+/// of which the newest lies beside the others.
 #[test]
 fn the_oldest_of_level_zero_goes_first() {
     let mut runs = zero(3);
@@ -69,7 +70,8 @@ fn the_oldest_of_level_zero_goes_first() {
     assert_eq!(numbers(&job), vec![vec![50], vec![49], vec![48], vec![1]]);
 }
 
-/// Goal: of levels that are as full as each other the upper one goes first. Method: two levels at twice their size.
+/// Goal: of levels that are as full as each other the upper one goes first. Method: two levels at
+/// twice their size.
 #[test]
 fn equal_levels_go_from_above() {
     let options = Options {
@@ -97,8 +99,9 @@ fn least_overlap_goes_first() {
     assert_eq!((numbers(&job), job.kind), (vec![vec![3]], Kind::Move));
 }
 
-/// Goal: no two compactions write to one part of a level; where files take turns nobody goes before one that has to wait. Method:
-/// the file that would go first, and a running job that writes where it would go, just beside that, and to another level.
+/// Goal: no two compactions write to one part of a level; where files take turns nobody goes before
+/// one that has to wait. Method: the file that would go first, and a running job that writes where
+/// it would go, just beside that, and to another level.
 #[test]
 fn no_two_jobs_write_one_range() {
     let one = vec![file(1, 0, 9, 60 * MIB), file(2, 20, 29, 60 * MIB), file(3, 40, 49, 60 * MIB)];

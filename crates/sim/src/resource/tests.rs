@@ -27,8 +27,9 @@ fn work_takes_the_larger_of_both() {
     assert!((speeds[1] - 1.0).abs() < 1e-9 && held[1].is_none());
 }
 
-/// Goal: a disk gives all streams the same, so who asks for little of it runs as if alone. Method: a job that could fill it, beside
-/// one that needs three tenths, and beside two that need so much; by hand.
+/// Goal: a disk gives all streams the same, so who asks for little of it runs as if alone. Method:
+/// a job that could fill it, beside one that needs three tenths, and beside two that need so much;
+/// by hand.
 #[test]
 fn who_asks_for_little_is_not_held_up() {
     let capacity = capacity();

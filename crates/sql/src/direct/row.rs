@@ -83,7 +83,8 @@ impl Checks {
         self.0.is_empty()
     }
 
-    /// Sees that none fails. NULL does not fail; where a column must not be NULL, that error comes first.
+    /// Sees that none fails. NULL does not fail; where a column must not be NULL, that error comes
+    /// first.
     ///
     /// Errors: 23502, 23514, and those of computing them.
     pub fn hold(&self, table: &Table, env: &Env<'_>) -> Result<()> {
@@ -103,8 +104,8 @@ impl Checks {
     }
 }
 
-/// Errors: 23502 for the first column that is NULL and must not be. The table checks it as well; this is for where that
-/// would come too late, behind another error.
+/// Errors: 23502 for the first column that is NULL and must not be. The table checks it as well;
+/// this is for where that would come too late, behind another error.
 pub fn refuse_nulls(def: &TableDef, env: &Env<'_>) -> Result<()> {
     for (at, column) in def.columns.iter().enumerate() {
         if !column.nullable && env.row.get(at) == Value::Null {

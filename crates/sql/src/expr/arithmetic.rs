@@ -181,7 +181,8 @@ fn floats(operator: Operator, a: f64, b: f64) -> Result<f64> {
         _ => return Err(internal(operator)),
     };
     if result.is_nan() {
-        // Processors make one with a sign, which the general path's comparisons take for the least number of all.
+        // Processors make one with a sign, which the general path's comparisons take for the least
+        // number of all.
         return Ok(f64::NAN);
     }
     let is_nothing = result == 0.0 && a != 0.0 && a.is_finite() && b.is_finite();

@@ -1,5 +1,6 @@
-//! Upper and lower case, one character for one character, as PostgreSQL has it under the locale `C.UTF-8`: `ß` stays `ß` in
-//! capitals, where the full mapping of Unicode makes it `SS`, and a sigma at the end of a word is like any other.
+//! Upper and lower case, one character for one character, as PostgreSQL has it under the locale
+//! `C.UTF-8`: `ß` stays `ß` in capitals, where the full mapping of Unicode makes it `SS`, and a
+//! sigma at the end of a word is like any other.
 
 pub(super) fn upper(text: &str) -> String {
     if text.is_ascii() { text.to_ascii_uppercase() } else { text.chars().map(upper_letter).collect() }
@@ -9,7 +10,8 @@ pub(super) fn lower(text: &str) -> String {
     if text.is_ascii() { text.to_ascii_lowercase() } else { text.chars().map(lower_letter).collect() }
 }
 
-/// The first letter of each word in upper case, all others in lower case. Words are of letters and digits.
+/// The first letter of each word in upper case, all others in lower case. Words are of letters and
+/// digits.
 pub(super) fn capitals(text: &str) -> String {
     let mut within = false;
     let change = |c: char| {

@@ -244,9 +244,10 @@ fn shapes_of_other_queries() {
     assert_eq!(rows(&mut c, floor, &[Datum::Decimal { unscaled: 15, scale: 1 }]).unwrap(), [""; 0]);
 }
 
-/// Goal: what is not a number is above all numbers and equal to itself, whichever way it was computed: processors make one
-/// with a sign, which compares otherwise bit by bit. Method: comparisons, orders, groups and extremes of NaNs from
-/// arithmetic, of both types, by general queries and by the direct path.
+/// Goal: what is not a number is above all numbers and equal to itself, whichever way it was
+/// computed: processors make one with a sign, which compares otherwise bit by bit. Method:
+/// comparisons, orders, groups and extremes of NaNs from arithmetic, of both types, by general
+/// queries and by the direct path.
 #[test]
 fn one_nan() {
     let mut c = database().connect();

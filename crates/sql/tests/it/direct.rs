@@ -111,8 +111,8 @@ fn transactions() {
     run(&mut a, "rollback");
 }
 
-/// Goal: of two rules that a row breaks, that a column is not NULL is told first, as clients of PostgreSQL expect it.
-/// Method: rows that break both, by each way to write one.
+/// Goal: of two rules that a row breaks, that a column is not NULL is told first, as clients of
+/// PostgreSQL expect it. Method: rows that break both, by each way to write one.
 #[test]
 fn nulls_are_refused_before_checks() {
     let mut c = database().connect();

@@ -51,8 +51,9 @@ fn limits_count_results() {
     assert_eq!(ask(&mut c, windows), ["6|1", "5|2"]);
 }
 
-/// Goal: OFFSET skips rows in the order of its own query, whatever order is asked for outside. Method: orders that are each
-/// other's reverse, over a table, sets, joins and groups, with and without the column that is sorted by among the results.
+/// Goal: OFFSET skips rows in the order of its own query, whatever order is asked for outside.
+/// Method: orders that are each other's reverse, over a table, sets, joins and groups, with and
+/// without the column that is sorted by among the results.
 #[test]
 fn offsets_skip_in_their_own_order() {
     let mut c = keyed();

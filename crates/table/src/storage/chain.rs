@@ -104,12 +104,14 @@ pub(crate) fn chain_pages(space: &Space, first: u32, mut each: impl FnMut(u32)) 
     Ok(())
 }
 
-/// Moves the pages of a value from `from` on to free ones further to the front, one by one: it takes as many free pages
-/// as it moves, however many there are in front already. Gives the first page, and whether all have found room. The old
-/// pages keep what they had and are not freed, so that the old first page still leads to the value until its owner names
-/// the new one. Nobody else reads or changes the value meanwhile.
+/// Moves the pages of a value from `from` on to free ones further to the front, one by one: it
+/// takes as many free pages as it moves, however many there are in front already. Gives the first
+/// page, and whether all have found room. The old pages keep what they had and are not freed, so
+/// that the old first page still leads to the value until its owner names the new one. Nobody else
+/// reads or changes the value meanwhile.
 ///
-/// Cost: a log record for each page that moves and each one before it. Errors: as [`chain_pages`]; the log's.
+/// Cost: a log record for each page that moves and each one before it. Errors: as [`chain_pages`];
+/// the log's.
 pub(crate) fn relocate_chain(space: &Space, mut first: u32, from: u32) -> Result<(u32, bool)> {
     let mut chain = Vec::new();
     chain_pages(space, first, |page| chain.push(page))?;

@@ -146,8 +146,9 @@ impl Unfinished {
 mod tests {
     use super::*;
 
-    /// Goal: a tree that was dropped is given back unless somebody has begun to, whatever was on its page before it. Method: the records of a tree that goes and of another one on the
-    /// same page, up to each moment.
+    /// Goal: a tree that was dropped is given back unless somebody has begun to, whatever was on
+    /// its page before it. Method: the records of a tree that goes and of another one on the same
+    /// page, up to each moment.
     #[test]
     fn trees_on_one_page() {
         let tree = Gone { root: 5, with_chains: true };

@@ -189,8 +189,9 @@ fn vacuum() {
     assert_eq!(fixture.db.check().unwrap().rows, 3_301);
 }
 
-/// Goal: a vacuum leaves nothing behind in the end of the file of long rows that begin in front. Method: a long row of two pages on one near the front and one near the end, in both orders; all but it
-/// and a few go.
+/// Goal: a vacuum leaves nothing behind in the end of the file of long rows that begin in front.
+/// Method: a long row of two pages on one near the front and one near the end, in both orders; all
+/// but it and a few go.
 #[test]
 fn vacuum_moves_all_of_a_long_row() {
     let long = |len: usize| "x".repeat(len);

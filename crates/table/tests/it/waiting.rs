@@ -283,7 +283,9 @@ fn whoever_gives_up_is_not_waited_for() {
     removes.join().unwrap().unwrap();
 }
 
-/// Goal: whoever has given up waiting for a row is no part of a circle. Method: one asks for another's row and is cancelled; then the other asks for a row of the first one, and gets it when that ends.
+/// Goal: whoever has given up waiting for a row is no part of a circle. Method: one asks for
+/// another's row and is cancelled; then the other asks for a row of the first one, and gets it when
+/// that ends.
 #[test]
 fn who_gave_up_is_in_no_circle() {
     let (fixture, watch) = Watch::fixture();

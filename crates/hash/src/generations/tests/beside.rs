@@ -351,8 +351,9 @@ fn locks_need_no_right_to_write() {
     drop(held);
 }
 
-/// Goal: whoever opens a store while somebody publishes in it meets it as it was before or after, and no error. Method: an
-/// append, a compaction and a new base, each whole just before one of the files that an opening reads, each of these in turn.
+/// Goal: whoever opens a store while somebody publishes in it meets it as it was before or after,
+/// and no error. Method: an append, a compaction and a new base, each whole just before one of the
+/// files that an opening reads, each of these in turn.
 #[test]
 fn openings_beside_writers() {
     let fill = |mut builder: StoreBuilder, keys: u64, value: &str| {

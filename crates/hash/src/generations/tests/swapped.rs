@@ -238,8 +238,9 @@ fn a_damaged_list_can_be_replaced() {
     }
 }
 
-/// Goal: after a power loss between the two, the list's next base is taken for come only if it is that one. Method: the list
-/// that names a new base as what comes next, with the old base there, with the new one, and with another store's of its number.
+/// Goal: after a power loss between the two, the list's next base is taken for come only if it is
+/// that one. Method: the list that names a new base as what comes next, with the old base there,
+/// with the new one, and with another store's of its number.
 #[test]
 fn another_base_than_the_next_one() {
     let (ours, other) = (history(1), history(2));

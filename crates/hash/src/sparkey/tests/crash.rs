@@ -332,8 +332,9 @@ fn power_loss_during_a_rewrite() {
     }
 }
 
-/// Goal: a pair whose first move fails leaves the old one in its place; if only the second fails, the new log is there, and the
-/// caller is told what mends that. Method: fail each of the two renames of a rewrite.
+/// Goal: a pair whose first move fails leaves the old one in its place; if only the second fails,
+/// the new log is there, and the caller is told what mends that. Method: fail each of the two
+/// renames of a rewrite.
 #[test]
 fn moves_of_a_pair_that_fail() {
     use cairn_vfs::Operation;

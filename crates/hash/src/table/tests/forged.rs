@@ -269,8 +269,9 @@ fn records_that_no_builder_writes() {
     }
 }
 
-/// Goal: a scan that meets other entries than the header counts says so, and does not just end. Method: one less and one more
-/// in the header, in each reader mode; all entries come, and then the error.
+/// Goal: a scan that meets other entries than the header counts says so, and does not just end.
+/// Method: one less and one more in the header, in each reader mode; all entries come, and then the
+/// error.
 #[test]
 fn scans_count_what_they_meet() {
     for counted in [99, 101] {

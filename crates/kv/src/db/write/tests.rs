@@ -55,8 +55,9 @@ fn a_record_behind_one_that_fails_is_not_acknowledged() {
     assert_eq!(found, [true, false]);
 }
 
-/// Goal: what somebody writes between the first look of a commit and its turn is looked at as well. Method: a write from within the
-/// first look, of which the second one is told; and a commit beside which nobody writes.
+/// Goal: what somebody writes between the first look of a commit and its turn is looked at as well.
+/// Method: a write from within the first look, of which the second one is told; and a commit beside
+/// which nobody writes.
 #[test]
 fn a_commit_looks_twice() {
     let builder = Db::builder("/store").fs(Arc::new(MemFs::new())).background(Background::Inline).seed(1);
