@@ -1,5 +1,7 @@
+use std::sync::Arc;
+
 use cairn_table::row::{Type, Value};
-use cairn_table::{Durability, Error, Isolation};
+use cairn_table::{Durability, Error, Isolation, Transaction};
 
 use crate::{Fixture, all, def, get, index, key, set};
 
@@ -177,4 +179,77 @@ fn larger_than_the_pool() {
     assert_eq!(fixture.table("t").rows(), 40_000);
     let error = fixture.begin().insert(&table, &[Value::Int(5), Value::Null]).unwrap_err();
     assert!(matches!(error, Error::UniqueViolation { ref key, .. } if key == "(id)=(5)"), "{error:?}");
+}
+
+/// Goal: rows without a primary key get numbers that no row has, or has had for whoever still sees
+/// it, also behind an opening. Method: rows, of which the last is deleted while somebody sees it, and
+/// others after each.
+#[test]
+fn row_numbers_are_new() {
+    let fixture = Fixture::new();
+    let insert = |fixture: &Fixture, range: std::ops::Range<i32>| {
+        let table = fixture.table("t");
+        fixture.run(|transaction| {
+            range.for_each(|v| transaction.insert(&table, &[Value::Int(v)]).unwrap());
+        });
+    };
+    let seen = |transaction: &Transaction| {
+        let table = Arc::clone(transaction.view().catalog().table("public", "t").unwrap());
+        all(transaction, &table, None)
+    };
+    fixture.run(|transaction| transaction.create_table(def("t", &[("v", Type::Int)], &[])).unwrap());
+    insert(&fixture, 0..3);
+    let fixture = fixture.reopen();
+    insert(&fixture, 3..5);
+    assert_eq!(seen(&fixture.begin()), ["0", "1", "2", "3", "4"]);
+    let fixture = fixture.reopen();
+    let watcher = fixture.db.begin(Isolation::Snapshot).unwrap();
+    assert_eq!(seen(&watcher).len(), 5);
+    let table = fixture.table("t");
+    fixture.run(|transaction| {
+        let mut key = Vec::new();
+        assert!(table.key_format().encode(&[Value::BigInt(5)], &mut key));
+        assert!(transaction.delete(&table, &key).unwrap());
+    });
+    drop(table);
+    insert(&fixture, 5..7);
+    assert_eq!(seen(&fixture.begin()), ["0", "1", "2", "3", "5", "6"]);
+    assert_eq!(seen(&watcher), ["0", "1", "2", "3", "4"]);
+    drop(watcher);
+    assert_eq!(fixture.db.check().unwrap().rows, 6);
+}
+
+/// Goal: an index that covers a column has what the row has, though the two compare as equal. Method:
+/// a zero that changes its sign, as a key and among the included columns, against the table's row.
+#[test]
+fn indexes_have_the_sign_of_a_zero() {
+    let fixture = Fixture::new();
+    let table = fixture.run(|transaction| {
+        let columns = [("id", Type::Int), ("a", Type::Real), ("b", Type::Double)];
+        let mut def = def("t", &columns, &[0]);
+        def.indexes = vec![index("t_ab", &[1, 2], false), index("t_id", &[0], false)];
+        def.indexes[1].include = vec![1, 2];
+        transaction.create_table(def).unwrap()
+    });
+    let row = |a: f32, b: f64| [Value::Int(1), Value::Real(a), Value::Double(b)];
+    fixture.run(|transaction| transaction.insert(&table, &row(-0.0, -0.0)).unwrap());
+    for (a, b) in [(-0.0, 0.0), (0.0, -0.0), (0.0, 0.0), (-0.0, -0.0)] {
+        fixture.run(|transaction| assert!(transaction.update(&table, &key(&table, 1), &row(a, b)).unwrap()));
+        let transaction = fixture.begin();
+        let [stored] = &all(&transaction, &table, None)[..] else { panic!("one row") };
+        assert_eq!(all(&transaction, &table, Some(1)), [stored.as_str()]);
+        let fresh = Fixture::new();
+        let other = fresh.run(|transaction| {
+            let other = transaction.create_table(table.def().clone()).unwrap();
+            transaction.insert(&other, &row(a, b)).unwrap();
+            other
+        });
+        for index in [0, 1] {
+            let expected = all(&fresh.begin(), &other, Some(index));
+            assert_eq!(all(&transaction, &table, Some(index)), expected, "index {index}, {a} and {b}");
+        }
+        // It waits for whoever reads.
+        drop(transaction);
+        assert_eq!(fixture.db.check().unwrap().entries, 2);
+    }
 }
