@@ -54,9 +54,12 @@ impl Inner {
     }
 
     fn clean_with(&self, _turn: &RwLockWriteGuard<'_, ()>, most: usize) -> Result<()> {
-        self.try_left_again(most)?;
         let seen = self.commits.take_seen(self.slots.horizon(), most, Taken::All);
-        self.clean_after_all(seen.unwrap_or_default())
+        let cleaned = self.clean_after_all(seen.unwrap_or_default());
+        // ORDER: behind those that have just let go of their keys, or ghosts of such keys stay
+        // until somebody cleans up once more.
+        self.try_left_again(most)?;
+        cleaned
     }
 
     fn clean_after_all(&self, mut seen: Vec<Ended>) -> Result<()> {
