@@ -12,7 +12,7 @@ use super::Binder;
 use super::source::name_of;
 use crate::datum::{Datum, DatumRef};
 use crate::error::Error;
-use crate::expr::{Env, Failure, Node, Scope, compare, too_large};
+use crate::expr::{Env, Failure, Node, Scope, compare, one_nan, too_large};
 use crate::outcome::Column;
 use crate::sqlstate::NUMERIC_VALUE_OUT_OF_RANGE;
 use crate::syntax::{ident, last_name};
@@ -123,7 +123,7 @@ impl Aggregate {
             Kind::Min | Kind::Max => of.best,
             Kind::Sum if of.count == 0 => Datum::Null,
             Kind::Sum => match of.best {
-                Datum::Double(_) => Datum::Double(of.double),
+                Datum::Double(_) => Datum::Double(one_nan(of.double)),
                 Datum::Decimal { .. } => Datum::Decimal { unscaled: of.sum, scale: of.scale },
                 _ => Datum::BigInt(
                     i64::try_from(of.sum)

@@ -161,6 +161,12 @@ pub(crate) fn doubles(operator: Operator, a: f64, b: f64) -> Result<f64> {
     if value.is_infinite() && a.is_finite() && b.is_finite() { Err(too_large()) } else { Ok(value) }
 }
 
+/// A number that was computed, without the sign that a NaN may have got by it: processors make one with a sign, which
+/// the general path's comparisons take for the least number of all.
+pub(crate) fn one_nan(number: f64) -> f64 {
+    if number.is_nan() { f64::NAN } else { number }
+}
+
 fn floats(operator: Operator, a: f64, b: f64) -> Result<f64> {
     let result = match operator {
         Operator::Add => a + b,
@@ -181,9 +187,7 @@ fn floats(operator: Operator, a: f64, b: f64) -> Result<f64> {
         _ => return Err(internal(operator)),
     };
     if result.is_nan() {
-        // Processors make one with a sign, which the general path's comparisons take for the least
-        // number of all.
-        return Ok(f64::NAN);
+        return Ok(one_nan(result));
     }
     let is_nothing = result == 0.0 && a != 0.0 && a.is_finite() && b.is_finite();
     let vanished = match operator {

@@ -25,7 +25,7 @@ mod texts;
 mod time;
 
 pub(crate) use analytic::Analytic;
-pub(crate) use arithmetic::{doubles, reals, too_large};
+pub(crate) use arithmetic::{doubles, one_nan, reals, too_large};
 pub(crate) use builtin::Function;
 pub(crate) use cast::{assign, cast, is_assignable};
 pub(crate) use compile::{Compiler, Failure, NoContext, Typed, interval_literal, positional};

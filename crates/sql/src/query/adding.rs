@@ -22,7 +22,7 @@ use super::errors::external;
 use super::sliding::{Fold, Queue};
 use crate::direct::leaves_doubles;
 use crate::error::Error;
-use crate::expr::too_large;
+use crate::expr::{one_nan, too_large};
 use crate::sqlstate::NUMERIC_VALUE_OUT_OF_RANGE;
 
 /// The sum of all rows, by what DataFusion has for other types.
@@ -72,6 +72,11 @@ trait Addend: ArrowPrimitiveType + fmt::Debug + Sized {
     /// `None` where that is beyond the type.
     fn plus(to: Self::Native, value: Self::Native) -> Option<Self::Native>;
 
+    /// A sum, as it is told.
+    fn told(sum: Self::Native) -> Self::Native {
+        sum
+    }
+
     /// The error that it is then.
     fn beyond() -> Error;
 
@@ -85,6 +90,10 @@ impl Addend for Float64Type {
     fn plus(to: f64, value: f64) -> Option<f64> {
         let sum = to + value;
         (!leaves_doubles(sum, (to, value))).then_some(sum)
+    }
+
+    fn told(sum: f64) -> f64 {
+        one_nan(sum)
     }
 
     fn beyond() -> Error {
@@ -147,7 +156,7 @@ impl<T: Addend> Accumulator for Sum<T> {
     }
 
     fn evaluate(&mut self) -> Result<ScalarValue> {
-        ScalarValue::new_primitive::<T>(self.sum, &self.kind)
+        ScalarValue::new_primitive::<T>(self.sum.map(T::told), &self.kind)
     }
 
     fn size(&self) -> usize {
@@ -271,7 +280,8 @@ impl<T: Addend> GroupsAccumulator for Groups<T> {
 
     fn evaluate(&mut self, emit: EmitTo) -> Result<ArrayRef> {
         let seen = emit.take_needed(&mut self.seen);
-        let sums = emit.take_needed(&mut self.sums);
+        let mut sums = emit.take_needed(&mut self.sums);
+        sums.iter_mut().for_each(|sum| *sum = T::told(*sum));
         let nulls = seen.contains(&false).then(|| seen.into());
         Ok(Arc::new(PrimitiveArray::<T>::new(sums.into(), nulls).with_data_type(self.kind.clone())))
     }
@@ -343,7 +353,8 @@ impl Accumulator for Doubles {
         if self.rows.len() == 0 {
             return Ok(ScalarValue::Float64(None));
         }
-        Ok(ScalarValue::Float64(Some(self.rows.total().ok_or_else(beyond::<Float64Type>)?)))
+        let sum = self.rows.total().ok_or_else(beyond::<Float64Type>)?;
+        Ok(ScalarValue::Float64(Some(one_nan(sum))))
     }
 
     fn size(&self) -> usize {

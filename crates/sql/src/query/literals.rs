@@ -24,6 +24,7 @@ use datafusion::optimizer::AnalyzerRule;
 
 use super::errors::external;
 use super::operand_schema::operand_schema;
+use super::series;
 use super::spans;
 use super::value::scalar;
 use crate::batch::kind_of;
@@ -161,7 +162,8 @@ fn reference(expr: Expr, around: &[DFSchema]) -> Expr {
     Expr::OuterReferenceColumn(now.map_or(field, Arc::clone), column)
 }
 
-fn narrow_in(expr: Expr) -> Result<Expr> {
+/// The integers of an expression as integers where they are.
+pub(super) fn narrow_in(expr: Expr) -> Result<Expr> {
     Ok(expr.transform_up(|expr| Ok(narrow(expr)))?.data)
 }
 
@@ -263,6 +265,9 @@ fn with_types(expr: Expr, schema: &DFSchema, outer: &[DFSchema]) -> Result<Trans
             let args = args.into_iter().map(|arg| Ok(*typed(Box::new(arg), &kind)?));
             let args = args.collect::<Result<Vec<Expr>>>()?;
             Transformed::yes(Expr::ScalarFunction(ScalarFunction { func, args }))
+        }
+        Expr::ScalarFunction(function) if function.func.name() == series::NAME => {
+            Transformed::yes(series::call(function, schema))
         }
         Expr::Cast(Cast { expr: of, field }) => {
             check_cast(&of, &field, schema)?;

@@ -25,6 +25,7 @@ use super::enclosing::Enclosing;
 use super::errors::external;
 use super::provider::Provider;
 use super::sequences::Counting;
+use super::series;
 use crate::batch::kind_of;
 use crate::direct::table_of;
 use crate::error::Error;
@@ -223,10 +224,12 @@ impl ContextProvider for Names<'_> {
                 format!("function {name} does not exist"),
             )));
         };
+        let typed = args.iter().cloned().map(super::literals::narrow_in).collect::<Result<Vec<_>>>()?;
         let args =
             args.into_iter().map(|arg| super::plan::literal(arg, self.state)).collect::<Result<Vec<_>>>()?;
         let arguments = datafusion::catalog::TableFunctionArgs::new(&args, self.state);
-        Ok(provider_as_source(function.create_table_provider_with_args(arguments)?))
+        let source = provider_as_source(function.create_table_provider_with_args(arguments)?);
+        if name == series::NAME { series::table(source, &typed) } else { Ok(source) }
     }
 
     fn create_cte_work_table(&self, name: &str, schema: SchemaRef) -> Result<Arc<dyn TableSource>> {

@@ -31,6 +31,7 @@ use super::lists::{self, ListUse};
 use super::names::Names;
 use super::on_disk::{self, Operators};
 use super::once::Made;
+use super::planner_panics::caught;
 use super::provider::Provider;
 use super::rewrite::{Lookup, result_names, rewrite, shown};
 use super::sequences::Counting;
@@ -130,7 +131,7 @@ impl Query {
         }
         too_involved(&tree)?;
         session.levels = session.levels.max(levels);
-        planning(levels, || Query::plan_here(session, tree, types, target, levels))
+        planning(levels, || caught(|| Query::plan_here(session, tree, types, target, levels)))
     }
 
     /// As [`Query::plan_for`], where there is room on the stack for so many levels.
@@ -216,7 +217,7 @@ impl Query {
     /// anything of it but the sequences that it took numbers of. A cursor's run is not waited for, and ends with 53200 then.
     fn run_with(&self, session: &mut Session, params: &[Datum], is_aside: bool) -> Result<Batches> {
         let start = |session: &mut Session, operators| {
-            planning(self.levels, || self.start(session, params, is_aside, operators))
+            planning(self.levels, || caught(|| self.start(session, params, is_aside, operators)))
         };
         let (mut batches, on_disk_helps) = start(session, Operators::Fast)?;
         if on_disk_helps && session.apart.is_none() && batches.lack_memory() {

@@ -20,7 +20,7 @@ use datafusion::logical_expr::{Accumulator, EmitTo, GroupsAccumulator};
 use super::errors::external;
 use super::moments::{Figure, Moments, One, Two};
 use super::sliding::Queue;
-use crate::expr::too_large;
+use crate::expr::{one_nan, too_large};
 
 /// That of all rows of a function by its name.
 pub(super) fn accumulator(name: &str, args: &AccumulatorArgs<'_>) -> Result<Box<dyn Accumulator>> {
@@ -116,7 +116,7 @@ fn result<M: Moments>(total: &M, figure: Figure) -> Result<ScalarValue> {
 fn within<M: Moments>(figure: Option<f64>, total: &M) -> Result<Option<f64>> {
     let is_beyond =
         figure.is_some_and(f64::is_infinite) && !(0..M::PARTS).any(|at| total.part(at).is_infinite());
-    if is_beyond { Err(beyond()) } else { Ok(figure) }
+    if is_beyond { Err(beyond()) } else { Ok(figure.map(one_nan)) }
 }
 
 /// Of all rows.

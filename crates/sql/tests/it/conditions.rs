@@ -281,3 +281,39 @@ fn one_nan() {
         }
     }
 }
+
+/// Goal: sums of infinite numbers of both signs are that same NaN. Method: sums, averages and regressions of rows, of
+/// groups, of windows and of different values, in conditions and orders, by general queries and by the direct path.
+#[test]
+fn sums_of_infinities() {
+    let mut c = database().connect();
+    run(&mut c, "create table n (id int primary key, g int, a float8, b real)");
+    run(&mut c, "insert into n values (1, 1, 'Infinity', 'Infinity'), (2, 1, '-Infinity', '-Infinity')");
+    run(&mut c, "insert into n values (3, 2, 1, 1), (4, 3, 'Infinity', 'Infinity')");
+    for x in ["a", "b"] {
+        for from in ["n", "n cross join (values (1)) v (i)"] {
+            for of in ["sum({})", "avg({})", "sum(distinct {})", "avg(distinct {})", "regr_avgx(id, {})"] {
+                let of = of.replace("{}", x);
+                for (sql, expected) in [
+                    (format!("select g from {from} group by g order by {of}, g"), &["2", "3", "1"][..]),
+                    (format!("select g from {from} group by g having {of} > 'Infinity'"), &["1"]),
+                    (format!("select g from {from} group by g having {of} = 'NaN'"), &["1"]),
+                    (format!("select s > 'Infinity' from (select {of} s from {from} where g < 3) q"), &["t"]),
+                ] {
+                    assert_eq!(ask(&mut c, &sql), expected, "{sql}");
+                }
+            }
+            for of in ["sum", "avg"] {
+                let sql = format!(
+                    "select id from (select id, {of}({x}) over (order by id rows 1 preceding) s from {from}) q
+                     order by s, id"
+                );
+                assert_eq!(
+                    ask(&mut c, &sql),
+                    ["3", "1", "4", "2"][..].iter().copied().collect::<Vec<_>>(),
+                    "{sql}"
+                );
+            }
+        }
+    }
+}

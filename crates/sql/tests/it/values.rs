@@ -457,3 +457,53 @@ fn both_paths_compute_alike() {
     assert_eq!(ask(&mut c, "select ceil(avg(id)), floor(avg(id)) from t"), ["1|1"]);
     assert_eq!(ask(&mut c, "select floor(avg(n)) < avg(n), avg(n) > 1.5 from t"), ["t|t"]);
 }
+
+/// Goal: a series of integers is one of integers, wherever it stands; one with a bigint among its ends, of bigints.
+/// Method: what tells the two apart: digits of `to_hex`, the type of a sum, and where sums end.
+#[test]
+fn series_have_the_type_of_their_ends() {
+    let mut c = database().connect();
+    run(&mut c, "create table s (i int primary key)");
+    run(&mut c, "insert into s values (1)");
+    let forms = [
+        "generate_series({}) as g (n)",
+        "(select generate_series({}) as n) as g",
+        "s cross join generate_series({}) as g (n)",
+        "(select generate_series({}) as n from s) as g",
+        "(select n from generate_series({}) as x (n) union all select 2147483646 where false) as g",
+    ];
+    for form in forms {
+        for ends in ["-1, 0", "-1, 0, 1", "-1::smallint, 0::smallint", "-1, 0::smallint", "-1, -5 + 5"] {
+            let from = form.replace("{}", ends);
+            for (sql, expected) in [
+                (format!("select to_hex(n) from {from} where n < 0"), &["ffffffff"][..]),
+                (
+                    format!("select sum(n) + 9223372036854775807 from {from} where n = 0"),
+                    &["9223372036854775807"],
+                ),
+            ] {
+                assert_eq!(ask(&mut c, &sql), expected, "{sql}");
+            }
+            assert_eq!(fails(&mut c, &format!("select n + 2147483647 + 1 from {from}")), "22003", "{from}");
+            let sql = format!("select sum(n) + 9223372036854775807 + 2 from {from}");
+            assert_eq!(fails(&mut c, &sql), "22003", "{sql}");
+        }
+    }
+    for form in &forms[..4] {
+        for ends in ["-1::bigint, 0", "-1, 0::bigint", "-1, 0, 1::bigint"] {
+            let from = form.replace("{}", ends);
+            for (sql, expected) in [
+                (format!("select to_hex(n) from {from} where n < 0"), "ffffffffffffffff"),
+                (format!("select n + 2147483649 from {from} where n < 0"), "2147483648"),
+                (format!("select sum(n) + 9223372036854775809 from {from}"), "9223372036854775808"),
+            ] {
+                assert_eq!(ask(&mut c, &sql), [expected], "{sql}");
+            }
+        }
+    }
+    assert_eq!(ask(&mut c, "select n from generate_series(2147483647, 2147483648) as g (n)").len(), 2);
+    assert_eq!(
+        ask(&mut c, "select n from generate_series(1, 3) with ordinality as g (n, o)"),
+        ["1", "2", "3"]
+    );
+}

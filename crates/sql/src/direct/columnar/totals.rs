@@ -16,7 +16,7 @@ use super::groups::whole_datum;
 use crate::datum::Datum;
 use crate::direct::aggregate::{Kind, leaves_doubles};
 use crate::error::{Error, Result};
-use crate::expr::too_large;
+use crate::expr::{one_nan, too_large};
 use crate::sqlstate::NUMERIC_VALUE_OUT_OF_RANGE;
 
 /// An aggregate.
@@ -256,7 +256,7 @@ impl Totals {
                 best_of(asked, sum, (least, most))
             }
             Values::Doubles(totals) => {
-                return Ok(Datum::Double(totals.get(group).copied().unwrap_or(0.0)));
+                return Ok(Datum::Double(one_nan(totals.get(group).copied().unwrap_or(0.0))));
             }
         };
         let kind = &self.of.kind;

@@ -1,0 +1,45 @@
+//! Panics of DataFusion's planner.
+//!
+//! The planner is not ours and has assertions of its own. One that fails is an error of the statement here, so that
+//! neither the session that asked nor the server around it ends by it. What a plan does when it runs is a task of the
+//! runtime, whose panics `stream.rs` sees.
+
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use crate::error::{Error, Result};
+use crate::sqlstate::INTERNAL_ERROR;
+
+/// Runs a part of planning.
+///
+/// Errors: those of `plan`; XX000 with the panic's message if it panics. The statement fails then, and with it the
+/// transaction, so nobody sees what `plan` has half done.
+pub(super) fn caught<T>(plan: impl FnOnce() -> Result<T>) -> Result<T> {
+    catch_unwind(AssertUnwindSafe(plan)).unwrap_or_else(|panic| {
+        let message = message(&*panic);
+        Err(Error::new(INTERNAL_ERROR, format!("the query planner broke off: {message}")))
+    })
+}
+
+fn message(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().copied();
+    let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    text.unwrap_or("it does not say why").to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Goal: a planner that panics ends the statement and nothing else. Method: code that panics with each kind of
+    /// message, and code that does not.
+    #[test]
+    fn a_panic_is_an_error() {
+        let error = caught::<()>(|| panic!("a fault")).unwrap_err();
+        assert_eq!(error.sqlstate(), INTERNAL_ERROR);
+        assert!(error.to_string().contains("a fault"), "{error}");
+        let error = caught::<()>(|| panic!("fault {}", 7)).unwrap_err();
+        assert!(error.to_string().contains("fault 7"), "{error}");
+        assert_eq!(caught(|| Ok(1)).unwrap(), 1);
+    }
+}
