@@ -87,14 +87,16 @@ def near(one, other, kind):
     if kind in (700, 701):
         try:
             a, b = float(one), float(other)
-            return a == b or (a != a and b != b) or abs(a - b) <= 1e-5 * max(abs(a), abs(b))
+            # PostgreSQL's variance of equal numbers is not quite 0, ours is.
+            return a == b or (a != a and b != b) or abs(a - b) <= max(1e-5 * max(abs(a), abs(b)), 1e-13)
         except ValueError:
             return False
     if kind == 1700:
         try:
             a, b = decimal.Decimal(one), decimal.Decimal(other)
             digits = min(-min(a.as_tuple().exponent, 0), -min(b.as_tuple().exponent, 0)) if a.is_finite() and b.is_finite() else 0
-            return a == b or abs(a - b) <= decimal.Decimal(1).scaleb(-digits)
+            # Its quotients have 16 digits that count, and ours more.
+            return a == b or abs(a - b) <= max(decimal.Decimal(1).scaleb(-digits), max(abs(a), abs(b)).scaleb(-14))
         except (decimal.InvalidOperation, TypeError):
             return False
     return False

@@ -316,18 +316,16 @@ pub(crate) fn count_instead_of_exists(expr: &mut Expr) {
         op,
         right: Box::new(Expr::Value(Value::Number("0".to_owned(), false).into())),
     };
+    // A condition that is not known leaves no rows, and whether there are rows is always known.
     *expr = match condition {
         None => compared,
         Some(condition) if *negated => Expr::Nested(Box::new(Expr::BinaryOp {
-            left: Box::new(Expr::UnaryOp {
-                op: datafusion::sql::sqlparser::ast::UnaryOperator::Not,
-                expr: Box::new(Expr::Nested(Box::new(condition))),
-            }),
+            left: Box::new(Expr::IsNotTrue(Box::new(Expr::Nested(Box::new(condition))))),
             op: BinaryOperator::Or,
             right: Box::new(compared),
         })),
         Some(condition) => Expr::Nested(Box::new(Expr::BinaryOp {
-            left: Box::new(condition),
+            left: Box::new(Expr::IsTrue(Box::new(Expr::Nested(Box::new(condition))))),
             op: BinaryOperator::And,
             right: Box::new(compared),
         })),

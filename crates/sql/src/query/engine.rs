@@ -4,6 +4,7 @@ use cairn_table::View;
 use cairn_vfs::sync::{Arc, Mutex, lock};
 use datafusion::config::Dialect;
 use datafusion::error::DataFusionError;
+use datafusion::execution::FunctionRegistry;
 use datafusion::execution::context::SessionState;
 use datafusion::execution::disk_manager::DiskManagerBuilder;
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
@@ -30,8 +31,9 @@ use super::late_columns::LateColumns;
 use super::literals::Literals;
 use super::memory::Memory;
 use super::multisets::Multisets;
-use super::numbers::{Digits, Numbers};
+use super::numbers::Numbers;
 use super::operators::Planner;
+use super::outer_types::OuterTypes;
 use super::read::ReadTexts;
 use super::share::ShareTotals;
 use super::sorted_once::{self, SortedOnce};
@@ -129,8 +131,8 @@ fn analyzer_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
     let first: [Arc<dyn AnalyzerRule + Send + Sync>; 5] = [
         Arc::new(ComputedGroups),
         Arc::new(Literals),
-        Arc::new(Digits),
         Arc::new(WideSums),
+        Arc::new(OuterTypes),
         Arc::new(Multisets),
     ];
     let last: [Arc<dyn AnalyzerRule + Send + Sync>; 8] = [
@@ -178,7 +180,9 @@ fn physical_rules() -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> {
 }
 
 /// Rules of the optimizer without which some plans have no operators.
-const NEEDED: [&str; 5] = [
+const NEEDED: [&str; 6] = [
+    // Joins that have to tell NULL from no match (`NOT IN`) find it by their keys alone.
+    "extract_equijoin_predicate",
     "rewrite_set_comparison",
     "replace_distinct_aggregate",
     "decorrelate_predicate_subquery",
@@ -199,17 +203,38 @@ const NEEDED_OPERATORS: [&str; 7] = [
 ];
 
 /// A state whose plans are as they were written, as far as they can be run so.
-fn unoptimized(state: SessionState) -> SessionState {
+///
+/// Errors: none that are known of.
+fn unoptimized(template: &SessionState) -> datafusion::error::Result<SessionState> {
+    let state = template.clone();
     let mut logical = state.optimizers().to_vec();
     logical.retain(|rule| NEEDED.contains(&rule.name()));
     let mut physical = state.physical_optimizers().to_vec();
     physical.retain(|rule| NEEDED_OPERATORS.contains(&rule.name()));
     let config = state.config().clone().with_target_partitions(1);
-    SessionStateBuilder::new_from_existing(state)
+    let mut state = SessionStateBuilder::new_from_existing(state)
         .with_config(config)
         .with_optimizer_rules(logical)
         .with_physical_optimizer_rules(physical)
-        .build()
+        .build();
+    // The builder takes functions in no order. Those of DataFusion that ours took the place of are still there under
+    // their other names, and would take their first names back.
+    for (name, function) in template.scalar_functions() {
+        if name == function.name() {
+            state.register_udf(Arc::clone(function))?;
+        }
+    }
+    for (name, function) in template.aggregate_functions() {
+        if name == function.name() {
+            state.register_udaf(Arc::clone(function))?;
+        }
+    }
+    for (name, function) in template.window_functions() {
+        if name == function.name() {
+            state.register_udwf(Arc::clone(function))?;
+        }
+    }
+    Ok(state)
 }
 
 impl Session {
@@ -228,7 +253,10 @@ impl Session {
                 return Err(Error::new(INTERNAL_ERROR, "the general path is not set up"));
             };
             let current = Arc::new(Current::default());
-            let mut state = if optimizes { template.clone() } else { unoptimized(template.clone()) };
+            let mut state = match optimizes {
+                true => template.clone(),
+                false => unoptimized(template).map_err(super::errors::datafusion_error)?,
+            };
             state.config_mut().set_extension(Arc::clone(&current));
             self.engine = Some(Engine { state, current, optimizes });
         }

@@ -10,7 +10,7 @@ use cairn_table::schema::ColumnType;
 use cairn_vfs::sync::Arc;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode};
-use datafusion::common::{DFSchema, ExprSchema, ScalarValue};
+use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::error::Result;
 use datafusion::logical_expr::expr::{
     Between, BinaryExpr, Case, Cast, InList, ScalarFunction, Sort, WindowFunction,
@@ -24,9 +24,11 @@ use datafusion::optimizer::AnalyzerRule;
 
 use super::errors::external;
 use super::operand_schema::operand_schema;
+use super::outer_types::reference;
 use super::series;
 use super::spans;
 use super::value::scalar;
+use super::zone_marks;
 use crate::batch::kind_of;
 use crate::datum::Datum;
 use crate::error::Error;
@@ -155,13 +157,6 @@ fn subquery(plan: LogicalPlan, around: &[DFSchema]) -> Result<LogicalPlan> {
     Ok(LogicalPlan::Subquery(subquery))
 }
 
-/// A reference to a column around a subquery, of the type that the column has by now.
-fn reference(expr: Expr, around: &[DFSchema]) -> Expr {
-    let Expr::OuterReferenceColumn(field, column) = expr else { return expr };
-    let now = around.iter().rev().find_map(|schema| schema.field_from_column(&column).ok());
-    Expr::OuterReferenceColumn(now.map_or(field, Arc::clone), column)
-}
-
 /// The integers of an expression as integers where they are.
 pub(super) fn narrow_in(expr: Expr) -> Result<Expr> {
     Ok(expr.transform_up(|expr| Ok(narrow(expr)))?.data)
@@ -271,7 +266,7 @@ fn with_types(expr: Expr, schema: &DFSchema, outer: &[DFSchema]) -> Result<Trans
         }
         Expr::Cast(Cast { expr: of, field }) => {
             check_cast(&of, &field, schema)?;
-            Transformed::no(Expr::Cast(Cast { expr: of, field }))
+            Transformed::yes(zone_marks::of_cast(Expr::Cast(Cast { expr: of, field }), schema))
         }
         Expr::WindowFunction(function) => window(function, schema),
         other => Transformed::no(other),

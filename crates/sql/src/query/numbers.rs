@@ -3,7 +3,7 @@
 //! DataFusion's operators on integers go round at the end of their type, those on floating-point numbers divide by zero, its casts cut digits off, and a numeric that is rounded
 //! down keeps its zeros. An analyzer's rule puts functions into their place once the types are known; they work on whole arrays.
 
-use std::hash::{Hash, Hasher};
+use std::hash::Hash;
 
 use arrow::array::{Array, ArrayRef, AsArray, PrimitiveArray};
 use arrow::compute::kernels::numeric;
@@ -22,12 +22,13 @@ use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::expr::{Cast, ScalarFunction};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::{
-    BinaryExpr, ColumnarValue, Expr, ExprSchemable, LogicalPlan, Operator, ScalarFunctionArgs, ScalarUDF,
-    ScalarUDFImpl, Signature, Volatility, lit,
+    BinaryExpr, ColumnarValue, Expr, LogicalPlan, Operator, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl,
+    Signature, Volatility, lit,
 };
 use datafusion::optimizer::AnalyzerRule;
 
 use super::errors::external;
+use super::expression_types::{full_name, short_name, type_of};
 use super::operand_schema::operand_schema;
 use super::own::cast;
 use crate::datum::pow10;
@@ -61,7 +62,7 @@ fn in_plan(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
 
 fn in_expr(expr: Expr, schema: &dyn ExprSchema) -> Result<Transformed<Expr>> {
     // What looks outside of its query has a type of its own, and columns that the schema knows nothing of do not.
-    let kind = |expr: &Expr| expr.get_type(schema).ok();
+    let kind = |expr: &Expr| type_of(expr, schema);
     let (function, arguments) = match &expr {
         // What an average is, is known by now only.
         Expr::BinaryExpr(BinaryExpr { left, op, right }) if compares(*op) => {
@@ -147,7 +148,8 @@ fn in_expr(expr: Expr, schema: &dyn ExprSchema) -> Result<Transformed<Expr>> {
         }
         _ => return Ok(Transformed::no(expr)),
     };
-    let function = Arc::new(ScalarUDF::from(NumberFunction::new(function)));
+    let of = arguments.first().and_then(kind);
+    let function = Arc::new(ScalarUDF::from(NumberFunction::new(function, of, &arguments)));
     Ok(Transformed::yes(Expr::ScalarFunction(ScalarFunction::new_udf(function, arguments))))
 }
 
@@ -166,48 +168,20 @@ fn common(left: Option<DataType>, right: Option<DataType>) -> Option<DataType> {
     (m != n).then_some(DataType::Decimal128(precision, behind))
 }
 
-/// Gives `floor`, `ceil`, `trunc` and `round` of numerics the digits behind the point that their results have. The rule runs
-/// before type coercion, so that the other operands are coerced to the call's final type.
-#[derive(Debug)]
-pub(super) struct Digits;
-
-impl AnalyzerRule for Digits {
-    fn name(&self) -> &str {
-        "cairn_digits"
-    }
-
-    fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
-        Ok(plan.transform_up_with_subqueries(digits_in_plan)?.data)
+/// Gives `floor`, `ceil`, `trunc` and `round` of numerics the digits behind the point that their results have: before type
+/// coercion, so that the other operands are coerced to the call's final type.
+pub(super) fn digits_in_expr(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
+    let changed = with_numeric(expr, schema);
+    let Expr::ScalarFunction(call) = &changed.data else { return changed };
+    let of = call.args.first().filter(|_| ROUNDS.contains(&call.name())).and_then(|of| type_of(of, schema));
+    match of.and_then(|of| with_digits(call, &of)) {
+        Some(to) => Transformed::yes(Expr::Cast(Cast::new(Box::new(changed.data), to))),
+        None => changed,
     }
 }
 
-fn digits_in_plan(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
-    let is_one = |expr: &Expr| {
-        Ok(
-            matches!(expr, Expr::ScalarFunction(call) if ["floor", "ceil", "trunc", "round"].contains(&call.name())),
-        )
-    };
-    // Types of whole plans are looked at for few of them.
-    if !plan.expressions().iter().any(|expr| expr.exists(is_one).unwrap_or(true)) {
-        return Ok(Transformed::no(plan));
-    }
-    let schema = operand_schema(&plan)?;
-    let names = NamePreserver::new(&plan);
-    let changed = plan.map_expressions(|expr| {
-        let name = names.save(&expr);
-        let done = expr.transform_up(|expr| {
-            let changed = with_numeric(expr, &schema);
-            let Expr::ScalarFunction(call) = &changed.data else { return Ok(changed) };
-            let of = call.args.first().and_then(|of| of.get_type(&schema).ok());
-            match of.and_then(|of| with_digits(call, &of)) {
-                Some(to) => Ok(Transformed::yes(Expr::Cast(Cast::new(Box::new(changed.data), to)))),
-                None => Ok(changed),
-            }
-        })?;
-        Ok(done.update_data(|expr| name.restore(expr)))
-    })?;
-    if changed.transformed { changed.map_data(LogicalPlan::recompute_schema) } else { Ok(changed) }
-}
+/// Functions that give a number of other digits.
+const ROUNDS: [&str; 4] = ["floor", "ceil", "trunc", "round"];
 
 /// Digits of any whole number.
 const WHOLE_DIGITS: u8 = 19;
@@ -220,7 +194,7 @@ fn with_numeric(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
         {
             let mut is_changed = false;
             if let Some(of) = call.args.first_mut()
-                && of.get_type(schema).is_ok_and(|kind| kind.is_integer())
+                && type_of(of, schema).is_some_and(|kind| kind.is_integer())
             {
                 let whole = std::mem::take(of);
                 *of = Expr::Cast(Cast::new(Box::new(whole), DataType::Decimal128(WHOLE_DIGITS, 0)));
@@ -312,16 +286,37 @@ pub(super) fn divides(function: &ScalarUDF) -> bool {
     matches!(number, Some(Number::Arithmetic(Arithmetic::Divide)))
 }
 
+/// The type of what one of these functions gives; `None` for other functions.
+pub(super) fn result_of(function: &ScalarUDF) -> Option<DataType> {
+    function.inner().downcast_ref::<NumberFunction>()?.result.clone()
+}
+
+/// The short name of a call of one of these functions.
+pub(super) fn name_of(function: &ScalarUDF) -> Option<&str> {
+    function.inner().downcast_ref::<NumberFunction>()?.short_name.as_deref()
+}
+
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct NumberFunction {
     number: Number,
+    /// What it gives, where that is known.
+    result: Option<DataType>,
+    short_name: Option<String>,
     signature: Signature,
 }
 
 impl NumberFunction {
-    fn new(number: Number) -> Self {
-        let arguments = if matches!(number, Number::Arithmetic(_)) { 2 } else { 1 };
-        NumberFunction { number, signature: Signature::any(arguments, Volatility::Immutable) }
+    /// `of`: the type of its first argument.
+    fn new(number: Number, of: Option<DataType>, arguments: &[Expr]) -> Self {
+        let count = if matches!(number, Number::Arithmetic(_)) { 2 } else { 1 };
+        let signature = Signature::any(count, Volatility::Immutable);
+        let mut function = NumberFunction { number, result: None, short_name: None, signature };
+        function.result = match &function.number {
+            Number::Rounded(to) => Some(to.clone()),
+            _ => of,
+        };
+        function.short_name = short_name(function.name(), arguments);
+        function
     }
 }
 
@@ -343,17 +338,8 @@ impl ScalarUDFImpl for NumberFunction {
         &self.signature
     }
 
-    /// A name of few characters for what is computed of what is computed. DataFusion makes a name of each step whenever it asks for the type of the last one: names that
-    /// have all steps before them in full would make sums of many terms take the cube of their number.
     fn schema_name(&self, arguments: &[Expr]) -> Result<String> {
-        if arguments.iter().any(|argument| matches!(argument, Expr::ScalarFunction(_))) {
-            let mut hasher = std::hash::DefaultHasher::new();
-            arguments.hash(&mut hasher);
-            return Ok(format!("{}({:x})", self.name(), hasher.finish()));
-        }
-        let names: Vec<String> =
-            arguments.iter().map(|argument| argument.schema_name().to_string()).collect();
-        Ok(format!("{}({})", self.name(), names.join(",")))
+        Ok(self.short_name.clone().unwrap_or_else(|| full_name(self.name(), arguments)))
     }
 
     fn return_type(&self, arguments: &[DataType]) -> Result<DataType> {

@@ -24,6 +24,7 @@ use datafusion::logical_expr::{
 use datafusion::sql::sqlparser::ast::BinaryOperator;
 
 use super::errors::external;
+use super::expression_types::type_of;
 use super::functions::{RowFunction, text_of};
 use super::rewrite::{MOMENT, SPAN, TIME, VARCHAR};
 use crate::batch::{BatchReader, Columns, data_type, field, kind_of};
@@ -429,6 +430,11 @@ fn operand(expr: &Expr, schema: &DFSchema) -> Option<ColumnType> {
             Some(Type::Int.into())
         }
         Expr::Literal(ScalarValue::Utf8(_) | ScalarValue::Null, _) | Expr::Placeholder(_) => None,
+        // What an operator gives has nothing but a type, and its field would have a name with all that is below.
+        Expr::BinaryExpr(_) => {
+            let field = Arc::new(Field::new("", type_of(expr, schema)?, true));
+            kind_given(&field)
+        }
         _ => {
             let (_, field) = expr.to_field(schema).ok()?;
             kind_given(&field)

@@ -26,6 +26,8 @@ use datafusion::sql::sqlparser::ast::BinaryOperator;
 
 use super::aggregates::sum;
 use super::errors::external;
+use super::expression_types::{full_name, short_name, type_of};
+use super::numbers::digits_in_expr;
 use super::operand_schema::operand_schema;
 use super::own::cast;
 use super::sums::widened;
@@ -103,10 +105,6 @@ fn in_plan(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     Ok(Transformed::yes(plan))
 }
 
-fn type_of(expr: &Expr, schema: &DFSchema) -> Option<DataType> {
-    expr.get_type(schema).ok()
-}
-
 /// Whether one of two numbers is a floating-point number of which the other would make something else.
 fn is_mixed(left: &Expr, right: &Expr, schema: &DFSchema) -> bool {
     let (Some(left), Some(right)) = (type_of(left, schema), type_of(right, schema)) else { return false };
@@ -173,6 +171,7 @@ fn in_expr(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
             let when_then_expr = when_then_expr.into_iter().map(|(when, then)| (boxed(when), then)).collect();
             Transformed::yes(Expr::Case(Case { expr: Some(boxed(of)), when_then_expr, else_expr }))
         }
+        call @ Expr::ScalarFunction(_) => digits_in_expr(call, schema),
         other => Transformed::no(other),
     })
 }
@@ -274,7 +273,9 @@ impl Exact {
             _ => expr,
         });
         let signature = Signature::any(2, Volatility::Immutable);
-        let function = ScalarUDF::from(ExactFunction { exact: self, scale, signature });
+        let mut function = ExactFunction { exact: self, scale, short_name: None, signature };
+        function.short_name = short_name(function.name(), &args);
+        let function = ScalarUDF::from(function);
         Expr::ScalarFunction(ScalarFunction::new_udf(Arc::new(function), args.to_vec()))
     }
 
@@ -322,7 +323,24 @@ fn sum_of((a, m): (i128, i32), (b, n): (i128, i32), scale: u8) -> Option<i128> {
 struct ExactFunction {
     exact: Exact,
     scale: u8,
+    short_name: Option<String>,
     signature: Signature,
+}
+
+impl ExactFunction {
+    fn result(&self) -> DataType {
+        DataType::Decimal128(DECIMAL128_MAX_PRECISION, self.scale as i8)
+    }
+}
+
+/// The type of what one of these functions gives; `None` for other functions.
+pub(super) fn result_of(function: &ScalarUDF) -> Option<DataType> {
+    function.inner().downcast_ref::<ExactFunction>().map(ExactFunction::result)
+}
+
+/// The short name of a call of one of these functions.
+pub(super) fn name_of(function: &ScalarUDF) -> Option<&str> {
+    function.inner().downcast_ref::<ExactFunction>()?.short_name.as_deref()
 }
 
 /// Whether a function divides by its last argument.
@@ -344,8 +362,12 @@ impl ScalarUDFImpl for ExactFunction {
         &self.signature
     }
 
+    fn schema_name(&self, arguments: &[Expr]) -> Result<String> {
+        Ok(self.short_name.clone().unwrap_or_else(|| full_name(self.name(), arguments)))
+    }
+
     fn return_type(&self, _: &[DataType]) -> Result<DataType> {
-        Ok(DataType::Decimal128(DECIMAL128_MAX_PRECISION, self.scale as i8))
+        Ok(self.result())
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {

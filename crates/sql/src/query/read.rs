@@ -21,6 +21,7 @@ use datafusion::logical_expr::{
 use datafusion::optimizer::AnalyzerRule;
 
 use super::errors::external;
+use super::expression_types::type_of;
 use super::value::scalar;
 use crate::batch::kind_of;
 use crate::datum::Datum;
@@ -216,7 +217,7 @@ fn called(function: ScalarUDF, arg: Expr) -> Expr {
 }
 
 fn is_text(expr: &Expr, schema: &DFSchema) -> bool {
-    matches!(expr.get_type(schema), Ok(kind) if kind.is_string())
+    type_of(expr, schema).is_some_and(|kind| kind.is_string())
 }
 
 /// The type of what Arrow would print otherwise than PostgreSQL does; `None` for whatever it prints right.

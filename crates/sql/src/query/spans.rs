@@ -8,11 +8,12 @@ use datafusion::error::{DataFusionError, Result};
 use datafusion::functions_aggregate::first_last::first_value_udaf;
 use datafusion::logical_expr::expr::{Between, BinaryExpr, Case, InList, Sort};
 use datafusion::logical_expr::{
-    Aggregate, Cast, Distinct, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Operator, Projection,
+    Aggregate, Cast, Distinct, Expr, LogicalPlan, LogicalPlanBuilder, Operator, Projection,
     WindowFunctionDefinition, when,
 };
 
 use super::errors::external;
+use super::expression_types::type_of;
 use super::extremes::{extreme, extreme_of};
 use super::own::span_of;
 use crate::error::Error;
@@ -24,7 +25,7 @@ fn is_interval(kind: &DataType) -> bool {
 }
 
 fn is_span(expr: &Expr, schema: &DFSchema) -> bool {
-    expr.get_type(schema).is_ok_and(|kind| is_interval(&kind))
+    type_of(expr, schema).is_some_and(|kind| is_interval(&kind))
 }
 
 fn refused(what: &str) -> DataFusionError {
@@ -98,6 +99,8 @@ pub(super) fn in_groups(plan: LogicalPlan) -> Result<LogicalPlan> {
         return Ok(LogicalPlan::Aggregate(aggregate));
     }
     let Aggregate { input, group_expr, aggr_expr, schema: shown, .. } = aggregate;
+    // What rows are grouped by twice is shown once.
+    let group_expr = distinct(group_expr);
     let (mut groups, mut firsts, mut results) = (Vec::new(), Vec::new(), Vec::new());
     let mut fields = shown.iter();
     for (at, (by, (table, field))) in group_expr.into_iter().zip(fields.by_ref()).enumerate() {
@@ -117,6 +120,16 @@ pub(super) fn in_groups(plan: LogicalPlan) -> Result<LogicalPlan> {
     let all = aggr_expr.into_iter().chain(firsts).collect();
     let grouped = LogicalPlan::Aggregate(Aggregate::try_new(input, groups, all)?);
     Ok(LogicalPlan::Projection(Projection::try_new(results, Arc::new(grouped))?))
+}
+
+fn distinct(all: Vec<Expr>) -> Vec<Expr> {
+    let mut each: Vec<Expr> = Vec::with_capacity(all.len());
+    for expr in all {
+        if !each.contains(&expr) {
+            each.push(expr);
+        }
+    }
+    each
 }
 
 /// Comparisons.

@@ -66,18 +66,21 @@ fn push_filter(
     plan: LogicalPlan,
     config: &dyn OptimizerConfig,
 ) -> Result<Transformed<LogicalPlan>> {
-    let is_spared = match &plan {
-        LogicalPlan::Filter(filter) => match &*filter.input {
-            LogicalPlan::Aggregate(aggregate) => {
-                let is_set = |by: &Expr| matches!(by, Expr::GroupingSet(_));
-                aggregate.group_expr.is_empty() || aggregate.group_expr.iter().any(is_set)
-            }
-            LogicalPlan::Extension(_) => true,
-            _ => false,
-        },
-        _ => false,
-    };
-    if is_spared { Ok(Transformed::no(plan)) } else { rule.rewrite(plan, config) }
+    if is_spared(&plan) { Ok(Transformed::no(plan)) } else { rule.rewrite(plan, config) }
+}
+
+/// Whether a plan is a condition above something that it would change. The rule makes one of several conditions above each
+/// other, and goes on with that by itself.
+fn is_spared(plan: &LogicalPlan) -> bool {
+    let LogicalPlan::Filter(filter) = plan else { return false };
+    match &*filter.input {
+        LogicalPlan::Aggregate(aggregate) => {
+            let is_set = |by: &Expr| matches!(by, Expr::GroupingSet(_));
+            aggregate.group_expr.is_empty() || aggregate.group_expr.iter().any(is_set)
+        }
+        LogicalPlan::Extension(_) => true,
+        input => is_spared(input),
+    }
 }
 
 fn takes_nulls_for_equal(join: &Join) -> bool {

@@ -6,9 +6,10 @@ use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::error::Result;
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
-use datafusion::logical_expr::{Cast, Expr, ExprSchemable, LogicalPlan, WindowFunctionDefinition};
+use datafusion::logical_expr::{Cast, Expr, LogicalPlan, WindowFunctionDefinition};
 use datafusion::optimizer::AnalyzerRule;
 
+use super::expression_types::type_of;
 use super::quotients::exactly;
 
 /// Holds every bigint; the sum has ten digits more.
@@ -50,7 +51,7 @@ pub(super) fn widened(mut expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
         _ => return Transformed::no(expr),
     };
     match arguments.as_mut_slice() {
-        [argument] if matches!(argument.get_type(schema), Ok(DataType::Int64)) => {
+        [argument] if type_of(argument, schema) == Some(DataType::Int64) => {
             let narrow = std::mem::take(argument);
             *argument = Expr::Cast(Cast::new(Box::new(narrow), WIDE));
             Transformed::yes(expr)

@@ -1,7 +1,10 @@
 //! One zero, and one that is not a number, where floating-point numbers are told apart by their bits.
 //!
-//! PostgreSQL takes `-0` for equal to `0`, and NaN for equal to NaN. The query engine's comparisons and groups do too, but not the keys of windows, lists that something is looked up
-//! in, and sets of different values. So what those look at goes through a function first, which changes nothing else.
+//! PostgreSQL takes `-0` for equal to `0`, and NaN for equal to NaN. The query engine's comparisons and groups do too, but
+//! not orders, the keys of windows, lists that something is looked up in, and sets of different values. So what those look
+//! at goes through a function first, which changes nothing else.
+//!
+//! The last key of an order is left alone: equal rows may come in any order there, and so that an index can give it.
 
 use arrow::array::{ArrayRef, AsArray};
 use arrow::datatypes::{DataType, Float32Type, Float64Type};
@@ -10,14 +13,15 @@ use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::error::{DataFusionError, Result};
-use datafusion::logical_expr::expr::{Case, InList, ScalarFunction};
+use datafusion::logical_expr::expr::{Case, InList, ScalarFunction, Sort};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::{
-    ColumnarValue, Expr, ExprSchemable, LogicalPlan, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
-    Volatility,
+    ColumnarValue, Distinct, Expr, ExprSchemable, LogicalPlan, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl,
+    Signature, Volatility,
 };
 use datafusion::optimizer::AnalyzerRule;
 
+use super::expression_types::type_of;
 use super::operand_schema::operand_schema;
 
 /// The rule.
@@ -37,15 +41,58 @@ impl AnalyzerRule for Zeros {
 fn in_plan(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     let schema = operand_schema(&plan)?;
     let names = NamePreserver::new(&plan);
-    plan.map_expressions(|expr| {
+    let changed = plan.map_expressions(|expr| {
         let name = names.save(&expr);
         let done = expr.transform_up(|expr| Ok(in_expr(expr, &schema)))?;
         Ok(done.update_data(|expr| name.restore(expr)))
-    })
+    })?;
+    Ok(changed.update_data(|plan| in_orders(plan, &schema)))
+}
+
+/// The orders of an operator.
+fn in_orders(plan: LogicalPlan, schema: &DFSchema) -> LogicalPlan {
+    match plan {
+        LogicalPlan::Sort(mut sort) => {
+            in_order(&mut sort.expr, schema);
+            LogicalPlan::Sort(sort)
+        }
+        // The first keys of its order are the ones that it is about, and have to stay the same as those.
+        LogicalPlan::Distinct(Distinct::On(mut on)) => {
+            for by in &mut on.on_expr {
+                settle(by, schema);
+            }
+            for by in on.sort_expr.iter_mut().flatten() {
+                settle(&mut by.expr, schema);
+            }
+            LogicalPlan::Distinct(Distinct::On(on))
+        }
+        plan => plan,
+    }
+}
+
+/// Whether a key of an order was changed.
+fn in_order(order: &mut [Sort], schema: &DFSchema) -> bool {
+    let Some((_, before_last)) = order.split_last_mut() else { return false };
+    let mut is_changed = false;
+    for by in before_last {
+        is_changed |= settle(&mut by.expr, schema);
+    }
+    is_changed
+}
+
+/// Puts the function around an expression where it is of use; whether it was.
+fn settle(expr: &mut Expr, schema: &DFSchema) -> bool {
+    match settled(expr, schema) {
+        Some(one) => {
+            *expr = one;
+            true
+        }
+        None => false,
+    }
 }
 
 fn is_float(expr: &Expr, schema: &DFSchema) -> bool {
-    matches!(expr.get_type(schema), Ok(DataType::Float32 | DataType::Float64))
+    matches!(type_of(expr, schema), Some(DataType::Float32 | DataType::Float64))
 }
 
 /// The expression with one zero; `None` for what is no floating-point number, or has one already.
@@ -72,13 +119,16 @@ fn in_expr(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
         }
         Expr::AggregateFunction(mut aggregate) if aggregate.params.distinct => {
             let mut is_changed = false;
-            for arg in &mut aggregate.params.args {
-                if let Some(one) = settled(arg, schema) {
-                    (*arg, is_changed) = (one, true);
-                }
+            let keys = aggregate.params.order_by.iter_mut().map(|sort| &mut sort.expr);
+            for arg in aggregate.params.args.iter_mut().chain(keys) {
+                is_changed |= settle(arg, schema);
             }
             let aggregate = Expr::AggregateFunction(aggregate);
             if is_changed { Transformed::yes(aggregate) } else { Transformed::no(aggregate) }
+        }
+        Expr::AggregateFunction(mut aggregate) => {
+            let is_changed = in_order(&mut aggregate.params.order_by, schema);
+            Transformed::new_transformed(Expr::AggregateFunction(aggregate), is_changed)
         }
         Expr::InList(InList { expr, list, negated }) => match settled(&expr, schema) {
             Some(one) => {

@@ -3,7 +3,7 @@
 //! A field's metadata says it, and the engine's own functions and CASE give fields without. Where one of the values that such an expression may give has a zone, as in
 //! `greatest(moment_with_zone, moment)`, the result has one: a function that changes nothing is put around it, whose field says so.
 
-use arrow::datatypes::{DataType, FieldRef};
+use arrow::datatypes::{DataType, Field, FieldRef};
 use cairn_table::schema::ColumnType;
 use cairn_vfs::sync::{Arc, OnceLock};
 use datafusion::common::config::ConfigOptions;
@@ -18,6 +18,7 @@ use datafusion::logical_expr::{
 };
 use datafusion::optimizer::AnalyzerRule;
 
+use super::expression_types::type_of;
 use super::operand_schema::operand_schema;
 use crate::batch::{field, kind_of};
 
@@ -162,7 +163,7 @@ fn marked(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
         let call = ScalarFunction::new_udf(unmark(), vec![expr]);
         return Transformed::yes(Expr::ScalarFunction(call));
     }
-    let is_of_moments = expr.get_type(schema).is_ok_and(|kind| is_moment(&kind) || item(&kind).is_some());
+    let is_of_moments = type_of(&expr, schema).is_some_and(|kind| is_moment(&kind) || item(&kind).is_some());
     if !gives || !is_of_moments || is_zoned(&expr, schema) {
         return Transformed::no(expr);
     }
@@ -174,6 +175,18 @@ fn marked(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
 fn mark() -> Arc<ScalarUDF> {
     static MARK: OnceLock<Arc<ScalarUDF>> = OnceLock::new();
     Arc::clone(MARK.get_or_init(|| Arc::new(ScalarUDF::from(Mark::new(true)))))
+}
+
+/// A cast that was written. The query engine passes on to what it gives what was said of the value before: the text of a uuid
+/// would be a uuid, and the timestamp of a moment a moment.
+pub(super) fn of_cast(cast: Expr, schema: &dyn ExprSchema) -> Expr {
+    let Ok((_, field)) = cast.to_field(schema) else { return cast };
+    let (given, plain) = (kind_of(&field), kind_of(&Field::new("", field.data_type().clone(), true)));
+    // Lengths are no matter: a text is one whatever texts it came from. Digits are the type's own.
+    if given.kind == plain.kind && given.is_json == plain.is_json && given.is_zoned == plain.is_zoned {
+        return cast;
+    }
+    Expr::ScalarFunction(ScalarFunction::new_udf(unmark(), vec![cast]))
 }
 
 fn unmark() -> Arc<ScalarUDF> {
@@ -195,7 +208,7 @@ impl Mark {
 
 impl ScalarUDFImpl for Mark {
     fn name(&self) -> &str {
-        if self.is_zoned { "cairn_zoned" } else { "cairn_unzoned" }
+        if self.is_zoned { "cairn_zoned" } else { "cairn_plain" }
     }
 
     fn signature(&self) -> &Signature {

@@ -135,6 +135,9 @@ fn conditions_above_totals_leave_them_out() {
         "select * from (select 1 d, row_number() over () from t) q where d = 2",
         "select * from (select 1 d, id from t limit 1) q where d = 2",
         "select * from (select 1 d union all select 3) q where d = 2",
+        "select * from (select 5 d from t having null::boolean) q where ('a' in (select 'b' from t)) is null",
+        "select * from (select 5 d from t having false) q where 5 = d",
+        "select * from (select 5 d, count(*) c from t having 1 = 2) q where random() >= 0 and c > 0",
     ] {
         assert_eq!(ask(&mut c, sql), [""; 0], "{sql}");
     }

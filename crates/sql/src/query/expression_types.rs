@@ -1,0 +1,58 @@
+//! Types and names of expressions that are deep, as sums of a thousand terms.
+//!
+//! DataFusion knows the type of a function's result by the fields of its arguments, each with a name that has all that is
+//! below in full. Rules ask for the type of each step, so the work would grow with the cube of how many there are. Functions
+//! of ours that stand above each other know their type and have a short name, made when they are.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use arrow::datatypes::DataType;
+use datafusion::common::ExprSchema;
+use datafusion::logical_expr::binary::BinaryTypeCoercer;
+use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, ScalarUDF};
+
+use super::{numbers, quotients};
+
+/// The type of an expression, if it has one by now.
+pub(super) fn type_of(expr: &Expr, schema: &dyn ExprSchema) -> Option<DataType> {
+    match expr {
+        Expr::Alias(alias) if !matches!(*alias.expr, Expr::Placeholder(_)) => type_of(&alias.expr, schema),
+        Expr::BinaryExpr(BinaryExpr { left, op, right }) => {
+            let (left, right) = (type_of(left, schema)?, type_of(right, schema)?);
+            BinaryTypeCoercer::new(&left, op, &right).get_result_type().ok()
+        }
+        Expr::ScalarFunction(call) => known(&call.func).or_else(|| expr.get_type(schema).ok()),
+        expr => expr.get_type(schema).ok(),
+    }
+}
+
+/// The type that a function of ours gives, whatever its arguments.
+fn known(function: &ScalarUDF) -> Option<DataType> {
+    numbers::result_of(function).or_else(|| quotients::result_of(function))
+}
+
+/// A name for a call of something that is a call itself; `None` for others, whose names are short in full.
+pub(super) fn short_name(function: &str, arguments: &[Expr]) -> Option<String> {
+    if !arguments.iter().any(|argument| matches!(argument, Expr::ScalarFunction(_))) {
+        return None;
+    }
+    let mut hasher = DefaultHasher::new();
+    for argument in arguments {
+        match argument {
+            Expr::ScalarFunction(call) => {
+                match numbers::name_of(&call.func).or_else(|| quotients::name_of(&call.func)) {
+                    Some(name) => name.hash(&mut hasher),
+                    None => argument.hash(&mut hasher),
+                }
+            }
+            argument => argument.hash(&mut hasher),
+        }
+    }
+    Some(format!("{function}({:x})", hasher.finish()))
+}
+
+/// The name of a call in full.
+pub(super) fn full_name(function: &str, arguments: &[Expr]) -> String {
+    let names: Vec<String> = arguments.iter().map(|argument| argument.schema_name().to_string()).collect();
+    format!("{function}({})", names.join(","))
+}

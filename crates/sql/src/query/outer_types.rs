@@ -1,0 +1,115 @@
+//! Types of the columns that subqueries refer to around them.
+//!
+//! A reference says which type its column has. Rules that give columns other types (digits of numerics, averages that are
+//! numerics) do not look into the subqueries that refer to them: there a numeric of one scale would be compared with one
+//! of another.
+
+use cairn_vfs::sync::Arc;
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::{DFSchema, ExprSchema};
+use datafusion::error::Result;
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
+use datafusion::logical_expr::{Expr, LogicalPlan};
+use datafusion::optimizer::AnalyzerRule;
+
+use super::operand_schema::operand_schema;
+use super::sums::WideSums;
+
+/// How deep subqueries with columns of other types may refer to each other.
+const MOST_ROUNDS: usize = 8;
+
+/// Gives references the types that their columns have by now. What is computed of them may get another type by it, which
+/// again others refer to.
+#[derive(Debug)]
+pub(super) struct OuterTypes;
+
+impl AnalyzerRule for OuterTypes {
+    fn name(&self) -> &str {
+        "cairn_outer_types"
+    }
+
+    fn analyze(&self, plan: LogicalPlan, config: &ConfigOptions) -> Result<LogicalPlan> {
+        let mut plan = plan;
+        for _ in 0..MOST_ROUNDS {
+            if !has_references(&plan)? {
+                break;
+            }
+            let mut is_changed = false;
+            plan = in_plan(plan, &[], &mut is_changed)?;
+            if !is_changed {
+                break;
+            }
+            plan = WideSums.analyze(plan, config)?;
+        }
+        Ok(plan)
+    }
+}
+
+fn has_references(plan: &LogicalPlan) -> Result<bool> {
+    let mut found = false;
+    plan.apply_with_subqueries(|plan| {
+        found |= plan.contains_outer_reference();
+        Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    })?;
+    Ok(found)
+}
+
+/// A reference to a column around a subquery, of the type that the column has by now. `around`: the columns of the queries
+/// around it, the nearest last.
+pub(super) fn reference(expr: Expr, around: &[DFSchema]) -> Expr {
+    let Expr::OuterReferenceColumn(field, column) = expr else { return expr };
+    let now = around.iter().rev().find_map(|schema| schema.field_from_column(&column).ok());
+    Expr::OuterReferenceColumn(now.map_or(field, Arc::clone), column)
+}
+
+/// A plan within queries that have the columns `around`.
+fn in_plan(plan: LogicalPlan, around: &[DFSchema], is_changed: &mut bool) -> Result<LogicalPlan> {
+    let plan = match plan {
+        // What is on its right may look at what is on its left.
+        LogicalPlan::Join(mut join) => {
+            join.left = Arc::new(in_plan(Arc::unwrap_or_clone(join.left), around, is_changed)?);
+            let within: Vec<DFSchema> =
+                around.iter().cloned().chain([(**join.left.schema()).clone()]).collect();
+            join.right = Arc::new(in_plan(Arc::unwrap_or_clone(join.right), &within, is_changed)?);
+            LogicalPlan::Join(join)
+        }
+        plan => plan.map_children(|child| in_plan(child, around, is_changed).map(Transformed::yes))?.data,
+    };
+    let schema = operand_schema(&plan)?;
+    let within: Vec<DFSchema> = around.iter().cloned().chain([schema]).collect();
+    let plan = plan.map_subqueries(|plan| subquery(plan, &within, is_changed).map(Transformed::yes))?.data;
+    let plan = match plan {
+        // One that stands in a FROM is not an expression's.
+        LogicalPlan::Subquery(mut subquery) => {
+            let references = std::mem::take(&mut subquery.outer_ref_columns).into_iter();
+            subquery.outer_ref_columns = references.map(|expr| reference(expr, around)).collect();
+            return Ok(LogicalPlan::Subquery(subquery));
+        }
+        plan => plan,
+    };
+    let names = NamePreserver::new(&plan);
+    let changed = plan.map_expressions(|expr| {
+        let name = names.save(&expr);
+        let done = expr.transform_up(|expr| {
+            if !matches!(expr, Expr::OuterReferenceColumn(..)) {
+                return Ok(Transformed::no(expr));
+            }
+            let now = reference(expr.clone(), around);
+            *is_changed |= now != expr;
+            Ok(Transformed::new_transformed(now.clone(), now != expr))
+        })?;
+        Ok(done.update_data(|expr| name.restore(expr)))
+    })?;
+    // `WideSums` comes next, and looks at all schemas anew; the columns of these are asked for before.
+    if *is_changed { changed.data.recompute_schema() } else { Ok(changed.data) }
+}
+
+/// A subquery of an expression.
+fn subquery(plan: LogicalPlan, within: &[DFSchema], is_changed: &mut bool) -> Result<LogicalPlan> {
+    let LogicalPlan::Subquery(mut subquery) = plan else { return in_plan(plan, within, is_changed) };
+    subquery.subquery = Arc::new(in_plan(Arc::unwrap_or_clone(subquery.subquery), within, is_changed)?);
+    let references = std::mem::take(&mut subquery.outer_ref_columns).into_iter();
+    subquery.outer_ref_columns = references.map(|expr| reference(expr, within)).collect();
+    Ok(LogicalPlan::Subquery(subquery))
+}
