@@ -9,20 +9,46 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use arrow::datatypes::DataType;
 use datafusion::common::ExprSchema;
 use datafusion::logical_expr::binary::BinaryTypeCoercer;
-use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, ScalarUDF};
+use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, Operator, ScalarUDF};
 
 use super::{numbers, quotients};
 
 /// The type of an expression, if it has one by now.
 pub(super) fn type_of(expr: &Expr, schema: &dyn ExprSchema) -> Option<DataType> {
-    match expr {
-        Expr::Alias(alias) if !matches!(*alias.expr, Expr::Placeholder(_)) => type_of(&alias.expr, schema),
-        Expr::BinaryExpr(BinaryExpr { left, op, right }) => {
-            let (left, right) = (type_of(left, schema)?, type_of(right, schema)?);
-            BinaryTypeCoercer::new(&left, op, &right).get_result_type().ok()
+    Typing { schema, last: None }.of(expr)
+}
+
+/// Finds types. Most steps of a long sum are of the same types as the one before.
+struct Typing<'a> {
+    schema: &'a dyn ExprSchema,
+    last: Option<Step>,
+}
+
+struct Step {
+    operands: (DataType, DataType),
+    op: Operator,
+    result: DataType,
+}
+
+impl Typing<'_> {
+    fn of(&mut self, expr: &Expr) -> Option<DataType> {
+        match expr {
+            Expr::Alias(alias) if !matches!(*alias.expr, Expr::Placeholder(_)) => self.of(&alias.expr),
+            Expr::Column(column) => self.schema.data_type(column).ok().cloned(),
+            Expr::BinaryExpr(BinaryExpr { left, op, right }) => {
+                let operands = (self.of(left)?, self.of(right)?);
+                if let Some(last) = self.last.as_ref().filter(|last| last.op == *op)
+                    && last.operands == operands
+                {
+                    return Some(last.result.clone());
+                }
+                let result = BinaryTypeCoercer::new(&operands.0, op, &operands.1).get_result_type().ok()?;
+                self.last = Some(Step { operands, op: *op, result: result.clone() });
+                Some(result)
+            }
+            Expr::ScalarFunction(call) => known(&call.func).or_else(|| expr.get_type(self.schema).ok()),
+            expr => expr.get_type(self.schema).ok(),
         }
-        Expr::ScalarFunction(call) => known(&call.func).or_else(|| expr.get_type(schema).ok()),
-        expr => expr.get_type(schema).ok(),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use arrow::datatypes::{DataType, TimeUnit};
+use arrow::datatypes::{DataType, Field, FieldRef};
 use cairn_table::schema::ColumnType;
 use cairn_vfs::sync::Arc;
 use datafusion::common::ScalarValue;
@@ -10,7 +10,8 @@ use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::FunctionRegistry;
 use datafusion::execution::context::SessionState;
 use datafusion::logical_expr::{
-    ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, TypeSignature, Volatility,
+    ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, TypeSignature,
+    Volatility,
 };
 
 use super::aggregates::{self, keeping, spread_of};
@@ -24,6 +25,7 @@ use super::read;
 use super::rewrite::{ESCAPED, SIMILAR, escaped, similar};
 use super::single;
 use super::value::scalar;
+use crate::batch::{data_type, field};
 use crate::datum::Datum;
 use crate::error::Error;
 use crate::expr::{first_match, split};
@@ -31,6 +33,9 @@ use crate::sqlstate::{INVALID_PARAMETER_VALUE, UNDEFINED_FUNCTION};
 
 /// What the time of the transaction is called until it is known.
 pub(super) const NOW: &str = "now";
+
+/// As [`NOW`], as a clock shows it.
+pub(super) const LOCAL: &str = "localtimestamp";
 
 /// As [`NOW`], of the statement.
 pub(super) const STATEMENT: &str = "statement_timestamp";
@@ -43,6 +48,8 @@ pub(super) struct RowFunction {
     name: String,
     signature: Signature,
     result: DataType,
+    /// Whether its moments have a zone.
+    is_zoned: bool,
     row: Arc<Row>,
 }
 
@@ -68,6 +75,20 @@ impl RowFunction {
         RowFunction::with(name, counts, result, Volatility::Volatile, row)
     }
 
+    /// As [`RowFunction::volatile`], without arguments, of a moment with its zone.
+    pub fn clock(
+        name: &str,
+        row: impl Fn(&[ScalarValue]) -> Result<ScalarValue> + Send + Sync + 'static,
+    ) -> ScalarUDF {
+        ScalarUDF::from(RowFunction {
+            name: name.to_owned(),
+            signature: Signature::one_of(vec![TypeSignature::Nullary], Volatility::Volatile),
+            result: data_type(&ColumnType::zoned()),
+            is_zoned: true,
+            row: Arc::new(row),
+        })
+    }
+
     fn with(
         name: &str,
         counts: &[usize],
@@ -78,7 +99,22 @@ impl RowFunction {
         let one =
             |&count: &usize| if count == 0 { TypeSignature::Nullary } else { TypeSignature::Any(count) };
         let signature = Signature::one_of(counts.iter().map(one).collect(), volatility);
-        ScalarUDF::from(RowFunction { name: name.to_owned(), signature, result, row: Arc::new(row) })
+        let (name, row) = (name.to_owned(), Arc::new(row));
+        ScalarUDF::from(RowFunction { name, signature, result, is_zoned: false, row })
+    }
+
+    /// A moment that is put in its place before the query runs.
+    fn moment(name: &str, is_zoned: bool) -> ScalarUDF {
+        let row = |_: &[ScalarValue]| {
+            Err(DataFusionError::Internal("the time of the transaction is not known".to_owned()))
+        };
+        ScalarUDF::from(RowFunction {
+            name: name.to_owned(),
+            signature: Signature::one_of(vec![TypeSignature::Nullary], Volatility::Stable),
+            result: data_type(&ColumnType::zoned()),
+            is_zoned,
+            row: Arc::new(row),
+        })
     }
 }
 
@@ -124,6 +160,13 @@ impl ScalarUDFImpl for RowFunction {
 
     fn return_type(&self, _: &[DataType]) -> Result<DataType> {
         Ok(self.result.clone())
+    }
+
+    fn return_field_from_args(&self, _: ReturnFieldArgs<'_>) -> Result<FieldRef> {
+        Ok(Arc::new(match self.is_zoned {
+            true => field(&self.name, &ColumnType::zoned(), true),
+            false => Field::new(&self.name, self.result.clone(), true),
+        }))
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
@@ -243,20 +286,15 @@ fn list_of_texts(
 
 /// Puts our functions over DataFusion's.
 pub(super) fn register(state: &mut SessionState) -> Result<()> {
-    // These times are put in their places before it runs.
-    let time = |name| {
-        RowFunction::new(name, &[0], DataType::Timestamp(TimeUnit::Microsecond, None), |_| {
-            Err(DataFusionError::Internal("the time of the transaction is not known".to_owned()))
-        })
-    };
     for name in no_rows::FUNCTIONS {
         if let Some(function) = state.scalar_functions().get(name).cloned() {
             state.register_udf(Arc::new(no_rows::bearing(function)))?;
         }
     }
-    let names = ["current_timestamp", "transaction_timestamp", "localtimestamp"];
-    state.register_udf(Arc::new(time(NOW).with_aliases(names)))?;
-    state.register_udf(Arc::new(time(STATEMENT)))?;
+    let names = ["current_timestamp", "transaction_timestamp"];
+    state.register_udf(Arc::new(RowFunction::moment(NOW, true).with_aliases(names)))?;
+    state.register_udf(Arc::new(RowFunction::moment(STATEMENT, true)))?;
+    state.register_udf(Arc::new(RowFunction::moment(LOCAL, false)))?;
     state.register_udf(Arc::new(read::zoned()))?;
     state.register_udf(Arc::new(read::numeric()))?;
     for name in own::FUNCTIONS {
@@ -280,6 +318,7 @@ pub(super) fn register(state: &mut SessionState) -> Result<()> {
         state.register_udwf(Arc::new(ranks::rank(of, kind)))?;
     }
     state.register_udf(Arc::new(super::zones::at_zone()))?;
+    state.register_udf(super::zone_marks::unmark())?;
     state.register_expr_planner(Arc::new(own::Times))?;
     state.register_expr_planner(Arc::new(quotients::Untyped))?;
     state.register_udf(Arc::new(super::lists::among()))?;

@@ -261,6 +261,12 @@ fn with_types(expr: Expr, schema: &DFSchema, outer: &[DFSchema]) -> Result<Trans
             let args = args.collect::<Result<Vec<Expr>>>()?;
             Transformed::yes(Expr::ScalarFunction(ScalarFunction { func, args }))
         }
+        // The cast within it was asked about already.
+        Expr::ScalarFunction(ScalarFunction { func, mut args })
+            if func.name() == zone_marks::PLAIN && args.first().is_some_and(is_cast) =>
+        {
+            Transformed::yes(args.pop().unwrap_or_default())
+        }
         Expr::ScalarFunction(function) if function.func.name() == series::NAME => {
             Transformed::yes(series::call(function, schema))
         }
@@ -339,6 +345,15 @@ fn is_quoted(expr: &Expr) -> bool {
 fn takes_type(op: Operator) -> bool {
     use Operator::{Eq, Gt, GtEq, IsDistinctFrom, IsNotDistinctFrom, Lt, LtEq, NotEq};
     matches!(op, Eq | NotEq | Lt | LtEq | Gt | GtEq | IsDistinctFrom | IsNotDistinctFrom) || is_arithmetic(op)
+}
+
+/// Whether it is a cast, with nothing left of the type before or without that.
+fn is_cast(expr: &Expr) -> bool {
+    match expr {
+        Expr::Cast(_) => true,
+        Expr::ScalarFunction(call) => call.func.name() == zone_marks::PLAIN,
+        _ => false,
+    }
 }
 
 fn is_arithmetic(op: Operator) -> bool {

@@ -226,6 +226,8 @@ impl ContextProvider for Names<'_> {
         };
         let typed = args.iter().cloned().map(super::literals::narrow_in).collect::<Result<Vec<_>>>()?;
         let args =
+            if name == series::NAME { typed.iter().cloned().map(series::wide).collect() } else { args };
+        let args =
             args.into_iter().map(|arg| super::plan::literal(arg, self.state)).collect::<Result<Vec<_>>>()?;
         let arguments = datafusion::catalog::TableFunctionArgs::new(&args, self.state);
         let source = provider_as_source(function.create_table_provider_with_args(arguments)?);

@@ -15,7 +15,7 @@ use arrow::array::{RecordBatch, RecordBatchOptions};
 use arrow::datatypes::{DataType, SchemaRef};
 use async_trait::async_trait;
 use cairn_vfs::sync::atomic::{AtomicI64, Ordering};
-use cairn_vfs::sync::{Arc, Mutex, lock};
+use cairn_vfs::sync::{Arc, Mutex, Weak, lock};
 use datafusion::catalog::Session;
 use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
 use datafusion::common::{DFSchemaRef, ScalarValue, Statistics};
@@ -306,8 +306,11 @@ impl ExecutionPlan for OnceExec {
         partition: usize,
         context: std::sync::Arc<TaskContext>,
     ) -> Result<SendableRecordBatchStream> {
-        let made = context.session_config().get_extension::<Made>();
-        let Some(made) = made else { return self.input.execute(partition, context) };
+        let run = context.session_config().get_extension::<OfRun>();
+        let Some(run) = run else { return self.input.execute(partition, context) };
+        let Some(made) = run.0.upgrade() else {
+            return Err(DataFusionError::Execution("the run is over".to_owned()));
+        };
         let schema = self.schema();
         let kept = made.of(self.number, || {
             let runtime = context.runtime_env();
@@ -354,9 +357,20 @@ async fn next(
     }
 }
 
-/// What a run has computed once, by number. It is an extension of the run's settings.
+/// What a run has computed once, by number. Whoever holds the run's batches holds this.
 #[derive(Debug, Default)]
 pub(super) struct Made(Mutex<HashMap<i64, Slot>>);
+
+/// How operators find that: an extension of the run's settings. It does not keep it, since streams in there hold the
+/// settings: a run that ends early would keep itself, and what it sees of the database, for ever.
+#[derive(Debug)]
+pub(super) struct OfRun(Weak<Made>);
+
+impl OfRun {
+    pub fn new(made: &Arc<Made>) -> Self {
+        OfRun(Arc::downgrade(made))
+    }
+}
 
 /// What one number stands for, once somebody has asked for it.
 type Slot = Arc<Mutex<Option<Arc<Batches>>>>;

@@ -7,6 +7,7 @@ use cairn_table::Canceller;
 use cairn_table::row::Type;
 use cairn_table::schema::ColumnType;
 use cairn_vfs::sync::{Arc, Mutex, lock};
+use datafusion::common::metadata::{FieldMetadata, ScalarAndMetadata};
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{DFSchema, ParamValues, ScalarValue};
 use datafusion::datasource::source_as_provider;
@@ -14,6 +15,7 @@ use datafusion::error::DataFusionError;
 use datafusion::execution::TaskContext;
 use datafusion::execution::context::SessionState;
 use datafusion::logical_expr::expr::Placeholder;
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::simplify::SimplifyContext;
 use datafusion::logical_expr::{Expr, LogicalPlan};
 use datafusion::optimizer::simplify_expressions::ExprSimplifier;
@@ -24,13 +26,13 @@ use futures_util::StreamExt;
 
 use super::aside::aside;
 use super::errors::datafusion_error;
-use super::functions::{NOW, STATEMENT};
+use super::functions::{LOCAL, NOW, STATEMENT};
 use super::give_way::Over;
 use super::kept::{Kept, Running};
 use super::lists::{self, ListUse};
 use super::names::Names;
 use super::on_disk::{self, Operators};
-use super::once::Made;
+use super::once::{Made, OfRun};
 use super::planner_panics::caught;
 use super::provider::Provider;
 use super::rewrite::{Lookup, result_names, rewrite, shown};
@@ -38,7 +40,8 @@ use super::sequences::Counting;
 use super::stream::{Batches, Stops};
 use super::value::{parameter_type, scalar};
 use super::views;
-use crate::batch::{data_type, element_of, kind_of};
+use super::zone_marks;
+use crate::batch::{data_type, element_of, field, kind_of};
 use crate::datum::{Datum, DatumRef};
 use crate::error::{Error, Result};
 use crate::expr::Context;
@@ -250,7 +253,8 @@ impl Query {
             Operators::Fast => engine.state.config().clone(),
             Operators::OnDisk => engine.sorting().config().clone(),
         };
-        let config = config.with_extension(Arc::clone(&over)).with_extension(Arc::new(Made::default()));
+        let made = Arc::new(Made::default());
+        let config = config.with_extension(Arc::clone(&over)).with_extension(Arc::new(OfRun::new(&made)));
         let context = Arc::new(TaskContext::from(&engine.state).with_session_config(config));
         session.leave_engine();
         let stream = {
@@ -258,10 +262,7 @@ impl Query {
             let runtime = context.runtime_env();
             let stream = execute_stream(physical, context).map_err(datafusion_error)?;
             let stream = if is_aside { aside(stream, runtime) } else { stream };
-            match running {
-                Some(running) => running_with(stream, running),
-                None => stream,
-            }
+            holding(stream, (running, made))
         };
         let timers = session.shared.timers()?;
         let stops = Stops { asked: session.canceller.clone(), apart, over };
@@ -316,7 +317,7 @@ impl Query {
     }
 
     fn values(&self, session: &Session, params: &[Datum]) -> Result<ParamValues> {
-        let mut values: HashMap<String, datafusion::common::metadata::ScalarAndMetadata> = HashMap::new();
+        let mut values: HashMap<String, ScalarAndMetadata> = HashMap::new();
         for (at, kind) in self.parameters.iter().enumerate() {
             // Its items are in the plan.
             if !self.has_place(at) {
@@ -325,7 +326,11 @@ impl Query {
             let value = params.get(at).map_or(DatumRef::Null, Datum::borrow);
             values.insert((at + 1).to_string(), scalar(value, kind).map_err(datafusion_error)?.into());
         }
-        let time = |micros| ScalarValue::TimestampMicrosecond(Some(micros), None).into();
+        let zoned = field("", &ColumnType::zoned(), true);
+        let time = |micros| {
+            let value = ScalarValue::TimestampMicrosecond(Some(micros), None);
+            ScalarAndMetadata::new(value, Some(FieldMetadata::new_from_field(&zoned)))
+        };
         values.insert(NOW.to_owned(), time(session.context.transaction_time()));
         values.insert(STATEMENT.to_owned(), time(session.context.statement_time()));
         Ok(ParamValues::Map(values))
@@ -385,11 +390,11 @@ impl Session {
     }
 }
 
-/// Batches that keep something until they are dropped.
-fn running_with(batches: SendableRecordBatchStream, running: Running) -> SendableRecordBatchStream {
+/// Batches that hold something until they are dropped.
+fn holding(batches: SendableRecordBatchStream, what: impl Send + 'static) -> SendableRecordBatchStream {
     let schema = batches.schema();
     let batches = batches.map(move |batch| {
-        let _running = &running;
+        let _held = &what;
         batch
     });
     Box::pin(RecordBatchStreamAdapter::new(schema, batches))
@@ -408,49 +413,34 @@ fn explained(columns: Vec<Column>) -> Vec<Column> {
 
 /// Puts places for the transaction's time and the statement's where they are asked for: a plan outlives both.
 fn with_time(plan: LogicalPlan) -> Result<LogicalPlan, DataFusionError> {
-    let date = |expr: Expr| Expr::Cast(datafusion::logical_expr::Cast::new(Box::new(expr), DataType::Date32));
     let changed = plan.transform_up_with_subqueries(|plan| {
-        let names: Option<Vec<String>> = match &plan {
-            LogicalPlan::Projection(projection) => {
-                Some(projection.expr.iter().map(|expr| expr.schema_name().to_string()).collect())
-            }
-            _ => None,
-        };
+        // Under the names that it had: others refer to them.
+        let names = NamePreserver::new(&plan);
         let changed = plan.map_expressions(|expr| {
-            expr.transform_up(|expr| {
-                let place = |name: &str| {
-                    let field: FieldRef =
-                        Arc::new(Field::new(name, data_type(&Type::Timestamp.into()), true));
-                    Expr::Placeholder(Placeholder::new_with_field(format!("${name}"), Some(field)))
-                };
-                Ok(match &expr {
-                    Expr::ScalarFunction(function) if [NOW, STATEMENT].contains(&function.func.name()) => {
-                        Transformed::yes(place(function.func.name()))
-                    }
-                    Expr::ScalarFunction(function) if function.func.name() == "current_date" => {
-                        Transformed::yes(date(place(NOW)))
-                    }
-                    _ => Transformed::no(expr),
-                })
-            })
+            let name = names.save(&expr);
+            let done = expr.transform_up(|expr| Ok(placed(expr)))?;
+            Ok(done.update_data(|expr| name.restore(expr)))
         })?;
-        match (changed.transformed, names, changed.data) {
-            (true, Some(names), LogicalPlan::Projection(projection)) => {
-                // Under the names that it had: others refer to them.
-                let named = projection.expr.into_iter().zip(names).map(|(expr, name)| {
-                    if expr.schema_name().to_string() == name { expr } else { expr.alias(name) }
-                });
-                let plan = datafusion::logical_expr::Projection::try_new(named.collect(), projection.input)?;
-                Ok(Transformed::yes(LogicalPlan::Projection(plan)))
-            }
-            (transformed, _, plan) => Ok(if transformed {
-                Transformed::yes(plan.recompute_schema()?)
-            } else {
-                Transformed::no(plan)
-            }),
-        }
+        if changed.transformed { changed.map_data(LogicalPlan::recompute_schema) } else { Ok(changed) }
     })?;
     Ok(changed.data)
+}
+
+/// A place for a time, where an expression asks for one.
+fn placed(expr: Expr) -> Transformed<Expr> {
+    let Expr::ScalarFunction(function) = &expr else { return Transformed::no(expr) };
+    let place = |name: &str| {
+        let field: FieldRef = Arc::new(field(name, &ColumnType::zoned(), true));
+        Expr::Placeholder(Placeholder::new_with_field(format!("${name}"), Some(field)))
+    };
+    Transformed::yes(match function.func.name() {
+        name @ (NOW | STATEMENT) => place(name),
+        LOCAL => zone_marks::plain(place(NOW)),
+        "current_date" => {
+            Expr::Cast(datafusion::logical_expr::Cast::new(Box::new(place(NOW)), DataType::Date32))
+        }
+        _ => return Transformed::no(expr),
+    })
 }
 
 /// The type that the values of parameters come in which stand beside something of this type. Decimals have more digits after the point than that: a column's type would round

@@ -107,14 +107,21 @@ fn in_plan(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
 
 /// Whether one of two numbers is a floating-point number of which the other would make something else.
 fn is_mixed(left: &Expr, right: &Expr, schema: &DFSchema) -> bool {
-    let (Some(left), Some(right)) = (type_of(left, schema), type_of(right, schema)) else { return false };
+    match (type_of(left, schema), type_of(right, schema)) {
+        (Some(left), Some(right)) => are_mixed(&left, &right),
+        _ => false,
+    }
+}
+
+/// As [`is_mixed`], of the two types.
+fn are_mixed(left: &DataType, right: &DataType) -> bool {
     let mixed = |one: &DataType, other: &DataType| match one {
         DataType::Float64 => other.is_decimal(),
         // An integer beside a real is none: both become what holds both.
         DataType::Float32 => other.is_decimal() || other.is_integer(),
         _ => false,
     };
-    mixed(&left, &right) || mixed(&right, &left)
+    mixed(left, right) || mixed(right, left)
 }
 
 /// A number as a floating-point number; what is none stays.
@@ -140,19 +147,20 @@ fn in_expr(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     let boxed = |expr: Box<Expr>| Box::new(double(*expr, schema));
     Ok(match expr {
         Expr::BinaryExpr(BinaryExpr { left, op, right })
-            if (op.is_numerical_operators() || op.supports_propagation())
-                && is_mixed(&left, &right, schema) =>
+            if op.is_numerical_operators() || op.supports_propagation() =>
         {
-            Transformed::yes(Expr::BinaryExpr(BinaryExpr { left: boxed(left), op, right: boxed(right) }))
+            // Types are asked for once: that looks at all that is below.
+            let kinds = type_of(&left, schema).zip(type_of(&right, schema));
+            if kinds.as_ref().is_some_and(|(left, right)| are_mixed(left, right)) {
+                let (left, right) = (boxed(left), boxed(right));
+                return Ok(Transformed::yes(Expr::BinaryExpr(BinaryExpr { left, op, right })));
+            }
+            let is_decimal = kinds.is_some_and(|(left, right)| left.is_decimal() || right.is_decimal());
+            match is_decimal.then(|| exact(&left, op, &right, schema)).flatten() {
+                Some(exact) => Transformed::yes(exact),
+                None => Transformed::no(Expr::BinaryExpr(BinaryExpr { left, op, right })),
+            }
         }
-        Expr::BinaryExpr(BinaryExpr {
-            left,
-            op: op @ (Operator::Divide | Operator::Multiply | Operator::Plus | Operator::Minus),
-            right,
-        }) => match exact(&left, op, &right, schema) {
-            Some(exact) => Transformed::yes(exact),
-            None => Transformed::no(Expr::BinaryExpr(BinaryExpr { left, op, right })),
-        },
         Expr::Between(Between { expr, negated, low, high })
             if is_mixed(&expr, &low, schema) || is_mixed(&expr, &high, schema) =>
         {

@@ -1,6 +1,6 @@
 //! `nextval` and its kin in general queries, and the clock. They run on the threads of the query, and count for the session.
 
-use arrow::datatypes::{DataType, TimeUnit};
+use arrow::datatypes::DataType;
 use cairn_vfs::sync::Arc;
 use datafusion::common::ScalarValue;
 use datafusion::error::Result;
@@ -59,13 +59,10 @@ impl Counting {
                 };
                 number(of.sequences.set(&of.shared, &of.schema, &name, value, is_called))
             }),
-            "clock_timestamp" => {
-                let kind = DataType::Timestamp(TimeUnit::Microsecond, None);
-                RowFunction::volatile(name, &[0], kind, move |_| {
-                    let now = of.shared.clock.wall().as_micros() as i64;
-                    Ok(ScalarValue::TimestampMicrosecond(Some(now), None))
-                })
-            }
+            "clock_timestamp" => RowFunction::clock(name, move |_| {
+                let now = of.shared.clock.wall().as_micros() as i64;
+                Ok(ScalarValue::TimestampMicrosecond(Some(now), None))
+            }),
             _ => return None,
         };
         Some(Arc::new(function))

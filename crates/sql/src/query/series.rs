@@ -26,6 +26,14 @@ fn is_narrow(arguments: &[Expr], schema: &dyn ExprSchema) -> bool {
     }) && has_integer
 }
 
+/// An end of a series as the query engine takes it: bigint is the only type of whole numbers that it knows there.
+pub(super) fn wide(argument: Expr) -> Expr {
+    match argument.get_type(&DFSchema::empty()) {
+        Ok(DataType::Int16 | DataType::Int32) => Expr::Cast(Cast::new(Box::new(argument), DataType::Int64)),
+        _ => argument,
+    }
+}
+
 /// A call whose arguments have their types.
 pub(super) fn call(function: ScalarFunction, schema: &dyn ExprSchema) -> Expr {
     let is_narrow = is_narrow(&function.args, schema);

@@ -6,6 +6,7 @@
 //! | `push_down_filter`            | a condition without columns above what is computed once   | change it for all that look at it             |
 //! | `extract_equijoin_predicate`  | `a = b` on a join whose keys are equal where both are NULL | make `a` and `b` such keys                    |
 //! | `eliminate_cross_join`        | such a join among others                                  | give the keys of all of them one kind of NULL |
+//! | `eliminate_cross_join`        | many joins, none of them without keys                     | take seconds for nothing                      |
 //!
 //! `SELECT * FROM (SELECT count(*), 1 AS d FROM t) q WHERE d = 2` is the first: once `1` stands for `d`, the condition names
 //! no column, and DataFusion takes any such condition for one of the groups.
@@ -101,6 +102,9 @@ fn extract_keys(
     }
 }
 
+/// The work of `eliminate_cross_join` grows with the cube of their number. So many that all have keys stay as they are.
+const MANY_JOINS: usize = 24;
+
 /// `eliminate_cross_join`. It walks through the plan by itself, from one inner join to the next: limits of nothing, which end
 /// such a walk, stand around the joins in question meanwhile.
 fn reorder_joins(
@@ -108,11 +112,18 @@ fn reorder_joins(
     plan: LogicalPlan,
     config: &dyn OptimizerConfig,
 ) -> Result<Transformed<LogicalPlan>> {
-    let mut is_affected = false;
+    let (mut is_affected, mut joins, mut has_cross) = (false, 0, false);
     plan.apply_with_subqueries(|plan| {
-        is_affected |= matches!(plan, LogicalPlan::Join(join) if is_apart(join));
+        if let LogicalPlan::Join(join) = plan {
+            is_affected |= is_apart(join);
+            joins += 1;
+            has_cross |= join.join_type == JoinType::Inner && join.on.is_empty();
+        }
         Ok(if is_affected { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
     })?;
+    if joins > MANY_JOINS && !has_cross {
+        return Ok(Transformed::no(plan));
+    }
     if !is_affected {
         return rule.rewrite(plan, config);
     }

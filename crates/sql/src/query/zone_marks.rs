@@ -181,15 +181,24 @@ fn mark() -> Arc<ScalarUDF> {
 /// would be a uuid, and the timestamp of a moment a moment.
 pub(super) fn of_cast(cast: Expr, schema: &dyn ExprSchema) -> Expr {
     let Ok((_, field)) = cast.to_field(schema) else { return cast };
-    let (given, plain) = (kind_of(&field), kind_of(&Field::new("", field.data_type().clone(), true)));
+    let (given, bare) = (kind_of(&field), kind_of(&Field::new("", field.data_type().clone(), true)));
     // Lengths are no matter: a text is one whatever texts it came from. Digits are the type's own.
-    if given.kind == plain.kind && given.is_json == plain.is_json && given.is_zoned == plain.is_zoned {
+    if given.kind == bare.kind && given.is_json == bare.is_json && given.is_zoned == bare.is_zoned {
         return cast;
     }
-    Expr::ScalarFunction(ScalarFunction::new_udf(unmark(), vec![cast]))
+    plain(cast)
 }
 
-fn unmark() -> Arc<ScalarUDF> {
+/// A value without what is said of it beyond its type.
+pub(super) fn plain(expr: Expr) -> Expr {
+    Expr::ScalarFunction(ScalarFunction::new_udf(unmark(), vec![expr]))
+}
+
+/// What is put around casts that are written, so that nothing is left of the type before.
+pub(super) const PLAIN: &str = "cairn_plain";
+
+/// The function of that name.
+pub(super) fn unmark() -> Arc<ScalarUDF> {
     static UNMARK: OnceLock<Arc<ScalarUDF>> = OnceLock::new();
     Arc::clone(UNMARK.get_or_init(|| Arc::new(ScalarUDF::from(Mark::new(false)))))
 }
@@ -208,7 +217,7 @@ impl Mark {
 
 impl ScalarUDFImpl for Mark {
     fn name(&self) -> &str {
-        if self.is_zoned { "cairn_zoned" } else { "cairn_plain" }
+        if self.is_zoned { "cairn_zoned" } else { PLAIN }
     }
 
     fn signature(&self) -> &Signature {

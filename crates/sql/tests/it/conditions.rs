@@ -320,3 +320,34 @@ fn sums_of_infinities() {
         }
     }
 }
+
+/// Goal: whether a subquery has rows is known also where its condition is not. Method: EXISTS of conditions on the row
+/// around it alone, NULL among them, in results, conditions, changes and beside joins.
+#[test]
+fn whether_there_are_rows_is_known() {
+    let mut c = database().connect();
+    run(&mut c, "create table a (id int primary key, b boolean, s text)");
+    run(&mut c, "insert into a values (1, null, null), (2, true, 'A'), (3, false, 'x')");
+    run(&mut c, "create table i (id int primary key)");
+    run(&mut c, "insert into i values (1), (2)");
+    for from in ["a", "a cross join (values (1)) v (n)", "a left join i on false"] {
+        for condition in ["a.b", "starts_with(a.s, 'A')", "a.b and a.s = 'A'", "a.b and i.id = 1"] {
+            let exists = format!("exists (select 1 from i where {condition})");
+            for (sql, expected) in [
+                (format!("select {exists} from {from} order by a.id"), ["f", "t", "f"]),
+                (format!("select not {exists} from {from} order by a.id"), ["t", "f", "t"]),
+                (format!("select ({exists}) is null from {from} order by a.id"), ["f", "f", "f"]),
+                (
+                    format!("select case when {exists} then 1 else 2 end from {from} order by a.id"),
+                    ["2", "1", "2"],
+                ),
+            ] {
+                assert_eq!(ask(&mut c, &sql), expected, "{sql}");
+            }
+            let without = format!("select a.id from {from} where not {exists} order by a.id");
+            assert_eq!(ask(&mut c, &without), ["1", "3"], "{without}");
+        }
+    }
+    run(&mut c, "update a set b = exists (select 1 from i where a.b)");
+    assert_eq!(ask(&mut c, "select b from a order by id"), ["f", "t", "f"]);
+}

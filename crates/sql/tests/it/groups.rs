@@ -126,3 +126,24 @@ fn columns_that_a_key_tells() {
         assert_eq!(fails(&mut c, sql), "42803", "{sql}");
     }
 }
+
+/// Goal: rows that are grouped by one thing twice are grouped by it once. Method: spans of time, numbers and texts, beside
+/// aggregates and without, shown and not.
+#[test]
+fn groups_by_one_thing_twice() {
+    let mut c = database().connect();
+    run(&mut c, "create table g (id int primary key, s interval, t text)");
+    run(&mut c, "insert into g values (1, '1 day', 'a'), (2, '24 hours', 'a'), (3, '1 month', 'b')");
+    for by in ["s", "t", "s, t, s", "t, s, t, s", "q.s, s", "s, q.s, s"] {
+        for from in ["g q", "(select * from g cross join (values (1)) v (n)) q"] {
+            for (sql, expected) in [
+                (format!("select max(id) from {from} group by {by}, {by} order by 1"), ["2", "3"]),
+                (format!("select count(*) from {from} group by {by}, {by} order by 1 desc"), ["2", "1"]),
+            ] {
+                assert_eq!(ask(&mut c, &sql), expected, "{sql}");
+            }
+        }
+    }
+    let sql = "select max(7) from (select distinct null::interval s from g cross join (values (1)) v (n)) q group by s, s";
+    assert_eq!(ask(&mut c, sql), ["7"]);
+}

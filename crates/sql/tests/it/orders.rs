@@ -130,3 +130,40 @@ fn subqueries_keep_their_order() {
         "with q as (select k from g order by v) select (select k from q limit 1), (select min(k) from q)";
     assert_eq!(ask(&mut c, with), ["6|1"]);
 }
+
+/// Goal: rows whose numbers are 0 and -0 are in the order of what is sorted by next. Method: orders of two keys, in all
+/// places that have one, by general queries and by the direct path; NaN beside NaN as well.
+#[test]
+fn zeros_are_equal_in_orders() {
+    let mut c = database().connect();
+    run(&mut c, "create table z (id int primary key, d float8, r real, g int)");
+    run(
+        &mut c,
+        "insert into z values (1, 0, 0, 2), (2, '-0', '-0', 3), (3, '-0', '-0', 1), (4, 'NaN', 'NaN', 5)",
+    );
+    run(&mut c, "insert into z values (5, 'NaN', 'NaN', 4), (6, -1, -1, 6)");
+    let expected = ["6", "3", "1", "2", "5", "4"];
+    for from in ["z", "z cross join (values (1)) v (n)"] {
+        for key in ["d", "r", "d + 0", "d * 1"] {
+            for sql in [
+                format!("select id from {from} order by {key}, g"),
+                format!("select id from {from} order by {key}, g limit 6"),
+                format!("select id from (select * from {from} order by {key}, g) q"),
+                format!("select unnest(array_agg(id order by {key}, g)) from {from}"),
+                format!(
+                    "select id from (select id, row_number() over (order by {key}, g) n from {from}) q order by n"
+                ),
+            ] {
+                assert_eq!(ask(&mut c, &sql), expected, "{sql}");
+            }
+            let firsts = format!("select distinct on ({key}) id from {from} order by {key}, g");
+            assert_eq!(ask(&mut c, &firsts), ["6", "3", "5"], "{firsts}");
+            let text = format!("select string_agg(id::text, '' order by {key}, g) from {from}");
+            assert_eq!(ask(&mut c, &text), ["631254"], "{text}");
+        }
+    }
+    run(&mut c, "create index on z (d, g)");
+    assert_eq!(ask(&mut c, "select id from z order by d, g"), expected);
+    assert_eq!(ask(&mut c, "select id from z where d = 0 order by d, g"), ["3", "1", "2"]);
+    assert_eq!(ask(&mut c, "select id from z where d >= 0 and d < 'NaN' order by d, g limit 2"), ["3", "1"]);
+}

@@ -102,3 +102,57 @@ fn subqueries_in_values() {
     assert_eq!(fails(&mut c, "insert into dept values (73, (select name from emp), null)"), "21000");
     assert_eq!(ask(&mut c, "values ((select count(*) from dept), 'z'), (2, 'w') order by 2"), ["2|w", "4|z"]);
 }
+
+/// Goal: what is compared with a column around a subquery is compared with the type that this has. Method: columns whose
+/// digits are known late: averages, rounded numbers and quotients of them, in each kind of subquery and in LATERAL.
+#[test]
+fn columns_around_have_their_types() {
+    let mut c = database().connect();
+    run(&mut c, "create table a (id int primary key, n numeric(12, 3))");
+    run(&mut c, "insert into a values (1, 1.5), (2, -1.5), (3, null)");
+    run(&mut c, "create table b (id int primary key, n numeric(12, 3), i int)");
+    run(&mut c, "insert into b values (1, 1, 1), (2, -2, 2), (3, null, 3)");
+    for (of, found) in [
+        ("floor(n)", 2),
+        ("ceil(n)", 0),
+        ("trunc(n, 0)", 1),
+        ("round(n)", 1),
+        ("n / 1.5", 1),
+        ("round(avg(n) over (partition by id), 1) - 0.5", 2),
+    ] {
+        let from = format!("(select {of} as c from a cross join (values (1)) v (x)) q");
+        for (sql, expected) in [
+            (format!("select count(*) from {from} where exists (select 1 from b where b.n = q.c)"), found),
+            (format!("select count(*) from {from} where q.c in (select n from b where b.n = q.c)"), found),
+            (
+                format!("select count(*) from {from} where 1 = (select count(*) from b where b.n = q.c)"),
+                found,
+            ),
+            (format!("select sum((select count(*) from b where b.n = q.c)) from {from}"), found),
+            (
+                format!("select count(*) from {from} where q.c = (select max(n) from b where b.n = q.c)"),
+                found,
+            ),
+            (
+                format!(
+                    "select count(*) from {from} join lateral (select 1 from b where b.n = q.c) s on true"
+                ),
+                found,
+            ),
+            (
+                format!(
+                    "select count((select 1 from b where b.n = q.c + (select max(i) - 3 from b where q.c is not null))) from {from}"
+                ),
+                found,
+            ),
+        ] {
+            assert_eq!(ask(&mut c, &sql), [expected.to_string()], "{sql}");
+        }
+    }
+    let sql = "select avg(1::smallint) / nullif(trunc(avg(1::smallint), 0), 0) = 1 from a cross join b";
+    assert_eq!(ask(&mut c, sql), ["t"]);
+    let sql = "select nullif(trunc(avg(2), 1), 1::numeric) = 2 from a left join b on true";
+    assert_eq!(ask(&mut c, sql), ["t"]);
+    let sql = "select count(*) from (select avg(distinct i) c from b) q where 2 = (select b.i from b where b.i = q.c)";
+    assert_eq!(ask(&mut c, sql), ["1"]);
+}

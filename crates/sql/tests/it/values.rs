@@ -1,6 +1,6 @@
 //! Goal: literals, numbers and moments of general queries have PostgreSQL's types and values, as on the direct path. Method: small scripts.
 
-use cairn_sql::{Datum, Type};
+use cairn_sql::{Connection, Datum, Type};
 
 use crate::support::{ask, database, fails, rows, run};
 
@@ -506,4 +506,126 @@ fn series_have_the_type_of_their_ends() {
         ask(&mut c, "select n from generate_series(1, 3) with ordinality as g (n, o)"),
         ["1", "2", "3"]
     );
+}
+
+/// Whether the first column of a query has a time zone.
+fn is_zoned(c: &mut Connection, sql: &str) -> bool {
+    c.prepare(sql).unwrap().columns()[0].kind.is_zoned
+}
+
+/// Goal: the clock's times have a zone, and `localtimestamp` has none. Method: what tells the types, of calls alone and of
+/// what is computed of them, by general queries and by the direct path.
+#[test]
+fn times_of_the_clock_have_zones() {
+    let mut c = database().connect();
+    run(&mut c, "create table u (id int primary key, z timestamptz)");
+    run(&mut c, "insert into u values (1, '2020-01-02 03:04:05+00')");
+    for from in ["u", "u cross join (values (1)) v (n)"] {
+        for clock in ["now()", "current_timestamp", "statement_timestamp()", "clock_timestamp()"] {
+            for (of, zoned) in [
+                ("{}", true),
+                ("date_trunc('month', {})", true),
+                ("{} - interval '1 day'", true),
+                ("coalesce(null, {})", true),
+                ("greatest({}, z)", true),
+                ("{}::timestamp", false),
+                ("{} at time zone 'UTC'", false),
+            ] {
+                let sql = format!("select {} from {from}", of.replace("{}", clock));
+                assert_eq!(is_zoned(&mut c, &sql), zoned, "{sql}");
+                ask(&mut c, &sql);
+            }
+        }
+        for local in
+            ["localtimestamp", "date_trunc('month', localtimestamp)", "localtimestamp + interval '1 day'"]
+        {
+            let sql = format!("select {local} from {from}");
+            assert!(!is_zoned(&mut c, &sql), "{sql}");
+            ask(&mut c, &sql);
+        }
+        for (sql, zoned) in [
+            (format!("select max(now()) from {from}"), true),
+            (format!("select max(now()) over () from {from}"), true),
+            (format!("select now() from {from} group by now() having now() is not null"), true),
+            (format!("select now() t from {from} union all select z from u order by t"), true),
+            (format!("select current_date::timestamp from {from}"), false),
+            (format!("select max(localtimestamp) from {from}"), false),
+        ] {
+            assert_eq!(is_zoned(&mut c, &sql), zoned, "{sql}");
+            assert!(!ask(&mut c, &sql).is_empty(), "{sql}");
+        }
+    }
+    assert_eq!(
+        ask(&mut c, "select count(*) from u cross join u w where now() = localtimestamp::timestamptz"),
+        ["1"]
+    );
+}
+
+/// Goal: what is cast has the type that it was cast to, and nothing of the one before. Method: texts of uuids and JSON, and
+/// timestamps of moments and of their dates, beside other texts and timestamps: in UNION, COALESCE, windows and operators.
+#[test]
+fn casts_leave_nothing_of_the_type_before() {
+    let mut c = database().connect();
+    run(&mut c, "create table u (id int primary key, u uuid, z timestamptz, j json)");
+    let uuid = "00000000-0000-0000-0000-000000000001";
+    run(&mut c, &format!("insert into u values (1, '{uuid}', '2020-01-02 03:04:05+00', '[1]')"));
+    for from in ["u", "u cross join (values (1)) v (n)", "u left join (values (2)) v (n) on v.n = u.id"] {
+        for (text, shown) in [("u", uuid), ("null::uuid", "é"), ("j", "[1]")] {
+            let text = format!("{text}::text");
+            let joined = format!("select coalesce(x, 'é') from (select {text} x from {from}) q");
+            assert_eq!(ask(&mut c, &joined), [shown], "{joined}");
+            for sql in [
+                format!("select coalesce({text}, 'é') from {from} union all select 'x'"),
+                format!(
+                    "select coalesce({text}, chr(233)) from {from} union all select chr(120) from {from}"
+                ),
+                format!("select coalesce({text}, 'é') from {from} union all (select lower('X') from {from})"),
+            ] {
+                let mut rows = ask(&mut c, &sql);
+                rows.sort_unstable_by_key(|row| row == "x");
+                assert_eq!(rows, [shown, "x"], "{sql}");
+            }
+            let before = format!("select lag({text}, 1, 'ab') over (order by u.id) from {from}");
+            assert_eq!(ask(&mut c, &before), ["ab"], "{before}");
+        }
+        for (time, shown) in
+            [("z::timestamp", "2020-01-02 03:04:05"), ("z::date::timestamp", "2020-01-02 00:00:00")]
+        {
+            for sql in [
+                format!("select {time} from {from}"),
+                format!("select {time} from {from} union all select {time} from {from} where false"),
+                format!("select t from (select z::date d, {time} t from {from}) q"),
+                format!("select max({time}) from {from}"),
+                format!("select greatest({time}, {time}) from {from}"),
+            ] {
+                assert_eq!(ask(&mut c, &sql), [shown], "{sql}");
+                assert!(!is_zoned(&mut c, &sql), "{sql}");
+            }
+        }
+        let none = format!(
+            "select null::timestamptz::date::timestamp from {from} union all select '2020-01-01'::timestamp"
+        );
+        assert!(!is_zoned(&mut c, &none), "{none}");
+        let mut rows = ask(&mut c, &none);
+        rows.sort_unstable();
+        assert_eq!(rows, ["2020-01-01 00:00:00", "NULL"], "{none}");
+        let sql = format!("select lower(u::text) || 'x', length(u::text) from {from}");
+        assert_eq!(ask(&mut c, &sql), [format!("{uuid}x|36")], "{sql}");
+    }
+}
+
+/// Goal: a plan that is not optimized has the same functions. Method: `date_trunc`, of which DataFusion has one as well,
+/// from sessions that start without the optimizer.
+#[test]
+fn unoptimized_plans_have_our_functions() {
+    for _ in 0..8 {
+        let mut c = database().connect();
+        run(&mut c, "set cairn.direct_path = off");
+        run(&mut c, "set cairn.optimizer = off");
+        let sql = "select date_trunc('month', x) from (values ('2020-02-03 00:00:00+00'::timestamptz)) v (x)";
+        assert!(is_zoned(&mut c, sql), "{sql}");
+        run(&mut c, "create table t (a int primary key, b int)");
+        run(&mut c, "insert into t values (1, null), (2, 3)");
+        assert_eq!(ask(&mut c, "select a from t where not (a in (select b from t))"), [""; 0]);
+    }
 }

@@ -9,6 +9,7 @@ use crate::datum::{Item, nested_items, parse_decimal};
 use crate::error::{Error, Result};
 use crate::query::list_casts::name_for;
 use crate::query::read::{NUMERIC, ZONED};
+use crate::query::zone_marks::PLAIN;
 use crate::sqlstate::UNDEFINED_OBJECT;
 use crate::syntax::build::{call, null, number, string, take, text, with_type};
 use crate::syntax::{column_type, last_name};
@@ -81,6 +82,12 @@ fn with_length(value: Expr, kind: &DataType) -> Vec<Expr> {
 /// Whether a type is that of texts that say how long they are at most.
 fn is_limited(kind: &DataType) -> bool {
     column_type(kind).is_ok_and(|kind| kind.kind == Type::Text && kind.length.is_some())
+}
+
+/// Whether the query engine has other types of ours in a type as well: uuids and JSON are texts there, and moments with a
+/// time zone are timestamps.
+fn is_plain(kind: &DataType) -> bool {
+    column_type(kind).is_ok_and(|kind| matches!(kind.kind, Type::Text | Type::Timestamp))
 }
 
 /// The literal that an expression is.
@@ -192,7 +199,13 @@ pub(super) fn cast(place: &mut Expr) -> Result<()> {
         DataType::Uuid => "uuid".to_owned(),
         DataType::JSON | DataType::JSONB => "json".to_owned(),
         DataType::Bytea => "bytea".to_owned(),
-        _ => return Ok(()),
+        _ => {
+            // Of a value whose type has more to it than what the query engine has for it.
+            if is_plain(data_type) && notation_value(expr).is_none() {
+                *place = call(PLAIN, vec![take(place)]);
+            }
+            return Ok(());
+        }
     };
     let inner = take(expr);
     *place = match (name.as_str(), string(&inner)) {
