@@ -176,7 +176,7 @@ class Shapes(Gen):
     def shape_recursive(self):
         d = self.draw
         start = d.choice(["0::numeric", "1.5::numeric", "0.25::numeric", "1::numeric", f"{d.choice(SCALES)}::numeric"])
-        step = d.choice(["s + 0.25", "s * 1.1", "s - 0.001", "s / 2", "s + d", "s * s", "round(s, 2) + 0.125", "s + 1.0000"])
+        step = d.choice(["s + 0.25", "s * 1.1", "s - 0.001", "s / 2", "s + d", "s * 1.5", "round(s, 2) + 0.125", "s + 1.0000"])
         union = d.choice(["UNION ALL", "UNION ALL", "UNION"])
         self.is_ordered = True
         return N("statement", f"WITH RECURSIVE r (d, s, t) AS (SELECT 0, {start}, {d.choice(['''''::text''', '''a'::text''', 'NULL::text'])} {union} SELECT d + 1, {step}, t || d FROM r WHERE d < {d.randint(1, 5)}) SELECT ", N("list", ", ", N("item", "d"), N("item", "s"), N("item", "t")), " FROM r ORDER BY d", self.limit())

@@ -86,34 +86,49 @@ pub(super) fn with_children(plan: Plan, children: Vec<Plan>) -> Result<Plan> {
     plan.replace_children(children, ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute))
 }
 
-/// Passes batches on, and says nothing of their order.
+/// Passes batches on, and says nothing of which values are equal or the same in all rows, nor, most of the time, of their
+/// order.
 #[derive(Debug)]
 pub(super) struct Unordered {
     input: Plan,
+    has_order: bool,
     properties: Arc<PlanProperties>,
 }
 
 impl Unordered {
     pub fn new(input: &Plan) -> Self {
+        Unordered::with(input, false)
+    }
+
+    /// One that says in which order the rows are.
+    pub fn in_order(input: &Plan) -> Self {
+        Unordered::with(input, true)
+    }
+
+    fn with(input: &Plan, has_order: bool) -> Self {
+        let mut known = EquivalenceProperties::new(input.schema());
+        if has_order {
+            known.add_orderings(input.equivalence_properties().oeq_class().iter().cloned());
+        }
         let properties = PlanProperties::new(
-            EquivalenceProperties::new(input.schema()),
+            known,
             input.output_partitioning().clone(),
             input.pipeline_behavior(),
             input.boundedness(),
         );
-        Unordered { input: Arc::clone(input), properties: Arc::new(properties) }
+        Unordered { input: Arc::clone(input), has_order, properties: Arc::new(properties) }
     }
 }
 
 impl DisplayAs for Unordered {
     fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Unordered")
+        f.write_str(self.name())
     }
 }
 
 impl ExecutionPlan for Unordered {
     fn name(&self) -> &str {
-        "Unordered"
+        if self.has_order { "Unequal" } else { "Unordered" }
     }
 
     fn properties(&self) -> &Arc<PlanProperties> {
@@ -125,7 +140,7 @@ impl ExecutionPlan for Unordered {
     }
 
     fn maintains_input_order(&self) -> Vec<bool> {
-        vec![false]
+        vec![self.has_order]
     }
 
     fn benefits_from_input_partitioning(&self) -> Vec<bool> {
@@ -142,7 +157,7 @@ impl ExecutionPlan for Unordered {
     fn replace_children(self: Arc<Self>, children: Vec<Plan>, _: ReplaceChildrenOptions) -> Result<Plan> {
         let input = children.first();
         let input = input.ok_or_else(|| DataFusionError::Internal("nothing is unordered".to_owned()))?;
-        Ok(Arc::new(Unordered::new(input)))
+        Ok(Arc::new(Unordered::with(input, self.has_order)))
     }
 
     fn with_new_children(self: Arc<Self>, children: Vec<Plan>) -> Result<Plan> {

@@ -3,8 +3,12 @@
 //! A hash join gives rows in the order of the side that asks (its right one), and for each of these its partners, in the order of the other side. DataFusion concludes that rows of one value of the former order are in the
 //! latter: of `u JOIN c` with `c` in the order of `a`, and `u` in that of `a, b`, that all are in the order of `a, b`. But many rows of `c` may have one `a`, and the partners of each begin anew. Where both sides have an order the other
 //! side's is not told.
+//!
+//! An outer join gives rows in which the columns of one side are NULL. DataFusion keeps what it knows of that side: that a
+//! column is 1 in all rows, and need not be sorted by. So nothing of that kind is told of such a side.
 
 use cairn_vfs::sync::Arc;
+use datafusion::common::JoinType;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::error::Result;
@@ -23,6 +27,8 @@ pub(super) struct JoinOrders;
 impl PhysicalOptimizerRule for JoinOrders {
     fn optimize(&self, plan: Plan, _: &ConfigOptions) -> Result<Plan> {
         let hides = |plan: Plan| {
+            let plan = without_constants(plan)?;
+            let (plan, is_changed) = (plan.data, plan.transformed);
             let hidden = if plan.is::<SortMergeJoinExec>() {
                 1
             } else if plan.is::<HashJoinExec>()
@@ -31,11 +37,11 @@ impl PhysicalOptimizerRule for JoinOrders {
             {
                 0
             } else {
-                return Ok(Transformed::no(plan));
+                return Ok(Transformed::new_transformed(plan, is_changed));
             };
             let mut children: Vec<Plan> = plan.children().into_iter().map(Arc::clone).collect();
             if children.iter().any(|child| child.output_ordering().is_none()) {
-                return Ok(Transformed::no(plan));
+                return Ok(Transformed::new_transformed(plan, is_changed));
             }
             if let Some(side) = children.get_mut(hidden) {
                 *side = Arc::new(Unordered::new(side));
@@ -52,4 +58,28 @@ impl PhysicalOptimizerRule for JoinOrders {
     fn schema_check(&self) -> bool {
         true
     }
+}
+
+/// An outer join that knows of no constants on the sides whose columns may be NULL.
+fn without_constants(plan: Plan) -> Result<Transformed<Plan>> {
+    let join_type = plan
+        .downcast_ref::<HashJoinExec>()
+        .map(|join| *join.join_type())
+        .or_else(|| plan.downcast_ref::<NestedLoopJoinExec>().map(|join| *join.join_type()))
+        .or_else(|| plan.downcast_ref::<SortMergeJoinExec>().map(|join| join.join_type()));
+    let may_be_null = match join_type {
+        Some(JoinType::Left) => [false, true],
+        Some(JoinType::Right) => [true, false],
+        Some(JoinType::Full) => [true, true],
+        _ => return Ok(Transformed::no(plan)),
+    };
+    let mut children: Vec<Plan> = plan.children().into_iter().map(Arc::clone).collect();
+    let mut is_changed = false;
+    for (child, _) in children.iter_mut().zip(may_be_null).filter(|(_, may_be_null)| *may_be_null) {
+        if !child.equivalence_properties().constants().is_empty() {
+            *child = Arc::new(Unordered::in_order(child));
+            is_changed = true;
+        }
+    }
+    Ok(if is_changed { Transformed::yes(with_children(plan, children)?) } else { Transformed::no(plan) })
 }

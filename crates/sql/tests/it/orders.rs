@@ -167,3 +167,46 @@ fn zeros_are_equal_in_orders() {
     assert_eq!(ask(&mut c, "select id from z where d = 0 order by d, g"), ["3", "1", "2"]);
     assert_eq!(ask(&mut c, "select id from z where d >= 0 and d < 'NaN' order by d, g limit 2"), ["3", "1"]);
 }
+
+/// Goal: what is the same in all rows of one side of an outer join is not in those that have no partner. Method: orders by
+/// constants of either side, of joins by keys and by other conditions, in windows and with limits as well.
+#[test]
+fn outer_joins_have_no_constants() {
+    let mut c = database().connect();
+    run(&mut c, "create table a (id int primary key)");
+    run(&mut c, "create table b (id int primary key)");
+    run(&mut c, "insert into a values (1), (2)");
+    run(&mut c, "insert into b values (2), (3)");
+    let one = "(select 1 as c, id from a) x";
+    for (join, expected) in [
+        (format!("{one} full join b on x.id = b.id"), &["1|1|NULL", "1|2|2", "NULL|NULL|3"][..]),
+        (format!("{one} full join b on false"), &["1|1|NULL", "1|2|NULL", "NULL|NULL|2", "NULL|NULL|3"]),
+        (format!("{one} full join b on x.id > b.id - 1"), &["1|1|NULL", "1|2|2", "NULL|NULL|3"]),
+        (format!("{one} right join b on x.id = b.id"), &["1|2|2", "NULL|NULL|3"]),
+        (format!("{one} right join b on x.id > b.id - 1"), &["1|2|2", "NULL|NULL|3"]),
+        (format!("b left join {one} on x.id = b.id"), &["1|2|2", "NULL|NULL|3"]),
+        (
+            format!("b left join lateral (select 1 as c, id from a) x on x.id > b.id - 1"),
+            &["1|2|2", "NULL|NULL|3"],
+        ),
+        (
+            format!("b left join (select 1 as c, id from a where id < 9 limit 5) x on x.id = b.id"),
+            &["1|2|2", "NULL|NULL|3"],
+        ),
+    ] {
+        let columns = "x.c, x.id as i, b.id as j";
+        for sql in [
+            format!("select {columns} from {join} order by x.c nulls last, i, j"),
+            format!("select {columns} from {join} order by x.c desc nulls last, i, j limit 9"),
+            format!("select c, i, j from (select {columns}, row_number() over (order by x.c nulls last, x.id, b.id) n from {join}) q order by n"),
+            format!("select null::int + 1 is null and c is null, i, j from (select {columns} from {join}) q order by c nulls last, i, j")
+                .replace("null::int + 1 is null and c is null", "c"),
+        ] {
+            assert_eq!(ask(&mut c, &sql), expected, "{sql}");
+        }
+        let mut back: Vec<&str> = expected.to_vec();
+        back.sort_by_key(|row| !row.starts_with("NULL"));
+        let first = format!("select {columns} from {join} order by x.c nulls first, i, j");
+        assert_eq!(ask(&mut c, &first), back, "{first}");
+    }
+}
