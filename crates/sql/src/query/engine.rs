@@ -39,6 +39,7 @@ use super::share::ShareTotals;
 use super::sorted_once::{self, SortedOnce};
 use super::spared_plans::spared;
 use super::sums::WideSums;
+use super::unknown_keys::HideKeys;
 use super::unnest::Unnest;
 use super::zeros::Zeros;
 use super::zone_marks::ZoneMarks;
@@ -104,6 +105,8 @@ impl General {
         options.sql_parser.enable_subquery_sort_elimination = false;
         // What a column's type does not say is in its metadata, and that is lost on the way through expressions.
         options.execution.skip_physical_aggregate_schema_check = true;
+        // The operator that keeps the first groups only does not know of NULL.
+        options.optimizer.enable_topk_aggregation = false;
         // What a sort merges has a share of its own.
         options.execution.sort_spill_reservation_bytes = 0;
         let memory = usize::try_from(shared.memory_limit).unwrap_or(usize::MAX);
@@ -135,7 +138,7 @@ fn analyzer_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
         Arc::new(OuterTypes),
         Arc::new(Multisets),
     ];
-    let last: [Arc<dyn AnalyzerRule + Send + Sync>; 8] = [
+    let last: [Arc<dyn AnalyzerRule + Send + Sync>; 9] = [
         Arc::new(ZoneMarks),
         Arc::new(ReadTexts),
         Arc::new(Numbers),
@@ -144,6 +147,7 @@ fn analyzer_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
         Arc::new(Guards),
         Arc::new(InnerOrders),
         Arc::new(Unnest),
+        Arc::new(HideKeys),
     ];
     first.into_iter().chain(Analyzer::new().rules).chain(last).collect()
 }

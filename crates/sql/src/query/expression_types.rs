@@ -9,6 +9,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use arrow::datatypes::DataType;
 use datafusion::common::ExprSchema;
 use datafusion::logical_expr::binary::BinaryTypeCoercer;
+use datafusion::logical_expr::type_coercion::other::get_coerce_type_for_case_expression;
 use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, Operator, ScalarUDF};
 
 use super::{numbers, quotients};
@@ -45,6 +46,16 @@ impl Typing<'_> {
                 let result = BinaryTypeCoercer::new(&operands.0, op, &operands.1).get_result_type().ok()?;
                 self.last = Some(Step { operands, op: *op, result: result.clone() });
                 Some(result)
+            }
+            // DataFusion takes the first result's type, until it has made all of them one.
+            Expr::Case(case) => {
+                let results = case.when_then_expr.iter().map(|(_, then)| self.of(then));
+                let results = results.collect::<Option<Vec<DataType>>>()?;
+                let otherwise = match &case.else_expr {
+                    Some(otherwise) => Some(self.of(otherwise)?),
+                    None => None,
+                };
+                get_coerce_type_for_case_expression(&results, otherwise.as_ref())
             }
             Expr::ScalarFunction(call) => known(&call.func).or_else(|| expr.get_type(self.schema).ok()),
             expr => expr.get_type(self.schema).ok(),

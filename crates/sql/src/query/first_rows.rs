@@ -51,7 +51,11 @@ impl PhysicalOptimizerRule for FirstRows {
                 && limit.skip() > 0
             {
                 hides = true;
-                let order = limit.input().output_ordering().cloned();
+                // A sort may be by what is the same in all rows of a part, and its order is none then.
+                let order = match limit.input().downcast_ref::<SortExec>() {
+                    Some(sort) => Some(sort.expr().clone()),
+                    None => limit.input().output_ordering().cloned(),
+                };
                 return Ok(Transformed::yes(Arc::new(Sealed { plan, order }) as Plan));
             }
             let Some(sort) = plan.downcast_ref::<SortExec>() else { return Ok(Transformed::no(plan)) };

@@ -23,6 +23,7 @@ use datafusion::logical_expr::{
 use datafusion::optimizer::AnalyzerRule;
 
 use super::errors::external;
+use super::expression_types::type_of;
 use super::operand_schema::operand_schema;
 use super::outer_types::reference;
 use super::series;
@@ -174,7 +175,7 @@ fn narrow(expr: Expr) -> Transformed<Expr> {
 }
 
 fn in_expr(expr: Expr, schema: &DFSchema, outer: &[DFSchema]) -> Result<Transformed<Expr>> {
-    let typed = with_types(expr, schema, outer)?;
+    let typed = with_types(expr, schema, outer)?.update_data(|expr| of_one_type(expr, schema));
     typed.transform_data(|expr| spans::in_expr(expr, schema))
 }
 
@@ -279,6 +280,25 @@ fn with_types(expr: Expr, schema: &DFSchema, outer: &[DFSchema]) -> Result<Trans
     })
 }
 
+/// CASE whose results are exact numbers of several types, as one of the type that holds all of them. DataFusion takes the
+/// first one's for that of all, until it has made them one; what is computed of a CASE is planned before.
+fn of_one_type(expr: Expr, schema: &DFSchema) -> Expr {
+    let Expr::Case(mut case) = expr else { return expr };
+    let Some(kind @ (DataType::Decimal128(..) | DataType::Int32 | DataType::Int64)) =
+        type_of(&Expr::Case(case.clone()), schema)
+    else {
+        return Expr::Case(case);
+    };
+    let results = case.when_then_expr.iter_mut().map(|(_, then)| then).chain(case.else_expr.as_mut());
+    for result in results {
+        let is_other = type_of(result, schema).is_some_and(|own| !own.is_null() && own != kind);
+        if is_other {
+            *result = Box::new(Expr::Cast(Cast::new(std::mem::take(result), kind.clone())));
+        }
+    }
+    Expr::Case(case)
+}
+
 /// Errors: 42846 for a number as a time, or the other way around: the query engine counts days and microseconds.
 fn check_cast(of: &Expr, to: &FieldRef, schema: &DFSchema) -> Result<()> {
     let Ok((_, from)) = of.to_field(schema) else { return Ok(()) };
@@ -366,6 +386,10 @@ fn type_beside(expr: &Expr, op: Operator, schema: &DFSchema) -> Option<ColumnTyp
         return None;
     }
     let (_, field) = expr.to_field(schema).ok()?;
+    let field = match matches!(expr, Expr::Case(_)).then(|| type_of(expr, schema)).flatten() {
+        Some(kind) if kind != *field.data_type() => Arc::new(Field::new("", kind, true)),
+        _ => field,
+    };
     if is_arithmetic(op) && !field.data_type().is_numeric() {
         return None;
     }

@@ -66,6 +66,7 @@ mod spread;
 mod stream;
 mod string_agg;
 mod sums;
+mod unknown_keys;
 mod unnest;
 mod value;
 mod views;

@@ -350,6 +350,10 @@ impl ScalarUDFImpl for NumberFunction {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        // What is known to be NULL may have lost its type.
+        if args.args.iter().any(|value| value.data_type().is_null()) {
+            return Ok(ColumnarValue::Scalar(ScalarValue::try_from(args.return_field.data_type())?));
+        }
         let result = match (&self.number, args.args.as_slice()) {
             (Number::Arithmetic(arithmetic), [left, right]) => {
                 let scalar = matches!((left, right), (ColumnarValue::Scalar(_), ColumnarValue::Scalar(_)));

@@ -9,7 +9,7 @@ use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_planner::{DefaultPhysicalPlanner, PhysicalPlanner};
 
-use super::once;
+use super::{once, unknown_keys};
 
 /// The planner.
 #[derive(Debug)]
@@ -22,7 +22,10 @@ impl QueryPlanner for Planner {
         plan: &LogicalPlan,
         session: &dyn Session,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        let planner = DefaultPhysicalPlanner::with_extension_planners(vec![Arc::new(once::Planner)]);
+        let planner = DefaultPhysicalPlanner::with_extension_planners(vec![
+            Arc::new(once::Planner),
+            Arc::new(unknown_keys::Planner),
+        ]);
         planner.create_physical_plan(plan, session).await
     }
 }

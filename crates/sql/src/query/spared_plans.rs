@@ -20,6 +20,8 @@ use datafusion::error::Result;
 use datafusion::logical_expr::{Expr, Join, JoinType, Limit, LogicalPlan};
 use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
 
+use super::once::Once;
+
 type Rule = std::sync::Arc<dyn OptimizerRule + Send + Sync>;
 
 /// The rule, kept from plans if it is one of those.
@@ -79,7 +81,7 @@ fn is_spared(plan: &LogicalPlan) -> bool {
             let is_set = |by: &Expr| matches!(by, Expr::GroupingSet(_));
             aggregate.group_expr.is_empty() || aggregate.group_expr.iter().any(is_set)
         }
-        LogicalPlan::Extension(_) => true,
+        LogicalPlan::Extension(extension) => extension.node.as_any().is::<Once>(),
         input => is_spared(input),
     }
 }

@@ -351,3 +351,44 @@ fn whether_there_are_rows_is_known() {
     run(&mut c, "update a set b = exists (select 1 from i where a.b)");
     assert_eq!(ask(&mut c, "select b from a order by id"), ["f", "t", "f"]);
 }
+
+/// Goal: EXISTS that is a part of a condition's part is asked where nothing else is asked of the rows. Method: such
+/// conditions in CASE, beside NULL and in OR, above joins and where only constants are shown.
+#[test]
+fn exists_within_conditions() {
+    let mut c = database().connect();
+    run(&mut c, "create table a (id int primary key, x float8)");
+    run(&mut c, "insert into a values (1, 2), (2, null), (3, 0.5)");
+    run(&mut c, "create table e (id int primary key)");
+    for (rows, found) in [("a", true), ("e", false)] {
+        for of in [
+            format!("select * from {rows} q"),
+            format!("select 1 from a p right join {rows} q on true"),
+            format!("select * from {rows} p full join {rows} q on p.id = q.id"),
+        ] {
+            for (condition, holds) in [
+                (format!("case 1 when 1 then exists ({of}) end"), found),
+                (format!("case 1 when 1 then not exists ({of}) end"), !found),
+                (format!("exists ({of}) is not null and exists ({of})"), found),
+                (format!("not (exists ({of}) and true)"), !found),
+                (format!("exists ({of}) or null"), found),
+                (format!("(exists ({of})) = (1 = 1)"), found),
+            ] {
+                for shown in ["'ab'", "id", "id + 0"] {
+                    let sql = format!("select count(*) from (select {shown} from a where {condition}) z");
+                    assert_eq!(ask(&mut c, &sql), [if holds { "3" } else { "0" }], "{sql}");
+                }
+            }
+        }
+    }
+    // Columns of rows that a join lacks are NULL, of whatever type is left of them.
+    for condition in ["1::bigint < 1::float8 * l.x", "1 > l.x - 1", "(l.x * 2) / 2 is null", "-l.x > 0"] {
+        let sql = format!(
+            "select count(*) from a q left join a l on l.x = q.x cross join a r where {condition} or not ({condition}) or ({condition}) is null"
+        );
+        assert_eq!(ask(&mut c, &sql), ["9"], "{sql}");
+        let sql =
+            format!("select count(*) from a l right join a q on l.x = q.x cross join a r where {condition}");
+        ask(&mut c, &sql);
+    }
+}

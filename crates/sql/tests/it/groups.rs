@@ -147,3 +147,102 @@ fn groups_by_one_thing_twice() {
     let sql = "select max(7) from (select distinct null::interval s from g cross join (values (1)) v (n)) q group by s, s";
     assert_eq!(ask(&mut c, sql), ["7"]);
 }
+
+/// Goal: a key of some groups is none of what they are joined with, and grouped with, afterwards. Method: groups of a join
+/// of groups, joined, counted, grouped and made distinct by the first ones' key.
+#[test]
+fn keys_of_groups_end_at_joins() {
+    let mut c = database().connect();
+    run(&mut c, "create table a (id int primary key)");
+    run(&mut c, "insert into a values (1), (2)");
+    run(&mut c, "create table t (id int primary key, e text)");
+    run(&mut c, "insert into t values (1, 'x'), (2, 'y'), (3, 'z')");
+    for groups in [
+        "select distinct id from a",
+        "select id from a group by id",
+        "select id from a union select id from a",
+    ] {
+        for with in ["cross join t", "join t on t.e > ''", "left join t on true", "full join t on t.id <> 9"]
+        {
+            for pairs in [
+                format!("select distinct d.id, t.e from ({groups}) d {with}"),
+                format!("select d.id, t.e from ({groups}) d {with} group by d.id, t.e"),
+                format!("select d.id, t.e from ({groups}) d {with} group by t.e, d.id"),
+                format!("select d.id, t.e from ({groups}) d {with} union select 1, 'x'"),
+            ] {
+                for (sql, expected) in [
+                    (format!("select count(*) from a left join ({pairs}) x on x.id = a.id"), "6"),
+                    (format!("select count(a.id) from a join ({pairs}) x on x.id = a.id"), "6"),
+                    (
+                        format!(
+                            "select count(*) from (select a.id from a left join ({pairs}) x on x.id = a.id) q"
+                        ),
+                        "6",
+                    ),
+                    (
+                        format!("select count(*) from (select x.id from ({pairs}) x group by x.id, x.e) q"),
+                        "6",
+                    ),
+                    (format!("select count(*) from (select distinct id from ({pairs}) x) q"), "2"),
+                    (format!("select count(*) from (select distinct x.id, x.e from ({pairs}) x) q"), "6"),
+                    (
+                        format!("select sum(n) from (select id, count(*) n from ({pairs}) x group by id) q"),
+                        "6",
+                    ),
+                    (
+                        format!(
+                            "select count(*) from (select distinct x.id + 0 from ({pairs}) x where x.e > 'x') q"
+                        ),
+                        "2",
+                    ),
+                    (
+                        format!("select count(*) from (select * from ({pairs}) x order by id, e limit 5) q"),
+                        "5",
+                    ),
+                ] {
+                    assert_eq!(ask(&mut c, &sql), [expected], "{sql}");
+                }
+            }
+        }
+    }
+    // The same by our own joins of subqueries that look outside.
+    let sql = "select v.x from (values (0)) v (x) left join lateral (select distinct v.x * 1 as c, e from t) q on true";
+    assert_eq!(ask(&mut c, sql), ["0", "0", "0"]);
+}
+
+/// Goal: the first groups of an order are right where there are NULLs and what is not a number. Method: DISTINCT and
+/// extremes with a limit, by which the query engine chooses another operator.
+#[test]
+fn first_groups_of_an_order() {
+    let mut c = database().connect();
+    run(&mut c, "create table f (id int primary key, x float8, s text, n int)");
+    run(
+        &mut c,
+        "insert into f values (1, null, null, null), (2, 'NaN', 'b', 2), (3, 1, 'a', 1), (4, 1, 'a', 1), (5, null, null, null)",
+    );
+    for from in ["f", "f cross join (values (1)) v (i)"] {
+        for x in ["x", "s", "n", "x + 0", "lower(s)"] {
+            let least = if x.contains('s') { "a" } else { "1" };
+            for (sql, expected) in [
+                (
+                    format!("select distinct {x} k from {from} order by k nulls first limit 2"),
+                    ["NULL", least],
+                ),
+                (
+                    format!("select {x} k from {from} group by k order by k nulls first limit 2"),
+                    ["NULL", least],
+                ),
+                (
+                    format!(
+                        "(select {x} k from {from} where id < 3) union (select {x} from {from}) order by k nulls first limit 2"
+                    ),
+                    ["NULL", least],
+                ),
+            ] {
+                assert_eq!(ask(&mut c, &sql), expected, "{sql}");
+            }
+            let sql = format!("select min({x}) k from {from} group by id order by k limit 1");
+            assert_eq!(ask(&mut c, &sql), [least], "{sql}");
+        }
+    }
+}

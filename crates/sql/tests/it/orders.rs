@@ -210,3 +210,31 @@ fn outer_joins_have_no_constants() {
         assert_eq!(ask(&mut c, &first), back, "{first}");
     }
 }
+
+/// Goal: OFFSET skips the first rows of its own order also where each part of the rows has one value only. Method: a union of
+/// constants, below an order the other way round.
+#[test]
+fn offsets_skip_among_constants() {
+    let mut c = database().connect();
+    run(&mut c, "create table s (a int primary key, b int)");
+    run(&mut c, "insert into s values (1, 1), (2, 1), (3, 1)");
+    for (union, expected) in [
+        ("(select 1 a, 7 d from s where a = 1) union (select 0, 7 from s)", &["0"][..]),
+        ("(select a, 7 d from s where a = 1) union (select 0, 7 from s)", &["0"]),
+        ("(select a, 7 d from s where a = 1) union all (select 0, 7 from s)", &["0", "0", "0"]),
+        (
+            "(select a, b d from s where a = 3 and b = 1) union all (select a, b from s where a = 1 and b = 1)",
+            &["1"],
+        ),
+    ] {
+        for sql in [
+            format!("select a from ({union} order by 1 desc, 2 desc offset 1) q order by 1, d"),
+            format!(
+                "select a from (select * from ({union}) u order by a desc, d desc offset 1) q order by a, d limit 9"
+            ),
+            format!("select a from (select * from ({union}) u order by a desc offset 1) q order by d, a"),
+        ] {
+            assert_eq!(ask(&mut c, &sql), expected, "{sql}");
+        }
+    }
+}

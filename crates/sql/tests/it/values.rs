@@ -629,3 +629,40 @@ fn unoptimized_plans_have_our_functions() {
         assert_eq!(ask(&mut c, "select a from t where not (a in (select b from t))"), [""; 0]);
     }
 }
+
+/// Goal: CASE of numbers of several types is of the type that holds all of them, whichever comes first. Method: quotients,
+/// sums, averages and comparisons of such, by general queries and by the direct path, and as values of INSERT.
+#[test]
+fn cases_have_the_type_of_all_results() {
+    let mut c = database().connect();
+    run(&mut c, "create table k (id int primary key, b boolean, n numeric(12, 3))");
+    run(&mut c, "insert into k values (1, true, null), (2, false, null), (3, null, null)");
+    for from in ["k", "k cross join (values (1)) v (i)"] {
+        for case in [
+            "case when b then 2 else 0.001::numeric end",
+            "case when b then 2::bigint when not b then 0.001 else 0.001::numeric(12, 3) end",
+            "case b when true then 2::smallint else 0.001::numeric(38, 3) end",
+        ] {
+            for (of, expected) in [
+                (format!("({case} / 2) * 2000"), ["2000", "1", "1"]),
+                (format!("{case} * 1.5 * 2000"), ["6000", "3", "3"]),
+                (format!("({case} + 1) * 1000 - 1000"), ["2000", "1", "1"]),
+                (format!("round(1 / {case})"), ["1", "1000", "1000"]),
+                (format!("avg({case}) over (partition by k.id) * 1000"), ["2000", "1", "1"]),
+                (format!("sum({case}) over (partition by k.id) * 1000"), ["2000", "1", "1"]),
+            ] {
+                let sql = format!("select trunc({of})::int from {from} order by k.id");
+                assert_eq!(ask(&mut c, &sql), expected, "{sql}");
+            }
+            let sql = format!("select k.id from {from} where {case} = '0.001' order by k.id");
+            assert_eq!(ask(&mut c, &sql), ["2", "3"], "{sql}");
+        }
+    }
+    run(&mut c, "update k set n = case when b then 2 else 0.001 end / 1");
+    assert_eq!(ask(&mut c, "select n from k order by id"), ["2.000", "0.001", "0.001"]);
+    run(
+        &mut c,
+        "insert into k values (4, null, case null::bigint when 7 then 1 else 0.001::numeric end), (5, true, 0)",
+    );
+    assert_eq!(ask(&mut c, "select n from k where id > 3 order by id"), ["0.001", "0.000"]);
+}

@@ -17,10 +17,11 @@ use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchema};
 use datafusion::error::Result;
+use datafusion::functions_aggregate::count::count_udaf;
 use datafusion::logical_expr::expr::Alias;
 use datafusion::logical_expr::utils::{conjunction, split_conjunction_owned};
 use datafusion::logical_expr::{
-    Aggregate, Expr, Filter, Join, JoinType, LogicalPlan, LogicalPlanBuilder, Sort, Subquery, Window,
+    Aggregate, Expr, Filter, Join, JoinType, LogicalPlan, LogicalPlanBuilder, Sort, Subquery, Window, lit,
 };
 use datafusion::optimizer::AnalyzerRule;
 
@@ -170,6 +171,7 @@ impl Unnesting {
         let mut base = LogicalPlan::clone(&filter.input);
         let is_ours = |expr: &Expr| trust::has_untrusted(expr, filter.input.schema(), true);
         let parts = split_conjunction_owned(filter.predicate);
+        let parts = parts.into_iter().map(counted).collect::<Result<Vec<Expr>>>()?;
         let mut ours = Vec::new();
         let mut others = Vec::new();
         for part in parts {
@@ -375,6 +377,34 @@ impl Unnesting {
             .project(columns.into_iter().map(Expr::Column))?
             .build()
     }
+}
+
+/// A part of a condition in which each EXISTS that does not look outside is asked for as a count. DataFusion makes joins of
+/// those that are not the whole of a part, and ends with an error where nothing else is asked of the rows.
+fn counted(part: Expr) -> Result<Expr> {
+    let is_whole = |expr: &Expr| match expr {
+        Expr::Not(inner) => matches!(**inner, Expr::Exists(_)),
+        expr => matches!(expr, Expr::Exists(_)),
+    };
+    if is_whole(&part) {
+        return Ok(part);
+    }
+    let changed = part.transform_up(|expr| {
+        let Expr::Exists(exists) = expr else { return Ok(Transformed::no(expr)) };
+        if !outer_columns(&exists.subquery.subquery)?.is_empty() {
+            return Ok(Transformed::no(Expr::Exists(exists)));
+        }
+        let rows = count_udaf().call(vec![lit(1_i64)]).alias("rows");
+        let plan = LogicalPlanBuilder::from(LogicalPlan::clone(&exists.subquery.subquery))
+            .limit(0, Some(1))?
+            .aggregate(Vec::<Expr>::new(), vec![rows])?
+            .build()?;
+        let spans = exists.subquery.spans;
+        let count = Subquery { subquery: std::sync::Arc::new(plan), outer_ref_columns: Vec::new(), spans };
+        let found = if exists.negated { 0_i64 } else { 1 };
+        Ok(Transformed::yes(Expr::ScalarSubquery(count).eq(lit(found))))
+    })?;
+    Ok(changed.data)
 }
 
 fn has_subquery(expr: &Expr) -> bool {
