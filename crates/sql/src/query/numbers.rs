@@ -158,14 +158,14 @@ fn compares(op: Operator) -> bool {
     matches!(op, Eq | NotEq | Lt | LtEq | Gt | GtEq | IsDistinctFrom | IsNotDistinctFrom)
 }
 
-/// The type that two numerics with other digits are compared in.
+/// The type that two numerics with other digits, or more of them, are compared in.
 fn common(left: Option<DataType>, right: Option<DataType>) -> Option<DataType> {
     let (Some(DataType::Decimal128(p, m)), Some(DataType::Decimal128(q, n))) = (left, right) else {
         return None;
     };
     let (before, behind) = ((i16::from(p) - i16::from(m)).max(i16::from(q) - i16::from(n)), m.max(n));
     let precision = u8::try_from(before + i16::from(behind)).ok()?.min(DECIMAL128_MAX_PRECISION);
-    (m != n).then_some(DataType::Decimal128(precision, behind))
+    (p != q || m != n).then_some(DataType::Decimal128(precision, behind))
 }
 
 /// Gives `floor`, `ceil`, `trunc` and `round` of numerics the digits behind the point that their results have: before type
@@ -410,7 +410,12 @@ fn floats<T: ArrowPrimitiveType>(
 ) -> Result<ArrayRef> {
     let (left, right) = (left.to_array(rows)?, right.to_array(rows)?);
     let operator = arithmetic.operator();
-    let pairs = left.as_primitive::<T>().iter().zip(right.as_primitive::<T>());
+    // The optimizer asks what becomes of NULL for columns, and gives it whatever type it has.
+    let (Some(left), Some(right)) = (left.as_primitive_opt::<T>(), right.as_primitive_opt::<T>()) else {
+        let (left, right) = (left.data_type(), right.data_type());
+        return Err(DataFusionError::Internal(format!("arithmetic of {left} and {right}")));
+    };
+    let pairs = left.iter().zip(right);
     let values = pairs.map(|pair| match pair {
         (Some(left), Some(right)) => compute(operator, left, right).map(Some).map_err(external),
         _ => Ok(None),

@@ -311,11 +311,7 @@ fn sums_of_infinities() {
                     "select id from (select id, {of}({x}) over (order by id rows 1 preceding) s from {from}) q
                      order by s, id"
                 );
-                assert_eq!(
-                    ask(&mut c, &sql),
-                    ["3", "1", "4", "2"][..].iter().copied().collect::<Vec<_>>(),
-                    "{sql}"
-                );
+                assert_eq!(ask(&mut c, &sql), ["3", "1", "4", "2"], "{sql}");
             }
         }
     }
@@ -390,5 +386,35 @@ fn exists_within_conditions() {
         let sql =
             format!("select count(*) from a l right join a q on l.x = q.x cross join a r where {condition}");
         ask(&mut c, &sql);
+    }
+}
+
+/// Goal: numerics are compared whatever their digits, and conditions on rows that a join may lack are understood whatever
+/// they compute. Method: rows of numbers with each other, and arithmetic of functions above outer joins.
+#[test]
+fn numbers_of_any_digits_are_compared() {
+    let mut c = database().connect();
+    run(&mut c, "create table n (id int primary key, a bigint, d int)");
+    run(&mut c, "insert into n values (1, 3, 1), (2, -3, 2), (3, null, null)");
+    for (condition, expected) in [
+        ("(2, a) < ((cast('0'::real as numeric(12,3)) * a), a)", "0"),
+        ("(2, a) < ((1::numeric(12,3) * a), a)", "1"),
+        ("2::numeric(5,3) < a::numeric(38,3)", "1"),
+        ("a * 1::numeric(4,2) >= 3::numeric(12,2)", "1"),
+        ("case when a * 1.0 > 2 then a * 1.00 else 2 end = 3", "1"),
+    ] {
+        for from in ["n", "n cross join (values (1)) v (i)"] {
+            let sql = format!("select count(*) from {from} where {condition}");
+            assert_eq!(ask(&mut c, &sql), [expected], "{sql}");
+        }
+    }
+    for condition in [
+        "(abs(p.id) + 1::integer) in (2)",
+        "(abs(p.id) * 1::integer) = p.id and p.id = 1",
+        "abs(p.a) * 1 = 3 and p.a > 0",
+    ] {
+        let sql =
+            format!("select count(*) from n p cross join n o full join n q on p.id = q.d where {condition}");
+        assert_eq!(ask(&mut c, &sql), ["3"], "{sql}");
     }
 }
