@@ -25,6 +25,7 @@ use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
 use datafusion::physical_plan::execution_plan::ReplaceChildrenOptions;
 use datafusion::physical_plan::limit::GlobalLimitExec;
+use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
 use datafusion::physical_plan::{
@@ -51,12 +52,7 @@ impl PhysicalOptimizerRule for FirstRows {
                 && limit.skip() > 0
             {
                 hides = true;
-                // A sort may be by what is the same in all rows of a part, and its order is none then.
-                let order = match limit.input().downcast_ref::<SortExec>() {
-                    Some(sort) => Some(sort.expr().clone()),
-                    None => limit.input().output_ordering().cloned(),
-                };
-                return Ok(Transformed::yes(Arc::new(Sealed { plan, order }) as Plan));
+                return sealed_offset(limit).map(Transformed::yes);
             }
             let Some(sort) = plan.downcast_ref::<SortExec>() else { return Ok(Transformed::no(plan)) };
             let Some(first) = sort.fetch() else { return Ok(Transformed::no(plan)) };
@@ -81,6 +77,22 @@ impl PhysicalOptimizerRule for FirstRows {
     fn schema_check(&self) -> bool {
         true
     }
+}
+
+/// An OFFSET that is sealed, below projections: those may leave out what its rows are sorted by, and have no order then.
+fn sealed_offset(limit: &GlobalLimitExec) -> Result<Plan> {
+    let input = limit.input();
+    if let Some(projection) = input.downcast_ref::<ProjectionExec>() {
+        let below = GlobalLimitExec::new(Arc::clone(projection.input()), limit.skip(), limit.fetch());
+        return with_children(Arc::clone(input), vec![sealed_offset(&below)?]);
+    }
+    // A sort may be by what is the same in all rows of a part, and its order is none then.
+    let order = match input.downcast_ref::<SortExec>() {
+        Some(sort) => Some(sort.expr().clone()),
+        None => input.output_ordering().cloned(),
+    };
+    let plan = Arc::new(GlobalLimitExec::new(Arc::clone(input), limit.skip(), limit.fetch()));
+    Ok(Arc::new(Sealed { plan, order }))
 }
 
 /// What stands for such an operator in the end.

@@ -238,3 +238,42 @@ fn offsets_skip_among_constants() {
         }
     }
 }
+
+/// Goal: OFFSET skips the first rows of its order where nobody asks for what that is by. Method: subqueries that show less
+/// than they are sorted by, counted, joined and sorted otherwise.
+#[test]
+fn offsets_skip_by_columns_that_are_not_shown() {
+    let mut c = database().connect();
+    run(&mut c, "create table s (id int primary key, a int, b int)");
+    run(&mut c, "insert into s select i, 100 - i, i % 3 from generate_series(1, 50) as g (i)");
+    for from in ["s", "s cross join (values (1)) v (n)", "s left join (select 1 as one) w on true"] {
+        for inner in [
+            format!("select id, 1 as c, a from {from} order by a, id offset 47"),
+            format!("select id, 1::float8 as c, a from {from} order by 3, 2, 1 offset 47"),
+            format!("select id, 1 as c, a, b from {from} order by c, a, b offset 47"),
+        ] {
+            for (sql, expected) in [
+                (format!("select id from ({inner}) q order by id"), &["1", "2", "3"][..]),
+                (
+                    format!("select id from ({inner}) q join s t using (id) order by id desc"),
+                    &["3", "2", "1"],
+                ),
+                (format!("select count(*), sum(id) from ({inner}) q"), &["3|6"]),
+                (
+                    format!(
+                        "select q.c, t.id from ({inner}) q full join s t on q.id = t.id where t.id < 3 order by 2"
+                    ),
+                    &["1|1", "1|2"],
+                ),
+                (
+                    format!(
+                        "select count(*) from ({inner}) q right join s t on q.id = t.id where q.c is null"
+                    ),
+                    &["47"],
+                ),
+            ] {
+                assert_eq!(ask(&mut c, &sql), expected, "{sql}");
+            }
+        }
+    }
+}
