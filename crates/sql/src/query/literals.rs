@@ -175,7 +175,7 @@ fn narrow(expr: Expr) -> Transformed<Expr> {
 }
 
 fn in_expr(expr: Expr, schema: &DFSchema, outer: &[DFSchema]) -> Result<Transformed<Expr>> {
-    let typed = with_types(expr, schema, outer)?.update_data(|expr| of_one_type(expr, schema));
+    let typed = with_types(expr, schema, outer)?;
     typed.transform_data(|expr| spans::in_expr(expr, schema))
 }
 
@@ -278,24 +278,6 @@ fn with_types(expr: Expr, schema: &DFSchema, outer: &[DFSchema]) -> Result<Trans
         Expr::WindowFunction(function) => window(function, schema),
         other => Transformed::no(other),
     })
-}
-
-/// CASE whose results are exact numbers of several types, as one of the type that holds all of them. DataFusion takes the
-/// first one's for that of all, until it has made them one; what is computed of a CASE is planned before.
-fn of_one_type(expr: Expr, schema: &DFSchema) -> Expr {
-    let kind = if matches!(expr, Expr::Case(_)) { type_of(&expr, schema) } else { None };
-    let Some(kind @ (DataType::Decimal128(..) | DataType::Int32 | DataType::Int64)) = kind else {
-        return expr;
-    };
-    let Expr::Case(mut case) = expr else { return expr };
-    let results = case.when_then_expr.iter_mut().map(|(_, then)| then).chain(case.else_expr.as_mut());
-    for result in results {
-        let is_other = type_of(result, schema).is_some_and(|own| !own.is_null() && own != kind);
-        if is_other {
-            **result = Expr::Cast(Cast::new(std::mem::take(result), kind.clone()));
-        }
-    }
-    Expr::Case(case)
 }
 
 /// Errors: 42846 for a number as a time, or the other way around: the query engine counts days and microseconds.

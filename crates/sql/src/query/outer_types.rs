@@ -66,7 +66,7 @@ pub(super) fn reference(expr: Expr, around: &[DFSchema]) -> Expr {
 /// A plan within queries that have the columns `around`.
 fn in_plan(plan: LogicalPlan, around: &[DFSchema], is_changed: &mut bool) -> Result<LogicalPlan> {
     let plan = match plan {
-        // What is on its right may look at what is on its left.
+        // A LATERAL subquery on the right side refers to columns of the left side.
         LogicalPlan::Join(mut join) => {
             join.left = Arc::new(in_plan(Arc::unwrap_or_clone(join.left), around, is_changed)?);
             let within: Vec<DFSchema> =

@@ -86,7 +86,9 @@ fn in_plan(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     let names = NamePreserver::new(&plan);
     let changed = plan.map_expressions(|expr| {
         let name = names.save(&expr);
-        let done = expr.transform_up(|expr| in_expr(expr, &schema))?;
+        let done = expr.transform_up(|expr| {
+            Ok(in_expr(expr, &schema)?.update_data(|expr| of_one_type(expr, &schema)))
+        })?;
         Ok(done.update_data(|expr| name.restore(expr)))
     })?;
     let plan = match changed.data {
@@ -182,6 +184,25 @@ fn in_expr(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
         call @ Expr::ScalarFunction(_) => digits_in_expr(call, schema),
         other => Transformed::no(other),
     })
+}
+
+/// Casts the results of a CASE that are exact numbers of several types to the type that holds all of them. Until type
+/// coercion DataFusion takes the first result's type for that of the CASE, and sums and quotients of it are planned before.
+/// The results have their own digits by now: a quotient has those that it has here, not DataFusion's.
+fn of_one_type(expr: Expr, schema: &DFSchema) -> Expr {
+    let kind = if matches!(expr, Expr::Case(_)) { type_of(&expr, schema) } else { None };
+    let Some(kind @ (DataType::Decimal128(..) | DataType::Int32 | DataType::Int64)) = kind else {
+        return expr;
+    };
+    let Expr::Case(mut case) = expr else { return expr };
+    let results = case.when_then_expr.iter_mut().map(|(_, then)| then).chain(case.else_expr.as_mut());
+    for result in results {
+        let is_other = type_of(result, schema).is_some_and(|own| !own.is_null() && own != kind);
+        if is_other {
+            **result = Expr::Cast(Cast::new(std::mem::take(result), kind.clone()));
+        }
+    }
+    Expr::Case(case)
 }
 
 /// How many digits a number has, and how many of them are behind the point; `None` for what is neither a numeric nor an integer.

@@ -177,8 +177,8 @@ fn mark() -> Arc<ScalarUDF> {
     Arc::clone(MARK.get_or_init(|| Arc::new(ScalarUDF::from(Mark::new(true)))))
 }
 
-/// A cast that was written. The query engine passes on to what it gives what was said of the value before: the text of a uuid
-/// would be a uuid, and the timestamp of a moment a moment.
+/// Removes the metadata of the operand from a cast that the statement has. DataFusion's casts pass it on: the text of a uuid
+/// would be a uuid, and the timestamp of a timestamptz a timestamptz.
 pub(super) fn of_cast(cast: Expr, schema: &dyn ExprSchema) -> Expr {
     let Ok((_, field)) = cast.to_field(schema) else { return cast };
     let (given, bare) = (kind_of(&field), kind_of(&Field::new("", field.data_type().clone(), true)));

@@ -658,6 +658,19 @@ fn cases_have_the_type_of_all_results() {
             assert_eq!(ask(&mut c, &sql), ["2", "3"], "{sql}");
         }
     }
+    // Quotients among the results have their digits.
+    for from in ["k", "k cross join (values (1)) v (i)"] {
+        for case in [
+            "case when true then 0.001::numeric / 1.5::numeric(12, 3) when b then 0::numeric end",
+            "case when b is null then 0.001::numeric / 1.5 else k.n end",
+            "case k.id when 3 then 0.001 / 1.5::numeric(12, 3) else 1 end",
+        ] {
+            let sql = format!(
+                "select {case} = 0.001::numeric / 1.5, ({case} / 2)::text from {from} where k.id = 3"
+            );
+            assert_eq!(ask(&mut c, &sql), ["t|0.00033333333333333334"], "{sql}");
+        }
+    }
     run(&mut c, "update k set n = case when b then 2 else 0.001 end / 1");
     assert_eq!(ask(&mut c, "select n from k order by id"), ["2.000", "0.001", "0.001"]);
     run(
