@@ -85,6 +85,15 @@ fn in_expr(expr: Expr, schema: &dyn ExprSchema) -> Result<Transformed<Expr>> {
             };
             match (kind(left), kind(right)) {
                 (Some(left), Some(right)) if left == right && arithmetic.is_ours(&left) => {}
+                // The optimizer takes a constant 0 for the product of 0 and what is never NULL, in the type of that 0.
+                (Some(DataType::Decimal128(..)), Some(DataType::Decimal128(..)))
+                    if *op == Operator::Multiply && (is_constant(left) || is_constant(right)) =>
+                {
+                    return Ok(match kind(&expr) {
+                        Some(product) => Transformed::yes(Expr::Cast(Cast::new(Box::new(expr), product))),
+                        None => Transformed::no(expr),
+                    });
+                }
                 _ => return Ok(Transformed::no(expr)),
             }
             (Number::Arithmetic(arithmetic), vec![(**left).clone(), (**right).clone()])
@@ -153,19 +162,23 @@ fn in_expr(expr: Expr, schema: &dyn ExprSchema) -> Result<Transformed<Expr>> {
     Ok(Transformed::yes(Expr::ScalarFunction(ScalarFunction::new_udf(function, arguments))))
 }
 
+fn is_constant(expr: &Expr) -> bool {
+    expr.column_refs().is_empty()
+}
+
 fn compares(op: Operator) -> bool {
     use Operator::{Eq, Gt, GtEq, IsDistinctFrom, IsNotDistinctFrom, Lt, LtEq, NotEq};
     matches!(op, Eq | NotEq | Lt | LtEq | Gt | GtEq | IsDistinctFrom | IsNotDistinctFrom)
 }
 
-/// The type that two numerics with other digits, or more of them, are compared in.
+/// The type that two numerics with other digits are compared in.
 fn common(left: Option<DataType>, right: Option<DataType>) -> Option<DataType> {
     let (Some(DataType::Decimal128(p, m)), Some(DataType::Decimal128(q, n))) = (left, right) else {
         return None;
     };
     let (before, behind) = ((i16::from(p) - i16::from(m)).max(i16::from(q) - i16::from(n)), m.max(n));
     let precision = u8::try_from(before + i16::from(behind)).ok()?.min(DECIMAL128_MAX_PRECISION);
-    (p != q || m != n).then_some(DataType::Decimal128(precision, behind))
+    (m != n).then_some(DataType::Decimal128(precision, behind))
 }
 
 /// Gives `floor`, `ceil`, `trunc` and `round` of numerics the digits behind the point that their results have: before type

@@ -360,6 +360,7 @@ fn exists_within_conditions() {
         for of in [
             format!("select * from {rows} q"),
             format!("select 1 from a p right join {rows} q on true"),
+            format!("select * from a p right join {rows} q on true"),
             format!("select * from {rows} p full join {rows} q on p.id = q.id"),
         ] {
             for (condition, holds) in [
@@ -373,6 +374,8 @@ fn exists_within_conditions() {
                 for shown in ["'ab'", "id", "id + 0"] {
                     let sql = format!("select count(*) from (select {shown} from a where {condition}) z");
                     assert_eq!(ask(&mut c, &sql), [if holds { "3" } else { "0" }], "{sql}");
+                    let rows = ask(&mut c, &format!("select {shown} from a where {condition}"));
+                    assert_eq!(rows.len(), if holds { 3 } else { 0 }, "{shown}: {condition}");
                 }
             }
         }
@@ -396,6 +399,17 @@ fn numbers_of_any_digits_are_compared() {
     let mut c = database().connect();
     run(&mut c, "create table n (id int primary key, a bigint, d int)");
     run(&mut c, "insert into n values (1, 3, 1), (2, -3, 2), (3, null, null)");
+    // Of what is never NULL a product with 0 is 0.
+    for condition in
+        ["2 < 0.000 * id", "(2, id) < ((cast('0'::real as numeric(12,3)) * id), id)", "id * 0.0 <> 0"]
+    {
+        for from in ["n", "n cross join (values (1)) v (i)"] {
+            let sql = format!("select count(*) from {from} where {condition}");
+            assert_eq!(ask(&mut c, &sql), ["0"], "{sql}");
+            let sql = format!("select count(*) from {from} where not ({condition})");
+            assert_eq!(ask(&mut c, &sql), ["3"], "{sql}");
+        }
+    }
     for (condition, expected) in [
         ("(2, a) < ((cast('0'::real as numeric(12,3)) * a), a)", "0"),
         ("(2, a) < ((1::numeric(12,3) * a), a)", "1"),
@@ -406,6 +420,13 @@ fn numbers_of_any_digits_are_compared() {
         for from in ["n", "n cross join (values (1)) v (i)"] {
             let sql = format!("select count(*) from {from} where {condition}");
             assert_eq!(ask(&mut c, &sql), [expected], "{sql}");
+            let parts = format!(
+                "select count(*) from (select id from {from} where {condition} union all select id from {from} \
+                 where not ({condition}) union all select id from {from} where ({condition}) is null) q"
+            );
+            assert_eq!(ask(&mut c, &parts), ["3"], "{parts}");
+            let value = format!("select count({condition}) from {from} where a is not null");
+            assert_eq!(ask(&mut c, &value), ["2"], "{value}");
         }
     }
     for condition in [

@@ -210,39 +210,50 @@ fn keys_of_groups_end_at_joins() {
     assert_eq!(ask(&mut c, sql), ["0", "0", "0"]);
 }
 
-/// Goal: the first groups of an order are right where there are NULLs and what is not a number. Method: DISTINCT and
-/// extremes with a limit, by which the query engine chooses another operator.
+/// Goal: the first groups of an order are right where there are NULLs and what is not a number. Method: DISTINCT, UNION and
+/// extremes with a limit, by which the query engine chooses another operator, in each order and with each limit.
 #[test]
 fn first_groups_of_an_order() {
     let mut c = database().connect();
-    run(&mut c, "create table f (id int primary key, x float8, s text, n int)");
-    run(
-        &mut c,
-        "insert into f values (1, null, null, null), (2, 'NaN', 'b', 2), (3, 1, 'a', 1), (4, 1, 'a', 1), (5, null, null, null)",
-    );
-    for from in ["f", "f cross join (values (1)) v (i)"] {
-        for x in ["x", "s", "n", "x + 0", "lower(s)"] {
-            let least = if x.contains('s') { "a" } else { "1" };
-            for (sql, expected) in [
-                (
-                    format!("select distinct {x} k from {from} order by k nulls first limit 2"),
-                    ["NULL", least],
-                ),
-                (
-                    format!("select {x} k from {from} group by k order by k nulls first limit 2"),
-                    ["NULL", least],
-                ),
-                (
-                    format!(
-                        "(select {x} k from {from} where id < 3) union (select {x} from {from}) order by k nulls first limit 2"
-                    ),
-                    ["NULL", least],
-                ),
-            ] {
-                assert_eq!(ask(&mut c, &sql), expected, "{sql}");
+    run(&mut c, "create table f (id int primary key, x float8, r real, s text, n int)");
+    let rows = [
+        "null, null, null",
+        "'NaN', 'b', 2",
+        "1, 'a', 1",
+        "1, 'a', 1",
+        "null, null, null",
+        "'-0', 'c', 0",
+        "0, 'd', 0",
+        "0.5, 'e', 5",
+        "'Infinity', 'f', 7",
+        "-1.5, 'A', -1",
+        "'NaN', 'b', 2",
+        "2.5, 'é', 3",
+    ];
+    for (id, row) in rows.iter().enumerate() {
+        let x = row.split(',').next().unwrap();
+        run(&mut c, &format!("insert into f (id, r, x, s, n) values ({id}, {x}, {row})"));
+    }
+    for x in ["x", "r", "s", "n", "x + 0", "lower(s)"] {
+        for order in ["k", "k desc", "k nulls first", "k desc nulls last"] {
+            // What the first of many rows are, the whole tells; zeros are one group, whose sign is anybody's.
+            let all = ask(&mut c, &format!("select distinct {x} k from f order by {order}"));
+            for limit in 1..=4 {
+                for from in ["f", "f cross join (values (1)) v (i)"] {
+                    for query in [
+                        format!("select distinct {x} k from {from}"),
+                        format!("select k from (select {x} k from {from}) q group by k"),
+                        format!("(select {x} k from {from} where id < 3) union (select {x} from {from})"),
+                    ] {
+                        let sql = format!("{query} order by {order} limit {limit}");
+                        let first: Vec<String> =
+                            ask(&mut c, &sql).iter().map(|k| k.replace("-0", "0")).collect();
+                        let expected: Vec<String> =
+                            all.iter().take(limit).map(|k| k.replace("-0", "0")).collect();
+                        assert_eq!(first, expected, "{sql}");
+                    }
+                }
             }
-            let sql = format!("select min({x}) k from {from} group by id order by k limit 1");
-            assert_eq!(ask(&mut c, &sql), [least], "{sql}");
         }
     }
 }

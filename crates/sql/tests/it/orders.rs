@@ -209,6 +209,29 @@ fn outer_joins_have_no_constants() {
         let first = format!("select {columns} from {join} order by x.c nulls first, i, j");
         assert_eq!(ask(&mut c, &first), back, "{first}");
     }
+    // The side shows nothing but what is the same in all of its rows.
+    for one in
+        ["(select 1::float8 as c from a) x", "(select 'k' as c from a) x", "(select 1 as c from a limit 2) x"]
+    {
+        for join in [
+            format!("{one} full join b on false"),
+            format!("{one} full join b on b.id = 9"),
+            format!("b full join {one} on b.id > 9"),
+        ] {
+            for (order, expected) in [
+                ("c desc nulls last, 2", ["NULL", "NULL", "2", "3"]),
+                ("c nulls first, 2", ["2", "3", "NULL", "NULL"]),
+                ("n, c nulls first, 2", ["2", "3", "NULL", "NULL"]),
+                ("c nulls last, n, 2 desc", ["NULL", "NULL", "3", "2"]),
+            ] {
+                let sql = format!(
+                    "select b.id from (select c, b.id, null::timestamp n from {join}) b order by {order}"
+                );
+                let sql = sql.replace(", 2", ", b.id");
+                assert_eq!(ask(&mut c, &sql), expected, "{sql}");
+            }
+        }
+    }
 }
 
 /// Goal: OFFSET skips the first rows of its own order also where each part of the rows has one value only. Method: a union of
