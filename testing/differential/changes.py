@@ -44,7 +44,8 @@ class Gen(Queries):
             ids = [n for n, k in inner if k == "i4"]
             if not ids:
                 return self.change()
-            body = N("x", f"SELECT {d.choice(ids)} + {d.choice([0, 10, 100])}, ", ", ".join(str(self.assigned(k, inner, 1)) for c, k in t.columns[1:]), " FROM ", frm)
+            # In an order, as the first of two rows with one key is the one that another changes.
+            body = N("x", f"SELECT {d.choice(ids)} + {d.choice([0, 10, 100])}, ", ", ".join(str(self.assigned(k, inner, 1)) for c, k in t.columns[1:]), " FROM ", frm, f" ORDER BY {self.total_order(inner)}")
         conflict = ""
         if d.p(60):
             target = t.key if not t.unique or d.p(70) else [d.choice(t.unique)]
@@ -60,7 +61,7 @@ class Gen(Queries):
         """What a column of a type gets: now and then of another type, or only in quotes."""
         d = self.draw
         if d.p(4):
-            return self.expr(self.kind(), scope, depth)
+            return self.shown(lambda of: self.expr(of, scope, depth), self.kind())
         if d.p(6):
             value = d.choice(VALUES[kind])
             return N(kind, value if value.startswith(("'", "E")) else f"'{value}'")

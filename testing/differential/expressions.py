@@ -35,6 +35,10 @@ class Expressions:
         value = value if value.startswith(("'", "E")) else f"'{value}'"
         return N(kind, f"{value}::{TYPES[kind]}")
 
+    def shown(self, e, kind):
+        """An operand that becomes a text. A numeric has as many digits there as its type has, and types have other digits here."""
+        return N(kind, "CAST(", e(kind), " AS numeric(12,3))") if kind == "num" else e(kind)
+
     def column(self, scope, kind):
         there = [name for name, of in scope if of == kind]
         return N(kind, self.draw.choice(there)) if there else None
@@ -139,12 +143,12 @@ class Expressions:
         d = self.draw
         t = lambda: e("text")
         return [
-            lambda: N("text", "(", t(), " || ", t(), ")"), lambda: N("text", "(", t(), " || ", e(self.draw.choice(["i4", "vc", "text", "date", "num"])), ")"), lambda: N("text", d.choice(["upper", "lower", "trim", "ltrim", "rtrim", "reverse", "initcap", "md5"]), "(", t(), ")"),
+            lambda: N("text", "(", t(), " || ", t(), ")"), lambda: N("text", "(", t(), " || ", self.shown(e, self.draw.choice(["i4", "vc", "text", "date", "num"])), ")"), lambda: N("text", d.choice(["upper", "lower", "trim", "ltrim", "rtrim", "reverse", "initcap", "md5"]), "(", t(), ")"),
             lambda: N("text", "substr(", t(), f", {d.randint(-1, 3)}, {d.randint(0, 3)})"), lambda: N("text", "substring(", t(), f" from {d.randint(-2, 3)}", N("opt", f" for {d.randint(0, 3)}"), ")"),
             lambda: N("text", d.choice(["left", "right"]), "(", t(), f", {d.randint(-3, 3)})"), lambda: N("text", "replace(", t(), ", ", t(), ", ", t(), ")"),
             lambda: N("text", d.choice(["lpad", "rpad"]), "(", t(), f", {d.randint(-1, 6)}", N("opt", ", ", t()), ")"), lambda: N("text", "split_part(", t(), ", ", t(), f", {d.choice([1, 2, -1, 3])})"),
-            lambda: N("text", "repeat(", t(), f", {d.randint(-1, 3)})"), lambda: N("text", "concat(", N("list", ", ", t(), e(self.kind()), t()), ")"), lambda: N("text", "concat_ws(", N("list", ", ", t(), t(), t()), ")"),
-            lambda: N("text", "CAST(", e(self.draw.choice(["i4", "i8", "num", "bool", "date", "ts", "uuid", "text", "vc", "f8", "iv", "time", "tz"])), " AS text)"), lambda: N("text", "translate(", t(), ", ", t(), ", ", t(), ")"),
+            lambda: N("text", "repeat(", t(), f", {d.randint(-1, 3)})"), lambda: N("text", "concat(", N("list", ", ", t(), self.shown(e, self.kind()), t()), ")"), lambda: N("text", "concat_ws(", N("list", ", ", t(), t(), t()), ")"),
+            lambda: N("text", "CAST(", self.shown(e, self.draw.choice(["i4", "i8", "num", "bool", "date", "ts", "uuid", "text", "vc", "f8", "iv", "time", "tz"])), " AS text)"), lambda: N("text", "translate(", t(), ", ", t(), ", ", t(), ")"),
             lambda: N("text", "btrim(", t(), ", ", t(), ")"), lambda: N("text", e("vc"), "::varchar(1)::text"), lambda: N("text", "overlay(", t(), " placing ", t(), f" from {d.randint(1, 3)}", N("opt", f" for {d.randint(0, 2)}"), ")"),
             lambda: N("text", "chr(", f"{d.choice([65, 233, 26085])}", ")"), lambda: N("text", "to_hex(", e("i4"), ")"), lambda: N("text", "encode(", e("bytea"), f", '{d.choice(['hex', 'base64'])}')"),
             lambda: N("text", "regexp_replace(", t(), f", '{d.choice(['a', '[a-b]+', '^.', 'b$', '(a)(b)?'])}', '{d.choice(['x', '', '[&]'])}'", N("opt", f", '{d.choice(['g', 'i', 'gi'])}'"), ")"),

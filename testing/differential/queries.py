@@ -185,7 +185,8 @@ class Queries(Expressions):
             text = N("query", "SELECT ", N("list", ", ", *items), " FROM ", frm, where, group, having)
             return self.limited(text, columns, False)
         if r < 42:
-            items = [N("item", self.window(kind, scope), f" AS {name}") for name, kind in columns]
+            over = self.window_of_positions(scope)
+            items = [N("item", self.window(kind, scope, over), f" AS {name}") for name, kind in columns]
             text = N("query", "SELECT ", N("list", ", ", *items), " FROM ", frm, where)
             return self.limited(text, columns, False)
         if r < 48:
@@ -209,30 +210,26 @@ class Queries(Expressions):
             text = N("query", text, " ORDER BY ", order, limit, N("opt", f" OFFSET {d.randint(0, 3)}") if d.p(25) else "")
         return text, columns
 
-    def window(self, kind, scope):
+    def window_of_positions(self, scope):
+        """A partition and an order of all columns. One for all windows of a query: rows that are equal may come in either order in each window."""
+        d = self.draw
+        part = N("opt", "PARTITION BY ", d.choice(scope)[0]) if d.p(55) else ""
+        return part, f" ORDER BY {self.total_order(scope)}"
+
+    def window(self, kind, scope, over):
         d = self.draw
         if d.p(25):
             return self.expr(kind, scope, 1)
-        part = ""
-        if d.p(55):
-            part = N("opt", "PARTITION BY ", d.choice(scope)[0])
-        order = f" ORDER BY {self.total_order(scope)}"
         if d.p(20):
-            order = f" ORDER BY {d.choice(scope)[0]}{d.choice(['', ' DESC', ' NULLS FIRST'])}"
-            frame = N("opt", d.choice([" RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW", " RANGE BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING", " GROUPS BETWEEN 1 PRECEDING AND CURRENT ROW"]))
-            safe = True
-        else:
-            frame = N("opt", d.choice([" ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW", " ROWS BETWEEN 1 PRECEDING AND 1 FOLLOWING", " ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING", " ROWS 2 PRECEDING", " ROWS BETWEEN 2 FOLLOWING AND 3 FOLLOWING"])) if d.p(60) else ""
-            safe = False
+            return self.window_of_peers(kind, scope)
+        part, order = over
+        frame = N("opt", d.choice([" ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW", " ROWS BETWEEN 1 PRECEDING AND 1 FOLLOWING", " ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING", " ROWS 2 PRECEDING", " ROWS BETWEEN 2 FOLLOWING AND 3 FOLLOWING"])) if d.p(60) else ""
         over = N("x", " OVER (", part, order, frame, ")")
         plain = N("x", " OVER (", part, order, ")")
-        if safe:
-            if kind == "i8":
-                return N("i8", d.choice(["rank()", "dense_rank()", "count(*)"]), over)
-            made = None if kind in ("uuid", "bytea", "bool") else N(kind, d.choice(["min", "max"]), "(", self.expr(kind, scope, 1), ")", over)
-            return made or self.leaf(kind, scope)
         if kind == "i8":
-            return N("i8", d.choice(["row_number()", "rank()", "dense_rank()", "count(*)", f"ntile({d.randint(1, 4)})::int8"]) if False else d.choice(["row_number()", "rank()", "dense_rank()", "count(*)"]), over)
+            return N("i8", d.choice(["row_number()", "rank()", "dense_rank()", "count(*)"]), over)
+        if kind == "i4" and d.p(20):
+            return N("i4", f"ntile({d.randint(1, 4)})", plain)
         if kind == "f8" and d.p(50):
             return N("f8", d.choice(["percent_rank()", "cume_dist()"]), plain)
         if kind == "num" and d.p(50):
@@ -243,6 +240,19 @@ class Queries(Expressions):
             lambda: N("x", "lag(", self.expr(kind, scope, 1), N("opt", f", {d.randint(0, 2)}", N("opt", ", ", self.literal(kind))), ")"), lambda: N("x", "lead(", self.expr(kind, scope, 1), ")"),
             lambda: N("x", "first_value(", self.expr(kind, scope, 1), ")"), lambda: N("x", "last_value(", self.expr(kind, scope, 1), ")"), lambda: N("x", "nth_value(", self.expr(kind, scope, 1), ", 2)"),
         ])(), over)
+
+    def window_of_peers(self, kind, scope):
+        """A window that gives equal rows the same, so that its order may leave open which comes first."""
+        d = self.draw
+        part = N("opt", "PARTITION BY ", d.choice(scope)[0]) if d.p(55) else ""
+        order = f" ORDER BY {d.choice(scope)[0]}{d.choice(['', ' DESC', ' NULLS FIRST'])}"
+        frame = N("opt", d.choice([" RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW", " RANGE BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING", " GROUPS BETWEEN 1 PRECEDING AND CURRENT ROW"]))
+        over = N("x", " OVER (", part, order, frame, ")")
+        if kind == "i8":
+            return N("i8", d.choice(["rank()", "dense_rank()", "count(*)"]), over)
+        if kind in ("uuid", "bytea", "bool"):
+            return self.leaf(kind, scope)
+        return N(kind, d.choice(["min", "max"]), "(", self.expr(kind, scope, 1), ")", over)
 
     def statement(self):
         d = self.draw

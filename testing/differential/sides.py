@@ -35,6 +35,20 @@ BINARY = {
 DIGITS = re.compile(r"(?<=\d)(?:(\.\d*?[1-9])0+|\.0+)(?!\d)")
 
 
+INTERVAL = re.compile(r"(?:(-?\d+) years? ?)?(?:([-+]?\d+) mons? ?)?(?:([-+]?\d+) days? ?)?(?:([-+]?)(\d+):(\d+):(\d+)(?:\.(\d+))?)?")
+
+
+def microseconds(interval):
+    """The length by which intervals are compared: a month has 30 days, a day 24 hours."""
+    found = INTERVAL.fullmatch(interval)
+    if not found:
+        return None
+    years, months, days, sign, *time = found.groups()
+    hours, minutes, seconds = (int(part or 0) for part in time[:3])
+    of_day = ((hours * 60 + minutes) * 60 + seconds) * 1_000_000 + int((time[3] or "0").ljust(6, "0"))
+    return ((int(years or 0) * 12 + int(months or 0)) * 30 + int(days or 0)) * 86_400_000_000 + (-of_day if sign == "-" else of_day)
+
+
 class Side:
     """A session, with the settings that make it another engine than its peer."""
 
@@ -91,6 +105,9 @@ def near(one, other, kind):
             return a == b or (a != a and b != b) or abs(a - b) <= max(1e-5 * max(abs(a), abs(b)), 1e-13)
         except ValueError:
             return False
+    # Of equal intervals, which min, max and groups show is left open.
+    if kind == 1186:
+        return microseconds(one) is not None and microseconds(one) == microseconds(other)
     if kind == 1700:
         try:
             a, b = decimal.Decimal(one), decimal.Decimal(other)
