@@ -83,7 +83,7 @@ pub enum Error {
         what: String,
     },
     /// A file is no run that the lab has stored.
-    #[error("{} is no stored run: {what}", file.display())]
+    #[error("{} is not a stored run: {what}", file.display())]
     NoRun {
         /// The file.
         file: PathBuf,

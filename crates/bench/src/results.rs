@@ -71,7 +71,7 @@ pub struct Probe {
 }
 
 /// What a table has to say of a run that was ended early.
-pub const ENDED_EARLY: &str = "The run was ended early: what is missing was not measured.\n";
+pub const ENDED_EARLY: &str = "The run was ended early: missing figures were not measured.\n";
 
 impl Run {
     /// What is missing and why, a line each: who did not run, and that it was ended early. Who failed stands in [`Run::failures`].

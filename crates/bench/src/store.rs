@@ -122,7 +122,7 @@ pub fn save(fs: &Arc<dyn Fs>, dir: &Path, run: &Run) -> Result<PathBuf> {
 pub fn load(fs: &dyn Fs, path: &Path) -> Result<Run> {
     let map = fs.open(path, OpenOptions::read())?.map()?;
     let refuse = |what: String| Error::NoRun { file: path.to_owned(), what };
-    let text = std::str::from_utf8(&map[..]).map_err(|_| refuse("no text: expected UTF-8".to_owned()))?;
+    let text = std::str::from_utf8(&map[..]).map_err(|_| refuse("not text: expected UTF-8".to_owned()))?;
     let value: serde_json::Value =
         parse_at(text).map_err(|(line, what)| refuse(format!("line {line}: {what}")))?;
     let schema = value.get("schema").and_then(serde_json::Value::as_u64);
@@ -282,8 +282,8 @@ mod tests {
         let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
         for (name, text, word) in [
             ("/a.json", "{\n\"schema\": 1,,", "line 2: expected a name in double quotes"),
-            ("/e.json", "hello", "/e.json is no stored run: line 1: expected a value"),
-            ("/f.json", "\u{0}", "is no stored run: line 1"),
+            ("/e.json", "hello", "/e.json is not a stored run: line 1: expected a value"),
+            ("/f.json", "\u{0}", "is not a stored run: line 1"),
             ("/b.json", "{\"schema\": 99}", "schema 99, expected 1"),
             ("/c.json", "[1, 2]", "schema none"),
             ("/d.json", "{\"schema\": 1}", "is missing"),

@@ -29,10 +29,9 @@ fn percent(share: f64) -> String {
 pub fn notes(stats: &Stats) -> Vec<String> {
     let mut notes = Vec::new();
     match stats.ending {
-        "cut" => notes.push("The trace has no end: the program was killed, or still goes on.".to_owned()),
-        "damaged" => {
-            notes.push("The trace is damaged before its end; what follows the damage is left out.".to_owned())
-        }
+        "cut" => notes.push("The trace has no end: the program was killed, or still runs.".to_owned()),
+        "damaged" => notes
+            .push("The trace is damaged before its end; the part after the damage is left out.".to_owned()),
         _ => {}
     }
     if let Some(dropped) = stats.dropped.filter(|dropped| *dropped > 0) {
@@ -51,7 +50,7 @@ pub fn notes(stats: &Stats) -> Vec<String> {
         notes.push(format!("The recorder chose that share: {lowered}."));
     }
     if !stats.timed {
-        notes.push("The trace has no times but an order.".to_owned());
+        notes.push("The trace has no times, only an order.".to_owned());
     }
     notes
 }
@@ -60,7 +59,7 @@ pub fn notes(stats: &Stats) -> Vec<String> {
 pub fn reads_and_writes(stats: &Stats) -> String {
     match (stats.read_share, stats.write_share) {
         (Some(reads), Some(writes)) => format!("{} read, {} write", percent(reads), percent(writes)),
-        _ => "statements: texts were not kept (--keys raw keeps them), so what they read and write is not known"
+        _ => "statements: texts were not kept (--keys raw keeps them), so the shares of reads and writes are not known"
             .to_owned(),
     }
 }
@@ -329,7 +328,7 @@ pub(crate) mod tests {
         let charts = text.lines().filter(|line| line.contains('┤') || line.contains('└'));
         assert!(charts.map(|line| line.chars().count()).max() <= Some(80));
         let text = to_text("pages", &sample_stats(false, 100));
-        assert!(text.contains("no times but an order") && !text.contains("Arrival"), "{text}");
+        assert!(text.contains("no times, only an order") && !text.contains("Arrival"), "{text}");
         assert!(to_text("empty", &sample_stats(true, 0)).lines().count() < 5);
     }
 

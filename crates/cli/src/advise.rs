@@ -59,7 +59,7 @@ pub fn run(fs: &Arc<dyn Fs>, args: &AdviseArgs) -> Result<Outcome> {
                     advise::check::workloads().into_iter().map(|workload| workload.name).collect();
                 let names = names.join("', '");
                 return Err(Error::usage(format!(
-                    "no workload has '{word}' in its name: there are '{names}'"
+                    "no workload has '{word}' in its name; the workloads are '{names}'"
                 )));
             }
         }
@@ -84,7 +84,7 @@ pub fn run(fs: &Arc<dyn Fs>, args: &AdviseArgs) -> Result<Outcome> {
     show(&mut out, &advice, args.json)?;
     out.finish()?;
     if advice.stopped {
-        return Err(Error::Interrupted("not everybody was run".to_owned()));
+        return Err(Error::Interrupted("not all stores were run".to_owned()));
     }
     Ok(Outcome::found(advice.choice.name().is_some()))
 }
@@ -138,7 +138,7 @@ fn question(fs: &Arc<dyn Fs>, args: &AdviseArgs) -> Result<Question> {
         if let Some((name, _)) = given.iter().find(|(_, is_given)| *is_given) {
             let file = args.workload.as_deref().map(name_of).unwrap_or_default();
             return Err(Error::usage(format!(
-                "{name}: {file} has the trace {}, which says that",
+                "{name}: {file} names the trace {}, which determines it",
                 trace.display()
             )));
         }
@@ -173,8 +173,7 @@ fn question(fs: &Arc<dyn Fs>, args: &AdviseArgs) -> Result<Question> {
     }
     if is_silent {
         if !io::stdin().is_terminal() {
-            let what =
-                "what does the program do? Give a workload file, or shares such as --read 95 --update 5";
+            let what = "no workload: expected a workload file, or shares such as --read 95 --update 5";
             return Err(Error::usage(what));
         }
         asked(&mut question, &mut io::stdin().lock(), &mut io::stderr())?;
@@ -202,13 +201,13 @@ fn asked(question: &mut Question, from: &mut dyn BufRead, to: &mut dyn Write) ->
     let mut ask = Ask { from, to };
     ask.one("Entries", &mut workload.records, number::between(100, u64::from(u32::MAX)))?;
     let sizes = bytes_between(8, 1 << 24);
-    ask.one("Bytes of a value", &mut workload.value_bytes, |answer| {
+    ask.one("Bytes per value", &mut workload.value_bytes, |answer| {
         sizes(answer).and_then(|bytes| usize::try_from(bytes).map_err(|error| error.to_string()))
     })?;
     let mix = &mut workload.mix;
     loop {
         ask.one("Share of lookups", &mut mix.read, number::share)?;
-        ask.one("Share of writes of keys that are there", &mut mix.update, number::share)?;
+        ask.one("Share of writes of existing keys", &mut mix.update, number::share)?;
         ask.one("Share of writes of new keys", &mut mix.insert, number::share)?;
         ask.one("Share of scans", &mut mix.scan, number::share)?;
         if mix.read + mix.update + mix.insert + mix.scan + mix.read_modify_write > 0.0 {
@@ -217,25 +216,25 @@ fn asked(question: &mut Question, from: &mut dyn BufRead, to: &mut dyn Write) ->
         ask.say("expected one share over 0")?;
     }
     ask.one(
-        "How keys are drawn (uniform, zipfian, latest, hot set, sequential)",
+        "Distribution of keys (uniform, zipfian, latest, hot set, sequential)",
         &mut workload.distribution,
         |answer| answer.parse().map_err(|error: cairn_bench::Error| error.to_string()),
     )?;
     ask.one("Threads", &mut workload.threads, number::between(1, 256))?;
     ask.one(
-        "What a write promises when it returns (memory, buffered, sync)",
+        "Durability of a write when its call returns (memory, buffered, sync)",
         &mut workload.durability,
         |answer| {
             let promise = Promise::from_str(answer, true);
             promise.map(Into::into).map_err(|_| "expected memory, buffered or sync".to_owned())
         },
     )?;
-    let any = "such as 256MiB, empty for any";
-    ask.limit("Memory that the store may take", any, &mut constraints.memory_bytes, some_bytes)?;
-    ask.limit("Disk that its files may take", any, &mut constraints.disk_bytes, some_bytes)?;
+    let any = "such as 256MiB, empty for no limit";
+    ask.limit("Maximum memory of the store", any, &mut constraints.memory_bytes, some_bytes)?;
+    ask.limit("Maximum disk space of its files", any, &mut constraints.disk_bytes, some_bytes)?;
     ask.limit(
-        "Microseconds that 99 of 100 operations may take",
-        "or a time such as 2ms, empty for any",
+        "Maximum microseconds for 99 of 100 operations",
+        "or a time such as 2ms, empty for no limit",
         &mut constraints.p99_us,
         |answer| time::some_micros(answer).map(time::as_micros),
     )
@@ -285,7 +284,9 @@ impl Ask<'_> {
             write!(self.to, "{what}: ").and_then(|()| self.to.flush()).map_err(failed)?;
             let mut line = String::new();
             if self.from.read_line(&mut line).map_err(failed)? == 0 {
-                return Err(Error::usage("the terminal was closed before all was answered".to_owned()));
+                return Err(Error::usage(
+                    "the terminal was closed before all questions were answered".to_owned(),
+                ));
             }
             let answer = line.trim();
             if answer.is_empty() {
@@ -348,7 +349,8 @@ mod tests {
         asked(&mut question, &mut "\n".repeat(12).as_bytes(), &mut said).unwrap();
         let said = String::from_utf8(said).unwrap();
         assert!(
-            said.contains("may take [1048576]: ") && said.contains("(memory, buffered, sync) [sync]: "),
+            said.contains("Maximum memory of the store [1048576]: ")
+                && said.contains("(memory, buffered, sync) [sync]: "),
             "{said}"
         );
         assert_eq!(question.constraints.p99_us, Some(500.0));

@@ -1,4 +1,4 @@
-//! What can be typed.
+//! The command line.
 
 pub mod advise;
 pub mod all;
@@ -50,20 +50,20 @@ const HELP: &str = "Examples:
   cairn bench kv --n=100000 --dbs cairn,rocksdb
   cairn help kv scan
 
-Every command says with --help what it takes, with examples; the book has a tutorial for each
-engine. Exit codes: 0 done, found or yes, 1 error, 2 not found or no, 130 ended by Ctrl-C.";
+Run a command with --help for its options and examples; the book has a tutorial for each engine.
+Exit codes: 0 done, found or yes, 1 error, 2 not found or no, 130 ended by Ctrl-C.";
 
 /// Embedded storage engines, and the lab that measures them.
 #[derive(Debug, Parser)]
 #[command(name = "cairn", version, about, long_about = None, after_help = HELP)]
 pub struct Cli {
-    /// What to do.
+    /// The command.
     #[command(subcommand)]
     pub command: Command,
 }
 
 impl Cli {
-    /// What was typed.
+    /// Parses the words of a command line.
     pub fn typed(words: impl IntoIterator<Item = OsString>) -> clap::error::Result<Cli> {
         let mut command = takes_negative(<Cli as CommandFactory>::command());
         let mut matches = command.try_get_matches_from_mut(words)?;
@@ -99,7 +99,8 @@ impl Command {
     }
 }
 
-/// A number with a minus sign is taken for the value of the option before it, which says what it expects: as an option of its own nobody knows it.
+/// Takes a number with a minus sign as the value of the option before it, whose error names the
+/// values it expects. No command has an option of that name.
 fn takes_negative(command: clap::Command) -> clap::Command {
     let takes_one = |arg: &Arg| {
         let kind = arg.get_value_parser().type_id();
@@ -120,9 +121,9 @@ pub enum Command {
   cairn hash build countries.csv -o countries.cairn --key country
   cairn hash get countries.cairn Iceland
 
-A STORE is a `.cairn` file with its deltas, or a Sparkey pair by either name.")]
+A STORE is a `.cairn` file with its deltas, or either file of a Sparkey pair.")]
     Hash {
-        /// What to do with it.
+        /// The command.
         #[command(subcommand)]
         command: HashCommand,
     },
@@ -132,29 +133,29 @@ A STORE is a `.cairn` file with its deltas, or a Sparkey pair by either name.")]
 
 A STORE is a directory.")]
     Kv {
-        /// What to do with it.
+        /// The command.
         #[command(subcommand)]
         command: KvCommand,
     },
-    /// The relational database: a shell, and a server for PostgreSQL's clients
+    /// The relational database: a shell, and a server for PostgreSQL clients
     #[cfg(feature = "sql")]
     Sql(Box<shell::SqlArgs>),
-    /// Predict what RocksDB or Cairn's kv would do with a workload, options and hardware
+    /// Predict how RocksDB or Cairn's kv would perform with a workload, options and hardware
     #[command(after_help = "Examples:
   cairn sim profiles
   cairn sim run --hardware nvme --workload zipfian --rate 50")]
     Sim {
-        /// What to do.
+        /// The command.
         #[command(subcommand)]
         command: Box<sim::SimCommand>,
     },
-    /// Which store for a workload: predicted, then run, on this machine
+    /// Recommend a store for a workload: predict, then measure on this machine
     Advise(Box<advise::AdviseArgs>),
-    /// Traces of workloads: record, import, look at
+    /// Record, import and analyze traces of workloads
     #[command(after_help = "Example:
   cairn trace record -o app.trace -- ./my-program && cairn trace stats app.trace")]
     Trace {
-        /// What to do with them.
+        /// The command.
         #[command(subcommand)]
         command: TraceCommand,
     },
@@ -164,18 +165,18 @@ A STORE is a directory.")]
   cairn bench kv --n=100000 --dbs cairn,rocksdb
   cairn bench report")]
     Bench {
-        /// What to measure or to make of measurements.
+        /// The command.
         #[command(subcommand)]
         command: BenchCommand,
     },
-    /// Print the completions of a shell
+    /// Print the completions for a shell
     Completions(manual::CompletionsArgs),
-    /// Print the man page, or write those of all commands into a directory
+    /// Print the man page, or write the man pages of all commands to a directory
     Man(manual::ManArgs),
-    /// One local page over all of it: runs, reports, history, the inside of stores, the simulator
+    /// Serve a local page with runs, reports, history, the contents of stores and the simulator
     #[cfg(feature = "ui")]
     Ui(Box<ui::UiArgs>),
-    /// One job on standard input, its result on standard output; started by the lab itself
+    /// Run one job from standard input and print its result; started by the lab itself
     #[command(hide = true)]
     BenchWorker,
 }
@@ -183,41 +184,43 @@ A STORE is a directory.")]
 /// The lab.
 #[derive(Debug, Subcommand)]
 pub enum BenchCommand {
-    /// Every suite in one run, with one report
+    /// Measure every suite in one run, with one report
     All(Box<BenchAllArgs>),
-    /// The constant store against its peers
+    /// Measure the constant store against its peers
     Hash(BenchHashArgs),
-    /// The ordered key-value store against its peers
+    /// Measure the ordered key-value store against its peers
     Kv(BenchKvArgs),
-    /// The buffer pool: replacement policies, textbook pool, caches
+    /// Measure the buffer pool: replacement policies, a textbook pool, caches
     Pool(BenchPoolArgs),
-    /// Compressed indexes in PostgreSQL: sizes, builds, queries, cold and warm, beside btree, BRIN and hash
+    /// Measure compressed indexes in PostgreSQL against btree, BRIN and hash: sizes, builds, cold
+    /// and warm queries
     Index(BenchIndexArgs),
-    /// SQL engines: single statements, transactions, queries, bulk loads, TPC-H, pgbench
+    /// Measure SQL engines: single statements, transactions, queries, bulk loads, TPC-H, pgbench
     Sql(BenchSqlArgs),
-    /// Do again on every store what a trace recorded
+    /// Replay a recorded trace on every store
     Replay(BenchReplayArgs),
-    /// Hold a stored run against an earlier one
+    /// Compare a stored run with an earlier one
     #[command(after_help = "Examples:
   cairn bench compare before.json after.json
   cairn bench compare before.json after.json --fail --tolerance 10
   cairn bench compare after.json --fail
 
-Over 1 is in favour of the second run; ~ marks what cannot be told from noise. A directory stands
-for the last run of each suite in it. With one run the history has the earlier one. A regression: a
-count beyond its limit; a time beyond its limit, its interval and three times what the series does
-by itself. Compare counted instructions first, in a step of their own: a busy machine does not
-change them. Exit codes: 0 compared, 1 error, 2 with --fail: something got worse, a figure is
-missing, or nothing could be judged, as where there were fewer than three rounds.")]
+A ratio over 1 favours the second run; ~ marks a difference that cannot be told from noise. A
+directory stands for the last run of each suite in it. Given one run, the command takes the earlier
+one from the history. A count has regressed when it is worse by more than its limit; a time, when it
+is worse by more than its limit, its interval and three times the usual variation of its series.
+Compare counted instructions first, in a separate step: a busy machine does not change them.
+Exit codes: 0 compared, 1 error, 2 with --fail: something got worse, a figure is missing, or nothing
+could be judged, for example because there were fewer than three rounds.")]
     Compare(CompareArgs),
-    /// Count instructions an operation with callgrind: figures that do not depend on how busy a machine is
+    /// Count instructions per operation with callgrind; a busy machine does not change the figures
     Counts(CountsArgs),
     /// Add stored runs to the history
     #[command(after_help = "Examples:
   cairn bench record benchmark-results/*.json
   cairn bench record benchmark-results/all-20260101T000000Z
 
-The history is a store of `cairn kv`. A run that is there already is left as it is.")]
+The history is a `cairn kv` store. A run that it already has stays unchanged.")]
     Record(RecordRunArgs),
     /// Show figures over time
     #[command(after_help = "Examples:
@@ -225,22 +228,22 @@ The history is a store of `cairn kv`. A run that is there already is left as it 
   cairn bench history replay throughput cairn --last 20 --html trend.html
   cairn bench history --runs
 
-With --runs a word is a suite. Exit codes: 0 found, 1 error, 2 nothing found.")]
+With --runs, each WORD is a suite. Exit codes: 0 found, 1 error, 2 nothing found.")]
     History(HistoryArgs),
     /// Write the README's results table from a stored run
     #[command(after_help = "Example:
   cairn bench readme --run benchmark-results/stored/hash-20260101T000000Z.json
 
-Replaces what stands between <!-- results:SUITE:begin --> and <!-- results:SUITE:end -->, where
-SUITE is that of the run: hash, kv or sql.")]
+Replaces the text between <!-- results:SUITE:begin --> and <!-- results:SUITE:end -->, where SUITE
+is the suite of the run: hash, kv or sql.")]
     Readme(ReadmeArgs),
-    /// Write the tables of replacement policies in the documentation from stored raw results
+    /// Write the documentation's tables of replacement policies from stored raw results
     #[command(after_help = "Example:
   cairn bench pool 100 12 --collect --platform linux
   cairn bench render --platforms linux
 
 Rewrites benchmarks/replacement_policies/PLATFORM_buffer_pool.md and, in
-engines/pool-benchmark.md, what stands between <!-- results:pool-PLATFORM:begin --> and <!--
+engines/pool-benchmark.md, the text between <!-- results:pool-PLATFORM:begin --> and <!--
 results:pool-PLATFORM:end -->.")]
     Render(RenderArgs),
     /// Write the HTML report of a stored run
@@ -259,36 +262,38 @@ results:pool-PLATFORM:end -->.")]
   cairn bench hash 'cairn mmap' --entries 100000
   cairn bench hash --quick --json > dashboard.json
 
-Ctrl-C ends the run with what it has, and exit code 130; a second one ends it at once. With --json a
-run that --time-limit ended exits with 1: a dashboard would take its gaps for figures that are gone.")]
+Ctrl-C ends the run, keeps the results so far and exits with 130; a second Ctrl-C ends it at once.
+With --json, a run that --time-limit ended exits with 1: a dashboard would take its gaps for figures
+that have disappeared.")]
 pub struct BenchHashArgs {
-    /// Only what contains this: a part of a case's or a contender's name. Ignored with --json
+    /// Only measurements whose case or contender has this text in its name. Ignored with --json
     pub filter: Option<String>,
     /// The same as FILTER
     #[arg(long = "filter", id = "named_filter", value_name = "WORD", conflicts_with = "filter")]
     pub named_filter: Option<String>,
-    /// Some minutes: the main cases [default]
+    /// The main cases only, which takes a few minutes [default]
     #[arg(long, conflicts_with = "full")]
     pub quick: bool,
-    /// Hours: the whole matrix, each repetition in a fresh process
+    /// The whole matrix, each repetition in a new process, which takes hours
     #[arg(long)]
     pub full: bool,
-    /// CSV or TSV file with a header line, as a data set beside the synthetic ones
+    /// CSV or TSV file with a header line, as a data set in addition to the synthetic ones
     #[arg(long, value_name = "FILE", requires = "key")]
     pub data: Option<PathBuf>,
-    /// Column of the data file with the key: its name, or its number counted from 1
+    /// Key column of the data file: its name, or its number counted from 1
     #[arg(long, value_name = "COLUMN", requires = "data")]
     pub key: Option<String>,
-    /// Where the data comes from and under which licence, for the report
+    /// Source and licence of the data, for the report
     #[arg(long, value_name = "TEXT", requires = "data")]
     pub source: Option<String>,
-    /// Sizes of the synthetic stores, instead of the usual ones; several with commas
+    /// Entries of the synthetic stores, instead of the usual numbers; separate several with commas
     #[arg(long, value_name = "COUNT", value_delimiter = ',', value_parser = number::between::<u64>(1, u64::from(u32::MAX)))]
     pub entries: Vec<u64>,
-    /// How keys are drawn: uniform, sequential, 'zipfian [THETA]', 'latest [THETA]', 'hot set [FRACTION] [PROBABILITY]'
+    /// Distribution of keys: uniform, sequential, 'zipfian [THETA]', 'latest [THETA]', 'hot set
+    /// [FRACTION] [PROBABILITY]'
     #[arg(long, value_name = "NAME", default_value = "uniform")]
     pub distribution: Distribution,
-    /// Repetitions of everything [default: 5]
+    /// Rounds, each of which measures every contender once [default: 5]
     #[arg(long, value_name = "COUNT", value_parser = number::from::<u32>(1))]
     pub rounds: Option<u32>,
     /// Seed of keys, orders and shuffles [default: 12345]
@@ -309,21 +314,22 @@ pub struct BenchHashArgs {
 
 Modes: seq, rand, batch, mt, sync-seq, sync-rand (together: dkv); sync-writers; ycsb-a to ycsb-f
 (together: ycsb); db_bench; value-sizes; larger-than-cache; overwrite-long; all of them: all.
-Ctrl-C ends the run with what it has; a second one ends it at once.")]
+Ctrl-C ends the run and keeps the results so far; a second Ctrl-C ends it at once.")]
 pub struct BenchKvArgs {
-    /// Operations of each phase, records of YCSB and db_bench
+    /// Operations per phase; records for YCSB and db_bench
     #[arg(long, value_name = "COUNT", default_value_t = 1_000_000, value_parser = number::between::<u64>(1, u64::from(u32::MAX)))]
     pub n: u64,
-    /// Writes in a batch
+    /// Writes per batch
     #[arg(long, value_name = "COUNT", default_value_t = 50_000, value_parser = number::between::<u64>(1, u64::from(u32::MAX)))]
     pub batch: u64,
-    /// Threads of mt [default: 8], of YCSB and of db_bench's readers [default: 1]; several numbers with commas
+    /// Threads for mt [default: 8], for YCSB and for db_bench's readers [default: 1]; separate
+    /// several numbers with commas
     #[arg(long, value_name = "COUNT", value_delimiter = ',', value_parser = number::between::<u32>(1, 1024))]
     pub threads: Vec<u32>,
-    /// Operations of each thread in mt
+    /// Operations per thread in mt
     #[arg(long, alias = "ops-per-threads", value_name = "COUNT", default_value_t = 200_000, value_parser = number::between::<u64>(1, u64::from(u32::MAX)))]
     pub ops_per_thread: u64,
-    /// Most operations of a phase in the sync modes
+    /// Maximum operations per phase in the sync modes
     #[arg(long, value_name = "COUNT", default_value_t = 10_000, value_parser = number::between::<u64>(1, u64::from(u32::MAX)))]
     pub sync_n: u64,
     /// Seed of all draws and shuffles
@@ -332,40 +338,42 @@ pub struct BenchKvArgs {
     /// Stores to measure [default: cairn,rocksdb,leveldb,sqlite,lmdb,redb,fjall,sled]
     #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = names::store)]
     pub dbs: Vec<String>,
-    /// What to measure, see below [default: dkv]
+    /// Modes to measure, see below [default: dkv]
     #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = names::mode)]
     pub modes: Vec<String>,
-    /// db_bench's benchmarks, in this order: fillseq, fillrandom, overwrite, readrandom, readseq, seekrandom,
-    /// readwhilewriting, multireadrandom, deleterandom [default with the mode db_bench: all]
+    /// db_bench's benchmarks, in this order: fillseq, fillrandom, overwrite, readrandom, readseq,
+    /// seekrandom, readwhilewriting, multireadrandom, deleterandom [default in the mode db_bench:
+    /// all]
     #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = names::benchmark)]
     pub benchmarks: Vec<Benchmark>,
-    /// YCSB property file: a workload of your own; may be given several times
+    /// YCSB property file, which defines a workload; may be given several times
     #[arg(long, value_name = "FILE")]
     pub ycsb_file: Vec<PathBuf>,
-    /// YCSB property; those given here count over those of the files
+    /// YCSB property, which overrides the property files
     #[arg(short, long, value_name = "NAME=VALUE")]
     pub property: Vec<String>,
-    /// Bytes of a key: `key` and a number padded with zeros
+    /// Bytes per key: `key` and a number padded with zeros
     #[arg(long, value_parser = size_between(4, KEY_BYTES_MAX), value_name = "SIZE", default_value = "16")]
     pub key_size: usize,
-    /// Bytes of a value, in YCSB of all fields together [default: 8; 100 in db_bench and sync-writers, 1000 in YCSB, 1KiB in the long modes]
+    /// Bytes per value; in YCSB, of all fields together [default: 8; 100 in db_bench and
+    /// sync-writers, 1000 in YCSB, 1KiB in the long modes]
     #[arg(long, value_parser = bytes_between(VALUE_BYTES_MIN as u64, VALUE_BYTES_MAX as u64), value_name = "SIZE")]
     pub value_size: Option<u64>,
     #[command(flatten)]
     pub memory: MemoryArgs,
-    /// What a write promises outside of the sync modes
+    /// Durability of writes, except in the sync modes
     #[arg(long, value_enum, default_value = "buffered")]
     pub durability: Promise,
-    /// Data that overwrite-long begins with [default: 1GiB]
+    /// Initial data of overwrite-long [default: 1GiB]
     #[arg(long, value_parser = some_bytes, value_name = "SIZE")]
     pub data_size: Option<u64>,
-    /// Data that it then overwrites [default: 5GiB]
+    /// Data that overwrite-long then overwrites [default: 5GiB]
     #[arg(long, value_parser = some_bytes, value_name = "SIZE")]
     pub overwrite_size: Option<u64>,
-    /// Turns of every store in every mode
+    /// Rounds, each of which measures every store once in every mode
     #[arg(long, value_name = "COUNT", default_value_t = 5, value_parser = number::from::<u32>(1))]
     pub rounds: u32,
-    /// Leave out the additional turn that times single operations
+    /// Skip the additional turn that times single operations
     #[arg(long)]
     pub no_latencies: bool,
     #[command(flatten)]
@@ -381,14 +389,18 @@ pub struct ReadmeArgs {
     /// Page to change
     #[arg(long, value_name = "FILE", default_value = "README.md")]
     pub readme: PathBuf,
+    /// Also write an SVG picture of the same runs: every operation's ratio to each peer
+    #[arg(long, value_name = "FILE")]
+    pub picture: Option<PathBuf>,
 }
 
 /// `cairn bench report`.
 #[derive(Debug, Args)]
 pub struct ReportArgs {
-    /// Stored run, or directory of a run over all suites [default: the newest of both in benchmark-results]
+    /// Stored run, or directory of a run over all suites [default: the newest of either in
+    /// benchmark-results]
     pub run: Option<PathBuf>,
-    /// File to write, - for standard output [default: beside the run]
+    /// File to write, - for standard output [default: next to the run]
     #[arg(short, long, value_name = "FILE")]
     pub out: Option<PathBuf>,
     /// An earlier run to compare with

@@ -267,7 +267,7 @@ impl Interrupt {
             if !flag.swap(true, Ordering::SeqCst) {
                 end_soon();
                 // Nobody is there to be told that nobody is there.
-                let _ = writeln!(io::stderr(), "\nending; once more to end at once");
+                let _ = writeln!(io::stderr(), "\nending; press again to end at once");
             }
         })?;
         Ok(INTERRUPT.get_or_init(|| Interrupt(asked)).clone())

@@ -141,7 +141,7 @@ pub fn to_hex(bytes: &[u8]) -> String {
 /// The bytes that pairs of hexadecimal digits stand for.
 pub fn from_hex(text: &str) -> Result<Vec<u8>> {
     let refuse =
-        || Error::usage(format!("{text:?} is no hexadecimal: expected pairs of the digits 0-9 and a-f"));
+        || Error::usage(format!("{text:?} is not hexadecimal: expected pairs of the digits 0-9 and a-f"));
     if !text.len().is_multiple_of(2) || !text.bytes().all(|digit| digit.is_ascii_hexdigit()) {
         return Err(refuse());
     }

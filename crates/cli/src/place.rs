@@ -38,7 +38,7 @@ pub fn expect_room_for_directory(fs: &Arc<dyn Fs>, path: &Path) -> Result<()> {
 pub fn expect_nothing(fs: &Arc<dyn Fs>, path: &Path) -> Result<()> {
     match fs.exists(path)? {
         true => {
-            Err(Error::usage(format!("{} is there already: say another name, or remove it", path.display())))
+            Err(Error::usage(format!("{} already exists: choose another name, or remove it", path.display())))
         }
         false => Ok(()),
     }
@@ -76,16 +76,16 @@ mod tests {
             (
                 expect_no_file,
                 [
-                    "file is there already: say another name, or remove it",
-                    "dir is there already: say another name, or remove it",
+                    "file already exists: choose another name, or remove it",
+                    "dir already exists: choose another name, or remove it",
                     "",
                 ],
             ),
             (
                 expect_nothing,
                 [
-                    "file is there already: say another name, or remove it",
-                    "dir is there already: say another name, or remove it",
+                    "file already exists: choose another name, or remove it",
+                    "dir already exists: choose another name, or remove it",
                     "",
                 ],
             ),

@@ -38,7 +38,7 @@ pub fn file_of(path: Option<&Path>) -> Option<&Path> {
 /// Errors: what was exported is asked for as JSON on standard output, which has the export.
 pub fn refuse_json_of_stdout(json: bool, file: Option<&Path>) -> Result<()> {
     if json && file.is_none() {
-        return Err(Error::usage("--json says what was written to a file; standard output has the export"));
+        return Err(Error::usage("--json needs an output file: standard output has the export"));
     }
     Ok(())
 }

@@ -16,7 +16,7 @@ pub enum Error {
     #[error("a variable-length integer is not in its shortest form or exceeds 64 bits")]
     VarintOverlong,
     /// Compressed bytes say that they decompress to more than the caller allows.
-    #[error("a compressed block claims {claimed} bytes where at most {limit} are expected")]
+    #[error("a compressed block claims {claimed} bytes, expected at most {limit}")]
     TooLarge {
         /// The length that the block claims, or 0 where the format does not tell.
         claimed: u64,
@@ -56,7 +56,7 @@ pub enum Error {
         what: String,
     },
     /// A compression level outside the range that zstd knows.
-    #[error("zstd level {level} is not one of {min} to {max}")]
+    #[error("zstd level {level}, expected {min} to {max}")]
     Level {
         /// The level asked for.
         level: i32,

@@ -22,7 +22,7 @@ pub enum Error {
         what: String,
     },
     /// The file is something else than was expected: it does not begin as one of these does.
-    #[error("{} is no {expected}: it {what}", file.display())]
+    #[error("{} is not a {expected}: it {what}", file.display())]
     Foreign {
         /// The file.
         file: PathBuf,
@@ -64,7 +64,7 @@ pub enum Error {
         what: String,
     },
     /// An earlier write failed and left this writer unusable: drop it and open the file again.
-    #[error("{} had a failed write before; reopen it", file.display())]
+    #[error("an earlier write to {} failed; reopen it", file.display())]
     Poisoned {
         /// The file being written.
         file: PathBuf,

@@ -2,7 +2,7 @@
 
 /// A page that no writer of this version writes. It names no file: whoever read the page knows which one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("byte {offset} of the page: {what}")]
+#[error("byte {offset} of the page: expected {what}")]
 pub struct Damage {
     /// Where in the page, in bytes; the start of the part that was being read.
     pub offset: u32,

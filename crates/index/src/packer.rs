@@ -26,7 +26,7 @@ pub enum Value<'a> {
 #[non_exhaustive]
 pub enum PackError {
     /// A single row is larger than a page.
-    #[error("a row takes {bytes} bytes where a page has {capacity}")]
+    #[error("a row takes {bytes} bytes, but a page has {capacity}")]
     RowTooLarge {
         /// What it takes.
         bytes: usize,

@@ -45,7 +45,7 @@ pub enum Error {
         key: String,
     },
     /// The store was about to do what would have made its data wrong. It has done nothing, and has a bug: please report this.
-    #[error("an internal error of the store at {}, which has changed nothing: {what}; please report it", path.display())]
+    #[error("internal error of the store at {}, which has changed nothing: {what}; please report it", path.display())]
     Internal {
         /// The store's directory.
         path: PathBuf,

@@ -13,7 +13,7 @@ use crate::{Error, Result};
 pub(crate) fn message(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().copied();
     let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-    text.unwrap_or("it does not say why").to_owned()
+    text.unwrap_or("no message").to_owned()
 }
 
 /// Runs `code`, which belongs to `keyspace` and looks at `key`; `what` it is, for the message.

@@ -219,8 +219,8 @@ impl SharedFile {
         let file = files.open(&self.path, self.options, &self.handle).map_err(|error| match error.kind() {
             ErrorKind::NotFound if files.read_only => Error::Busy {
                 what: format!(
-                    "{} was removed by the writer of the store since this reader opened it, and was closed meanwhile, since the \
-                     process may not have as many files open as the store has: refresh the reader, or raise the limit",
+                    "{} was removed by the writer of the store after this reader had opened and closed it; the reader closes files \
+                     because the process may not open as many as the store has: refresh the reader, or raise the limit",
                     self.path.display()
                 ),
             },
@@ -229,7 +229,7 @@ impl SharedFile {
         self.handle.was_read.store(true, Relaxed);
         if file.id() != self.id || file.len()? != self.len {
             self.handle.file.store(None);
-            let what = "another file has its name since it was opened first";
+            let what = "it was replaced by another file since it was first opened";
             return Err(Error::corruption(&self.path, 0, what));
         }
         Ok(file)

@@ -120,7 +120,9 @@ impl Options {
             return refuse("sync_interval: needs a thread, and background is Inline".to_owned());
         }
         if self.sync_interval.is_some_and(|interval| interval.is_zero()) {
-            return refuse("sync_interval: 0, expected more; Durability::Sync syncs each write".to_owned());
+            return refuse(
+                "sync_interval: 0, expected more than 0; Durability::Sync syncs each write".to_owned(),
+            );
         }
         if self.read_only && self.error_if_exists {
             return refuse("read_only and error_if_exists contradict each other".to_owned());
@@ -232,27 +234,30 @@ impl KeyspaceOptions {
         let (slow, stop) = self.level_zero_limits;
         if slow == 0 || slow > stop {
             return refuse(format!(
-                "level_zero_limits: {slow} and {stop}, expected 1 or more that do not fall"
+                "level_zero_limits: {slow} and {stop}, expected at least 1, and no less for the second"
             ));
         }
         let (slow, stop) = self.pending_compaction_limits;
         if slow == 0 || slow > stop {
             return refuse(format!(
-                "pending_compaction_limits: {slow} and {stop}, expected 1 or more that do not fall"
+                "pending_compaction_limits: {slow} and {stop}, expected at least 1, and no less for the second"
             ));
         }
         if !(0.01..=1.0).contains(&self.blob_garbage_max) {
             return refuse(format!("blob_garbage_max: {}, expected 0.01 to 1", self.blob_garbage_max));
         }
         if self.ttl.is_some_and(|ttl| ttl.as_secs() == 0) {
-            return refuse("ttl: less than a second".to_owned());
+            return refuse("ttl: less than a second, expected at least one".to_owned());
         }
         if self.ttl.is_some() && self.merge_operator.is_some() {
-            return refuse("ttl and merge_operator: operands have no time of their own".to_owned());
+            return refuse(
+                "ttl and merge_operator exclude each other: operands do not have a time of writing"
+                    .to_owned(),
+            );
         }
         if self.ttl.is_some() && self.blob_bytes_min.is_some() {
             return refuse(
-                "ttl and blob_bytes_min: compactions cannot see the time of values elsewhere".to_owned(),
+                "ttl and blob_bytes_min exclude each other: compactions cannot see the age of values in blob files".to_owned(),
             );
         }
         Ok(())

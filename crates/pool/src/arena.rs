@@ -252,7 +252,7 @@ impl Arena {
     /// # Safety
     /// The caller holds the frame's latch exclusively as long as the slice lives, and makes no second one of the frame.
     #[inline]
-    #[allow(clippy::mut_from_ref, reason = "the latch is what makes it exclusive")]
+    #[allow(clippy::mut_from_ref, reason = "the latch makes it exclusive")]
     pub(crate) unsafe fn bytes_mut(&self, frame: Frame) -> &mut [u8] {
         // SAFETY: within the reservation; by the caller's word nobody else has any of it. Optimistic readers may look at the bytes through
         // volatile loads and throw away what they saw: see `optimistic`.

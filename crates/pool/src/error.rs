@@ -28,7 +28,7 @@ pub enum Error {
         what: String,
     },
     /// The file ends before the page does.
-    #[error("page {page} of {} was asked for, and the file ends at {len} bytes, before the page does", file.display())]
+    #[error("page {page} of {} was requested, but the file ends at {len} bytes, before the end of the page", file.display())]
     NotThere {
         /// The file.
         file: PathBuf,
@@ -39,7 +39,7 @@ pub enum Error {
     },
     /// Every frame was pinned, for as long as a thread waits for one.
     #[error(
-        "all {frames} frames of the pool were in use for {waited:?}; give it more, or hold fewer guards at a time"
+        "all {frames} frames of the pool were in use for {waited:?}; give the pool more frames, or hold fewer guards at a time"
     )]
     Exhausted {
         /// How many there are.
@@ -66,7 +66,7 @@ pub enum Error {
         cause: Arc<dyn std::error::Error + Send + Sync>,
     },
     /// An earlier sync of the file failed, so that what is on the disk is unknown.
-    #[error("{} is neither written nor read from the disk any more since a sync failed: {cause}; open it again and recover", file.display())]
+    #[error("{} is no longer read or written since a sync failed: {cause}; open it again and recover", file.display())]
     Poisoned {
         /// The file.
         file: PathBuf,

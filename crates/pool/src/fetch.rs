@@ -105,8 +105,9 @@ impl FileState {
         let frame = self.fetch(page, Mode::Shared, Origin::Disk)?;
         let guard = Shared::new(self, frame);
         let version = self.pool.arena.header(frame).latch.version();
-        let version =
-            version.ok_or_else(|| Error::invalid("a page is held exclusively that is held shared"))?;
+        let version = version.ok_or_else(|| {
+            Error::invalid("internal error: the latch of a page that is held shared is held exclusively")
+        })?;
         drop(guard);
         Ok(Optimistic::new(self, frame, page, version))
     }
@@ -125,7 +126,7 @@ impl FileState {
             None => Err(Changed),
         };
         value.map_err(|Changed| {
-            let what = "what reads it asked for bytes outside of it".to_owned();
+            let what = "a read requested bytes outside the page".to_owned();
             Error::corruption(self.file.path(), page, self.offset(page), what)
         })
     }
@@ -300,7 +301,7 @@ impl FileState {
         match self.write_ahead.as_ref().and_then(|log| log.end_before(lsn)) {
             None => Ok(()),
             Some(end) => Err(format!(
-                "its last change is at {lsn}, and the log ends at {end}: a part of it was lost, or it is another one"
+                "its last change is at {lsn}, but the log ends at {end}: a part of the log was lost, or it is a different log"
             )),
         }
     }

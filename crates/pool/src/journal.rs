@@ -83,7 +83,7 @@ impl Copies {
         let (version, size) = (u32_at(content, 8), u32_at(content, 12));
         if version != VERSION || size as usize != page_size {
             return Err(Error::invalid(format!(
-                "{} is a double write of version {version} for pages of {size} bytes; version {VERSION} and {page_size} were expected",
+                "{} is a double write of version {version} for pages of {size} bytes; expected version {VERSION} and {page_size} bytes",
                 file.path().display()
             )));
         }
@@ -179,7 +179,7 @@ impl Journal {
         let Some(copies) = Copies::read(&*self.file, self.page_size)? else { return Ok(false) };
         if copies.owner.file != self.owner.file {
             return Err(Error::invalid(format!(
-                "{} is the double write of another file than {}: it is of file {:016x}, and {:016x} was expected",
+                "{} is not the double write of {}: it belongs to file {:016x}, expected {:016x}",
                 self.file.path().display(),
                 file.path().display(),
                 copies.owner.file,

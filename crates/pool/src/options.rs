@@ -64,7 +64,7 @@ impl Options {
         let size = self.page_size;
         if !size.is_power_of_two() || !(MIN_PAGE_SIZE..=MAX_PAGE_SIZE).contains(&size) {
             return Err(Error::invalid(format!(
-                "page_size is {size}; a power of two from {MIN_PAGE_SIZE} to {MAX_PAGE_SIZE} was expected"
+                "page_size is {size}, expected a power of two from {MIN_PAGE_SIZE} to {MAX_PAGE_SIZE}"
             )));
         }
         check_frames("frames", self.frames)?;
@@ -73,7 +73,7 @@ impl Options {
             && !(share > 0.0 && share <= 1.0)
         {
             return Err(Error::invalid(format!(
-                "background_writer begins above {share} of the frames; a share above 0 and up to 1 was expected"
+                "background_writer begins above {share} of the frames, expected a share above 0 and up to 1"
             )));
         }
         Ok(())
@@ -83,7 +83,7 @@ impl Options {
 pub(crate) fn check_frames(setting: &str, frames: usize) -> Result<()> {
     if frames == 0 || frames > crate::translation::MAX_FRAMES {
         let most = crate::translation::MAX_FRAMES;
-        return Err(Error::invalid(format!("{setting} is {frames}; from 1 to {most} were expected")));
+        return Err(Error::invalid(format!("{setting} is {frames}, expected 1 to {most}")));
     }
     Ok(())
 }

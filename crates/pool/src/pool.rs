@@ -231,7 +231,7 @@ impl Pool {
         if frames > inner.max_frames {
             let most = inner.max_frames;
             return Err(Error::invalid(format!(
-                "frames is {frames}; max_frames, set when the pool was made, is {most}"
+                "frames is {frames}, expected at most {most}, the max_frames that the pool was made with"
             )));
         }
         let _one = lock(&inner.resizing);

@@ -296,11 +296,11 @@ impl Missing {
         match self {
             Missing::Unknown => {
                 let known: Vec<_> = names.map(String::from_utf8_lossy).collect();
-                format!("no column {column:?}; there are {}", known.join(", "))
+                format!("no column {column:?}; the columns are {}", known.join(", "))
             }
             Missing::Ambiguous(first, second) => {
                 format!(
-                    "two columns are called {column:?}, number {first} and number {second}: say which by its number"
+                    "two columns are called {column:?}, number {first} and number {second}: choose one by its number"
                 )
             }
         }

@@ -47,7 +47,7 @@ impl Access {
             .with_hint("Set sslmode=require."));
         }
         if self.password_file.is_none() {
-            let message = format!("connections from {address} need passwords, and this server has none");
+            let message = format!("connections from {address} need passwords, but this server has none");
             return Err(Failure::new(sqlstate::INVALID_AUTHORIZATION, message));
         }
         Ok(())

@@ -49,7 +49,7 @@ pub fn serve(shared: &Shared, socket: Arc<Socket>, mut present: Present) {
         Ok((_, Opened::Cancel(other, secret))) => {
             // The answer is none either way: it would help nobody but who guesses.
             if !shared.registry.cancel(other, secret) {
-                let line = format_args!("{process} {peer}: a cancel request that fits no session");
+                let line = format_args!("{process} {peer}: a cancel request that matches no session");
                 shared.log.say(Level::Warning, line);
             }
         }

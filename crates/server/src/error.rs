@@ -99,7 +99,7 @@ pub enum ProtocolError {
     #[error("invalid frontend message type {0}")]
     Tag(u8),
     /// A length that is none, or too much.
-    #[error("invalid message length {length}: at most {bytes_max} bytes are taken")]
+    #[error("invalid message length {length}: at most {bytes_max} bytes are accepted")]
     Length {
         /// What the header says.
         length: i64,

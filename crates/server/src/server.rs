@@ -148,7 +148,7 @@ impl Builder {
         if let Some(path) = &self.password_file
             && Passwords::read(self.fs.as_ref(), path)?.users().next().is_none()
         {
-            return Err(Error::Settings(format!("{}: no user is in it", path.display())));
+            return Err(Error::Settings(format!("{}: it has no users", path.display())));
         }
         for address in &self.addresses {
             self.check_address(address.ip(), tls.is_some())?;
@@ -162,7 +162,7 @@ impl Builder {
         let sockets = sockets.collect::<Result<Vec<_>, _>>()?;
         if listeners.is_empty() {
             return Err(Error::Settings(
-                "nowhere to listen: an address or a socket directory is needed".to_owned(),
+                "nothing to listen on: expected an address or a socket directory".to_owned(),
             ));
         }
         let mut secret = [0; 32];
@@ -194,7 +194,7 @@ impl Builder {
             return Ok(());
         }
         Err(Error::Settings(format!(
-            "{address} can be reached from other machines: that needs a password file and TLS, or leave to be open to everybody"
+            "{address} can be reached from other machines: that needs a password file and TLS, or permission to be open to everybody"
         )))
     }
 }
@@ -287,7 +287,7 @@ impl Server {
         };
         if self.shared.registry.len() >= self.shared.limits.connections_max.saturating_add(CONNECTIONS_BESIDE)
         {
-            return refuse(&socket, &"there are too many");
+            return refuse(&socket, &"too many connections");
         }
         let peer = match socket.prepare().and_then(|()| socket.peer()) {
             Ok(peer) => peer,
@@ -317,7 +317,7 @@ fn end(shared: &Shared) -> Result<(), Error> {
     if !registry.wait_empty(shared.limits.shutdown_grace) {
         shared
             .log
-            .say(Level::Info, format_args!("cancelling what still runs; {} connections", registry.len()));
+            .say(Level::Info, format_args!("cancelling running statements; {} connections", registry.len()));
         each(&|entry| entry.cancel());
         if !registry.wait_empty(LAST_WORDS) {
             each(&|entry| entry.socket().close());

@@ -96,7 +96,7 @@ fn startup(minor: i32, mut cursor: Cursor<'_>) -> Result<Startup, Failure> {
             "options" => startup.settings.extend(options(value)?),
             "replication" if matches!(value, "false" | "off" | "no" | "0") => {}
             "replication" => {
-                return Err(Failure::new(sqlstate::FEATURE_NOT_SUPPORTED, "replication is not offered here"));
+                return Err(Failure::new(sqlstate::FEATURE_NOT_SUPPORTED, "replication is not supported"));
             }
             name if name.starts_with("_pq_.") => startup.unknown.push(name.to_owned()),
             name => startup.settings.push((name.to_owned(), value.to_owned())),

@@ -284,7 +284,7 @@ impl Config {
     /// Errors: more writes between two flushes than can be followed, or not one.
     fn check_followed(&self) -> Result<()> {
         let (most, sample) = (self.writes_of_flush(), self.sampling());
-        let fewer = format!("at most {most}, the writes of a flush: else there are flushes of nothing");
+        let fewer = format!("at most {most}, the writes of a flush: otherwise some flushes would be empty");
         expect(sample <= most, "sample", sample, &fewer)?;
         let (writes, sample) = (writes_at_once(self) as f64, self.sampling());
         let room = FOLLOWED_MAX as f64 * sample as f64;

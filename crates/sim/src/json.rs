@@ -13,8 +13,8 @@ const SYNTAX: [(&str, &str); 9] = [
     ("expected value", "expected a value"),
     ("expected ident", "expected true, false or null"),
     ("key must be a string", "expected a name in double quotes"),
-    ("trailing characters", "expected nothing more"),
-    ("trailing comma", "a comma with nothing behind it"),
+    ("trailing characters", "expected the end of the text"),
+    ("trailing comma", "a comma with nothing after it"),
 ];
 
 /// Parses JSON. Errors: [`Error::Parse`] with the line, and the path of the setting that the place belongs to.
@@ -60,7 +60,7 @@ pub fn in_words(message: &str) -> String {
         return format!("{name} is missing");
     }
     if let Some(name) = message.strip_prefix("duplicate field ") {
-        return format!("{name} is there twice");
+        return format!("{name} is given twice");
     }
     if let Some((_, expected)) =
         message.strip_prefix("invalid length ").and_then(|wrong| wrong.split_once(", expected "))
@@ -279,7 +279,7 @@ mod tests {
             ("invalid type: map, expected a boolean", "found an object, expected true or false"),
             ("unknown variant `a`, expected `b` or `c`", "unknown name `a`, expected `b` or `c`"),
             ("missing field `kind`", "`kind` is missing"),
-            ("duplicate field `seed`", "`seed` is there twice"),
+            ("duplicate field `seed`", "`seed` is given twice"),
             (
                 "invalid length 0, expected struct Options with 3 elements",
                 "found a list, expected an object with settings",
@@ -331,7 +331,7 @@ mod tests {
             ),
             ("{\n \"seed\": 1\n", 3, "the text ends within an object"),
             ("5", 1, "found 5, expected an object with settings"),
-            ("{\"seed\": 1,\n\"seed\": 2}", 2, "`seed` is there twice"),
+            ("{\"seed\": 1,\n\"seed\": 2}", 2, "`seed` is given twice"),
         ];
         for (text, line, what) in cases {
             let error = Config::from_json(text, "run.json").unwrap_err().to_string();

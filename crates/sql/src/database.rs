@@ -342,7 +342,7 @@ impl Builder {
         // With a log it is what a power loss has left of one.
         let found = self.fs.metadata(path).map_err(cairn_table::Error::from)?;
         if found.is_file && found.len == 0 && !self.fs.exists(&log).map_err(cairn_table::Error::from)? {
-            return missing("is no database: it is empty");
+            return missing("is not a database: it is empty");
         }
         Ok(())
     }

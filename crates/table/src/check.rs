@@ -117,7 +117,7 @@ impl Database {
         let (pages, _) = Pages::of(inner, &all_roots(&transaction))?;
         let free = inner.store.space().free_list()?;
         if let Some(page) = free.iter().find(|page| pages.has(**page)) {
-            return Err(inner.store.space().damaged(*page, "it is free, and something is on it"));
+            return Err(inner.store.space().damaged(*page, "it is on the list of free pages, but in use"));
         }
         let mut report = CheckReport {
             pages: inner.store.space().pages()?,
@@ -155,7 +155,7 @@ fn check_table(transaction: &Transaction, table: &Arc<Table>) -> Result<(u64, u6
             let is_entry = table.encode_entry(index, &row, &mut key, &mut value);
             if !is_entry || !view.read(&index.tree, &key, &mut found)? || found != value {
                 return Err(damaged(format!(
-                    "index {} has no entry, or another one, for row {rows} of table {}",
+                    "index {} has no entry or a wrong one for row {rows} of table {}",
                     index.def.name,
                     table.def().name
                 )));

@@ -278,7 +278,7 @@ fn load_catalog(store: &Store) -> Result<Catalog> {
             whole.get(1..).unwrap_or_default()
         };
         if !catalog.load(space, key, bytes) {
-            return Err(space.damaged(ROOT, format!("the catalog's record {key:?} is none")));
+            return Err(space.damaged(ROOT, format!("the catalog has an invalid record {key:?}")));
         }
     }
     Ok(catalog)

@@ -32,7 +32,7 @@ pub enum Error {
         what: String,
     },
     /// A file with bytes that begin no database. Nothing was written to it.
-    #[error("{} is no database: an empty file was expected, or one that a database was made in", file.display())]
+    #[error("{} is not a database: expected an empty file or a database file", file.display())]
     NotADatabase {
         /// The file.
         file: PathBuf,
@@ -56,7 +56,7 @@ pub enum Error {
         what: String,
     },
     /// A key or value is longer than a page has room for.
-    #[error("a record of {key} + {value} bytes is too long: the most is {most} together")]
+    #[error("a record of {key} + {value} bytes is too long: at most {most} together are allowed")]
     TooLong {
         /// Bytes of the key.
         key: usize,
@@ -66,10 +66,10 @@ pub enum Error {
         most: usize,
     },
     /// The file has as many pages as it can.
-    #[error("the database has no page left: 2^32 is the most")]
+    #[error("the database has no pages left: 2^32 is the maximum")]
     NoPages,
     /// Too many at the same time.
-    #[error("too many {what} at the same time: {most} is the most")]
+    #[error("too many {what} at the same time: {most} is the maximum")]
     Busy {
         /// What there are too many of.
         what: &'static str,
@@ -77,7 +77,7 @@ pub enum Error {
         most: usize,
     },
     /// An earlier failure left changes in memory that could be neither logged nor undone. Opening the database again recovers it.
-    #[error("the database needs to be opened again after a failure: {cause}")]
+    #[error("the database has to be opened again after a failure: {cause}")]
     Failed {
         /// What failed.
         cause: Arc<str>,

@@ -253,7 +253,7 @@ impl Spilled {
     }
 
     fn damaged(&self) -> Error {
-        let what = "records that were put aside for sorting are not what was written";
+        let what = "records that were spilled for sorting do not read as they were written";
         Error::Corruption { file: self.file.path().to_owned(), page: 0, what: what.to_owned() }
     }
 

@@ -250,7 +250,7 @@ fn is_before(key: &[u8], end: &Bound<Vec<u8>>) -> bool {
 pub(crate) fn tree_of(table: &Table, index: Option<usize>) -> Result<&Tree> {
     let Some(at) = index else { return Ok(&table.tree) };
     table.indexes.get(at).map(|index| &index.tree).ok_or_else(|| Error::Invalid {
-        what: format!("table {} has {} indexes, and none at {at}", table.def().name, table.indexes.len()),
+        what: format!("table {} has {} indexes, none of them at {at}", table.def().name, table.indexes.len()),
     })
 }
 
@@ -282,7 +282,7 @@ impl Scan {
     /// The next row; `None` after the last. Of a scan of an index it has the columns that the index has ([`Table::index_covers`]), and the row's key.
     /// Errors: [`Error::Cancelled`], [`Error::Corruption`], the pool's.
     #[inline]
-    #[allow(clippy::should_implement_trait, reason = "what it lends ends with the next call")]
+    #[allow(clippy::should_implement_trait, reason = "the row borrows from the scan")]
     pub fn next(&mut self) -> Result<Option<RowRef<'_>>> {
         if !self.advance()? {
             return Ok(None);
@@ -346,14 +346,14 @@ impl Scan {
 /// A long row, whole: its flags and its bytes. Errors: [`Error::Corruption`]; the pool's.
 pub(crate) fn long_row(store: &Store, record: &[u8]) -> Result<Vec<u8>> {
     let Some((flags, len, first)) = long_place(record) else {
-        return Err(store.space().damaged(0, "a long row does not say where it is"));
+        return Err(store.space().damaged(0, "the record of a long row has no position"));
     };
     store.long_record(flags & !LONG, first, len)
 }
 
 impl Inner {
     pub(crate) fn damaged_record(&self, page: u32) -> Error {
-        self.store.space().damaged(page, "a record of its tree is no row of its table")
+        self.store.space().damaged(page, "a record of its tree is not a row of its table")
     }
 }
 

@@ -13,7 +13,7 @@ pub enum Error {
     #[error(transparent)]
     Vfs(#[from] Arc<cairn_vfs::Error>),
     /// The file is something else: it does not begin as a trace does.
-    #[error("{} is no trace: it does not begin with CAIRNTRC", file.display())]
+    #[error("{} is not a trace: it does not begin with CAIRNTRC", file.display())]
     Foreign {
         /// The file.
         file: PathBuf,

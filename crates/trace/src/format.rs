@@ -161,7 +161,7 @@ impl Header {
         let sample = take_u32(&mut rest).ok_or_else(cut)?;
         let source_bytes = take_u32(&mut rest).ok_or_else(cut)? as usize;
         if source_bytes > SOURCE_BYTES_MAX {
-            return Err(bad("the source is longer than it may be"));
+            return Err(bad("the source is too long"));
         }
         let (source, mut after) = rest.split_at_checked(source_bytes).ok_or_else(cut)?;
         let mut head_bytes = HEADER_BYTES - 8 + source_bytes;
@@ -175,7 +175,7 @@ impl Header {
             return Err(bad("the header's checksum is wrong"));
         }
         if flags & !(FLAG_HASHED | FLAG_UNTIMED) != 0 || sample == 0 {
-            return Err(bad("the header has flags or a sampling that no version has"));
+            return Err(bad("the header has unknown flags or an invalid sampling"));
         }
         let source = String::from_utf8_lossy(source).into_owned();
         let keys = if flags & FLAG_HASHED != 0 { KeyForm::Hashed } else { KeyForm::Raw };
@@ -435,7 +435,7 @@ pub(crate) fn decode<'a>(
             };
             Detail::Block { bytes: number / 3, hit }
         }
-        _ => return Err("a record is of a kind that no version has"),
+        _ => return Err("a record is of an unknown kind"),
     };
     let event = Event {
         time_ns: before_ns.checked_add(delta).ok_or("a time is over 64 bits")?,
@@ -456,7 +456,7 @@ fn take_key<'a>(rest: &mut &'a [u8], keys: KeyForm) -> Result<(&'a [u8], u32), &
         KeyForm::Raw => {
             let length = take_varint(rest)?;
             let length = usize::try_from(length).ok().filter(|length| *length <= KEY_BYTES_MAX);
-            rest.split_at_checked(length.ok_or("a key is longer than it may be")?).ok_or(cut)?
+            rest.split_at_checked(length.ok_or("a key is too long")?).ok_or(cut)?
         }
     };
     *rest = after;

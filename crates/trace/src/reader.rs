@@ -44,10 +44,10 @@ impl Ending {
             Ending::Complete { dropped: 0 } => None,
             Ending::Complete { dropped } => Some(format!("{dropped} operations were not recorded")),
             Ending::Cut { offset } => Some(format!(
-                "the trace has no end: its program was killed, still runs or could not write it; what is before byte {offset} is read"
+                "the trace has no end: its program was killed, still runs or could not write it; only the part before byte {offset} is read"
             )),
             Ending::Damaged { offset } => {
-                Some(format!("the trace is damaged at byte {offset}; what is before that is read"))
+                Some(format!("the trace is damaged at byte {offset}; only the part before that is read"))
             }
         }
     }

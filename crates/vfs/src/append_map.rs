@@ -145,7 +145,7 @@ impl AppendMap {
         }
         let region = file.append_region(range.clone())?;
         if region.as_ref().is_some_and(|region| *region.range() != range) {
-            let source = io::Error::other("the file mapped another range than it was asked for");
+            let source = io::Error::other("the file mapped a different range from the requested one");
             return Err(Error::new(Operation::Map, file.path(), source).at(range.start));
         }
         let start = range.start;
@@ -386,7 +386,7 @@ impl Slot {
 
 impl Drop for Slot {
     fn drop(&mut self) {
-        let source = io::Error::other("a piece that was reserved here was never written");
+        let source = io::Error::other("a range that was reserved here was never written");
         let inner = self.inner();
         inner.fail(Error::new(Operation::Write, inner.file.path(), source).at(self.start));
         self.mark_done();

@@ -103,7 +103,7 @@ fn lengths(s: &Subject<'_>) {
     assert!(!file.is_empty().unwrap());
     file.set_len(2).unwrap();
     file.set_len(5).unwrap();
-    assert_eq!(s.get("a"), b"ab\0\0\0", "what was cut off reads as zeros");
+    assert_eq!(s.get("a"), b"ab\0\0\0", "the part that was cut off reads as zeros");
     file.set_len(0).unwrap();
     assert!(file.is_empty().unwrap());
     assert!(file.map().unwrap().is_empty());

@@ -57,9 +57,10 @@ impl Fs for StdFs {
         }
         let file = repeat(|| open.open(path)).map_err(|source| match source.raw_os_error() {
             // The one meaning that EINVAL has here: this file system knows no direct I/O.
-            Some(errno) if options.direct && errno == Errno::INVAL.raw_os_error() => {
-                wrap(io::Error::new(io::ErrorKind::Unsupported, "the file system has no direct I/O"))
-            }
+            Some(errno) if options.direct && errno == Errno::INVAL.raw_os_error() => wrap(io::Error::new(
+                io::ErrorKind::Unsupported,
+                "the file system does not support direct I/O",
+            )),
             _ if options.create != Create::Never => not_made(path, source),
             _ => wrap(source),
         })?;
@@ -154,7 +155,7 @@ fn or_unsupported(source: io::Error) -> io::Error {
     match source.raw_os_error() {
         Some(errno) if errno == Errno::INVAL.raw_os_error() => io::Error::new(
             io::ErrorKind::Unsupported,
-            "the file system does not sync directories, so that names in them may not survive a power loss; take another one",
+            "the file system does not sync directories, so names in them may not survive a power loss; use another file system",
         ),
         _ => source,
     }

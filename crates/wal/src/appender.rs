@@ -231,7 +231,7 @@ impl Appender {
 
 #[cold]
 fn too_long(payload_bytes: usize) -> Error {
-    Error::invalid(format!("a record of {payload_bytes} bytes: {MAX_RECORD_BYTES} is the most"))
+    Error::invalid(format!("a record of {payload_bytes} bytes, expected at most {MAX_RECORD_BYTES}"))
 }
 
 /// Writes the header of a prepared segment, which makes it one.

@@ -70,20 +70,20 @@ impl Options {
         let bytes = self.segment_bytes;
         if !(2 * HEADER_BYTES..=MAX_SEGMENT_BYTES).contains(&bytes) || !bytes.is_multiple_of(4096) {
             return Err(Error::invalid(format!(
-                "segments of {bytes} bytes: a multiple of 4096 from {} to {MAX_SEGMENT_BYTES} is expected",
+                "segments of {bytes} bytes, expected a multiple of 4096 from {} to {MAX_SEGMENT_BYTES}",
                 2 * HEADER_BYTES
             )));
         }
         let first = self.first_segment_bytes;
         if first < 2 * HEADER_BYTES || !first.is_multiple_of(4096) {
             return Err(Error::invalid(format!(
-                "a first segment of {first} bytes: a multiple of 4096 from {} on is expected",
+                "a first segment of {first} bytes, expected a multiple of 4096 from {} on",
                 2 * HEADER_BYTES
             )));
         }
         let window = self.window_bytes;
         if window == 0 || !window.is_multiple_of(4096) {
-            return Err(Error::invalid(format!("windows of {window} bytes: a multiple of 4096 is expected")));
+            return Err(Error::invalid(format!("windows of {window} bytes, expected a multiple of 4096")));
         }
         Ok(())
     }

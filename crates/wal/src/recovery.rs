@@ -216,7 +216,7 @@ impl Recovery {
         if from != Lsn::ZERO && !later {
             let path = segment_path(dir, from.segment());
             let what =
-                format!("it is missing: the log is needed from {from} on, and there is no such segment");
+                format!("it is missing: the log is needed from {from} on, but there is no such segment");
             if options.mode != Mode::Salvage {
                 return Err(Error::corruption(&path, 0, what));
             }
@@ -329,7 +329,7 @@ impl Recovery {
         let other =
             self.links.iter().find(|link| link.header.number == number && link.header.salt != known.salt);
         let Some(path) = other.map(|link| link.path.clone()) else { return Ok(()) };
-        let what = format!("it is not the segment {number} that was written here: its salt is another one");
+        let what = format!("it is not the segment {number} that was written here: its salt differs");
         self.wrong(path, 24, what)
     }
 
@@ -347,7 +347,7 @@ impl Recovery {
         if self.options.mode == Mode::Salvage && self.damage.iter().any(|damage| damage.file == path) {
             return Ok(()); // a salvage, which has said so
         }
-        let what = format!("{what}, and the log was on stable storage up to {reached}; it ends at {end}");
+        let what = format!("{what}, but the log was on stable storage up to {reached}; it ends at {end}");
         self.wrong(path, offset, what)
     }
 
@@ -514,7 +514,7 @@ impl Recovery {
                     self.damage.push(Damage::new(&reader.path, len as usize, len as usize, &what));
                 }
                 if found.is_some() || sealed_at.is_some() || looks_torn {
-                    let what = "no record; what was here is lost";
+                    let what = "no record; the data that was here is lost";
                     self.damage.push(Damage::new(&reader.path, offset as usize, next as usize, what));
                 }
                 if found.is_none() && sealed_at.is_none() {
@@ -539,8 +539,9 @@ impl Recovery {
                     proof = if says { Some(header()) } else { proof_in(&*self.fs, later)? };
                 }
                 if let Some(proof) = proof {
-                    let what =
-                        format!("there is no sound record here, and more than this had been synced: {proof}");
+                    let what = format!(
+                        "there is no sound record here, but the log had been synced beyond this point: {proof}"
+                    );
                     return Err(Error::corruption(&link.path, u64::from(offset), what));
                 }
                 if let Some(what) = cut {
@@ -582,5 +583,10 @@ fn said_synced(previous: Option<Previous>, number: u32, found: &Found) -> Lsn {
 
 /// Says which record it was that knew.
 fn found_by(path: &Path, found: &Found) -> String {
-    format!("the record at offset {} of {} knew of {} bytes", found.start, path.display(), found.head.synced)
+    format!(
+        "the record at offset {} of {} says that {} bytes had been synced",
+        found.start,
+        path.display(),
+        found.head.synced
+    )
 }

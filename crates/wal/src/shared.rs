@@ -199,7 +199,10 @@ impl Shared {
             return Ok(());
         }
         if lsn > self.reserved() {
-            return Err(Error::invalid(format!("position {lsn} was not reserved; {} was", self.reserved())));
+            return Err(Error::invalid(format!(
+                "position {lsn} was not reserved, only up to {}",
+                self.reserved()
+            )));
         }
         let is_done = || lsn <= self.synced() || self.hot.poisoned.load(Ordering::Acquire);
         self.group.enter(lsn, is_done, |lead| self.lead(lsn, lead).map_err(|error| self.poison(error)))?;

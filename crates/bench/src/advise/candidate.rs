@@ -86,7 +86,7 @@ pub(super) fn candidates(question: &Question) -> crate::Result<(Vec<Candidate>, 
         let store = match catalog::store(&name) {
             Ok(store) => store,
             Err(error) => {
-                discard(format!("is not here: {error}"));
+                discard(format!("is not available: {error}"));
                 continue;
             }
         };
@@ -105,7 +105,7 @@ fn unfit(store: &dyn KvStore, question: &Question) -> Option<String> {
     if store.name() == catalog::CONSTANT {
         let shares = workload.shares();
         if shares.read < 1.0 {
-            return Some("is built once and looked up; this workload writes or scans".to_owned());
+            return Some("is built once and then only looked up; this workload writes or scans".to_owned());
         }
     }
     let guarantee = store.guarantee(workload.durability);
@@ -114,7 +114,7 @@ fn unfit(store: &dyn KvStore, question: &Question) -> Option<String> {
         // It has no promise between: what it costs to keep more is another question.
         let keeps = workload.durability == Durability::Buffered
             && store.guarantee(Durability::Sync).fit != Fit::Weaker;
-        let more = if keeps { "; ask with --durability sync for it to take part" } else { "" };
+        let more = if keeps { "; it takes part with --durability sync" } else { "" };
         format!("promises less than {}: {}{more}", workload.durability, guarantee.means)
     })
 }

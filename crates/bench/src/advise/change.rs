@@ -113,7 +113,7 @@ impl Changing<'_> {
             found.push(format!("from about {} entries {}", count(entries(turning.step)), turning.take()));
         }
         if found.is_empty() {
-            found.push("no other share of writes and no store of up to 64 times as many entries changes it, by these costs".to_owned());
+            found.push("by these costs, no other share of writes and no store with up to 64 times as many entries changes it".to_owned());
         }
         found
     }

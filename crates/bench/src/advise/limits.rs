@@ -44,8 +44,7 @@ pub(super) fn broken(
         let all = memory_at_full_size(workload, measured, candidate, costs, (records, one.entries));
         if all > most as f64 {
             let is_mapped = MAPPED.contains(&candidate.store.as_str());
-            let mapped =
-                if is_mapped { " (the pages of its mapped file that it touched are part of it)" } else { "" };
+            let mapped = if is_mapped { " (including the touched pages of its mapped file)" } else { "" };
             return Some(told("memory", measured, all, most) + mapped);
         }
     }
@@ -70,7 +69,7 @@ pub(super) fn unknown(question: &Question, one: &Verified, records: u64) -> Vec<
         }
         if records < question.workload.records {
             notes.push(format!(
-                "{}: its 99th percentiles are of a store of {records} entries; those of {} may be longer, above all where they do not fit in memory",
+                "{}: its 99th percentiles are of a store of {records} entries; those of {} may be longer, especially if they do not fit in memory",
                 one.name, question.workload.records
             ));
         }
@@ -226,7 +225,7 @@ mod tests {
         }
         let (_, out) = crate::advise::candidate::candidates(&question(1_000)).unwrap();
         let redb = out.iter().find(|one| one.name == "redb").unwrap();
-        assert!(redb.reason.ends_with("; ask with --durability sync for it to take part"), "{}", redb.reason);
+        assert!(redb.reason.ends_with("; it takes part with --durability sync"), "{}", redb.reason);
     }
 
     /// Goal: the peak of a small store counts for the entries that it had by then. Method: one that inserted as many as it held.

@@ -259,7 +259,7 @@ impl<'a> Adviser<'a> {
             let room = self.question.constraints.disk_bytes;
             if let Some(most) = room.filter(|most| prediction.disk_bytes > FAR_BEYOND * *most as f64) {
                 let reason = format!(
-                    "would take {} of disk of the {} that it may",
+                    "would take {} of disk; {} are allowed",
                     bytes(prediction.disk_bytes),
                     bytes(most as f64)
                 );
@@ -370,7 +370,7 @@ impl<'a> Adviser<'a> {
             let rounds = verification.verified.first().map_or(0, |one| one.samples.len());
             notes.push(format!("ended early, after {rounds} of {} rounds", self.options.effort.rounds));
             if verification.verified.is_empty() {
-                notes.push("not everybody was run".to_owned());
+                notes.push("not all stores were run".to_owned());
             }
         }
         if let Some(traced) = &self.traced {

@@ -143,7 +143,7 @@ impl Workload {
         if shares.iter().any(|(_, share)| *share > 0.0) {
             return None;
         }
-        let expected = "one of read, update, insert, scan and read_modify_write to be".to_owned();
+        let expected = "at least one of read, update, insert, scan and read_modify_write".to_owned();
         Some(Fault { field: "mix", found: "no share over 0".to_owned(), expected })
     }
 }

@@ -139,7 +139,7 @@ fn settings_do_not_hide_the_store() {
     let asked = question(Mix { read: 0.5, update: 0.5, ..Mix::default() }, &[]);
     let text = to_text(&advice(asked, choice, all));
     assert!(text.contains("Take rocksdb: 3.5") && text.contains("x as fast as sqlite ("), "{text}");
-    let settings = "Of its settings rocksdb and rocksdb, large buffers cannot be told apart on this workload";
+    let settings = "Its settings rocksdb and rocksdb, large buffers cannot be told apart on this workload";
     assert!(text.contains(settings) && !text.contains("No clear winner"), "{text}");
 
     let behind = verified("rocksdb", &[80.0; 5]);
@@ -191,10 +191,10 @@ fn answers_are_in_the_words_of_the_question() {
     assert!(text.contains(" 0.043 "), "{text}");
     asked.constraints.p99_us = Some(100.0);
     let text = to_text(&advice(asked.clone(), alone.clone(), vec![only.clone()]));
-    assert!(text.contains("the only one that was run, and it keeps to the constraints."), "{text}");
+    assert!(text.contains("the only one that was run, and it meets the constraints."), "{text}");
     let mut limited = advice(asked, alone, vec![only]);
     limited.discarded.push(Discarded { name: "cairn".to_owned(), reason: "took too long".to_owned() });
-    assert!(to_text(&limited).contains("of those that were run, only it keeps to the constraints."));
+    assert!(to_text(&limited).contains("the only one of those that were run that meets the constraints."));
     let shown = [1024.0, 1000.0, 65_536.0, 1.5 * 1_048_576.0, 3_221_225_472.0].map(bytes);
     assert_eq!(shown, ["1 KiB", "1000 B", "64 KiB", "1.5 MiB", "3 GiB"]);
 }
@@ -555,7 +555,7 @@ fn a_trace_is_replayed() {
     // Kinds have the names that traces have for them.
     assert!(one.p99_us.contains_key("get") || one.too_few.contains_key("get"), "{one:?}");
     assert!(
-        advice.notes.iter().any(|note| note.contains("operations a second in the mean")),
+        advice.notes.iter().any(|note| note.contains("operations a second on average")),
         "{:?}",
         advice.notes
     );

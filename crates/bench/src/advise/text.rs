@@ -76,9 +76,9 @@ fn headline(advice: &Advice) -> String {
             format!("No clear winner: {} cannot be told apart on this workload.", names.join(" and "))
         }
         Choice::Nobody if advice.stopped => {
-            "Nobody who was run keeps to the constraints; below is what each breaks. It was ended before everybody had a turn.".to_owned()
+            "None of the stores that were run meets the constraints; the list below says why. The run was ended before all had a turn.".to_owned()
         }
-        Choice::Nobody => "Nobody keeps to the constraints; below is what each breaks.".to_owned(),
+        Choice::Nobody => "No store meets the constraints; the list below says why.".to_owned(),
     };
     choice + on.as_str() + "\n"
 }
@@ -87,7 +87,7 @@ fn settings_alike(advice: &Advice, names: &[String]) -> String {
     let Some(first) = names.first() else { return String::new() };
     let is_usual = advice.verified.iter().any(|one| one.name == *first && one.store == *first);
     let usual = if is_usual { "; the usual ones are below" } else { "" };
-    format!(" Of its settings {} cannot be told apart on this workload{usual}.", names.join(" and "))
+    format!(" Its settings {} cannot be told apart on this workload{usual}.", names.join(" and "))
 }
 
 /// Why a winner has nobody to be ahead of.
@@ -97,9 +97,9 @@ fn alone(advice: &Advice) -> &'static str {
         || constraints.disk_bytes.is_some()
         || constraints.p99_us.is_some();
     match (is_limited, advice.discarded.is_empty()) {
-        (true, false) => "of those that were run, only it keeps to the constraints",
-        (true, true) => "it is the only one that was run, and it keeps to the constraints",
-        (false, false) => "it is the only one that could be run; below is why others are out",
+        (true, false) => "it is the only one of those that were run that meets the constraints",
+        (true, true) => "it is the only one that was run, and it meets the constraints",
+        (false, false) => "it is the only one that could be run; the list below says why others are out",
         (false, true) => "it is the only one that was run",
     }
 }

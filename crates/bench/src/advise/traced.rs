@@ -62,9 +62,9 @@ impl Traced {
         let all = f64::from(stats.sample.max(1));
         let peak_per_sec = stats.arrival.as_ref().map(|arrival| arrival.peak_per_sec * all);
         if let Some(arrival) = &stats.arrival {
-            let sampled = if stats.sample > 1 { ", by those of its sample of keys" } else { "" };
+            let sampled = if stats.sample > 1 { ", scaled up from its sample of keys" } else { "" };
             notes.push(format!(
-                "the program came with {:.0} operations a second in the mean and {:.0} in its busiest {:.0} ms{sampled}; the trace is replayed as fast as it goes",
+                "the program issued {:.0} operations a second on average and {:.0} in its busiest {:.0} ms{sampled}; the trace is replayed at full speed",
                 arrival.mean_per_sec * all,
                 arrival.peak_per_sec * all,
                 arrival.slice_secs * 1e3

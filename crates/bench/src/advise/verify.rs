@@ -208,7 +208,7 @@ impl Verifier<'_> {
         if operations >= all {
             None
         } else if records >= traced.records {
-            Some(format!("each turn replays the last {of}, on the store that those before leave"))
+            Some(format!("each turn replays the last {of}, on the store that the earlier ones leave"))
         } else {
             let entries = traced.records;
             Some(format!(

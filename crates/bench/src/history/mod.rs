@@ -158,8 +158,8 @@ impl History {
     /// Adds a run. One that is there already, by suite, start and content, is left as it is; one that was interrupted when it was added gives way to itself with more:
     /// two points of one run would pass for two runs.
     pub fn record(&self, run: &Run) -> Result<Recorded> {
-        let json =
-            serde_json::to_vec(run).map_err(|error| Error::invalid(format!("a run is no JSON: {error}")))?;
+        let json = serde_json::to_vec(run)
+            .map_err(|error| Error::invalid(format!("a run cannot be written as JSON: {error}")))?;
         let mut batch = WriteBatch::new();
         let (mut number, mut recorded) = (0, Recorded::Added);
         let key = loop {
@@ -194,7 +194,7 @@ impl History {
                 higher_is_better: measurement.higher_is_better,
             };
             let json = serde_json::to_vec(&point)
-                .map_err(|error| Error::invalid(format!("a figure is no JSON: {error}")))?;
+                .map_err(|error| Error::invalid(format!("a figure cannot be written as JSON: {error}")))?;
             batch.put(series_key(run, measurement, number), json).map_err(fail)?;
         }
         self.db.write(&batch).map_err(fail)?;
@@ -311,7 +311,7 @@ fn check_history(db: &Db, dir: &Path) -> Result<()> {
     }
     let Some(key) = foreign else { return Ok(()) };
     Err(Error::invalid(format!(
-        "{} is no history but a store of something else, with keys such as {:?}: expected a history, or a directory that is empty or not there",
+        "{} is not a history but another store, with keys such as {:?}: expected a history, or a directory that is empty or does not exist",
         dir.display(),
         String::from_utf8_lossy(&key)
     )))

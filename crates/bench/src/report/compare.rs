@@ -28,7 +28,7 @@ pub(super) fn section(model: &Model<'_>, earlier: &Run) -> String {
     let level = stats::LEVEL;
     let mut out = format!(
         "<section id=\"comparison\"><h2>Against an earlier run</h2><p class=\"lead\">This run ({}) against the one of {} \
-         (mode {}, seed {}). Above 1× this run is better; ▼ marks what got worse, <b>~</b> what did not change \
+         (mode {}, seed {}). Above 1×, this run is better; ▼ marks a figure that got worse, <b>~</b> one that did not change \
          significantly at {level}.</p>",
         escape(&format::moment(&model.run.started)),
         escape(&format::moment(&earlier.started)),

@@ -23,7 +23,7 @@ pub(super) fn build(model: &Model<'_>) -> Figure<'static> {
         id: "build",
         title: "Build time and memory",
         lead: "From the unsorted input to a store that answers lookups. Compare like with like: the durability of each \
-               build stands under <a href=\"#contenders\">contenders</a>."
+               build is listed under <a href=\"#contenders\">contenders</a>."
             .to_owned(),
         variants: side_by_side(model, "build", &STORE_DIMS, slices),
         dims: STORE_DIMS.to_vec(),
@@ -36,8 +36,8 @@ pub(super) fn cold(model: &Model<'_>) -> Figure<'static> {
     Figure {
         id: "cold",
         title: "Opening and cold reads",
-        lead: "Time from opening a store to its first answer, and the same and single lookups after its files were dropped from \
-               memory, where the disk decides.".to_owned(),
+        lead: "Time from opening a store to its first answer; then the same, and single lookups, after its files were dropped \
+               from memory, when the disk decides.".to_owned(),
         variants: side_by_side(model, "cold", &STORE_DIMS, slices),
         dims: STORE_DIMS.to_vec(),
     }
@@ -94,7 +94,7 @@ pub(super) fn size<'a>(model: &Model<'a>) -> Figure<'static> {
         .render();
         if split {
             body += "<p class=\"note\"><span class=\"swatch part\"></span> index <span class=\"swatch\"></span> data, or both where \
-                     a store does not keep them apart</p>";
+                     a store does not separate them</p>";
         }
         let others = metrics(&slice).into_iter().filter(|metric| {
             *metric != BYTES_PER_ENTRY && (totals.is_empty() || *metric != "index bytes per entry")
@@ -111,7 +111,7 @@ pub(super) fn size<'a>(model: &Model<'a>) -> Figure<'static> {
     Figure {
         id: "size",
         title: "Space",
-        lead: "Keys and values included. What an entry takes beyond its own key and value is the store’s overhead.".to_owned(),
+        lead: "Including keys and values. The bytes of an entry beyond its own key and value are the store’s overhead.".to_owned(),
         dims: STORE_DIMS.to_vec(),
         variants,
     }
@@ -164,8 +164,9 @@ pub(super) fn trade_off(model: &Model<'_>) -> Figure<'static> {
     Figure {
         id: "trade-off",
         title: "Speed against space",
-        lead: "One point a contender. Nobody should pay for a store that another one beats on both axes."
-            .to_owned(),
+        lead:
+            "One point per contender. A store that another one beats on both axes is never the better choice."
+                .to_owned(),
         dims: STORE_DIMS.to_vec(),
         variants,
     }

@@ -33,13 +33,13 @@ pub(super) fn document(series: &[Series]) -> String {
     }
     if charts.len() > CHARTS_MAX {
         let left_out = plural(charts.len() - CHARTS_MAX, "chart");
-        main += &format!("<p class=\"lead\">{left_out} more are not shown: name fewer series.</p>");
+        main += &format!("<p class=\"lead\">{left_out} more are not shown: select fewer series.</p>");
     }
     if charts.is_empty() {
         main += "<p class=\"nothing\">No figures.</p>";
     }
     let header = format!(
-        "<header><p class=\"mark\">Cairn lab</p><h1>Figures over time</h1><p class=\"data\">{}, one point a run.</p></header>",
+        "<header><p class=\"mark\">Cairn lab</p><h1>Figures over time</h1><p class=\"data\">{}, one point per run.</p></header>",
         plural(series.len(), "figure")
     );
     let json = serde_json::to_string(series).unwrap_or_else(|_| "[]".to_owned());

@@ -100,8 +100,8 @@ pub(super) fn over_threads(model: &Model<'_>) -> Figure<'static> {
     Figure {
         id: "threads",
         title: "Scaling over threads",
-        lead: "Of each family the contender that is fastest over the threads shown. Past the number of cores a total \
-               that stays level is as good as it gets; the figure on each thread then falls by itself."
+        lead: "For each family, the contender that is fastest over the threads shown. Beyond the number of cores, a constant \
+               total is the best possible result; the figure on each thread then falls accordingly."
             .to_owned(),
         dims,
         variants,
@@ -137,8 +137,8 @@ pub(super) fn over_entries(model: &Model<'_>) -> Figure<'static> {
     Figure {
         id: "entries",
         title: "Scaling over entries",
-        lead: "Of each family the contender that is fastest over the sizes shown. A store that outgrows the caches \
-               shows it here: what falls steeply waits for memory more often."
+        lead: "For each family, the contender that is fastest over the sizes shown. A curve falls steeply where a store \
+               outgrows the caches and waits for memory more often."
             .to_owned(),
         dims,
         variants,
@@ -174,9 +174,9 @@ pub(super) fn latency(model: &Model<'_>) -> Figure<'static> {
     Figure {
         id: "latency",
         title: "Latency",
-        lead: "Over all repetitions, from the median to the single slowest operation; of each family the contender \
-               with the lowest median. Timing each operation by itself costs something, so these are a little above \
-               what the throughput suggests."
+        lead: "Over all repetitions, from the median to the single slowest operation; for each family, the contender \
+               with the lowest median. Timing each operation separately has a cost, so these figures are a little higher \
+               than the throughput suggests."
             .to_owned(),
         dims,
         variants,

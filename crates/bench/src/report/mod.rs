@@ -26,6 +26,7 @@ mod markup;
 mod matrix;
 mod model;
 mod page;
+mod picture;
 mod pool;
 pub(crate) mod ratio;
 mod scale;
@@ -49,6 +50,7 @@ mod writes;
 
 use std::path::Path;
 
+pub use picture::render_picture;
 pub use whole::BYTES_MAX as WHOLE_BYTES_MAX;
 pub(crate) use words::{Claims, Side, claims};
 

@@ -181,8 +181,8 @@ fn header(run: &Run, title: &str) -> String {
 fn footer(run: &Run) -> String {
     format!(
         "Made by the Cairn lab from one results file (schema {}, suite {}, seed {}). Intervals are of {}: \
-         bootstraps of the median, and of fewer than ten samples no narrower than Student’s; ratios within the run resample its \
-         interleaved rounds. The page loads nothing from anywhere.",
+         bootstraps of the median, and with fewer than ten samples no narrower than Student’s; ratios within the run resample its \
+         interleaved rounds. The page loads nothing from other places.",
         run.schema,
         escape(&run.suite),
         run.seed,

@@ -30,9 +30,9 @@ pub(super) fn latencies(model: &Model<'_>) -> Figure<'static> {
     });
     Figure {
         id: "pages",
-        title: "What a page costs",
+        title: "Cost of a page",
         lead: "By one thread. Chained requests cannot overlap in the processor: each page's number is known only when the page before has been read. \
-               A raw read is what a miss cannot be faster than; where it stands beside hits it shows what the kernel’s own page cache would cost."
+               A miss cannot be faster than a raw read; next to hits, a raw read shows the cost of the kernel’s own page cache."
             .to_owned(),
         variants: variants.collect(),
         dims,
@@ -69,8 +69,8 @@ pub(super) fn over_threads(model: &Model<'_>) -> Figure<'static> {
     Figure {
         id: "pool-threads",
         title: "Pages over threads",
-        lead: "With <code>pin</code> each thread has pages of its own, with <code>hotset</code> all share four. Past the number of cores a line that \
-               stays level is as good as it gets."
+        lead: "With <code>pin</code> each thread has its own pages, with <code>hotset</code> all share four. Beyond the number of cores, a constant \
+               line is the best possible result."
             .to_owned(),
         dims,
         variants,
@@ -96,7 +96,7 @@ pub(super) fn over_frames(model: &Model<'_>) -> Figure<'static> {
     Figure {
         id: "frames",
         title: "Pages over the size of the pool",
-        lead: "Requests for a hundred pages, all alike: what a larger pool is worth.".to_owned(),
+        lead: "Requests for a hundred pages, all equally likely: the benefit of a larger pool.".to_owned(),
         dims: Vec::new(),
         variants,
     }
@@ -202,7 +202,7 @@ pub(super) fn traces(model: &Model<'_>) -> Figure<'static> {
     Figure {
         id: "traces",
         title: "Recorded requests",
-        lead: "Replayed at several sizes of the pool. The optimum knows which page is asked for last (Belady, 1966); no policy can be above it."
+        lead: "Replayed at several sizes of the pool. The optimum knows which page will be requested last (Belady, 1966); no policy can be above it."
             .to_owned(),
         variants: variants.collect(),
         dims,

@@ -91,7 +91,7 @@ pub(super) fn repeat(run: &Run) -> String {
          <p class=\"lead\">Data: {}</p>\
          <p class=\"downloads\"><button type=\"button\" id=\"save-json\">Save the raw results (JSON)</button> \
          <button type=\"button\" id=\"save-csv\">Save the table (CSV)</button></p>\
-         <noscript><p class=\"note\">The raw results stand in this file, in the element with the id <code>run</code>.</p></noscript>\
+         <noscript><p class=\"note\">The raw results are in this file, in the element with the id <code>run</code>.</p></noscript>\
          </section>",
         run.seed,
         escape(&command(run)),

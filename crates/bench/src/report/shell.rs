@@ -33,7 +33,7 @@ impl Shell<'_> {
              <a class=\"skip\" href=\"#main\">Skip to the figures</a>{header}\
              <nav aria-label=\"Sections\"><div class=\"links\">{links}</div>\
              <button type=\"button\" id=\"theme\" aria-label=\"Switch between light and dark\">◐</button></nav>\
-             <main id=\"main\">{main}</main><footer><p>{foot} The page loads nothing from anywhere.</p></footer>\
+             <main id=\"main\">{main}</main><footer><p>{foot} The page loads nothing from other places.</p></footer>\
              <div id=\"tip\" role=\"tooltip\" hidden></div>\
              <script type=\"application/json\" id=\"run\">{json}</script><script>{SCRIPT}</script></body></html>\n",
             title = escape(title),

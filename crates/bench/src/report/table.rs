@@ -111,8 +111,8 @@ pub(super) fn everything(model: &Model<'_>) -> String {
     let constant = constant_dims(model, &dims);
     format!(
         "<section id=\"all\" class=\"broad\"><h2>All measurements</h2>\
-         <p class=\"lead\">Every figure of the run. The ratio holds the best of Cairn’s own contenders against the row, \
-         in the same case: above 1× Cairn is better, ▼ marks a loss, <b>~</b> a difference that is not significant at {level}.{constant}</p>\
+         <p class=\"lead\">Every figure of the run. The ratio compares the best of Cairn’s own contenders with the row, \
+         in the same case: above 1×, Cairn is better, ▼ marks a loss, <b>~</b> a difference that is not significant at {level}.{constant}</p>\
          <form class=\"pick filters\" autocomplete=\"off\"><label class=\"grow\">Filter\
          <input type=\"search\" placeholder=\"words that a row must contain\" id=\"filter\"></label>\
          <p class=\"said\" role=\"status\" id=\"shown-rows\">{}</p></form>\

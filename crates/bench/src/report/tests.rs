@@ -297,7 +297,7 @@ fn all_intervals_are_equally_sure() {
         for words in [
             "ratio of medians with its 95 % interval",
             "Intervals are of 95 %",
-            "20 comparisons at 95 %: where nothing differs, one in 20 looks clear by chance",
+            "20 comparisons at 95 %: if nothing differed, one in 20 would look clear by chance",
         ] {
             assert!(text.contains(words), "{words}: {text}");
         }
@@ -325,7 +325,7 @@ fn the_verdict_is_of_a_case_with_samples() {
         let run = few(count, |_| true);
         let text = text_of(&run);
         let verdict = between(&text, "Verdict", "Over all cases");
-        assert!(verdict.contains("Too few samples") && verdict.contains("too few samples to hold against"));
+        assert!(verdict.contains("Too few samples") && verdict.contains("too few samples to compare with"));
         // The size of the index is exact, and one.
         assert!(verdict.matches("level with").count() <= 1, "{verdict}");
     }
@@ -572,6 +572,6 @@ fn pools_have_their_figures() {
         "{}",
         shown.text
     );
-    let verdict = shown.text.split("What a page costs").next().unwrap_or_default();
+    let verdict = shown.text.split("Cost of a page").next().unwrap_or_default();
     assert!(verdict.contains("textbook") && !verdict.contains("raw read"), "{verdict}");
 }

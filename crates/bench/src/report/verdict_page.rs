@@ -52,7 +52,7 @@ fn tiles(model: &Model<'_>, verdict: &Verdict<'_>, choice: &[(Dim, Value)]) -> S
             Outcome::Better => "ahead of",
             Outcome::Worse => "behind",
             Outcome::Unclear => "level with",
-            Outcome::TooFew => "too few samples to hold against",
+            Outcome::TooFew => "too few samples to compare with",
         };
         Some(format!(
             "<li class=\"tile {tone}\"><span class=\"what\">{}</span><b>{}</b>\
@@ -101,8 +101,8 @@ fn sentence(model: &Model<'_>, verdict: &Verdict<'_>, choice: &[(Dim, Value)]) -
     let groups = [
         (Outcome::Better, "ahead of"),
         (Outcome::Worse, "behind"),
-        (Outcome::Unclear, "not clearly apart from"),
-        (Outcome::TooFew, "measured too few times to be held against"),
+        (Outcome::Unclear, "not clearly different from"),
+        (Outcome::TooFew, "measured too few times to be compared with"),
     ];
     for (outcome, words) in groups {
         let names = named(outcome);
@@ -126,7 +126,7 @@ fn losses_elsewhere(model: &Model<'_>, verdict: &Verdict<'_>, choice: &[(Dim, Va
     };
     let all: Vec<String> = verdict.topics.iter().skip(1).filter_map(behind).collect();
     if all.is_empty() && !own_failures(model.run).is_empty() {
-        " Cairn failed in some cases, so nothing is said of those.".to_owned()
+        " Cairn failed in some cases, which are left out here.".to_owned()
     } else if all.is_empty() {
         " In the other topics of this case no peer is clearly ahead.".to_owned()
     } else {
@@ -193,7 +193,7 @@ fn both_sides(model: &Model<'_>, verdict: &Verdict<'_>, choice: &[(Dim, Value)])
         format!("<div class=\"side {tone}\"><h3>{title} <small>{total}</small></h3><ul>{items}</ul></div>")
     };
     format!(
-        "<h3>The same case, topic by topic <small>ratio of medians with its {} interval; above 1× is better for Cairn, also where less is better</small></h3><div class=\"sides\">{}</div>",
+        "<h3>The same case, topic by topic <small>ratio of medians with its {} interval; above 1×, Cairn is better, also where less is better</small></h3><div class=\"sides\">{}</div>",
         stats::LEVEL,
         blocks.map(block).concat()
     )
@@ -230,8 +230,8 @@ fn overall(verdict: &Verdict<'_>) -> String {
     format!(
         "<h3>Over all cases <small>geometric mean of the ratios; small figures count the cases</small></h3>{table}\
          <p class=\"note\">▲ Cairn ahead, ▼ Cairn behind, ~ not significant at {}, ? measured too few times to tell, ± ahead in some cases and \
-         behind in others. In each case the best of Cairn’s contenders meets the best of the family. Above 1× is better for Cairn, also \
-         where less is better, as with time and bytes. Batched lookups are held against the best way a peer has to look up \
+         behind in others. In each case, the best of Cairn’s contenders is compared with the best of the family. Above 1×, Cairn is better, \
+         also where less is better, as with time and bytes. Batched lookups are compared with the best way in which a peer looks up \
          many keys, which may be one by one.</p>",
         stats::LEVEL
     )
@@ -242,10 +242,13 @@ fn trust(model: &Model<'_>, verdict: &Verdict<'_>) -> String {
     let run = model.run;
     let mut notes: Vec<String> = Vec::new();
     if run.mode == "quick" {
-        notes.push("This was a <b>quick</b> run: smaller stores and fewer repetitions than figures that are quoted need.".to_owned());
+        notes.push(
+            "This was a <b>quick</b> run: smaller stores and fewer repetitions than quoted figures need."
+                .to_owned(),
+        );
     }
     if run.stopped {
-        notes.push("The run was <b>ended early</b>: what is missing was not measured.".to_owned());
+        notes.push("The run was <b>ended early</b>: missing figures were not measured.".to_owned());
     }
     let timed = || run.measurements.iter().filter(|m| !model::is_exact(m));
     let few = timed().filter(|m| m.samples.len() < ENOUGH_SAMPLES).count();
@@ -263,7 +266,7 @@ fn trust(model: &Model<'_>, verdict: &Verdict<'_>) -> String {
     let comparisons = verdict.comparisons();
     if comparisons >= 20 {
         notes.push(format!(
-            "The verdict rests on {comparisons} comparisons at {}: where nothing differs, one in {:.0} looks clear by chance.",
+            "The verdict rests on {comparisons} comparisons at {}: if nothing differed, one in {:.0} would look clear by chance.",
             stats::LEVEL,
             1.0 / (1.0 - stats::CONFIDENCE)
         ));
@@ -271,8 +274,8 @@ fn trust(model: &Model<'_>, verdict: &Verdict<'_>) -> String {
     let ours = run.contenders.iter().filter(|c| c.ours && c.skipped.is_none()).count();
     if ours > 1 {
         notes.push(format!(
-            "Of {ours} contenders of Cairn’s the fastest in a case stands for it, and of a peer’s likewise. The choice is made by the figures that \
-             the interval is then of, which flatters who has more of them to choose from where they are about as fast as each other."
+            "In each case the fastest of Cairn’s {ours} contenders represents it, and likewise for each peer. The choice is made by the same figures \
+             as the interval, which flatters the side with more contenders to choose from when they are about equally fast."
         ));
     }
     let unverified = run.measurements.iter().filter(|m| !m.verified).count();
@@ -285,7 +288,7 @@ fn trust(model: &Model<'_>, verdict: &Verdict<'_>) -> String {
     let failed: Vec<String> =
         run.failures().into_iter().filter_map(Contender::failure).map(|told| escape(&told)).collect();
     if !failed.is_empty() {
-        notes.push(format!("Something <b>failed</b>, and has no figures there. {}.", failed.join(". ")));
+        notes.push(format!("Some measurements <b>failed</b> and have no figures. {}.", failed.join(". ")));
     }
     let skipped: Vec<String> = run
         .contenders
@@ -300,7 +303,7 @@ fn trust(model: &Model<'_>, verdict: &Verdict<'_>) -> String {
         ));
     }
     notes.push(
-        "One machine, and the data named above: elsewhere the ratios differ too. The commands to repeat it stand <a href=\"#repeat\">below</a>."
+        "One machine, and the data named above: elsewhere the ratios differ too. The commands to repeat the run are <a href=\"#repeat\">below</a>."
             .to_owned(),
     );
     let items: String = notes.iter().map(|note| format!("<li>{note}</li>")).collect();

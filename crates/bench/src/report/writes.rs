@@ -60,9 +60,9 @@ pub(super) fn trade_off(model: &Model<'_>) -> Figure<'static> {
     }
     Figure {
         id: "writes",
-        title: "Speed of writes against what they cost",
-        lead: "One point a store. Bytes written are those that the kernel counted for its process; space is the length of all files once the \
-               background is at rest. A store that is fast because it leaves work for later shows it here."
+        title: "Speed of writes against their cost",
+        lead: "One point per store. Bytes written are those that the kernel counted for its process; space is the length of all files once \
+               background work has ended. A store that is fast because it defers work shows it here."
             .to_owned(),
         dims: WORK_DIMS.to_vec(),
         variants,
@@ -124,7 +124,7 @@ pub(super) fn over_threads(model: &Model<'_>) -> Figure<'static> {
     Figure {
         id: "clients",
         title: "Scaling over client threads",
-        lead: "Past the number of cores a line that stays level is as good as it gets, unless the threads wait for the disk: then commits that \
+        lead: "Beyond the number of cores, a constant line is the best possible result, unless the threads wait for the disk: then commits that \
                share a sync keep rising."
             .to_owned(),
         dims: CLIENT_DIMS.to_vec(),

@@ -84,6 +84,6 @@ pub(crate) fn was_stopped(ended: Result<()>, recorder: &Recorder, progress: &dyn
 /// Tells the user that a run that was told to stop keeps what it has. Of a run that has nothing whoever called it says more.
 pub(crate) fn note_stopped(recorder: &Recorder, progress: &dyn Progress) {
     if !recorder.is_empty() {
-        progress.note("stopped early; what was measured so far is kept");
+        progress.note("stopped early; the measurements so far are kept");
     }
 }

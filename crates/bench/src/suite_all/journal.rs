@@ -151,7 +151,7 @@ impl Journal {
     fn head_of(fs: &dyn Fs, dir: &Path) -> Result<Head> {
         let path = dir.join(HEAD);
         if !fs.exists(&path)? {
-            let what = format!("it has no {HEAD}, as one of `cairn bench all` has");
+            let what = format!("it has no {HEAD}, which every run of `cairn bench all` has");
             return Err(Error::NoRun { file: dir.to_owned(), what });
         }
         let head: Head = read(fs, &path)?;
@@ -207,7 +207,7 @@ impl Journal {
             return Ok(());
         }
         Err(Error::invalid(format!(
-            "{}: begun with {name} {before:?}, this is {now:?}: figures of both do not belong in one report; begin a new run",
+            "{}: begun with {name} {before:?}, but this is {now:?}: figures of both do not belong in one report; begin a new run",
             self.dir.display()
         )))
     }

@@ -96,12 +96,12 @@ pub fn measure(plans: &[SuitePlan], journal: &mut Journal, watch: &dyn Watch, st
             PartResult { suite: *suite, name: part.name.clone(), state: state.clone(), seconds, content };
         let is_kept = keep(journal, result)?;
         if !is_kept {
-            note(&format!("{name}: it came to no end; what an earlier sitting has of it is more, and stays"));
+            note(&format!("{name}: it was not finished; an earlier sitting has more of it, which stays"));
         }
         match state {
             PartState::Done => {}
             PartState::Cut if is_kept => {
-                note(&format!("{name}: its time was up after {seconds:.0} s; what it has counts"));
+                note(&format!("{name}: its time was up after {seconds:.0} s; the figures so far count"));
             }
             PartState::Cut => {}
             PartState::Stopped => ending.stopped = true,

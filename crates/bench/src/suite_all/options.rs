@@ -151,7 +151,7 @@ impl Options {
             return Err(Error::invalid(format!("rounds {}: expected 1 to 1000", self.rounds.unwrap_or(0))));
         }
         if self.budget_seconds.is_some_and(|budget| !(budget >= 0.0 && budget.is_finite())) {
-            return Err(Error::invalid("a budget that is no time"));
+            return Err(Error::invalid("a budget that is not a time"));
         }
         if let Some(data) = &self.data {
             StdFs::new().open(&data.path, OpenOptions::read())?;

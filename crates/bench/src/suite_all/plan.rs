@@ -172,7 +172,7 @@ fn sim(mode: Mode, options: &suite_sim::Options) -> SuitePlan {
     let mut notes = Vec::new();
     if let Err(why) = suite_sim::find_rocksdb() {
         cases.retain(|case| case.config.options.engine != cairn_sim::options::Engine::Rocksdb);
-        notes.push(format!("the simulator is not held against RocksDB: {why}"));
+        notes.push(format!("the simulator is not compared with RocksDB: {why}"));
     }
     let part = |case: suite_sim::Case| {
         let own = suite_sim::Options { names: vec![case.name.clone()], ..options.clone() };

@@ -157,13 +157,13 @@ fn count(options: &Options, case: CountCase, operations: u64, stop: &Stop) -> Re
     match serde_json::from_str(&output) {
         Ok(JobResult::Counted) => {}
         Ok(JobResult::Failed(what)) => return Err(Error::process("a worker", format!("failed: {what}"))),
-        _ => return Err(Error::process(VALGRIND, "ended without an answer of the program")),
+        _ => return Err(Error::process(VALGRIND, "ended without an answer from the program")),
     }
     let file = StdFs::new().open(&log, OpenOptions::read())?;
     let mut text = vec![0; file.len()? as usize];
     file.read_exact_at(&mut text, 0)?;
     collected(&String::from_utf8_lossy(&text))
-        .ok_or_else(|| Error::process(VALGRIND, "said no number of instructions"))
+        .ok_or_else(|| Error::process(VALGRIND, "reported no number of instructions"))
 }
 
 /// `==123== Collected : 4567`.

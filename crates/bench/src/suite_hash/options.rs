@@ -198,7 +198,7 @@ impl Options {
     pub fn check(&self) -> Result<()> {
         if self.rounds == 0 {
             return Err(Error::invalid(
-                "rounds 0: expected at least one, five for an interval that means something",
+                "rounds 0: expected at least one, and five for a meaningful interval",
             ));
         }
         if self.fresh_reads && self.worker.is_none() {

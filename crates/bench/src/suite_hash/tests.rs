@@ -422,7 +422,7 @@ fn all_stores_run() {
     let wrong: Vec<_> =
         log.notes.borrow().iter().filter(|note| !note.contains("left out")).cloned().collect();
     assert!(wrong.iter().all(|note| note.contains("stay in memory")), "{wrong:?}");
-    let left_out = "words: lines left out: 1 whose key comes again later";
+    let left_out = "words: lines left out: 1 whose key is repeated later";
     assert_eq!(log.notes.borrow().iter().filter(|note| *note == left_out).count(), 1);
     let measured: BTreeSet<&str> = run.measurements.iter().map(|m| m.contender.as_str()).collect();
     for store in catalog::all().stores {

@@ -63,7 +63,7 @@ pub(super) fn measure(options: &Options, progress: &dyn Progress, stop: &Stop) -
     let mut cairn = Ok(());
     server.with_session(&mut |session| {
         if let Err(error) = session.execute("CREATE EXTENSION cairn") {
-            cairn = Err(format!("{error}; make install in bindings/postgres makes it known to the server"));
+            cairn = Err(format!("{error}; make install in bindings/postgres installs it"));
         }
         Ok(())
     })?;

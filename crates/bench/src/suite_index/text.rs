@@ -22,7 +22,7 @@ pub fn to_text(run: &Run) -> String {
             section(run, title)
         );
     }
-    out += "\nMedians of rounds. Against the best btree, over 1 is in our favour; ~ marks what cannot be told from noise.\n";
+    out += "\nMedians of rounds. Against the best btree, over 1 favours Cairn; ~ marks a difference that cannot be told from noise.\n";
     out + &run.gaps()
 }
 

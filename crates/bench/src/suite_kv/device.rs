@@ -79,7 +79,7 @@ struct Writer<'a> {
 }
 
 fn refuse<T>() -> Result<T> {
-    Err(Error::engine(NAME, "a device knows puts only"))
+    Err(Error::engine(NAME, "a device supports puts only"))
 }
 
 impl KvSession for Writer<'_> {

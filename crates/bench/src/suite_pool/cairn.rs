@@ -67,7 +67,7 @@ impl PageStore for CairnPool {
             ("policy", self.policy.title()),
             ("page checks", checks),
             ("page cache of the kernel", if setup.file.direct { "bypassed" } else { "used" }),
-            ("background writer", "off: whoever evicts a dirty page writes it"),
+            ("background writer", "off: the thread that evicts a dirty page writes it"),
             ("Sequential Scan", "read ahead: 256 KiB or a quarter of the pool at a time"),
         ])
     }

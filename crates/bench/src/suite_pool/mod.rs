@@ -241,7 +241,7 @@ impl<'a> Suite<'a> {
             );
             let reason = self.recorder.explain(store.name(), &mut settings);
             let is_idle = !self.recorder.has_figures(store.name());
-            let idle = is_idle.then(|| "it can do nothing of what was asked for".to_owned());
+            let idle = is_idle.then(|| "it supports none of the requested cases".to_owned());
             contenders.push(Contender {
                 name: store.name().to_owned(),
                 family: store.family().to_owned(),

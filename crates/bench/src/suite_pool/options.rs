@@ -107,7 +107,7 @@ impl Options {
         if self.rounds > self.iterations {
             let Options { rounds, iterations, .. } = self;
             return Err(Error::invalid(format!(
-                "rounds {rounds}: there are only {iterations} iterations to share among them"
+                "rounds {rounds}: there are only {iterations} iterations to divide among them"
             )));
         }
         if !self.page_size.is_power_of_two() || !(MIN_PAGE_SIZE..=MAX_PAGE_SIZE).contains(&self.page_size) {

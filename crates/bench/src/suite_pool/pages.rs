@@ -75,7 +75,10 @@ pub fn check(who: &str, page: u32, bytes: &[u8]) -> Result<()> {
 pub fn wrong(who: &str, page: u32, found: u64) -> Error {
     Error::engine(
         who,
-        format!("answered wrong: page {page} has the stamp {:#018x}, {found:#018x} was found", stamp(page)),
+        format!(
+            "answered wrong: the stamp of page {page} is {:#018x}, but {found:#018x} was found",
+            stamp(page)
+        ),
     )
 }
 

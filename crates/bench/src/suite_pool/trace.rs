@@ -65,7 +65,7 @@ impl Size {
         let refuse = || {
             Error::invalid(format!(
                 "--sizes {word:?}: expected a share of the trace's pages such as 5%, or a number of pages from 1 to {frames_max}, \
-                 which is what the memory of this machine allows"
+                 the maximum for the memory of this machine"
             ))
         };
         match word.strip_suffix('%') {
@@ -127,14 +127,14 @@ pub fn read(fs: &dyn Fs, path: &Path) -> Result<Trace> {
         Err(error) => {
             let before = bytes.get(..error.valid_up_to()).unwrap_or_default();
             let line = before.iter().filter(|&&byte| byte == b'\n').count() + 1;
-            return Err(refuse(Some(line), "no text: expected one page number a line".to_owned()));
+            return Err(refuse(Some(line), "not text: expected one page number per line".to_owned()));
         }
     };
     let trace = Trace::parse(text).map_err(|bad| {
         refuse(Some(bad.line), format!("expected a page number from 0 to 2^64 - 1, found {:?}", bad.found))
     })?;
     if trace.is_empty() {
-        return Err(refuse(None, "no requests: expected one page number a line".to_owned()));
+        return Err(refuse(None, "no requests: expected one page number per line".to_owned()));
     }
     Ok(trace)
 }
@@ -390,7 +390,7 @@ mod tests {
         for (content, words) in [
             (&b"1\n2\nthree\n"[..], ["line 3", "three"]),
             (b"1\n-4\n", ["line 2", "-4"]),
-            (b"1\n\xff\n", ["line 2", "no text"]),
+            (b"1\n\xff\n", ["line 2", "not text"]),
             (b"", ["/t.txt", "no requests"]),
             (b"\n# 1\n", ["/t.txt", "no requests"]),
             (&cut[..cut.len() - 9], ["/t.txt", "gzip"]),

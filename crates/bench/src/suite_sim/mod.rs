@@ -220,7 +220,7 @@ fn chosen(options: &Options) -> Result<Vec<Case>> {
         chosen.retain(|case| case.name.contains(word.as_str()));
         if chosen.is_empty() {
             let known = known.join(", ");
-            return Err(Error::invalid(format!("no case is called like {word:?}; known: {known}")));
+            return Err(Error::invalid(format!("no case has {word:?} in its name; known: {known}")));
         }
     }
     if let Some(part) = options.part {

@@ -102,21 +102,37 @@ pub(super) fn badge(report: &Report) -> Option<String> {
     ))
 }
 
+/// How the page's figures were made.
+const ABOUT: &str = "\
+This page is written by `cairn sim validate --page`. Each real store received the same writes that
+the simulator draws, and its own statistics are shown next to the prediction.
+
+Paced cases flush and settle after each memtable, which makes their byte counts independent of the
+machine.
+
+Limits: write amplification 3 % (sequential 5 %), space amplification 2 %, levels of at least 100 MB
+5 %, filters and blocks per lookup 3 %, cache hit rate 3 points, timed throughput 20 %, stalls 5
+points. Rows without a mark have no limit and are shown for information.
+
+A timed case is predicted from three kinds of measurements. No other figure of a run goes into its
+prediction.
+
+- The cost of the store's operations, of sleeps and of this machine's disk, each measured alone:
+  before, between and after the runs.
+- Pilot runs of five seconds under full load, with leveled compaction whatever the case and with
+  other writes. They give the time of a write, with and without its waits, and the processor time of
+  flushes and compactions.
+- The processor time that the host of a virtual machine gave to other guests during the runs.
+
+";
+
 /// A page of the docs.
 pub fn to_page(report: &Report) -> String {
     let mut page = "# The simulator against real stores\n\n".to_owned();
     if let Some(badge) = badge(report) {
         let _ = writeln!(page, "**{badge}**\n");
     }
-    page += "Written by `cairn sim validate --page`. Real stores got the very writes that the simulator draws; their own statistics \
-             are beside what it predicted. Paced cases flush and settle after each memtable, so that their byte counts do not \
-             depend on the machine. Limits: write amplification 3 % (sequential 5 %), space 2 %, levels of at least 100 MB 5 %, \
-             filters and blocks a lookup 3 %, cache hit rate 3 points, timed throughput 20 %, stalls 5 points. Rows without a \
-             mark have no limit and are told as they are. Timed cases are predicted from what operations of the store, sleeps \
-             and the disk of this machine cost before, between and after the runs, each alone; from how long a write takes in all and \
-             without its waits, and what processor time flushes and merges take, when everything is at work, which pilot runs of \
-             five seconds tell, leveled whatever the case and with other writes; and from what the host of a virtual machine gave to others meanwhile. No \
-             other figure of a run goes into its prediction.\n\n";
+    page += ABOUT;
     if let Some(note) = held_out(report) {
         let _ = writeln!(page, "{note}\n");
     }

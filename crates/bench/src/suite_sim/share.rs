@@ -24,7 +24,7 @@ impl FromStr for Share {
         let numbers = text.split_once('/').map(|(number, of)| (number.parse(), of.parse()));
         match numbers {
             Some((Ok(number), Ok(of))) if (1..=of).contains(&number) => Ok(Share { number, of }),
-            _ => Err(format!("expected one of so many parts, as 2/6, not {text:?}")),
+            _ => Err(format!("expected one part of several, such as 2/6, found {text:?}")),
         }
     }
 }

@@ -140,7 +140,7 @@ impl Suite<'_> {
                 Ok(open) => opens.push(open),
                 Err(error) => {
                     let name = self.catalog.stores.get(store).map_or("", |store| store.name()).to_owned();
-                    self.progress.note(&format!("{name} makes no database: {error}"));
+                    self.progress.note(&format!("{name} cannot create a database: {error}"));
                     for case in cases {
                         self.recorder.discard(&name, &case.case, error.to_string());
                     }
@@ -155,7 +155,7 @@ impl Suite<'_> {
         });
         for Open { name, dir, db, .. } in opens {
             if let Err(error) = db.close() {
-                self.progress.note(&format!("{name} does not close well: {error}"));
+                self.progress.note(&format!("{name} does not close cleanly: {error}"));
             }
             remove_tree(&dir)?;
         }

@@ -57,7 +57,7 @@ pub(super) fn run(suite: &mut Suite<'_>, scale: u32) -> Result<()> {
         suite.progress.step(index, suite.catalog.stores.len(), &name);
         match open(suite, index, scale) {
             Ok(Some(open)) => opens.push(open),
-            Ok(None) => suite.progress.note(&format!("{name} is no server")),
+            Ok(None) => suite.progress.note(&format!("{name} is not a server")),
             Err(error) => {
                 suite.progress.note(&format!("{name}: {error}"));
                 suite.recorder.discard(&name, &case("pgbench -i", scale, 1), error.to_string());
@@ -76,7 +76,7 @@ pub(super) fn run(suite: &mut Suite<'_>, scale: u32) -> Result<()> {
     });
     for open in opens {
         if let Err(error) = open.db.close() {
-            suite.progress.note(&format!("{} does not close well: {error}", open.name));
+            suite.progress.note(&format!("{} does not close cleanly: {error}", open.name));
         }
         remove_tree(&open.dir)?;
     }
@@ -155,7 +155,7 @@ fn turn(suite: &Suite<'_>, open: &Open, kind: usize, clients: u32) -> Result<Sai
     command.args(words).args(["-n", "-M", "prepared"]);
     command.args(["-c", &clients.to_string(), "-j", &clients.min(2).to_string(), "-T", &seconds.to_string()]);
     let text = process::run(with_database(command, &open.address), b"", suite.stop)?;
-    said(&text).ok_or_else(|| Error::process("pgbench", format!("said something else than usual: {text}")))
+    said(&text).ok_or_else(|| Error::process("pgbench", format!("printed unexpected output: {text}")))
 }
 
 /// What pgbench says at its end.

@@ -82,7 +82,7 @@ impl Score {
         let Some(mean) = ratio::mean(&self.ratios) else { return String::new() };
         let Score { ahead, even, behind, unsure, .. } = self;
         let unsure = if *unsure > 0 {
-            format!("; {unsure} by their medians alone, of too few rounds")
+            format!("; {unsure} by their medians alone, with too few rounds")
         } else {
             String::new()
         };

@@ -58,7 +58,7 @@ impl Records {
             parts.push(format!("{} with an empty key", self.keyless));
         }
         if self.overwritten > 0 {
-            parts.push(format!("{} whose key comes again later", self.overwritten));
+            parts.push(format!("{} whose key is repeated later", self.overwritten));
         }
         (!parts.is_empty()).then(|| format!("lines left out: {}", parts.join(", ")))
     }
@@ -77,7 +77,7 @@ impl Records {
         let mut row = Row::default();
         while reader.read(&mut row).map_err(|failure| unreadable(path, &failure))? {
             let Some(key) = row.get(at) else {
-                let what = format!("{} columns; the key is in column {}", row.len(), at + 1);
+                let what = format!("{} columns, but the key is in column {}", row.len(), at + 1);
                 return Err(refuse(Some(row.line()), what));
             };
             let range = row.range();
@@ -106,7 +106,7 @@ fn column_of(reader: &mut Reader<&[u8]>, path: &Path, column: &str) -> Result<us
     let mut header = Row::default();
     reader.read(&mut header).map_err(|failure| unreadable(path, &failure))?;
     if header.iter().any(|name| name.contains(&0) || std::str::from_utf8(name).is_err()) {
-        return Err(refuse("no text: expected a header line in UTF-8 that names the columns".to_owned()));
+        return Err(refuse("not text: expected a header line in UTF-8 that names the columns".to_owned()));
     }
     find_column(header.iter(), column).map_err(|missing: Missing| refuse(missing.told(column, header.iter())))
 }

@@ -171,7 +171,7 @@ fn records_of_csv() {
         [(b"2", b"2,\"two,\nand a half\""), (b"1", b"1,uno"), (b" 3\t", b" 3\t, three ")];
     assert_eq!(pairs, expected);
     assert_eq!((records.overwritten, records.keyless), (1, 1));
-    let left_out = "lines left out: 1 with an empty key, 1 whose key comes again later";
+    let left_out = "lines left out: 1 with an empty key, 1 whose key is repeated later";
     assert_eq!(records.left_out().as_deref(), Some(left_out));
     let by_number = Records::read(&fs, Path::new("/a.csv"), Separator::Comma, "1").unwrap();
     assert_eq!(by_number, records);
@@ -202,9 +202,9 @@ fn records_refuse_and_real_keys_can_be_absent() {
     file(&fs, "/short.tsv", "v\tk\n1\ta\n2\n");
     file(&fs, "/empty.tsv", "k\tv\n");
     let read = |path: &str, column| Records::read(&fs, Path::new(path), Separator::Tab, column);
-    assert!(read("/a.tsv", "x").unwrap_err().to_string().contains("no column \"x\"; there are k, v"));
+    assert!(read("/a.tsv", "x").unwrap_err().to_string().contains("no column \"x\"; the columns are k, v"));
     let short = read("/short.tsv", "k").unwrap_err().to_string();
-    assert!(short.contains("/short.tsv, line 3: 1 columns; the key is in column 2"), "{short}");
+    assert!(short.contains("/short.tsv, line 3: 1 columns, but the key is in column 2"), "{short}");
     assert!(read("/empty.tsv", "k").unwrap_err().to_string().contains("no records"));
     assert!(read("/none.tsv", "k").is_err());
 

@@ -1,4 +1,4 @@
-//! What was typed behind `cairn advise`.
+//! Arguments of `cairn advise`.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -20,20 +20,21 @@ use super::{Promise, WORK_DIR, names, number, time};
   cairn advise --write-workload workload.json --read 80 --scan 20
 
 A workload file is JSON: {\"workload\": {...}, \"constraints\": {...}}; --write-workload writes
-one. What is typed beside it counts over it. Without either, on a terminal, it asks. What is not
-told: a million records, keys of 16 bytes, values of 100, 95 reads to 5 updates, zipfian 0.99,
-scans of up to 100 entries, one thread, buffered.
+one. Options override the file. Without a file or options, the command asks on a terminal. Defaults:
+a million records, keys of 16 bytes, values of 100, 95 reads to 5 updates, zipfian 0.99, scans of up
+to 100 entries, one thread, buffered.
 
-It measures what operations cost here on small stores, predicts every store and setting for the
-workload, leaves out who breaks a constraint, and runs the best few on the workload itself, or on
-the trace. What it says has been measured. --effort quick takes about a minute, usual some minutes,
-full a quarter of an hour.
+The command measures the cost of operations on small stores on this machine, predicts every store
+and setting for the workload, leaves out those that break a constraint, and runs the best few on the
+workload itself, or on the trace. Every recommendation has been measured. --effort quick takes about
+a minute, usual a few minutes, full a quarter of an hour.
 
-Exit codes: 0 found, 1 error, 2 nobody keeps to the constraints.")]
+Exit codes: 0 found, 1 error, 2 no store meets the constraints.")]
 pub struct AdviseArgs {
     /// Workload file
     pub workload: Option<PathBuf>,
-    /// Trace of the workload: its mix, sizes, keys, threads and arrival are the question, and who is run replays it
+    /// Trace of the workload, from which its mix, sizes, keys, threads and arrival are taken; the
+    /// stores that are run replay it
     #[arg(
         long,
         value_name = "FILE",
@@ -45,16 +46,16 @@ pub struct AdviseArgs {
     /// Entries in the store
     #[arg(long, value_name = "COUNT", value_parser = number::between::<u64>(100, u64::from(u32::MAX)))]
     pub records: Option<u64>,
-    /// Bytes of a key
+    /// Bytes per key
     #[arg(long, value_parser = size_between(12, 1024), value_name = "SIZE")]
     pub key_size: Option<usize>,
-    /// Bytes of a value
+    /// Bytes per value
     #[arg(long, value_parser = bytes_between(8, 1 << 24), value_name = "SIZE")]
     pub value_size: Option<u64>,
     /// Share of lookups; shares need not add up to 100
     #[arg(long, value_name = "SHARE", value_parser = number::share)]
     pub read: Option<f64>,
-    /// Share of writes of keys that are there
+    /// Share of writes of existing keys
     #[arg(long, value_name = "SHARE", value_parser = number::share)]
     pub update: Option<f64>,
     /// Share of writes of new keys
@@ -63,34 +64,35 @@ pub struct AdviseArgs {
     /// Share of scans
     #[arg(long, value_name = "SHARE", value_parser = number::share)]
     pub scan: Option<f64>,
-    /// Share of lookups that are followed by a write of the same key
+    /// Share of lookups followed by a write of the same key
     #[arg(long, value_name = "SHARE", value_parser = number::share)]
     pub read_modify_write: Option<f64>,
     /// The longest scan, in entries
     #[arg(long, value_name = "COUNT", value_parser = number::between::<u64>(1, 1_000_000))]
     pub scan_records: Option<u64>,
-    /// How keys are drawn: uniform, sequential, 'zipfian [THETA]', 'latest [THETA]', 'hot set [FRACTION] [PROBABILITY]'
+    /// Distribution of keys: uniform, sequential, 'zipfian [THETA]', 'latest [THETA]', 'hot set
+    /// [FRACTION] [PROBABILITY]'
     #[arg(long, value_name = "NAME")]
     pub distribution: Option<Distribution>,
     /// Threads of the program
     #[arg(long, value_name = "COUNT", value_parser = number::between::<u32>(1, 256))]
     pub threads: Option<u32>,
-    /// What a write promises when it returns
+    /// Durability of a write when its call returns
     #[arg(long, value_enum)]
     pub durability: Option<Promise>,
-    /// Most memory that the store may take
+    /// Maximum memory of the store
     #[arg(long, value_parser = some_bytes, value_name = "SIZE", help_heading = "Constraints")]
     pub memory: Option<u64>,
-    /// Most disk that its files may take
+    /// Maximum disk space of its files
     #[arg(long, value_parser = some_bytes, value_name = "SIZE", help_heading = "Constraints")]
     pub disk: Option<u64>,
-    /// Time that 99 of 100 operations may take, such as 500us or 2ms; a bare number is microseconds
+    /// Maximum time for 99 of 100 operations, such as 500us or 2ms; a bare number is microseconds
     #[arg(long, value_name = "TIME", help_heading = "Constraints", value_parser = time::some_micros)]
     pub p99: Option<Duration>,
-    /// The only stores to choose from
+    /// Choose from these stores only
     #[arg(long, alias = "stores", value_name = "NAMES", value_delimiter = ',', value_parser = names::store, help_heading = "Constraints")]
     pub dbs: Vec<String>,
-    /// How much is run
+    /// How much to run
     #[arg(long, value_enum, value_name = "EFFORT", default_value = "usual")]
     pub effort: EffortArg,
     /// Seed of all draws and shuffles
@@ -98,13 +100,15 @@ pub struct AdviseArgs {
     pub seed: u64,
     #[arg(long, value_name = "DIR", help = WORK_DIR)]
     pub work_dir: Option<PathBuf>,
-    /// The answer with everything that it rests on, as JSON
+    /// Print the answer and everything it rests on as JSON
     #[arg(long)]
     pub json: bool,
-    /// Write what was asked into a workload file that is not there yet, or with - to standard output, and do no more
+    /// Write the workload and constraints to a new workload file, or with - to standard output, and
+    /// exit
     #[arg(long, value_name = "FILE")]
     pub write_workload: Option<PathBuf>,
-    /// How good the advice is: fourteen workloads are answered, then everybody is run on them [about an hour]
+    /// Check how good the advice is: answer fourteen workloads, then run every store on them [about
+    /// an hour]
     #[arg(
         long,
         conflicts_with_all = [
@@ -113,12 +117,12 @@ pub struct AdviseArgs {
         ]
     )]
     pub check: bool,
-    /// With --check: only workloads with this in their name
+    /// With --check: only workloads whose name contains this text
     #[arg(long, requires = "check", value_name = "WORD")]
     pub filter: Option<String>,
 }
 
-/// How much is run.
+/// How much to run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum EffortArg {
     /// Three stores, five short rounds

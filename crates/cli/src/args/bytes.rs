@@ -29,7 +29,7 @@ pub fn bytes_between(
     }
 }
 
-/// The same, for what is held in memory.
+/// The same, for sizes in memory.
 pub fn size_between(
     least: usize,
     most: usize,

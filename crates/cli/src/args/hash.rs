@@ -1,4 +1,4 @@
-//! What can be typed after `cairn hash`.
+//! Arguments of `cairn hash`.
 
 use std::path::PathBuf;
 
@@ -8,7 +8,8 @@ use super::BenchHashArgs;
 use super::bytes::{bytes_between, some_bytes};
 use super::{file, number};
 
-/// Commands on constant stores. A STORE is a `.cairn` file with its deltas, or a Sparkey pair by either name.
+/// Commands on constant stores. A STORE is a `.cairn` file with its deltas, or either file of a
+/// Sparkey pair.
 #[derive(Debug, Subcommand)]
 pub enum HashCommand {
     /// Build a store from a file or standard input
@@ -17,9 +18,9 @@ pub enum HashCommand {
   cairn hash build users.jsonl -o users.cairn --key id --value name --compression zstd
   zcat log.tsv.gz | cairn hash build - --format tsv --key 1 -o log.spi
 
-The whole store appears at once: until then, and after an error, the old one serves. Of equal keys
-the last counts. A build that is killed leaves an unfinished file beside the store, which the next
-build removes.")]
+The whole store appears at once: until then, and after an error, the old store stays in place. Of
+equal keys, the last one counts. A build that is killed leaves an unfinished file next to the store,
+which the next build removes.")]
     Build(BuildArgs),
     /// Print the value of a key
     #[command(after_help = "Examples:
@@ -35,7 +36,7 @@ Exit codes: 0 found, 1 error, 2 not found.")]
   cairn hash mget countries.cairn Iceland Andorra --json
   cut -f1 ids.tsv | cairn hash mget users.cairn --keys -
 
-Prints a line for each key that is there: key, tab, value. Exit codes: 0 all found, 1 error, 2
+Prints a line for each key that is found: key, tab, value. Exit codes: 0 all found, 1 error, 2
 some not found."
     )]
     Mget(MgetArgs),
@@ -44,10 +45,10 @@ some not found."
   cairn hash scan countries.cairn --limit 10
   cairn hash scan users.spi --binary | cairn hash build - --format binary -o copy.cairn
 
-Without --json or --binary keys and values are printed as they are, with a tab between and a line
-break after.")]
+Without --json or --binary, keys and values are printed unchanged, with a tab between them and a
+line break after each entry.")]
     Scan(ScanArgs),
-    /// Say what a store is and how large
+    /// Show the format, counts and size of a store
     #[command(alias = "stats", after_help = "Example:\n  cairn hash info countries.cairn --json")]
     Info(StoreArgs),
     /// Read everything and check it
@@ -55,30 +56,30 @@ break after.")]
   cairn hash verify countries.cairn
 
 Cairn's own format has checksums: any flipped bit is found. Sparkey's has none: counts, positions
-and hashes are checked, but damage within a value cannot be noticed.")]
+and hashes are checked, but damage within a value cannot be detected.")]
     Verify(StoreArgs),
     /// Add records to a store
     #[command(after_help = "Example:
   cairn hash append countries.cairn more.csv --key country
 
-A `.cairn` store gets a delta beside it, which `rewrite` merges in. A Sparkey log is appended to
-and indexed anew.")]
+A `.cairn` store gets a delta file next to it, which `rewrite` merges in. A Sparkey log is appended
+to and indexed again.")]
     Append(AppendArgs),
     /// Remove keys from a store
     #[command(after_help = "Example:
   cairn hash delete countries.cairn Atlantis
 
-Exit codes: 0 all were there, 1 error, 2 some were not (the others are removed).")]
+Exit codes: 0 all found, 1 error, 2 some not found (the others are removed).")]
     Delete(DeleteArgs),
-    /// Build the index of a Sparkey log anew
+    /// Rebuild the index of a Sparkey log
     #[command(after_help = "Example:
   cairn hash index users.spl
 
-For a log without an index, with that of another log, or with records that its index does not cover.
-Until the new index is there, and after an error, the old one serves. The index of a `.cairn` store
-is in its file.")]
+Use it for a log that has no index, has the index of another log, or has records that its index does
+not cover. Until the new index is complete, and after an error, the old one stays in place. The
+index of a `.cairn` store is in its file.")]
     Index(IndexArgs),
-    /// Drop what is dead, merge deltas, change the compression
+    /// Drop deleted and overwritten records, merge deltas, change the compression
     #[command(after_help = "Examples:
   cairn hash rewrite countries.cairn
   cairn hash rewrite users.spi -o small.spi --compression zstd")]
@@ -92,15 +93,16 @@ is in its file.")]
     Bench(BenchHashArgs),
 }
 
-/// Where records come from.
+/// Source of records.
 #[derive(Debug, Args)]
 pub struct InputArgs {
     /// File to read, or - for standard input
     pub input: PathBuf,
-    /// What the input is [default: by its extension]
+    /// Format of the input [default: by its extension]
     #[arg(long, value_enum)]
     pub format: Option<Format>,
-    /// Column or field with the key: its name, or its number counted from 1 [default: the first column]
+    /// Column or field with the key: its name, or its number counted from 1 [default: the first
+    /// column]
     #[arg(long, value_name = "COLUMN")]
     pub key: Option<String>,
     /// Column or field with the value [default: the whole record]
@@ -126,19 +128,20 @@ pub enum Format {
 /// How a store is written.
 #[derive(Debug, Clone, Args)]
 pub struct WriteArgs {
-    /// How values are compressed [default: as the store has it, none in a new one]
+    /// Compression of values [default: that of the store; none in a new store]
     #[arg(long, value_enum)]
     pub compression: Option<Codec>,
     /// Level of zstd [default: 3]
     #[arg(long, value_name = "NUMBER", value_parser = number::between::<i32>(1, 22))]
     pub level: Option<i32>,
-    /// Sparkey only: records of this size are compressed together [default: as the log has it, 4KiB in a new one]
+    /// Sparkey only: size of the blocks that are compressed as a unit [default: that of the log;
+    /// 4KiB in a new log]
     #[arg(long, value_parser = bytes_between(16, 1 << 30), value_name = "SIZE")]
     pub block_bytes: Option<u64>,
-    /// Memory for records waiting to be sorted; what is over goes to a temporary file
+    /// Memory for records waiting to be sorted; the rest goes to a temporary file
     #[arg(long, value_parser = some_bytes, value_name = "SIZE", default_value = "1GiB")]
     pub memory: u64,
-    /// In Cairn's own format: threads that sort and compress [default: all processors]
+    /// Cairn's own format only: threads that sort and compress [default: all processors]
     #[arg(long, value_name = "COUNT", value_parser = number::between::<u16>(1, 1024))]
     pub threads: Option<u16>,
 }
@@ -153,11 +156,11 @@ impl WriteArgs {
 /// Compressions of values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Codec {
-    /// As they are
+    /// No compression
     None,
-    /// Fast; in Cairn's own format each value by itself
+    /// Fast; in Cairn's own format, each value separately
     Snappy,
-    /// Small; in Cairn's own format each value by itself, with a trained dictionary
+    /// Small; in Cairn's own format, each value separately, with a trained dictionary
     Zstd,
 }
 
@@ -185,7 +188,7 @@ pub struct BuildArgs {
     /// How.
     #[command(flatten)]
     pub write: WriteArgs,
-    /// Say what was built as JSON
+    /// Print a summary as JSON
     #[arg(long)]
     pub json: bool,
 }
@@ -213,13 +216,13 @@ pub struct MgetArgs {
     /// Keys, as text
     #[arg(required_unless_present = "keys", conflicts_with = "keys")]
     pub key: Vec<String>,
-    /// File with one key a line, or - for standard input
+    /// File with one key per line, or - for standard input
     #[arg(long = "keys", id = "keys", value_name = "FILE")]
     pub keys_file: Option<PathBuf>,
     /// Keys are in hexadecimal
     #[arg(long)]
     pub hex: bool,
-    /// Print a JSON object a key; the value of one that is absent is null
+    /// Print a JSON object per key; an absent key has the value null
     #[arg(long)]
     pub json: bool,
 }
@@ -232,10 +235,10 @@ pub struct ScanArgs {
     /// Stop after this many entries
     #[arg(long, value_name = "COUNT", value_parser = number::whole::<u64>)]
     pub limit: Option<u64>,
-    /// Print a JSON object an entry
+    /// Print a JSON object per entry
     #[arg(long, conflicts_with = "binary")]
     pub json: bool,
-    /// Print what `--format binary` reads
+    /// Print the format that `--format binary` reads
     #[arg(long)]
     pub binary: bool,
 }
@@ -258,10 +261,10 @@ pub struct AppendArgs {
     /// The records.
     #[command(flatten)]
     pub input: InputArgs,
-    /// How. A compression and a size of blocks that are not said stay as the store has them.
+    /// How. Compression and block size default to those of the store.
     #[command(flatten)]
     pub write: WriteArgs,
-    /// Say what was added as JSON
+    /// Print a summary as JSON
     #[arg(long)]
     pub json: bool,
 }
@@ -277,7 +280,7 @@ pub struct DeleteArgs {
     /// Keys are in hexadecimal
     #[arg(long)]
     pub hex: bool,
-    /// Say what was removed as JSON
+    /// Print a summary as JSON
     #[arg(long)]
     pub json: bool,
 }
@@ -287,10 +290,10 @@ pub struct DeleteArgs {
 pub struct IndexArgs {
     /// Store whose log is indexed
     pub store: PathBuf,
-    /// Memory for the index; one that is larger is sorted in a temporary file
+    /// Memory for the index; a larger index is sorted in a temporary file
     #[arg(long, value_parser = some_bytes, value_name = "SIZE", default_value = "1GiB")]
     pub memory: u64,
-    /// Say what was built as JSON
+    /// Print a summary as JSON
     #[arg(long)]
     pub json: bool,
 }
@@ -303,10 +306,10 @@ pub struct RewriteArgs {
     /// Store to write [default: in place]
     #[arg(short, long, value_name = "STORE", value_parser = file::to_make())]
     pub out: Option<PathBuf>,
-    /// How. A compression and a size of blocks that are not said stay as the store has them.
+    /// How. Compression and block size default to those of the store.
     #[command(flatten)]
     pub write: WriteArgs,
-    /// Say what was written as JSON
+    /// Print a summary as JSON
     #[arg(long)]
     pub json: bool,
 }
@@ -322,7 +325,7 @@ pub struct ConvertArgs {
     /// How.
     #[command(flatten)]
     pub write: WriteArgs,
-    /// Say what was written as JSON
+    /// Print a summary as JSON
     #[arg(long)]
     pub json: bool,
 }

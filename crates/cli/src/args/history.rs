@@ -8,10 +8,10 @@ use clap::Args;
 use super::number;
 use super::run::RunArgs;
 
-/// Where the history is.
+/// Place of the history.
 #[derive(Debug, Args)]
 pub struct HistoryAt {
-    /// The store with the history
+    /// Store with the history
     #[arg(long, value_name = "DIR", default_value = HISTORY_DIR)]
     pub history: PathBuf,
 }
@@ -24,7 +24,7 @@ pub struct RecordRunArgs {
     pub runs: Vec<PathBuf>,
     #[command(flatten)]
     pub at: HistoryAt,
-    /// Say what was recorded as JSON
+    /// Print a summary as JSON
     #[arg(long)]
     pub json: bool,
 }
@@ -32,7 +32,8 @@ pub struct RecordRunArgs {
 /// `cairn bench history`.
 #[derive(Debug, Args)]
 pub struct HistoryArgs {
-    /// Show series whose names have all of these words in them; with --runs, the suites whose runs are listed
+    /// Show series whose names contain all of these words; with --runs, the suites whose runs are
+    /// listed
     #[arg(value_name = "WORD")]
     pub words: Vec<String>,
     #[command(flatten)]
@@ -40,7 +41,7 @@ pub struct HistoryArgs {
     /// List the runs instead
     #[arg(long, conflicts_with_all = ["html", "last"])]
     pub runs: bool,
-    /// Only the last so many points of each series
+    /// Show only this many of the latest points of each series
     #[arg(long, value_name = "COUNT", default_value_t = 50, value_parser = number::from::<usize>(1))]
     pub last: usize,
     /// Write a page with charts to this file, or with - to standard output
@@ -54,20 +55,22 @@ pub struct HistoryArgs {
 /// `cairn bench compare`.
 #[derive(Debug, Args)]
 pub struct CompareArgs {
-    /// The earlier run; or the only one, which is held against the one before it in the history
+    /// The earlier run; without a second, the run to compare with the one before it in the history
     pub a: PathBuf,
     /// The later run
     pub b: Option<PathBuf>,
-    /// End with exit code 2 where something got worse beyond tolerance and noise, a figure is missing, or nothing can be judged
+    /// Exit with 2 if something got worse beyond tolerance and noise, a figure is missing, or
+    /// nothing can be judged
     #[arg(long)]
     pub fail: bool,
     /// How much worse a time or a rate may get, in percent
     #[arg(long, alias = "limit", value_name = "PERCENT", default_value_t = 5.0, value_parser = percent)]
     pub tolerance: f64,
-    /// How much worse a count may get, in percent: instructions, bytes of constant stores, pages, hit rates
+    /// How much worse a count may get, in percent: instructions, bytes of constant stores, pages,
+    /// hit rates
     #[arg(long, alias = "limit-counts", value_name = "PERCENT", default_value_t = 1.0, value_parser = percent)]
     pub tolerance_counts: f64,
-    /// Also show what did not change
+    /// Also show unchanged figures
     #[arg(long)]
     pub all: bool,
     #[command(flatten)]
@@ -90,15 +93,16 @@ fn percent(word: &str) -> Result<f64, String> {
   cairn bench counts
   cairn bench counts 'kv ' --n 50000 --json
 
-Needs valgrind. Instructions are the same on a busy machine as on a quiet one: hold them against
-those of before with `cairn bench compare --fail`, first, and times in a step of their own.")]
+Needs valgrind. Instruction counts are the same on a busy machine as on a quiet one: compare them
+with earlier counts first, with `cairn bench compare --fail`, and times in a separate step.")]
 pub struct CountsArgs {
-    /// Only cases with this in their name: kv put, kv get, kv scan, hash build, hash get, trace record
+    /// Only cases whose name contains this text: kv put, kv get, kv scan, hash build, hash get,
+    /// trace record
     pub filter: Option<String>,
     /// The same as FILTER
     #[arg(long = "filter", id = "named_filter", value_name = "WORD", conflicts_with = "filter")]
     pub named_filter: Option<String>,
-    /// Operations of the shorter of the two processes of a case
+    /// Operations of the shorter of the two processes that a case runs
     #[arg(long, value_name = "COUNT", default_value_t = 20_000, value_parser = number::between::<u64>(1_000, 100_000_000))]
     pub n: u64,
     #[command(flatten)]

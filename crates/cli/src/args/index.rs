@@ -15,32 +15,34 @@ use super::{names, number};
   cairn bench index quick,ideas --filter Q
   cairn bench index pressure --warm-only --contenders 'cairn aggregate,cairn scan,btree'
 
-Data sets: quick has Q1, Q2 and Q3; thrash and pressure have one of their name; those but Q2 also
-', shuffled', with rows in random order. ideas has selectivity, key int2 / int8 / uuid / text /
-numeric / timestamp, 1 / 2 / 4 / 8 INCLUDE columns, skew uniform / zipf / heavy tail, mix.
+Data sets: quick has Q1, Q2 and Q3; thrash and pressure have one each, of the same name. All of
+these except Q2 also come as ', shuffled', with rows in random order. ideas has selectivity, key
+int2 / int8 / uuid / text / numeric / timestamp, 1 / 2 / 4 / 8 INCLUDE columns, skew uniform / zipf
+/ heavy tail, mix.
+
 Contenders: cairn aggregate, cairn scan, btree, btree of all columns, btree without deduplication,
-brin, hash, sequential scan. PostgreSQL is found as by bench sql; its cairn access method is there
-after make install in bindings/postgres.")]
+brin, hash, sequential scan. PostgreSQL is found as in bench sql; `make install` in
+bindings/postgres adds the cairn access method to it.")]
 pub struct BenchIndexArgs {
-    /// Which data: quick, thrash, pressure, ideas or all; several with commas
+    /// Suites: quick, thrash, pressure, ideas or all; separate several with commas
     #[arg(value_delimiter = ',', default_value = "quick", value_parser = names::index_suite)]
     pub suites: Vec<String>,
-    /// Only data sets with this in their name
+    /// Only data sets whose name contains this text
     #[arg(long, value_name = "WORD")]
     pub filter: Option<String>,
-    /// Who is measured, by name; everybody by default
+    /// Contenders to measure [default: all]
     #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = names::index_contender)]
     pub contenders: Vec<String>,
-    /// Times the rows of SMOL's benchmark guide
+    /// Factor on the numbers of rows in SMOL's benchmark guide
     #[arg(long, value_name = "FACTOR", default_value_t = 1.0, value_parser = number::real_over(0.0, 100.0))]
     pub scale: f64,
-    /// Turns of everybody with every query
+    /// Rounds, each of which measures every contender once with every query
     #[arg(long, value_name = "COUNT", default_value_t = 5, value_parser = number::from::<u32>(1))]
     pub rounds: u32,
-    /// How long a turn asks, at least three times
+    /// Time for which a turn repeats its query, at least three times
     #[arg(long, value_name = "SECONDS", default_value_t = 0.1, value_parser = number::real_between(0.0, 3600.0))]
     pub seconds: f64,
-    /// Leave out what a server that has just been started takes for the first query of each set
+    /// Skip the first query of each data set on a newly started server
     #[arg(long)]
     pub warm_only: bool,
     /// PostgreSQL's shared_buffers

@@ -1,4 +1,4 @@
-//! What can be typed after `cairn kv`.
+//! Arguments of `cairn kv`.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -17,7 +17,7 @@ pub enum KvCommand {
   cairn kv get places Iceland
   cairn kv get places --hex 00ff17 --keyspace raw
 
-Reads beside a program that has the store open. Exit codes: 0 found, 1 error, 2 not found.")]
+Works while another program has the store open. Exit codes: 0 found, 1 error, 2 not found.")]
     Get(GetArgs),
     /// Set a key to a value
     #[command(
@@ -31,31 +31,32 @@ Reads beside a program that has the store open. Exit codes: 0 found, 1 error, 2 
     #[command(after_help = "Example:
   cairn kv delete places Atlantis Lemuria
 
-All are removed at once or, after a crash, none. Exit codes: 0 all were there, 1 error, 2 some
-were not.")]
+The keys are removed together: after a crash, all or none are gone. Exit codes: 0 all found, 1
+error, 2 some not found.")]
     Delete(DeleteArgs),
-    /// List entries in the order of their keys
+    /// List entries in key order
     #[command(after_help = "Examples:
   cairn kv scan places --prefix Ice
   cairn kv scan places --from a --to b --reverse --limit 10 --keys-only
   cairn kv scan events --json | jq -r .key
 
-Shows one moment, whatever is written meanwhile. Without --json, keys and values are printed as
-they are, with a tab between and a line break after; --hex keeps them apart whatever they hold.")]
+Shows the store at one moment, whatever is written meanwhile. Without --json, keys and values are
+printed unchanged, with a tab between them and a line break after each entry; with --hex the
+separators are unambiguous whatever keys and values contain.")]
     Scan(ScanArgs),
-    /// Carry out many writes together or not at all
+    /// Apply many writes together or not at all
     #[command(after_help = "Examples:
   printf 'put Iceland Reykjavik\\ndelete Atlantis\\n' | cairn kv batch places
   cairn kv batch places changes.jsonl --durability sync
 
-One write a line; blank lines and lines that begin with # are passed over:
+One write per line; blank lines and lines that begin with # are skipped:
   put KEY VALUE    delete KEY    merge KEY OPERAND    delete-range FROM TO
-A key ends at the first blank, a value at the end of the line; with a tab after the first word, at
-tabs instead. A line that begins with { is a JSON object, whose keyspace is --keyspace where it
-names none:
+A key ends at the first blank and a value at the end of the line; if a tab follows the first word,
+tabs separate the fields instead. A line that begins with { is a JSON object; its keyspace defaults
+to --keyspace:
   {\"op\": \"put\", \"key\": \"Iceland\", \"value\": \"Reykjavik\", \"keyspace\": \"capitals\"}
   {\"op\": \"delete-range\", \"from\": \"a\", \"to_hex\": \"62ff\"}
-A wrong line fails the whole batch, which is held in memory until its last line.")]
+One invalid line fails the whole batch, which is held in memory until its last line.")]
     Batch(BatchArgs),
     /// Import records
     #[command(after_help = "Examples:
@@ -63,10 +64,10 @@ A wrong line fails the whole batch, which is held in memory until its last line.
   zcat log.jsonl.gz | cairn kv load logs - --format jsonl --key id --create
   cairn kv load copy dump.parquet --create
 
-Without --key and --value it reads what `dump` writes: columns or fields called key and value; in
-JSON Lines key_hex and value_hex for what is no text. With --key alone the value is the whole
-record. Records are written in batches. What was written before an error or Ctrl-C stays. When the
-command ends well, everything is on stable storage, whatever the durability.")]
+Without --key and --value, the command reads the output of `dump`: columns or fields called key and
+value; in JSON Lines also key_hex and value_hex, for bytes that are not text. With --key alone, the
+value is the whole record. Records are written in batches. Batches written before an error or Ctrl-C
+stay. When the command succeeds, everything is on stable storage, whatever the durability.")]
     Load(LoadArgs),
     /// Export entries
     #[command(after_help = "Examples:
@@ -74,56 +75,56 @@ command ends well, everything is on stable storage, whatever the durability.")]
   cairn kv dump places --format jsonl --prefix Ice | gzip > ice.jsonl.gz
   cairn kv dump places --format binary | cairn kv load copy - --format binary --create
 
-Shows one moment, whatever is written meanwhile. `load` reads all four formats back, any bytes in
-keys and values included. The whole file appears at once.")]
+Exports the store at one moment, whatever is written meanwhile. `load` reads all four formats back,
+including any bytes in keys and values. The whole file appears at once.")]
     Dump(DumpArgs),
-    /// Say what is in a store and how it is laid out
+    /// Show the contents and layout of a store
     #[command(
         alias = "info",
         after_help = "Examples:
   cairn kv stats places
   cairn kv stats places --json | jq '.keyspaces[].levels'
 
-Reads beside a program that has the store open."
+Works while another program has the store open."
     )]
     Stats(StatsArgs),
-    /// Merge tables as far down as they go
+    /// Merge table files as far down as possible
     #[command(after_help = "Examples:
   cairn kv compact places
   cairn kv compact events --from 2025 --to 2026
 
-Removes what is deleted, overwritten or expired in the range.")]
+Removes deleted, overwritten and expired entries in the range.")]
     Compact(CompactArgs),
-    /// Make a copy that opens as a store of its own, mostly by hard links
+    /// Make a copy that opens as an independent store, mostly of hard links
     #[command(after_help = "Example:
   cairn kv checkpoint places places-monday
 
 The copy appears at once and is durable.")]
     Checkpoint(CheckpointArgs),
-    /// Keep backups: each whole, files that do not change between them stored once
+    /// Manage backups: each is complete, and files that do not change between them are stored once
     #[command(after_help = "Example:
   cairn kv backup create places backups && cairn kv backup list backups")]
     Backup {
-        /// What to do with them.
+        /// The command.
         #[command(subcommand)]
         command: BackupCommand,
     },
-    /// Make a store of a backup; the same as `cairn kv backup restore`
+    /// Restore a store from a backup; the same as `cairn kv backup restore`
     #[command(after_help = RESTORE_HELP)]
     Restore(RestoreArgs),
     /// Read everything and check it
     #[command(after_help = "Example:
   cairn kv verify places
 
-Lists all that is damaged, on standard output. A store that a program has open is verified with
---read-only; what looks missing or damaged there may be a file that the program has just replaced:
-run it again. Exit codes: 0 sound, 1 damaged or error.")]
+Lists all damage on standard output. Use --read-only for a store that another program has open; a
+file that looks missing or damaged there may be one that the program has just replaced: run the
+command again. Exit codes: 0 sound, 1 damaged or error.")]
     Verify(VerifyArgs),
-    /// Make a damaged store open again with all that can be read
+    /// Repair a damaged store so that it opens again, with everything that can be read
     #[command(after_help = "Example:
   cp -a places places.broken && cairn kv repair places
 
-Damaged files are set aside in STORE/lost. Take a copy of the directory before.")]
+Damaged files are moved to STORE/lost. Copy the directory first.")]
     Repair(RepairArgs),
     /// Measure it against its peers; the same as `cairn bench kv`
     Bench(Box<BenchKvArgs>),
@@ -132,7 +133,7 @@ Damaged files are set aside in STORE/lost. Take a copy of the directory before."
 /// Commands on directories of backups.
 #[derive(Debug, Subcommand)]
 pub enum BackupCommand {
-    /// Back up what is in a store now
+    /// Back up the current state of a store
     #[command(after_help = "Example:\n  cairn kv backup create places backups
 
 Copies only files that no earlier backup has.")]
@@ -143,12 +144,12 @@ Copies only files that no earlier backup has.")]
     /// Read all files of all backups and check them
     #[command(after_help = "Example:\n  cairn kv backup verify backups
 
-Lists all that is damaged, on standard output. Exit codes: 0 sound, 1 damaged or error.")]
+Lists all damage on standard output. Exit codes: 0 sound, 1 damaged or error.")]
     Verify(BackupsArgs),
     /// Remove all backups but the newest
     #[command(after_help = "Example:\n  cairn kv backup purge backups --keep 7")]
     Purge(BackupPurgeArgs),
-    /// Make a store of a backup
+    /// Restore a store from a backup
     #[command(after_help = RESTORE_HELP)]
     Restore(RestoreArgs),
 }
@@ -157,8 +158,8 @@ const RESTORE_HELP: &str = "Examples:
   cairn kv restore backups places-again
   cairn kv backup restore backups places-monday --id 3
 
-The directory must not be there, or be empty. The store appears at once, and checksums are
-verified on the way.";
+The directory of the store must be absent or empty. The store appears at once, and checksums are
+verified while files are copied.";
 
 /// A keyspace of a store.
 #[derive(Debug, Clone, Args)]
@@ -168,7 +169,8 @@ pub struct At {
     /// Keyspace
     #[arg(long, value_name = "NAME", default_value = "default", value_parser = NonEmptyStringValueParser::new())]
     pub keyspace: String,
-    /// How merges are applied; kept with a keyspace from the first writing command that names one [default: as it is kept]
+    /// Merge operator; stored with the keyspace by the first writing command that names one
+    /// [default: the stored one]
     #[arg(long, value_enum, value_name = "NAME")]
     pub merge_operator: Option<Operator>,
 }
@@ -185,7 +187,7 @@ pub enum Operator {
 /// How keys and values are typed and shown.
 #[derive(Debug, Clone, Args)]
 pub struct FormArgs {
-    /// Keys and values are in hexadecimal, typed and printed
+    /// Keys and values are in hexadecimal, in arguments and in output
     #[arg(long)]
     pub hex: bool,
     /// Print JSON
@@ -210,15 +212,15 @@ pub struct RangeArgs {
     /// First key
     #[arg(long, value_name = "KEY")]
     pub from: Option<String>,
-    /// Key to end before
+    /// Key to end before; it is not included
     #[arg(long, value_name = "KEY")]
     pub to: Option<String>,
-    /// Only keys that begin with this
+    /// Only keys that begin with this text
     #[arg(long, value_name = "KEY", conflicts_with_all = ["from", "to"])]
     pub prefix: Option<String>,
 }
 
-/// Reading commands change nothing anyway; whoever says so is right.
+/// Reading commands change nothing in any case, so the option is accepted and has no effect.
 #[derive(Debug, Clone, Args)]
 pub struct ReadArgs {
     /// Change nothing and lock nothing; reading commands never do
@@ -226,16 +228,18 @@ pub struct ReadArgs {
     pub read_only: bool,
 }
 
-/// What a writing command does with a store.
+/// How a writing command opens a store.
 #[derive(Debug, Clone, Args)]
 pub struct WriteArgs {
-    /// When a write counts as done; with memory, the command writes tables instead of a log before it ends
+    /// Durability of writes; with memory, the command writes table files instead of a log before it
+    /// ends
     #[arg(long, value_enum, default_value = "buffered")]
     pub durability: Promise,
-    /// Make the store and the keyspace where they are missing
+    /// Create the store and the keyspace if they are missing
     #[arg(long)]
     pub create: bool,
-    /// Entries of a keyspace that is made live so long, such as 24h; a bare number is seconds. An error where it is there and was made otherwise
+    /// Lifetime of the entries of a new keyspace, such as 24h; a bare number is seconds. An error
+    /// if the keyspace exists with another lifetime
     #[arg(long, value_name = "TIME", requires = "create", value_parser = time::whole_seconds)]
     pub ttl: Option<Duration>,
 }
@@ -267,7 +271,7 @@ pub struct PutArgs {
     /// Value, as text
     #[arg(required_unless_present = "value_file", conflicts_with = "value_file")]
     pub value: Option<String>,
-    /// File with the value, taken as it is, or - for standard input
+    /// File whose bytes are the value, or - for standard input
     #[arg(long, value_name = "FILE")]
     pub value_file: Option<PathBuf>,
     /// Key and value are in hexadecimal
@@ -290,7 +294,7 @@ pub struct DeleteArgs {
     /// How.
     #[command(flatten)]
     pub form: KeyFormArgs,
-    /// When it counts as done
+    /// Durability of the removal
     #[arg(long, value_enum, default_value = "buffered")]
     pub durability: Promise,
 }
@@ -304,13 +308,13 @@ pub struct ScanArgs {
     /// Which.
     #[command(flatten)]
     pub range: RangeArgs,
-    /// From the last key to the first
+    /// List from the last key to the first
     #[arg(long)]
     pub reverse: bool,
     /// Stop after this many entries
     #[arg(long, value_name = "COUNT", value_parser = number::whole::<u64>)]
     pub limit: Option<u64>,
-    /// Print no values
+    /// Print keys without values
     #[arg(long)]
     pub keys_only: bool,
     /// How.
@@ -330,10 +334,10 @@ pub struct BatchArgs {
     /// File with the writes, or - for standard input
     #[arg(default_value = "-")]
     pub input: PathBuf,
-    /// Keys and values of lines that are no JSON are in hexadecimal
+    /// Keys and values of lines that are not JSON are in hexadecimal
     #[arg(long)]
     pub hex: bool,
-    /// Say what was written as JSON
+    /// Print a summary as JSON
     #[arg(long)]
     pub json: bool,
     /// How it is written.
@@ -349,7 +353,7 @@ pub struct LoadArgs {
     pub at: At,
     /// File to read, or - for standard input
     pub input: PathBuf,
-    /// What the input is [default: by its extension]
+    /// Format of the input [default: by its extension]
     #[arg(long, value_enum)]
     pub format: Option<Format>,
     /// Column or field with the key: its name, or its number counted from 1 [default: key]
@@ -358,7 +362,7 @@ pub struct LoadArgs {
     /// Column or field with the value [default: value; with --key the whole record]
     #[arg(long, value_name = "COLUMN", requires = "key")]
     pub value: Option<String>,
-    /// Say what was loaded as JSON
+    /// Print a summary as JSON
     #[arg(long)]
     pub json: bool,
     /// How it is written.
@@ -375,7 +379,7 @@ pub struct DumpArgs {
     /// File to write, or - for standard output [default: standard output]
     #[arg(short, long, value_name = "FILE")]
     pub out: Option<PathBuf>,
-    /// What to write [default: by the extension of the file]
+    /// Format of the output [default: by its extension]
     #[arg(long, value_enum)]
     pub format: Option<DumpFormat>,
     /// Which.
@@ -384,7 +388,7 @@ pub struct DumpArgs {
     /// The keys of the range are in hexadecimal
     #[arg(long)]
     pub hex: bool,
-    /// Say what was written as JSON; with --out
+    /// Print a summary as JSON; with --out
     #[arg(long, requires = "out")]
     pub json: bool,
     /// As every reading command.
@@ -397,7 +401,7 @@ pub struct DumpArgs {
 pub enum DumpFormat {
     /// Comma-separated, with the header line key,value; fields are quoted where needed
     Csv,
-    /// One JSON object a line; bytes that are no text in hexadecimal, as key_hex and value_hex
+    /// One JSON object per line; bytes that are not text in hexadecimal, as key_hex and value_hex
     Jsonl,
     /// Apache Parquet with two columns of byte arrays
     Parquet,
@@ -439,7 +443,7 @@ pub struct CheckpointArgs {
     pub store: PathBuf,
     /// Directory for the copy, new or empty
     pub copy: PathBuf,
-    /// Copy beside a program that has the store open
+    /// Copy a store that another program has open
     #[arg(long)]
     pub read_only: bool,
     /// Print JSON
@@ -452,9 +456,9 @@ pub struct CheckpointArgs {
 pub struct BackupCreateArgs {
     /// Directory of the store
     pub store: PathBuf,
-    /// Directory of the backups; made when it is missing
+    /// Directory of the backups; created if missing
     pub backups: PathBuf,
-    /// Back up beside a program that has the store open
+    /// Back up a store that another program has open
     #[arg(long)]
     pub read_only: bool,
     /// Print JSON
@@ -492,7 +496,7 @@ pub struct RestoreArgs {
     pub backups: PathBuf,
     /// Directory for the store, new or empty
     pub store: PathBuf,
-    /// Which backup [default: the newest]
+    /// Backup to restore [default: the newest]
     #[arg(long, value_name = "NUMBER", value_parser = number::whole::<u64>)]
     pub id: Option<u64>,
     /// Print JSON
@@ -505,7 +509,7 @@ pub struct RestoreArgs {
 pub struct VerifyArgs {
     /// Directory of the store
     pub store: PathBuf,
-    /// Verify beside a program that has the store open
+    /// Verify a store that another program has open
     #[arg(long)]
     pub read_only: bool,
     /// Print JSON
@@ -518,13 +522,13 @@ pub struct VerifyArgs {
 pub struct RepairArgs {
     /// Directory of the store
     pub store: PathBuf,
-    /// Keyspace that --merge-operator and --ttl are about, needed only when the manifest is lost
+    /// Keyspace that --merge-operator and --ttl apply to; needed only when the manifest is lost
     #[arg(long, value_name = "NAME", default_value = "default", value_parser = NonEmptyStringValueParser::new())]
     pub keyspace: String,
     /// The merge operator of the keyspace
     #[arg(long, value_enum, value_name = "NAME")]
     pub merge_operator: Option<Operator>,
-    /// How long entries of the keyspace live, such as 24h; a bare number is seconds
+    /// Lifetime of the entries of the keyspace, such as 24h; a bare number is seconds
     #[arg(long, value_name = "TIME", value_parser = time::whole_seconds)]
     pub ttl: Option<Duration>,
     /// Print JSON

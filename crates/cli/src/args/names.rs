@@ -1,4 +1,5 @@
-//! Names out of lists: stores, peers, policies, suites. One that nobody knows is refused by the option that it was typed for, with those that are known.
+//! Names out of lists: stores, peers, policies, suites. The error for an unknown name mentions its
+//! option and lists the known names.
 
 use cairn_bench::suite_all::SuiteName;
 use cairn_bench::suite_index::{self, Suite};

@@ -1,4 +1,5 @@
-//! Numbers and addresses as people type them. What is none is told with what was expected, not with what a parser found.
+//! Numbers and addresses as people type them. Errors say which values are expected, and leave out
+//! the parser's own message.
 
 #[cfg(feature = "ui")]
 use std::net::IpAddr;
@@ -52,7 +53,7 @@ pub fn between<T: Whole>(
 
 fn read<T: Whole>(text: &str, least: u64, most: u64) -> Result<T, String> {
     let number = text.parse::<u64>();
-    // Only who is beyond the largest of all has to hear of it.
+    // The largest of all is mentioned only where it was exceeded.
     let is_beyond = matches!(&number, Err(error) if *error.kind() == IntErrorKind::PosOverflow);
     let number = number.ok().filter(|number| (least..=most).contains(number));
     number.and_then(|number| T::try_from(number).ok()).ok_or_else(|| match most {
@@ -111,7 +112,8 @@ pub fn address_and_port(text: &str) -> Result<SocketAddr, String> {
 mod tests {
     use super::*;
 
-    /// Goal: what is in the range is read, and the range is said where something else is typed. Method: both ends, one beyond each, what is no whole number.
+    /// Goal: numbers within the range are read, and anything else is refused with the range.
+    /// Method: both ends, one beyond each, and texts that are not whole numbers.
     #[test]
     fn whole_numbers_are_read() {
         assert_eq!((whole("0"), whole(&u64::MAX.to_string())), (Ok(0u64), Ok(u64::MAX)));

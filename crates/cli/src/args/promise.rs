@@ -1,15 +1,15 @@
-//! What a write promises: one word for it in every command.
+//! Durability of writes, under one name in every command.
 
 use clap::ValueEnum;
 
-/// What a write promises when it returns.
+/// Durability of a write when its call returns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Promise {
-    /// Nothing: it may be lost with the process
+    /// In memory: may be lost when the process ends
     Memory,
-    /// It is with the kernel: it survives the process, not the power
+    /// In the kernel: survives the end of the process, but not a power loss
     Buffered,
-    /// It is on stable storage
+    /// On stable storage: survives a power loss
     Sync,
 }
 

@@ -1,4 +1,4 @@
-//! What all suites' commands take.
+//! Arguments of all suites.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -8,18 +8,19 @@ use clap::Args;
 use super::bytes::bytes_between;
 use super::time;
 
-/// What `--work-dir` is, whatever is measured.
-pub const WORK_DIR: &str = "Directory on the disk to measure; files are made there [default: work in $CAIRN_CACHE, or in ~/.cache/cairn]";
+/// Help of `--work-dir`, the same for every suite.
+pub const WORK_DIR: &str = "Directory on the disk to measure, where files are created [default: work in $CAIRN_CACHE, or in ~/.cache/cairn]";
 
 /// The directory that `--work-dir` names, or its default.
 pub fn work_dir(named: Option<&Path>) -> PathBuf {
     named.map_or_else(|| cairn_bench::cache_dir().join("work"), Path::to_owned)
 }
 
-/// How long a run may be, where it is made, and where it goes.
+/// The duration of a run, its directory, and where its results go.
 #[derive(Debug, Args)]
 pub struct RunArgs {
-    /// End after this time with what there is, such as 90s or 20min; a bare number is seconds [default: when all is measured]
+    /// End after this time, such as 90s or 20min, and keep the results so far; a bare number is
+    /// seconds [default: when everything is measured]
     #[arg(long, value_name = "TIME", value_parser = time::some_seconds)]
     pub time_limit: Option<Duration>,
     #[arg(long, value_name = "DIR", help = WORK_DIR)]
@@ -27,13 +28,13 @@ pub struct RunArgs {
     /// Directory for the result file
     #[arg(long, value_name = "DIR", default_value = cairn_bench::store::RESULTS_DIR)]
     pub results: PathBuf,
-    /// File for the HTML report, - for standard output [default: beside the results]
+    /// File for the HTML report, - for standard output [default: next to the results]
     #[arg(long, alias = "report", value_name = "FILE")]
     pub html: Option<PathBuf>,
-    /// Leave out the probes of memory and disk, which take some seconds
+    /// Skip the probes of memory and disk, which take a few seconds
     #[arg(long)]
     pub no_probes: bool,
-    /// Print the figures as the list that dashboards take: name, unit, value
+    /// Print the figures as a list for dashboards: name, unit, value
     #[arg(long)]
     pub json: bool,
 }

@@ -1,4 +1,4 @@
-//! What can be typed after `cairn sql`.
+//! Arguments of `cairn sql`.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -10,25 +10,26 @@ use super::Promise;
 use super::bytes::bytes_between;
 use super::{file, number, time};
 
-/// A shell on a database, or one of the other things to do with one. A DATABASE is a file with its log beside it: NAME, NAME-log and NAME-pages belong together.
+/// A shell on a database, or another command on one. A DATABASE is a file with its log next to it:
+/// NAME, NAME-log and NAME-pages belong together.
 #[derive(Debug, Args)]
 #[command(
     args_conflicts_with_subcommands = true,
     subcommand_negates_reqs = true,
     after_help = "Examples:
-  cairn sql my.db                          # a shell; .help says what it knows
+  cairn sql my.db                          # a shell; .help lists its commands
   cairn sql my.db -c 'SELECT count(*) FROM t'
   cairn sql my.db -f schema.sql
   cairn sql my.db --json -c 'SELECT * FROM t' | jq '.[].name'
   cairn sql                                # a database in memory
   cairn sql serve my.db                    # then: psql -h 127.0.0.1
 
-A file that is absent is made. Statements are read from standard input when that is no terminal,
-and the first error ends them, unless --keep-going is given. Exit codes: 0 done, 1 error, 130
-ended by Ctrl-C."
+A missing file is created. Statements are read from standard input when it is not a terminal; the
+first error stops them, unless --keep-going is given. Exit codes: 0 done, 1 error, 130 ended by
+Ctrl-C."
 )]
 pub struct SqlArgs {
-    /// Something else than the shell.
+    /// Another command than the shell.
     #[command(subcommand)]
     pub command: Option<SqlCommand>,
     /// The shell.
@@ -36,10 +37,10 @@ pub struct SqlArgs {
     pub shell: ShellArgs,
 }
 
-/// What to do with a database.
+/// Commands on databases.
 #[derive(Debug, Subcommand)]
 pub enum SqlCommand {
-    /// Serve it to PostgreSQL's clients
+    /// Serve a database to PostgreSQL clients
     #[command(after_help = "Examples:
   cairn sql serve my.db
   cairn sql serve my.db --socket /tmp      # then: psql -h /tmp
@@ -47,17 +48,18 @@ pub enum SqlCommand {
   cairn sql serve my.db --listen 0.0.0.0:5432 --password-file users.txt \\
       --tls-cert cert.pem --tls-key key.pem
 
-Without a password file everybody on this machine is let in, and nobody else unless
---open-to-everybody is given. Ctrl-C or SIGTERM ends it: clients are told, running statements get
-some seconds and are cancelled, everything is written to its place.")]
+Without a password file, every user on this machine is let in, and no other machine unless
+--open-to-everybody is given. Ctrl-C or SIGTERM ends the server: clients are told, running
+statements get a few seconds and are then cancelled, and everything is written to the database.")]
     Serve(Box<ServeArgs>),
-    /// Give a user a password, or take it away
+    /// Set the password of a user, or remove the user
     #[command(after_help = "Examples:
   cairn sql passwd users.txt alice
   echo \"$PASSWORD\" | cairn sql passwd users.txt alice
   cairn sql passwd users.txt alice --remove
 
-The file keeps a SCRAM-SHA-256 verifier, not the password. A server that uses it knows at once.")]
+The file keeps a SCRAM-SHA-256 verifier, not the password. A server that uses the file sees the
+change at once.")]
     Passwd(PasswdArgs),
     /// Copy a database that no other process has open
     #[command(after_help = "Example:\n  cairn sql backup my.db copy.db")]
@@ -71,10 +73,10 @@ The file keeps a SCRAM-SHA-256 verifier, not the password. A server that uses it
 Exit codes: 0 sound, 1 damaged or error."
     )]
     Verify(ReportedArgs),
-    /// Give back space that is free
+    /// Return free space to the file system
     #[command(after_help = "Example:\n  cairn sql vacuum my.db")]
     Vacuum(ReportedArgs),
-    /// Write a database as statements that make it again
+    /// Write a database as SQL statements that recreate it
     #[command(after_help = "Examples:
   cairn sql dump my.db -o my.sql
   cairn sql dump my.db | gzip > my.sql.gz
@@ -83,22 +85,22 @@ The whole file appears at once.")]
     Dump(DumpArgs),
 }
 
-/// How a database is opened.
+/// Options for opening a database.
 #[derive(Debug, Clone, Args)]
 pub struct OpenArgs {
-    /// Memory for pages, of which there are 256 at least
+    /// Memory for pages, at least 256 of them
     #[arg(long, alias = "cache", value_parser = bytes_between(0, 1 << 40), value_name = "SIZE", default_value = "128MiB")]
     pub cache_size: u64,
-    /// What a commit promises
+    /// Durability of a commit
     #[arg(long, value_enum, default_value = "sync")]
     pub durability: Promise,
-    /// Refuse all changes; the database must be there
+    /// Refuse all changes; the database must exist
     #[arg(long)]
     pub read_only: bool,
-    /// Threads of a query [default: all processors]
+    /// Threads per query [default: all processors]
     #[arg(long, value_name = "COUNT", value_parser = number::between::<u16>(1, 1024))]
     pub threads: Option<u16>,
-    /// Longest time of a statement, such as 30s or 500ms [default: none]
+    /// Time limit of a statement, such as 30s or 500ms [default: none]
     #[arg(long, value_parser = time::seconds, value_name = "TIME")]
     pub statement_timeout: Option<Duration>,
 }
@@ -108,10 +110,10 @@ pub struct OpenArgs {
 pub struct ShellArgs {
     /// Database file; without one, a database in memory
     pub database: Option<PathBuf>,
-    /// What runs instead of a conversation.
+    /// Statements that run instead of an interactive session.
     #[command(flatten)]
     pub scripts: Scripts,
-    /// How rows are shown
+    /// Format of rows
     #[arg(short, long, value_enum, default_value = "table")]
     pub mode: Mode,
     /// Rows as JSON; the same as --mode json
@@ -123,10 +125,10 @@ pub struct ShellArgs {
     /// Leave out column names and counts of rows
     #[arg(short = 't', long)]
     pub tuples_only: bool,
-    /// What is shown for NULL
+    /// Text shown for NULL
     #[arg(long, value_name = "TEXT", default_value = "")]
     pub null: String,
-    /// Go on after an error
+    /// Continue after an error
     #[arg(long)]
     pub keep_going: bool,
     /// How it is opened.
@@ -136,19 +138,20 @@ pub struct ShellArgs {
 
 #[derive(Debug, Args)]
 struct ScriptArgs {
-    /// Run these statements and end; may be given several times, and beside --file: all run in the order in which they stand
+    /// Run these statements and exit; may be given several times, also with --file: all run in the
+    /// order of the arguments
     #[arg(short, long, value_name = "SQL")]
     command: Vec<String>,
-    /// Run the statements of this file and end; may be given several times
+    /// Run the statements of this file and exit; may be given several times
     #[arg(short, long, value_name = "FILE")]
     file: Vec<PathBuf>,
 }
 
-/// Statements that run instead of a conversation, in the order in which they were typed.
+/// Statements that run instead of an interactive session, in the order in which they were typed.
 #[derive(Debug, Clone, Default)]
 pub struct Scripts(pub Vec<Script>);
 
-/// Where statements come from.
+/// Source of statements.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Script {
     /// They were typed.
@@ -184,7 +187,7 @@ impl FromArgMatches for Scripts {
     }
 }
 
-/// How rows are shown.
+/// Format of rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Mode {
     /// Columns side by side, for people
@@ -193,9 +196,9 @@ pub enum Mode {
     Csv,
     /// An array of objects
     Json,
-    /// An object a line
+    /// One object per line
     Jsonl,
-    /// A line for each column
+    /// One line per column
     Line,
     /// A table in Markdown
     Markdown,
@@ -208,12 +211,13 @@ pub enum Mode {
 /// `cairn sql serve`.
 #[derive(Debug, Args)]
 pub struct ServeArgs {
-    /// Database file; made if absent
+    /// Database file; created if missing
     pub database: PathBuf,
-    /// Address to listen on; may be given several times [default: 127.0.0.1:5432, unless --socket is given]
+    /// Address to listen on; may be given several times [default: 127.0.0.1:5432, unless --socket
+    /// is given]
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = number::address_and_port)]
     pub listen: Vec<SocketAddr>,
-    /// Folder of the socket file .s.PGSQL.PORT; may be given several times
+    /// Directory of the socket file .s.PGSQL.PORT; may be given several times
     #[arg(long, value_name = "DIR")]
     pub socket: Vec<PathBuf>,
     /// Port in the name of the socket file
@@ -222,43 +226,45 @@ pub struct ServeArgs {
     /// Certificates for TLS, PEM
     #[arg(long, value_name = "FILE", requires = "tls_key")]
     pub tls_cert: Option<PathBuf>,
-    /// Key of the first certificate, PEM
+    /// Private key of the first certificate, PEM
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     pub tls_key: Option<PathBuf>,
-    /// Offer TLS with a certificate made at the start, for this name; clients cannot check it
+    /// Offer TLS with a certificate for this name that is made at the start; clients cannot verify
+    /// it
     #[arg(long, value_name = "NAME", conflicts_with = "tls_cert")]
     pub tls_self_made: Vec<String>,
     /// Users and verifiers, as `cairn sql passwd` writes them
     #[arg(long, value_name = "FILE")]
     pub password_file: Option<PathBuf>,
-    /// Ask for no password on the socket file, which only this user can open then
+    /// Do not ask for passwords on the socket file, which then only this user can open
     #[arg(long, requires = "password_file")]
     pub trust_socket: bool,
-    /// Let other machines in without passwords or TLS: whoever reaches the port owns the database
+    /// Let other machines in without passwords or TLS: anyone who reaches the port controls the
+    /// database
     #[arg(long)]
     pub open_to_everybody: bool,
-    /// Sessions at a time
+    /// Maximum number of concurrent sessions
     #[arg(long, value_name = "COUNT", default_value_t = 100, value_parser = number::from::<usize>(1))]
     pub max_connections: usize,
-    /// Longest message, and so the largest value; from 1KiB to 1GiB
+    /// Maximum length of a message, and so of a value; from 1KiB to 1GiB
     #[arg(long, value_parser = bytes_between(1 << 10, 1 << 30), value_name = "SIZE", default_value = "64MiB")]
     pub max_message: u64,
-    /// Longest text of a statement; from 1KiB to 1GiB
+    /// Maximum length of a statement; from 1KiB to 1GiB
     #[arg(long, value_parser = bytes_between(1 << 10, 1 << 30), value_name = "SIZE", default_value = "16MiB")]
     pub max_statement: u64,
-    /// Longest time to log in
+    /// Time limit for logging in
     #[arg(long, value_parser = time::some_seconds, value_name = "TIME", default_value = "60s")]
     pub authentication_timeout: Duration,
-    /// Longest time to do nothing within a transaction [default: none]
+    /// Time limit for a session that is idle in a transaction [default: none]
     #[arg(long, value_parser = time::some_seconds, value_name = "TIME")]
     pub idle_in_transaction_timeout: Option<Duration>,
-    /// Longest time to do nothing outside of one [default: none]
+    /// Time limit for a session that is idle outside a transaction [default: none]
     #[arg(long, value_parser = time::some_seconds, value_name = "TIME")]
     pub idle_session_timeout: Option<Duration>,
-    /// Time that running statements have when the server ends
+    /// Time for running statements to finish when the server ends
     #[arg(long, value_parser = time::seconds, value_name = "TIME", default_value = "5s")]
     pub grace: Duration,
-    /// Say on standard error who comes and goes
+    /// Log on standard error which clients connect and disconnect
     #[arg(short, long)]
     pub verbose: bool,
     /// How it is opened.
@@ -269,11 +275,11 @@ pub struct ServeArgs {
 /// `cairn sql passwd`.
 #[derive(Debug, Args)]
 pub struct PasswdArgs {
-    /// Password file; made if absent
+    /// Password file; created if missing
     pub file: PathBuf,
     /// User; its password is read from standard input
     pub user: String,
-    /// Take the user away
+    /// Remove the user
     #[arg(long)]
     pub remove: bool,
 }
@@ -283,7 +289,7 @@ pub struct PasswdArgs {
 pub struct BackupArgs {
     /// Database to copy
     pub database: PathBuf,
-    /// Database to write; must be absent. Its -log and -pages appear beside it
+    /// Database to write; must not exist. Its -log and -pages appear next to it
     #[arg(value_parser = file::to_make())]
     pub to: PathBuf,
 }
@@ -296,12 +302,12 @@ pub struct DumpArgs {
     /// File to write, or - for standard output [default: standard output]
     #[arg(short, long, value_name = "FILE")]
     pub out: Option<PathBuf>,
-    /// Say what was written as JSON; with --out
+    /// Print a summary as JSON; with --out
     #[arg(long, requires = "out")]
     pub json: bool,
 }
 
-/// A database, and something to say of it.
+/// A database to report on.
 #[derive(Debug, Args)]
 pub struct ReportedArgs {
     /// Database file

@@ -1,4 +1,4 @@
-//! What can be typed after `cairn sim`.
+//! Arguments of `cairn sim`.
 
 use std::path::PathBuf;
 
@@ -25,12 +25,12 @@ pub enum SimCommand {
   cairn sim run config.json --json > result.json
   cairn sim run --trace app.trace --kv-options kv.json
 
-Settings come from, in this order, each over the one before: the defaults, CONFIG, --options,
---kv-options, --hardware, --workload or --trace, the other flags, --set. `cairn sim run
+Settings are taken in this order, later ones overriding earlier ones: the defaults, CONFIG,
+--options, --kv-options, --hardware, --workload or --trace, the other flags, --set. `cairn sim run
 --show-config` prints them all. Exit codes: 0 done, 1 error, 2 the run ended early: out of memory,
 or writers stopped for good.")]
     Run(RunArgs),
-    /// Predict many: a grid or a Latin hypercube over settings
+    /// Predict many configurations: a grid or a Latin hypercube over settings
     #[command(after_help = "Examples:
   cairn sim sweep --vary options.write_buffer_size=16MiB,64MiB,256MiB -o sweep.csv
   cairn sim sweep --vary workload.traffic.mb_per_sec=10..200 \\
@@ -58,7 +58,7 @@ error, 2 no configuration is within the limits.")]
   cairn sim validate --part 2/6 --json > part-2.json
   cairn sim validate --merge part-1.json part-2.json --page simulator.md
 
-Real RocksDB is Debian's librocksdb, or the library that CAIRN_ROCKSDB_LIB or --library names.
+RocksDB is Debian's librocksdb, or the library that CAIRN_ROCKSDB_LIB or --library names.
 Exit codes: 0 all predictions are within their limits, 1 error, 2 some are not.")]
     Validate(ValidateArgs),
     /// Make a hardware profile: of this machine, or from db_bench's output and a RocksDB LOG
@@ -67,14 +67,14 @@ Exit codes: 0 all predictions are within their limits, 1 error, 2 some are not."
   cairn sim calibrate --db-bench fillrandom.txt --log LOG -o server.json
   cairn sim run --hardware ./this-machine.json")]
     Calibrate(CalibrateArgs),
-    /// The live page
+    /// Serve the live page
     #[cfg(feature = "ui")]
     #[command(after_help = "Examples:
   cairn sim ui
   cairn sim ui config.json --port 8090
 
-The page is at http://127.0.0.1:8087 until Ctrl-C; metrics for Prometheus are at /metrics. It
-listens on this machine only.")]
+The page is at http://127.0.0.1:8087 until Ctrl-C; metrics for Prometheus are at /metrics. The
+server listens on this machine only.")]
     Ui(UiArgs),
     /// List built-in profiles of hardware and workloads
     #[command(after_help = "Example:\n  cairn sim profiles --json")]
@@ -85,7 +85,7 @@ listens on this machine only.")]
     },
 }
 
-/// Where a configuration comes from.
+/// Source of a configuration.
 #[derive(Debug, Args, Clone, Default)]
 pub struct ConfigArgs {
     /// A configuration as JSON, or - for standard input
@@ -105,22 +105,25 @@ pub struct ConfigArgs {
     /// Options of cairn kv as JSON
     #[arg(long, value_name = "FILE")]
     pub kv_options: Option<PathBuf>,
-    /// A hardware profile: a name from `cairn sim profiles`, or a file [default: CONFIG's, else 8 cores and an NVMe drive]
+    /// A hardware profile: a name from `cairn sim profiles`, or a file [default: CONFIG's, else 8
+    /// cores and an NVMe drive]
     #[arg(long, value_name = "PROFILE")]
     pub hardware: Option<String>,
-    /// A workload profile: a name, or a file [default: CONFIG's, else writes of 1000 bytes to keys drawn uniformly]
+    /// A workload profile: a name, or a file [default: CONFIG's, else writes of 1000 bytes to keys
+    /// drawn uniformly]
     #[arg(long, value_name = "PROFILE")]
     pub workload: Option<String>,
     /// A recorded trace as the workload: see `cairn trace`
     #[arg(long, value_name = "FILE", conflicts_with = "workload")]
     pub trace: Option<PathBuf>,
-    /// Writes, MB (10^6 bytes) a second; `max` for as fast as the store takes them [default: the workload's, else 20]
+    /// Writes in MB (10^6 bytes) a second; `max` for as fast as the store takes them [default: the
+    /// workload's, else 20]
     #[arg(long, value_name = "MB")]
     pub rate: Option<String>,
-    /// Different keys [default: the workload's, else 10000000]
+    /// Number of distinct keys [default: the workload's, else 10000000]
     #[arg(long, value_name = "COUNT", value_parser = number::from::<u64>(1))]
     pub keys: Option<u64>,
-    /// Virtual seconds [default: CONFIG's, else 3600]
+    /// Duration in virtual seconds [default: CONFIG's, else 3600]
     #[arg(long, value_name = "SECONDS", value_parser = number::real_over(0.0, 1e8))]
     pub seconds: Option<f64>,
     /// Size of the block cache, such as 512MiB [default: the options', else 8MiB]
@@ -142,10 +145,12 @@ pub struct RunArgs {
     /// Print the whole configuration and do not run it
     #[arg(long, conflicts_with = "replay_cache")]
     pub show_config: bool,
-    /// Write the options that the run had, to a file or with - to standard output: as an OPTIONS file for RocksDB, as JSON for kv
+    /// Write the options of the run to a file, or with - to standard output: as an OPTIONS file for
+    /// RocksDB, as JSON for kv
     #[arg(long, value_name = "FILE")]
     pub export: Option<PathBuf>,
-    /// Check the cache's hit rate at the end by asking a real cache of the engine's kind, RocksDB's LRU with a midpoint or kv's S3-FIFO, for this many blocks, at most 100,000,000
+    /// Check the cache's hit rate at the end by requesting this many blocks, at most 100,000,000,
+    /// from a real cache of the engine's kind: RocksDB's LRU with a midpoint, or kv's S3-FIFO
     #[arg(long, value_name = "COUNT", value_parser = number::between::<usize>(1, REPLAYED_MAX))]
     pub replay_cache: Option<usize>,
     /// Print the results as JSON, with the series over virtual time
@@ -153,7 +158,7 @@ pub struct RunArgs {
     pub json: bool,
 }
 
-/// What varies.
+/// Settings that vary.
 #[derive(Debug, Args)]
 pub struct VaryArgs {
     /// A setting and its values: PATH=A,B,C or PATH=LOW..HIGH; may be given several times
@@ -177,12 +182,12 @@ pub struct SweepArgs {
     /// A .csv or .parquet file, or - for CSV to standard output [default: -]
     #[arg(short, long, alias = "output", value_name = "FILE")]
     pub out: Option<PathBuf>,
-    /// Print JSON, a line for each configuration
+    /// Print JSON, one line per configuration
     #[arg(long)]
     pub json: bool,
 }
 
-/// Something to be small.
+/// A quantity to minimize.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 #[value(rename_all = "snake_case")]
 pub enum Objective {
@@ -207,13 +212,14 @@ pub struct OptimizeArgs {
     pub from: ConfigArgs,
     #[command(flatten)]
     pub vary: VaryArgs,
-    /// What is to be small, separated by commas
+    /// Quantities to minimize, separated by commas
     #[arg(long, value_enum, value_delimiter = ',', default_value = "write_amp,space_amp")]
     pub objective: Vec<Objective>,
-    /// The most that an objective may be, such as space_amp=1.3; may be given several times
+    /// Upper limit of an objective, such as space_amp=1.3; may be given several times
     #[arg(long, alias = "limit", value_name = "OBJECTIVE=MOST")]
     pub at_most: Vec<String>,
-    /// Write the changes of the first configuration of the front, to a file or with - to standard output, as an OPTIONS file or as kv options
+    /// Write the changes of the first configuration of the front to a file, or with - to standard
+    /// output, as an OPTIONS file or as kv options
     #[arg(long, value_name = "FILE")]
     pub export: Option<PathBuf>,
     /// Print JSON
@@ -227,22 +233,22 @@ pub struct ValidateArgs {
     /// Smaller stores: a few minutes instead of half an hour
     #[arg(long)]
     pub quick: bool,
-    /// Instead of the usual cases, over a hundred that no rule of the model was written by
+    /// Instead of the usual cases, run over a hundred that no rule of the model was derived from
     #[arg(long, conflicts_with = "timed")]
     pub held_out: bool,
-    /// Timed runs too; they want a quiet machine
+    /// Include timed runs, which need a quiet machine
     #[arg(long)]
     pub timed: bool,
-    /// Only cases whose names contain this
+    /// Only cases whose name contains this text
     #[arg(long, alias = "only", value_name = "WORD")]
     pub filter: Option<String>,
-    /// Only the Kth of N parts, each of every Nth case
+    /// Only the Kth of N parts; a part has every Nth case
     #[arg(long, value_name = "K/N")]
     pub part: Option<Share>,
-    /// Run nothing: put together what --json has printed of several parts
+    /// Run nothing: merge the --json output of several parts
     #[arg(long, value_name = "FILE", num_args = 1.., conflicts_with_all = ["quick", "held_out", "timed", "filter", "part", "library", "work_dir"])]
     pub merge: Vec<PathBuf>,
-    /// The shared library of RocksDB [default: what CAIRN_ROCKSDB_LIB names, else the system's]
+    /// The shared library of RocksDB [default: $CAIRN_ROCKSDB_LIB, else the system's]
     #[arg(long, value_name = "FILE")]
     pub library: Option<PathBuf>,
     #[arg(long, value_name = "DIR", help = WORK_DIR)]
@@ -264,15 +270,15 @@ pub struct CalibrateArgs {
     /// A RocksDB LOG with statistics of compactions
     #[arg(long, value_name = "FILE")]
     pub log: Option<PathBuf>,
-    /// A profile that what is not measured comes from [default: 8 cores and an NVMe drive]
+    /// Profile for everything that is not measured [default: 8 cores and an NVMe drive]
     #[arg(long, value_name = "PROFILE")]
     pub base: Option<String>,
-    /// The profile's name [default: this machine, where it is measured; else that of --base]
+    /// The profile's name [default: this machine, if it is measured; else the name of --base]
     #[arg(long, value_name = "NAME")]
     pub name: Option<String>,
     #[arg(long, alias = "dir", value_name = "DIR", help = WORK_DIR, conflicts_with_all = ["db_bench", "log"])]
     pub work_dir: Option<PathBuf>,
-    /// Where the profile goes, - for standard output [default: -]
+    /// File for the profile, - for standard output [default: -]
     #[arg(short, long, alias = "output", value_name = "FILE")]
     pub out: Option<PathBuf>,
 }

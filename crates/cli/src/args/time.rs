@@ -14,7 +14,7 @@ pub fn some_seconds(text: &str) -> Result<Duration, String> {
     over_zero(seconds(text)?)
 }
 
-/// The same, for what is kept in whole seconds.
+/// The same, for times that are kept in whole seconds.
 pub fn whole_seconds(text: &str) -> Result<Duration, String> {
     let time = some_seconds(text)?;
     if time.subsec_nanos() == 0 {
@@ -83,7 +83,7 @@ fn read(text: &str, bare: &str) -> Result<Duration, String> {
 mod tests {
     use super::*;
 
-    /// Goal: times are read in each unit, with fractions, and what is none is refused.
+    /// Goal: times are read in each unit, with fractions, and anything else is refused.
     #[test]
     fn times_are_read() {
         let times = ["5", "5s", "500ms", "2min", "2m", "1h", "1d", "1.5s", "250us", "250µs"];

@@ -13,25 +13,27 @@ use super::{MemoryArgs, Promise, RunArgs, file, names, number};
 /// Commands on traces.
 #[derive(Debug, Subcommand)]
 pub enum TraceCommand {
-    /// Run a program and record what it does with its stores
+    /// Run a program and record the operations on its stores
     #[command(after_help = "Examples:
   cairn trace record -o app.trace -- ./my-program --its-own-arguments
   cairn trace record -o app.trace --sample 10 -- ./my-program
   cairn trace record -o load.trace --keys raw -- cairn kv load users.kv users.csv --create
 
-The program must open its stores through cairn_trace's wrappers (features kv, hash and sql), which
-record where the environment names a file, as `cairn kv`, `cairn hash` and `cairn sql` do. It gets
-CAIRN_TRACE, CAIRN_TRACE_KEYS and CAIRN_TRACE_SAMPLE; a second store it opens is recorded to FILE.1.
+The program must open its stores through cairn_trace's wrappers (features kv, hash and sql), as
+`cairn kv`, `cairn hash` and `cairn sql` do. The wrappers record if the environment names a file:
+the program gets CAIRN_TRACE, CAIRN_TRACE_KEYS and CAIRN_TRACE_SAMPLE. A second store that it opens
+is recorded to FILE.1.
 
-Of each key there are all operations or none. By default (auto) all keys are recorded as long as
-that is cheap. Where a thread's operations take less than 2.9 µs for 50 ms, as those in memory
-do, the share of keys is halved, down to one in 256 and never up again, and what is read is the
-sample that is left; it is told which. --sample 1 records all keys whatever it costs.
+A key is recorded with all of its operations or with none. By default (auto), all keys are recorded
+as long as that is cheap. While a thread's operations take less than 2.9 µs for 50 ms, as operations
+in memory do, the share of keys is halved, down to one in 256, and never raised again. A reader of
+the trace then gets the remaining sample and its share. --sample 1 records all keys at any cost.
 
-Ctrl-C, and a request to end, are left to the program, which is waited for. Exit codes: 0 recorded
-and the program ended well, 130 Ctrl-C ended it, 1 else, a trace without an end included.")]
+Ctrl-C and a request to end are left to the program, and the command waits for it. Exit codes: 0
+recorded and the program succeeded, 130 ended by Ctrl-C, 1 otherwise, also for a trace without an
+end.")]
     Record(RecordArgs),
-    /// Make a trace of a CSV file, a list of pages, or a trace of RocksDB
+    /// Make a trace from a CSV file, a list of pages, or a RocksDB trace
     #[command(after_help = "Examples:
   cairn trace import requests.csv -o requests.trace
   cairn trace import rocksdb.trace -o rocksdb.cairn-trace --keys hashed
@@ -40,10 +42,10 @@ and the program ended well, 130 Ctrl-C ended it, 1 else, a trace without an end 
 
 CSV needs a first line that names its columns: key, and any of time (seconds; time_ms, time_us,
 time_ns), op (get, put, delete, merge, scan, delete_range, block, and the words of memcached and
-YCSB), value_size, key_size (counts with --keys hashed), found, count, end, keyspace. Formats are
-found out by how the input begins; gzip is unpacked.")]
+YCSB), value_size, key_size (counts with --keys hashed), found, count, end, keyspace. The format is
+detected from the start of the input; gzip is unpacked.")]
     Import(ImportArgs),
-    /// Say what a workload is like: mix, sizes, skew, working set, reuse, arrival
+    /// Describe a workload: mix, sizes, skew, working set, reuse, arrival
     #[command(
         alias = "info",
         after_help = "Examples:
@@ -57,7 +59,7 @@ found out by how the input begins; gzip is unpacked.")]
   cairn trace dump app.trace --limit 20
   cairn trace dump app.trace -o app.csv
 
-Keys that are not text, with control characters for instance, and hashed ones are in hexadecimal.")]
+Keys that are not text, for example with control characters, and hashed keys are in hexadecimal.")]
     Dump(DumpArgs),
 }
 
@@ -66,7 +68,7 @@ Keys that are not text, with control characters for instance, and hashed ones ar
 pub enum Keys {
     /// As hashes that cannot be compared with those of another trace
     Hashed,
-    /// As they are
+    /// Unchanged
     Raw,
 }
 
@@ -88,10 +90,11 @@ pub struct RecordArgs {
     /// How keys are kept
     #[arg(long, value_enum, default_value = "hashed")]
     pub keys: Keys,
-    /// Record the operations of one key in so many, 1 for all; auto takes all keys, and halves that where recording would cost a thread more than 1.1 %
+    /// Record the operations of one key in this many, 1 for all; auto starts with all keys and
+    /// halves their share where recording would cost a thread more than 1.1 %
     #[arg(long, value_name = "COUNT", default_value_t = Sample::Auto)]
     pub sample: Sample,
-    /// Say what was recorded as JSON
+    /// Print a summary as JSON
     #[arg(long)]
     pub json: bool,
     /// The program and its arguments
@@ -107,16 +110,17 @@ pub struct ImportArgs {
     /// Trace to write; it must not exist
     #[arg(short, long, value_name = "FILE", value_parser = file::to_make())]
     pub out: PathBuf,
-    /// What the input is: csv, pages, rocksdb, rocksdb-block-cache, rocksdb-block-cache-text [default: found out]
+    /// Format of the input: csv, pages, rocksdb, rocksdb-block-cache, rocksdb-block-cache-text
+    /// [default: detected]
     #[arg(long, value_name = "FORMAT", value_parser = format)]
     pub format: Option<Format>,
     /// How keys are kept
     #[arg(long, value_enum, default_value = "raw")]
     pub keys: Keys,
-    /// Take the operations of one key in so many
+    /// Take the operations of one key in this many
     #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = number::from::<u32>(1))]
     pub sample: u32,
-    /// Say what was imported as JSON
+    /// Print a summary as JSON
     #[arg(long)]
     pub json: bool,
 }
@@ -134,10 +138,11 @@ pub struct StatsArgs {
     /// Write a page with charts to this file, or with - to standard output
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
-    /// Parts that the time is cut into
+    /// Number of parts that the time is divided into
     #[arg(long, value_name = "COUNT", default_value_t = 60, value_parser = number::between::<u16>(1, 10_000))]
     pub windows: u16,
-    /// Keys that are followed one by one; of more, a sample of this size is
+    /// Maximum number of keys to follow individually; of more keys, a sample of this size is
+    /// followed
     #[arg(long, value_name = "COUNT", default_value_t = 1 << 20, value_parser = number::from::<usize>(1))]
     pub keys_max: usize,
     /// Print JSON
@@ -156,7 +161,7 @@ pub struct DumpArgs {
     /// File to write, or - for standard output [default: standard output]
     #[arg(short, long, value_name = "FILE")]
     pub out: Option<PathBuf>,
-    /// Say what was written as JSON; with --out
+    /// Print a summary as JSON; with --out
     #[arg(long, requires = "out")]
     pub json: bool,
 }
@@ -169,29 +174,30 @@ pub struct DumpArgs {
   cairn bench replay app.trace --speed recorded --dbs cairn
   cairn bench replay app.trace --durability sync --limit 1000000 --json
 
-Every store holds the same before it, answers are checked, and so is the whole store at the end.
-At recorded speed latencies count from when an operation was due. `cairn-hash` stands for the
-constant store, which takes traces without writes. Ctrl-C ends the run with what it has; a second
-one ends it at once.")]
+Every store starts with the same contents. Answers are checked, as is the whole store at the end.
+At recorded speed, latencies count from the time an operation was due. `cairn-hash` is the constant
+store, which takes traces without writes. Ctrl-C ends the run and keeps the results so far; a second
+Ctrl-C ends it at once.")]
 pub struct BenchReplayArgs {
     /// The trace: see `cairn trace`
     pub trace: PathBuf,
     /// Stores to measure [default: cairn,rocksdb,leveldb,sqlite,lmdb,redb,fjall,sled]
     #[arg(long, alias = "engines", value_name = "NAMES", value_delimiter = ',', value_parser = names::store)]
     pub dbs: Vec<String>,
-    /// full, recorded, or so many times the recorded speed
+    /// full, recorded, or a multiple of the recorded speed
     #[arg(long, value_name = "SPEED", default_value = "full", value_parser = speed)]
     pub speed: Speed,
     /// Threads that share the keys
     #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = number::between::<u32>(1, 1024))]
     pub threads: u32,
-    /// Replay the first so many operations only
+    /// Replay only this many operations, from the first on
     #[arg(long, value_name = "COUNT", value_parser = number::from::<u64>(1))]
     pub limit: Option<u64>,
-    /// Turns of every store; of fewer than five an interval holds less than it says
+    /// Rounds, each of which measures every store once; with fewer than five, intervals cover less
+    /// than they claim
     #[arg(long, value_name = "COUNT", default_value_t = 5, value_parser = number::from::<u32>(1))]
     pub rounds: u32,
-    /// Leave out the additional turn that times single operations
+    /// Skip the additional turn that times single operations
     #[arg(long)]
     pub no_latencies: bool,
     /// Seed of the order in which stores take turns
@@ -199,14 +205,14 @@ pub struct BenchReplayArgs {
     pub seed: u64,
     #[command(flatten)]
     pub memory: MemoryArgs,
-    /// What a write promises
+    /// Durability of writes
     #[arg(long, value_enum, default_value = "buffered")]
     pub durability: Promise,
     #[command(flatten)]
     pub run: RunArgs,
 }
 
-/// How fast.
+/// Speed of a replay.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Speed(pub Option<f64>);
 

@@ -138,13 +138,13 @@ fn conclude(
                 out.line(format!("report:  {}", report.display()))?;
             }
             if ending.stopped {
-                out.line(format!("go on:   {go_on}"))?;
+                out.line(format!("resume:  {go_on}"))?;
             }
         }
         out.finish()?;
     }
     if ending.stopped && asked {
-        return Err(Error::Interrupted(format!("{over} of {count} parts are over; {go_on}")));
+        return Err(Error::Interrupted(format!("{over} of {count} parts are finished; to resume: {go_on}")));
     }
     if !ending.failed.is_empty() {
         let names: Vec<String> = ending
@@ -156,14 +156,18 @@ fn conclude(
         return Err(Error::usage(format!("{many} of {count} failed: {}", names.join("; "))));
     }
     if !whole.has_figures() && !whole.has_failures() {
-        return Err(Error::usage(format!("nothing was measured; the notes above say why; {go_on}")));
+        return Err(Error::usage(format!(
+            "nothing was measured; the notes above say why; to resume: {go_on}"
+        )));
     }
     let runs: Vec<&Run> = whole.suites.iter().filter_map(|suite| suite.run.as_ref()).collect();
     if let Some(error) = failed(&runs) {
         return Err(error);
     }
     if ending.stopped && args.run.json {
-        return Err(Error::usage("the run was ended early: the list has gaps, no dashboard should take it"));
+        return Err(Error::usage(
+            "the run was ended early: the list has gaps, so a dashboard should not take it",
+        ));
     }
     Ok(Outcome::Done)
 }
@@ -173,7 +177,7 @@ fn to_json(whole: &Whole) -> Result<String> {
     let runs = whole.suites.iter().filter_map(|suite| suite.run.as_ref());
     let entries: Vec<dashboard::Entry> = runs.flat_map(dashboard::entries).collect();
     let json = serde_json::to_string_pretty(&entries);
-    Ok(json.map_err(|error| Error::usage(format!("the list is no JSON: {error}")))? + "\n")
+    Ok(json.map_err(|error| Error::usage(format!("the list cannot be written as JSON: {error}")))? + "\n")
 }
 
 /// Writes the report of a run's directory anew, as `cairn bench report DIR` does, and notes the parts that cannot be read. Returns where it went.

@@ -233,10 +233,10 @@ fn no_baseline(out: &mut Output, args: &CompareArgs, suite: &str) -> Result<()> 
         return out.json(&json!({ "suite": suite, "before": null, "regressions": 0, "rows": [] }));
     }
     if args.b.is_some() {
-        return out.line(format!("{suite}: {} has no run of it, so it is new", args.a.display()));
+        return out.line(format!("{suite}: {} has no run of this suite, so it is new", args.a.display()));
     }
     out.line(format!(
-        "{}: no earlier run of its suite, {suite}, with its mode, settings and machine in {}, so there is nothing to hold it against",
+        "{}: no earlier run of its suite, {suite}, with its mode, settings and machine in {}, so there is nothing to compare it with",
         args.a.display(),
         args.at.history.display()
     ))
@@ -280,7 +280,7 @@ fn verdict(
         out.line(format!("{figures} on too few rounds to be judged ({} at least)", stats::SAMPLES_MIN))?;
     }
     match (judged.is_empty(), regressions.is_empty()) {
-        (true, _) => out.line("the two have no figure in common, so nothing was held against anything")?,
+        (true, _) => out.line("the two runs have no figure in common, so nothing was compared")?,
         (_, true) if unjudged < judged.len() => out.line("no regression")?,
         _ => {}
     }

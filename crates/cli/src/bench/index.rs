@@ -18,7 +18,7 @@ pub fn run(fs: &Arc<dyn Fs>, args: &BenchIndexArgs) -> Result<Outcome> {
     options.check()?;
     if suite_index::plan(&options).is_empty() {
         let filter = args.filter.as_deref().unwrap_or_default();
-        return Err(Error::usage(format!("no set of data has {filter:?} in its name; --help lists them")));
+        return Err(Error::usage(format!("no data set has {filter:?} in its name; --help lists them")));
     }
     let run = measure(fs, &args.run, |bar, stop| suite_index::run(&options, bar, stop))?;
     let text = |run: &Run| Ok(format!("{}\n{}", text::to_text(run), super::settings(run)));
@@ -36,7 +36,7 @@ fn options(args: &BenchIndexArgs) -> Result<Options> {
             name => {
                 let known = Suite::ALL.into_iter().find(|suite| suite.name() == name);
                 vec![known.ok_or_else(|| {
-                    Error::usage(format!("no suite {name:?}: quick, thrash, pressure, ideas or all"))
+                    Error::usage(format!("no suite {name:?}: expected quick, thrash, pressure, ideas or all"))
                 })?]
             }
         };

@@ -92,7 +92,7 @@ fn ycsb(fs: &Arc<dyn Fs>, args: &BenchKvArgs) -> Result<(Vec<YcsbSpec>, Vec<Stri
     let mut add = |name: &str, text: &str| -> Result<()> {
         let (spec, unknown) = YcsbSpec::from_properties(name, text, &args.property)?;
         if !unknown.is_empty() {
-            notes.push(format!("{name}: these properties mean nothing here: {}", unknown.join(", ")));
+            notes.push(format!("{name}: these properties are ignored here: {}", unknown.join(", ")));
         }
         specs.push(spec);
         Ok(())

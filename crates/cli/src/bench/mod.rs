@@ -56,7 +56,7 @@ pub fn read_text(fs: &Arc<dyn Fs>, path: &Path) -> Result<String> {
     let mut text = read_whole(fs, path, u64::MAX - 1)?;
     text.drain(..text.len() - mark::without(&text).len());
     let refuse = |what: String| Error::Input { input: name_of(path), place: None, what };
-    String::from_utf8(text).map_err(|_| refuse("no text: expected UTF-8".to_owned()))
+    String::from_utf8(text).map_err(|_| refuse("not text: expected UTF-8".to_owned()))
 }
 
 /// Every setting of every store, a line each.

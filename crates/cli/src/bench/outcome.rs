@@ -46,7 +46,7 @@ pub(super) struct Shown<'a> {
 pub(super) fn chosen(args: &RunArgs, filter: Option<&str>, chooses_anything: bool) -> Result<()> {
     let Some(filter) = filter else { return Ok(()) };
     if args.json {
-        note(&format!("{filter:?} is ignored: the dashboard's list is always whole"));
+        note(&format!("{filter:?} is ignored: the dashboard's list is always complete"));
     } else if !chooses_anything {
         return Err(nothing_chosen(filter));
     }
@@ -72,7 +72,7 @@ pub(super) fn measure(
     end_on_ctrl_c(&stop)?;
     let run = suite(&SuiteBar::new(), &stop)?;
     if run.measurements.is_empty() && run.stopped {
-        let what = "no turn was over, so there is nothing to report and nothing was stored";
+        let what = "no turn was finished, so nothing is reported or stored";
         return Err(match (stop.is_asked(), args.time_limit) {
             (false, Some(limit)) => {
                 let limit = time::shown(limit);
@@ -89,7 +89,7 @@ pub(super) fn measure(
 pub(super) fn failed(runs: &[&Run]) -> Option<Error> {
     let told: Vec<String> =
         runs.iter().flat_map(|run| run.failures()).filter_map(Contender::failure).collect();
-    (!told.is_empty()).then(|| Error::usage(format!("not all was measured: {}", told.join("; "))))
+    (!told.is_empty()).then(|| Error::usage(format!("not everything was measured: {}", told.join("; "))))
 }
 
 /// Stores a run that is over, reports on it and shows it.
@@ -133,7 +133,9 @@ pub(super) fn conclude(
         return Err(error);
     }
     if run.stopped && args.json {
-        return Err(Error::usage("the run was ended early: the list has gaps, no dashboard should take it"));
+        return Err(Error::usage(
+            "the run was ended early: the list has gaps, so a dashboard should not take it",
+        ));
     }
     Ok(Outcome::Done)
 }

@@ -71,8 +71,8 @@ fn replay(fs: &Arc<dyn Fs>, args: &BenchPoolArgs) -> Result<Outcome> {
 
 /// Keeps a run as a platform's raw results.
 fn keep_raw(fs: &Arc<dyn Fs>, args: &BenchPoolArgs, platform: &str, run: &Run, shown: &str) -> Result<()> {
-    let mut json =
-        serde_json::to_vec(run).map_err(|error| Error::usage(format!("the run is no JSON: {error}")))?;
+    let mut json = serde_json::to_vec(run)
+        .map_err(|error| Error::usage(format!("the run cannot be written as JSON: {error}")))?;
     json.push(b'\n');
     write_file(fs, &tables::raw_run(&args.docs, platform), &json)?;
     write_file(fs, &tables::raw_log(&args.docs, platform), shown.as_bytes())

@@ -111,7 +111,7 @@ pub(crate) fn end_on_ctrl_c(stop: &Stop) -> Result<CtrlC> {
             interrupt::end_now();
         }
         stop.ask();
-        let _ = writeln!(io::stderr(), "ending with what is measured; once more to end at once");
+        let _ = writeln!(io::stderr(), "ending with the results so far; press again to end at once");
     })?;
     Ok(ctrl_c)
 }

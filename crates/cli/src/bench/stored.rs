@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use cairn_bench::report::render_html;
+use cairn_bench::report::{render_html, render_picture};
 use cairn_bench::{store, suite_counts, suite_hash, suite_index, suite_kv, suite_pool, suite_sql, table};
 use cairn_vfs::Fs;
 
@@ -40,10 +40,13 @@ pub fn readme(fs: &Arc<dyn Fs>, args: &ReadmeArgs) -> Result<Outcome> {
     if filled != page {
         write_file(fs, &args.readme, filled.as_bytes())?;
     }
+    if let Some(picture) = &args.picture {
+        write_file(fs, picture, render_picture(&runs).as_bytes())?;
+    }
     let mut out = Output::new();
     for run in &runs {
         let (readme, suite, path) = (args.readme.display(), &run.suite, path.display());
-        out.line(format!("{readme}: the table of suite {suite} of {path}"))?;
+        out.line(format!("{readme}: the table of suite {suite} from {path}"))?;
         if run.stopped {
             out.line("that run was ended early: its table has gaps, and says so")?;
         }
@@ -60,7 +63,7 @@ pub fn report(fs: &Arc<dyn Fs>, args: &ReportArgs) -> Result<Outcome> {
     {
         if args.baseline.is_some() {
             return Err(Error::usage(
-                "--baseline is for a stored run; those of a directory are in its suites",
+                "--baseline needs a single stored run; the directory has one for each of its suites",
             ));
         }
         return written(&super::all::report(fs, dir, args.out.as_deref())?);
@@ -92,7 +95,10 @@ pub fn report(fs: &Arc<dyn Fs>, args: &ReportArgs) -> Result<Outcome> {
     let baseline = args.baseline.as_deref().map(|path| store::load(&**fs, path)).transpose()?;
     let target = args.out.clone().unwrap_or_else(|| path.with_extension("html"));
     if target == path {
-        return Err(Error::usage(format!("{} is the run itself: say -o", target.display())));
+        return Err(Error::usage(format!(
+            "{} is the run itself: choose another file with -o",
+            target.display()
+        )));
     }
     write_file(fs, &target, render_html(&run, baseline.as_ref()).as_bytes())?;
     written(&target)

@@ -28,7 +28,7 @@ pub fn build(fs: &Arc<dyn Fs>, args: &BuildArgs) -> Result<Outcome> {
         }
         (Some(kind), _) => kind,
         (None, named) => {
-            named.map_err(|error| Error::usage(format!("{error}; or say --to cairn or --to sparkey")))?
+            named.map_err(|error| Error::usage(format!("{error}; or use --to cairn or --to sparkey")))?
         }
     };
     let (source, progress) = input::open(fs, &args.input)?;
@@ -39,7 +39,7 @@ pub fn build(fs: &Arc<dyn Fs>, args: &BuildArgs) -> Result<Outcome> {
     for target in &targets {
         if same_file(&**fs, input::path_of(&args.input), target)? {
             return Err(Error::usage(format!(
-                "{} is the input, which the store would replace: say another name with -o",
+                "{} is the input, which the store would replace: choose another name with -o",
                 target.display()
             )));
         }
@@ -68,7 +68,7 @@ pub fn index(fs: &Arc<dyn Fs>, args: &IndexArgs) -> Result<Outcome> {
         // What is not there, or no store at all, is told as everywhere.
         drop(Store::open(fs, path)?);
         return Err(Error::usage(format!(
-            "{} has its index in it: expected a Sparkey log, whose index is a file of its own",
+            "{} contains its index: expected a Sparkey log, whose index is a separate file",
             path.display()
         )));
     }
@@ -84,7 +84,7 @@ pub fn pump(
     sink: &mut dyn input::Sink,
 ) -> Result<u64> {
     let interrupt = Interrupt::catch()?;
-    let told = || "what was there is as it was".to_owned();
+    let told = || "existing data is unchanged".to_owned();
     let mut records = 0_u64;
     while interrupt.outcome(source.feed(sink), told)? {
         progress.record();

@@ -73,7 +73,7 @@ impl Change {
                 log.flush()?;
                 sparkey::build_index_in(fs, path, &index).map_err(|error| {
                     let log = log.path().display();
-                    let left = format!("the changes are in {log} already: run `cairn hash index {log}`");
+                    let left = format!("the changes are already in {log}: run `cairn hash index {log}`");
                     cairn_hash::Error::Unfinished { error: Box::new(error), left }
                 })?;
                 summarize_pair(fs, path)
@@ -226,7 +226,7 @@ pub fn rewrite(fs: &Arc<dyn Fs>, args: &RewriteArgs) -> Result<Outcome> {
     let out = args.out.as_deref().unwrap_or(&args.store);
     if args.out.is_some() && kind_by_extension(out).is_ok_and(|asked| asked != kind) {
         return Err(Error::usage(format!(
-            "{} is of the other format: use `cairn hash convert`",
+            "{} has the other format: use `cairn hash convert`",
             out.display()
         )));
     }
@@ -259,7 +259,7 @@ pub fn convert(fs: &Arc<dyn Fs>, args: &ConvertArgs) -> Result<Outcome> {
     let store = Store::open_all_of(fs, &args.from)?;
     if kind == kind_of(&**fs, &args.from)? {
         return Err(Error::usage(format!(
-            "{} has that format already: use `cairn hash rewrite`",
+            "{} already has that format: use `cairn hash rewrite`",
             args.from.display()
         )));
     }

@@ -136,7 +136,7 @@ pub fn summarize_pair(fs: &Arc<dyn Fs>, path: &Path) -> Result<Value> {
 fn zstd_level(args: &WriteArgs, codec: Codec) -> Result<i32> {
     match (args.level, codec) {
         (Some(level), Codec::None | Codec::Snappy) => Err(Error::usage(format!(
-            "--level {level}: expected with --compression zstd, which alone has levels"
+            "--level {level}: expected with --compression zstd, the only one that has levels"
         ))),
         (level, _) => Ok(level.unwrap_or(3)),
     }
@@ -148,7 +148,7 @@ pub fn table_options(args: &WriteArgs, codec: Codec) -> Result<BuildOptions> {
     let level = zstd_level(args, codec)?;
     if args.block_bytes.is_some() {
         return Err(Error::usage(
-            "--block-bytes: expected with a Sparkey store, which alone compresses blocks",
+            "--block-bytes: expected with a Sparkey store, the only format that compresses blocks",
         ));
     }
     let compression = match codec {
@@ -181,13 +181,13 @@ pub fn log_options(args: &WriteArgs, codec: Codec) -> Result<LogOptions> {
     let level = zstd_level(args, codec)?;
     if let Some(threads) = args.threads {
         return Err(Error::usage(format!(
-            "--threads {threads}: expected with Cairn's own format, which alone is built by several"
+            "--threads {threads}: expected with Cairn's own format, the only one that is built by several threads"
         )));
     }
     if let (Some(bytes), Codec::None) = (args.block_bytes, codec) {
         let bytes = human(bytes);
         return Err(Error::usage(format!(
-            "--block-bytes {bytes}: expected with --compression snappy or zstd, or there are no blocks"
+            "--block-bytes {bytes}: expected with --compression snappy or zstd; without them there are no blocks"
         )));
     }
     let compression = match codec {
@@ -219,7 +219,7 @@ pub fn kind_by_extension(path: &Path) -> Result<Kind> {
         Some("cairn") => Ok(Kind::Cairn),
         Some("spi" | "spl") => Ok(Kind::Sparkey),
         _ => Err(Error::usage(format!(
-            "{} does not tell its format by its name: expected .cairn, .spi or .spl",
+            "{} has no known extension: expected .cairn, .spi or .spl",
             path.display()
         ))),
     }

@@ -66,13 +66,13 @@ impl BinarySource {
         let &[a, b, c, d, e, f, g, h] = &head[..] else {
             return match head.len() {
                 0 => Ok(false),
-                count => Err(self.refuse(format!("ends after {count} bytes of the 8 with the lengths"))),
+                count => Err(self.refuse(format!("ends after {count} of the 8 bytes with the lengths"))),
             };
         };
         let [key_bytes, value_bytes] =
             [[a, b, c, d], [e, f, g, h]].map(|bytes| u64::from(u32::from_le_bytes(bytes)));
         let short =
-            |what: &str, got: usize, expected: u64| format!("{what} ends after {got} bytes of {expected}");
+            |what: &str, got: usize, expected: u64| format!("{what} ends after {got} of {expected} bytes");
         self.key.clear();
         match read_up_to(&mut self.reader, key_bytes, &mut self.key) {
             Ok(()) if self.key.len() as u64 == key_bytes => {}

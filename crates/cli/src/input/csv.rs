@@ -34,7 +34,7 @@ impl CsvSource {
         }
         // A file of another kind has a first line as well, up to its first byte 10.
         if header.iter().any(|name| name.contains(&0) || std::str::from_utf8(name).is_err()) {
-            let what = "no text: expected a header line in UTF-8 that names the columns".to_owned();
+            let what = "not text: expected a header line in UTF-8 that names the columns".to_owned();
             return Err(Error::Input { input: name, place: Some("line 1".to_owned()), what });
         }
         let find = |column: &String| find_column(header.iter(), column, &name);

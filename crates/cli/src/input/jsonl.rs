@@ -121,7 +121,7 @@ fn content(raw: &str) -> std::result::Result<Cow<'_, str>, String> {
         // The line is JSON, but half of a surrogate pair is no text: it has no UTF-8.
         Some(b'"') => serde_json::from_str(raw)
             .map(Cow::Owned)
-            .map_err(|error| format!("is {raw}, which is no text ({})", plain(&error))),
+            .map_err(|error| format!("is {raw}, which is not a text ({})", plain(&error))),
         _ if raw == "null" => Err("is null".to_owned()),
         _ => Ok(Cow::Borrowed(raw)),
     }
@@ -169,7 +169,7 @@ impl<'de> Visitor<'de> for &Fields {
                 };
                 // Which of the two is meant nobody knows: readers of JSON take the first, the last, or neither.
                 if slot.replace(raw).is_some() {
-                    return Err(A::Error::custom(format_args!("field {name:?} is there twice")));
+                    return Err(A::Error::custom(format_args!("field {name:?} is given twice")));
                 }
             }
         }

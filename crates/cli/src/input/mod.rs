@@ -69,7 +69,7 @@ pub fn format_of(args: &InputArgs) -> Result<Format> {
         "parquet" | "pq" => Ok(Format::Parquet),
         "bin" => Ok(Format::Binary),
         _ => Err(Error::usage(format!(
-            "{} does not tell its format by its name (.csv, .tsv, .jsonl, .parquet, .bin): say --format",
+            "{} has no known extension (.csv, .tsv, .jsonl, .parquet, .bin): use --format",
             name_of(&args.input)
         ))),
     }
@@ -83,7 +83,7 @@ pub fn open(fs: &Arc<dyn Fs>, args: &InputArgs) -> Result<(Box<dyn Source>, Inpu
     }
     let in_order = is_stdin(&args.input) || stream::is_pipe(&args.input);
     if in_order && format == Format::Parquet {
-        return Err(Error::usage(format!("Parquet is read from its end on: give a file instead of {name}")));
+        return Err(Error::usage(format!("Parquet is read from its end: expected a file instead of {name}")));
     }
     if is_stdin(&args.input) {
         let progress = InputProgress::new(None);
@@ -124,7 +124,7 @@ fn find_column<'a>(
     input: &str,
 ) -> Result<usize> {
     rows::find_column(names.clone(), column).map_err(|missing: Missing| {
-        let hint = if missing == Missing::Unknown { ": --key and --value choose" } else { "" };
+        let hint = if missing == Missing::Unknown { "; choose with --key and --value" } else { "" };
         let what = format!("{}{hint}", missing.told(column, names));
         Error::Input { input: input.to_owned(), place: None, what }
     })

@@ -57,7 +57,7 @@ impl ParquetSource {
     ) -> Result<ParquetSource> {
         let refuse = |what: String| Error::Input { input: name.clone(), place: None, what };
         let unreadable =
-            |error: ParquetError| refuse(format!("no Parquet file that can be read: {}", told(&error)));
+            |error: ParquetError| refuse(format!("not a readable Parquet file: {}", told(&error)));
         let source = rows::Source::open(file, counter).map_err(unreadable)?;
         let file = guarded(|| SerializedFileReader::new(source.clone())).map_err(unreadable)?;
         source.limit(file.metadata()).map_err(unreadable)?;
@@ -71,7 +71,7 @@ impl ParquetSource {
             match leaf.filter(|leaf| field.is_primitive() && schema.column(*leaf).max_rep_level() == 0) {
                 Some(leaf) => Ok(Column::new(leaf, schema.column(leaf))),
                 None => Err(refuse(format!(
-                    "column {:?} is nested, which a record cannot hold: expected texts, byte arrays or numbers, so name another --key or a --value column",
+                    "column {:?} is nested, which a record cannot hold: expected texts, byte arrays or numbers, so choose another --key or a --value column",
                     field.name()
                 ))),
             }
@@ -83,7 +83,7 @@ impl ParquetSource {
             && let Some(name) = repeated(fields.iter().map(|field| field.name()))
         {
             let what = format!(
-                "two columns are called {name:?}, which a record cannot hold: name a --value column by its number"
+                "two columns are called {name:?}, which a record cannot hold: choose a --value column by its number"
             );
             return Err(refuse(what));
         }
@@ -126,7 +126,7 @@ impl ParquetSource {
         for column in &mut self.columns {
             let values = group.metadata().column(column.leaf).num_values();
             if values != rows {
-                let what = format!("a row group of {rows} rows, where a column has {values} values");
+                let what = format!("a row group of {rows} rows, but a column has {values} values");
                 return Err(ParquetError::General(what));
             }
             column.open(group.get_column_page_reader(column.leaf)?);
@@ -178,7 +178,8 @@ impl ParquetSource {
             line.push(b':');
             line.extend_from_slice(value.as_bytes());
             if let Some(twice) = names.replace(name) {
-                let what = format!("a record would have two members called {twice:?}: name a --value column");
+                let what =
+                    format!("a record would have two members called {twice:?}: choose a --value column");
                 return Err(self.refuse(what));
             }
         }

@@ -167,7 +167,7 @@ pub fn read_whole(fs: &Arc<dyn Fs>, path: &Path, limit: u64) -> Result<Vec<u8>> 
     let mut bytes = Vec::new();
     stream.take(limit + 1).read_to_end(&mut bytes).map_err(|error| refuse(error.to_string()))?;
     if bytes.len() as u64 > limit {
-        return Err(refuse(format!("more than {limit} bytes, which is as much as it may have")));
+        return Err(refuse(format!("more than {limit} bytes, which is the limit")));
     }
     Ok(bytes)
 }

@@ -21,9 +21,7 @@ use crate::place;
 pub fn create(fs: &Arc<dyn Fs>, args: &BackupCreateArgs) -> Result<Outcome> {
     if same_file(&**fs, &args.store, &args.backups)? {
         let store = args.store.display();
-        return Err(Error::usage(format!(
-            "{store} is the store itself: backups need a directory of their own"
-        )));
+        return Err(Error::usage(format!("{store} is the store itself: backups need a separate directory")));
     }
     place::expect_room_for_directory(fs, &args.backups)?;
     let db = store::whole(fs, &args.store, args.read_only, COPY_BESIDE)?;

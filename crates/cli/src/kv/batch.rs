@@ -171,7 +171,7 @@ fn parse_json(line: &[u8]) -> Result<Line<'_>> {
         Op::DeleteRange => (from, Some(to), vec![key, value]),
     };
     if let Some((name, ..)) = unused.into_iter().find(|(_, text, hex)| text.is_some() || hex.is_some()) {
-        return Err(Error::usage(format!("a field {name:?}, which this operation does not have")));
+        return Err(Error::usage(format!("field {name:?}: this operation does not have it")));
     }
     let bytes = |(name, text, hex)| field(name, text, hex);
     let second = second.map_or_else(|| Ok(Cow::Borrowed(&[][..])), bytes)?;

@@ -64,7 +64,7 @@ fn format_of(format: Option<DumpFormat>, path: Option<&Path>) -> Result<DumpForm
         return Ok(format);
     }
     let Some(path) = path else {
-        return Err(Error::usage("say what to write to standard output with --format"));
+        return Err(Error::usage("no format for standard output: choose one with --format"));
     };
     let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
     match extension.to_ascii_lowercase().as_str() {
@@ -73,7 +73,7 @@ fn format_of(format: Option<DumpFormat>, path: Option<&Path>) -> Result<DumpForm
         "parquet" | "pq" => Ok(DumpFormat::Parquet),
         "bin" => Ok(DumpFormat::Binary),
         _ => Err(Error::usage(format!(
-            "{} does not tell its format by its name (.csv, .jsonl, .parquet, .bin): say --format",
+            "{} has no known extension (.csv, .jsonl, .parquet, .bin): use --format",
             path.display()
         ))),
     }

@@ -60,7 +60,7 @@ impl Sink for Loader {
         let read = value.take(bytes).read_to_end(&mut whole);
         let count = read.map_err(|error| Error::usage(format!("a value cannot be read: {error}")))?;
         if count as u64 != bytes {
-            return Err(Error::usage(format!("a value ends after {count} bytes of {bytes}")));
+            return Err(Error::usage(format!("a value ends after {count} of {bytes} bytes")));
         }
         self.put(key, &whole)?;
         self.value = whole;
@@ -79,13 +79,13 @@ pub fn load(fs: &Arc<dyn Fs>, args: &LoadArgs) -> Result<Outcome> {
     let mut records = 0_u64;
     loop {
         let fed = source.feed(&mut loader);
-        if !interrupt.outcome(fed, || format!("{} records are written and stay", loader.written))? {
+        if !interrupt.outcome(fed, || format!("{} records were written and stay", loader.written))? {
             break;
         }
         progress.record();
         records += 1;
         if records.is_multiple_of(RECORDS_PER_LOOK) {
-            interrupt.check(|| format!("{} records are written and stay", loader.written))?;
+            interrupt.check(|| format!("{} records were written and stay", loader.written))?;
         }
     }
     loader.write()?;

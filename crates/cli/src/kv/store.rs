@@ -60,7 +60,7 @@ pub fn read(fs: &Arc<dyn Fs>, at: &At) -> Result<Store> {
 
 /// Opens the store of `at` for writing. Without `write` nothing is made that is not there.
 pub fn write(fs: &Arc<dyn Fs>, at: &At, write: Option<&WriteArgs>) -> Result<Store> {
-    let hint = if write.is_some() { "; --create makes it" } else { "" };
+    let hint = if write.is_some() { "; --create creates it" } else { "" };
     let creates = write.filter(|write| write.create);
     let mut known = match known(fs, &at.store, Some(at)) {
         Ok(known) => known,
@@ -73,11 +73,11 @@ pub fn write(fs: &Arc<dyn Fs>, at: &At, write: Option<&WriteArgs>) -> Result<Sto
         && there.options.ttl != Some(asked)
     {
         let lives = there.options.ttl.map_or_else(
-            || "whose entries live for ever".to_owned(),
+            || "whose entries live forever".to_owned(),
             |ttl| format!("whose entries live {} seconds", ttl.as_secs()),
         );
         return Err(Error::usage(format!(
-            "--ttl {}: there is a keyspace {:?} already, {lives}, as it was made",
+            "--ttl {}: keyspace {:?} already exists, {lives}",
             time::shown(asked),
             at.keyspace
         )));
@@ -170,7 +170,7 @@ impl Store {
         }
         let name = keyspace.name();
         Err(Error::usage(format!(
-            "keyspace {name:?} has no merge operator that is known here; --merge-operator names one"
+            "keyspace {name:?} has no known merge operator; --merge-operator names one"
         )))
     }
 

@@ -19,7 +19,7 @@ use crate::place;
 const LOCK_NAME: &str = "LOCK";
 
 /// Said of a store that somebody else has open.
-pub const COPY_BESIDE: &str = "; --read-only copies it beside";
+pub const COPY_BESIDE: &str = "; --read-only copies it nevertheless";
 
 /// Merges a range of tables down.
 pub fn compact(fs: &Arc<dyn Fs>, args: &CompactArgs) -> Result<Outcome> {
@@ -144,7 +144,7 @@ pub fn is_open_elsewhere(fs: &Arc<dyn Fs>, store: &Path) -> Result<bool> {
 fn lock(fs: &Arc<dyn Fs>, store: &Path) -> Result<Lock> {
     match try_lock(fs, store)? {
         Lock::Theirs => Err(Error::usage(format!(
-            "the store in {} is open already; --read-only verifies it beside",
+            "the store in {} is open already; --read-only verifies it nevertheless",
             store.display()
         ))),
         ours => Ok(ours),

@@ -81,7 +81,7 @@ fn this_machine(hardware: &mut Hardware, dir: &Path) -> Result<()> {
     hardware.cpu.sleep_extra_us = suite_sim::measure_sleep_extra_us();
     hardware.name = "this machine".to_owned();
     hardware.source = format!(
-        "measured by cairn sim calibrate: disk, cores, codecs, and what operations of {store} cost; filters, blocks in the \
+        "measured by cairn sim calibrate: disk, cores, codecs, and the cost of operations of {store}; filters, blocks in the \
          cache and steps of scans are defaults"
     );
     Ok(())

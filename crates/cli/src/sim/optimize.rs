@@ -239,7 +239,7 @@ impl Shown<'_> {
         }
         if self.front.is_empty() {
             text += match (self.tried, self.idle) {
-                (0, 1..) => "no configuration flushed once: let it run for longer, or write more\n",
+                (0, 1..) => "no configuration ever flushed: run for longer, or write more\n",
                 _ => "no configuration is within the limits\n",
             };
         }

@@ -97,7 +97,7 @@ fn timeless(config: &Config, args: &ConfigArgs, notes: &mut Vec<String>) -> Resu
         }
     }
     if config.options.ttl > 0 {
-        notes.push("options.ttl is left out: a run with mode=paced has no time".to_owned());
+        notes.push("options.ttl is ignored: a run with mode=paced has no time".to_owned());
     }
     Ok(())
 }

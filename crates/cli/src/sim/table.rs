@@ -39,11 +39,11 @@ fn outcome(results: &Results) -> String {
         Outcome::OutOfMemory => {
             format!("OUT OF MEMORY after {after}: writers fell too far behind their traffic")
         }
-        Outcome::Stuck => format!("STUCK after {after}: writers are stopped and nothing can let them go on"),
+        Outcome::Stuck => format!("STUCK after {after}: writers are stopped and nothing can release them"),
         Outcome::TooManyEvents => {
             format!("TOO MANY EVENTS: ended after {after}, with more than a run may have")
         }
-        Outcome::Running => "not over yet".to_owned(),
+        Outcome::Running => "not finished yet".to_owned(),
     }
 }
 
@@ -79,7 +79,7 @@ impl Table {
         );
         let (cores, disk) = (results.counters.cpu_bound_jobs, results.counters.io_bound_jobs);
         let bound = match results.is_cpu_bound {
-            _ if cores + disk == 0 => "none has ended".to_owned(),
+            _ if cores + disk == 0 => "none has finished".to_owned(),
             true => format!(
                 "CPU-bound: {cores} took longer for cores than for the disk, {disk} the other way round"
             ),

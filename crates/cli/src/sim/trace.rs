@@ -150,7 +150,7 @@ pub fn apply(trace: &Trace, config: &mut Config) -> Result<Vec<String>> {
         ));
     }
     if sums.writes as usize > WRITES_MAX {
-        notes.push(format!("the first {WRITES_MAX} of {} writes are taken, again and again", sums.writes));
+        notes.push(format!("the first {WRITES_MAX} of {} writes are used repeatedly", sums.writes));
     }
     Ok(notes)
 }

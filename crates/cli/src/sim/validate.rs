@@ -58,7 +58,7 @@ fn read(fs: &Arc<dyn Fs>, files: &[PathBuf]) -> Result<Vec<Report>> {
     let one = |file: &PathBuf| {
         let text = read_text(fs, file)?;
         let report = cairn_sim::json::parse(&text, &file.display().to_string());
-        report.map_err(|error| Error::usage(format!("{error}; a report of sim validate --json was expected")))
+        report.map_err(|error| Error::usage(format!("{error}; expected a report of sim validate --json")))
     };
     files.iter().map(one).collect()
 }

@@ -209,7 +209,7 @@ pub fn run_until_ctrl_c(
     let (points, results): (Vec<_>, Vec<_>) = done.unzip();
     let left = count - points.len();
     let ended = (left > 0)
-        .then(|| Error::Interrupted(format!("{left} of {count} configurations were not run to their end")));
+        .then(|| Error::Interrupted(format!("{left} of {count} configurations did not run to their end")));
     match ended {
         Some(error) if points.is_empty() => Err(error),
         ended => Ok((points, results, ended)),

@@ -93,24 +93,24 @@ pub struct Import {
 
 /// What people are told. A line for each command.
 pub const HELP: &str = "\
-Statements end with a semicolon and may take several lines. Ctrl-C stops one, Ctrl-D leaves.
+Statements end with a semicolon and may take several lines. Ctrl-C cancels one, Ctrl-D leaves.
 
   .tables [PATTERN]          tables and views                       \\d  \\dt \\dv \\di [PATTERN]
   .schema [PATTERN]          the statements that make them          \\d TABLE   one of them in full
   .indexes [TABLE]           indexes
   .mode MODE                 table, csv, json, jsonl, line, markdown, insert [TABLE], tabs
   .headers on|off            column names and counts of rows        \\t
-  .null TEXT                 what is shown for NULL                 \\pset null TEXT
+  .null TEXT                 the text for NULL                      \\pset null TEXT
   .timer on|off              how long statements take               \\timing
   .expanded on|off           a line for each column                 \\x
   .explain STATEMENT         its plan
   .read FILE                 statements of a file                   \\i FILE
   .output [FILE]             results into a file, or back           \\o [FILE]
   .import [--tabs] [--header] FILE TABLE    rows of a CSV file into a table, made if absent
-  .dump [PATTERN]            statements that make everything again
+  .dump [PATTERN]            statements that recreate everything
   .backup FILE               a copy of the database
   .settings                  settings of the session
-  .quit                      the end                                \\q
+  .quit                      leave the shell                        \\q
 
   \\copy TABLE FROM|TO 'FILE' [OPTIONS]      COPY with a file here   \\l \\dn \\du \\conninfo \\echo TEXT \\?
 ";
@@ -187,7 +187,7 @@ fn words(text: &str) -> Result<Vec<String>> {
         }
     }
     if quote.is_some() {
-        return Err(Error::usage("a quote does not end"));
+        return Err(Error::usage("a quote is not closed"));
     }
     words.extend(word);
     Ok(words)
@@ -215,7 +215,7 @@ fn mode(word: Option<&str>, table: Option<&str>) -> Result<Command> {
             .iter()
             .filter_map(|mode| Some(mode.to_possible_value()?.get_name().to_owned()))
             .collect();
-        Error::usage(format!("there is no mode {word:?}; there are {}", known.join(", ")))
+        Error::usage(format!("there is no mode {word:?}; the modes are {}", known.join(", ")))
     })?;
     Ok(Command::Mode(Some(mode), table.map(str::to_owned)))
 }
@@ -229,7 +229,7 @@ fn import(words: &[String]) -> Result<Command> {
             "--header" | "--skip-header" => import.has_header = true,
             "--csv" => {}
             option if option.starts_with("--") => {
-                return Err(Error::usage(format!(".import knows no {option}")));
+                return Err(Error::usage(format!(".import has no option {option}")));
             }
             _ => names.push(word.clone()),
         }

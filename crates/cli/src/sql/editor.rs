@@ -148,7 +148,7 @@ impl Source for Terminal {
             Err(ReadlineError::Eof) => Ok(None),
             Err(ReadlineError::Interrupted) => {
                 self.open.clear();
-                Err(Error::Interrupted("what was typed is forgotten".to_owned()))
+                Err(Error::Interrupted("the typed text is discarded".to_owned()))
             }
             Err(error) => Err(Error::usage(format!("the terminal cannot be read: {error}"))),
         }

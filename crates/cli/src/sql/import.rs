@@ -69,7 +69,7 @@ fn header(fs: &Arc<dyn Fs>, path: &Path, separator: u8) -> Result<Vec<String>> {
     reader.read(&mut row).map_err(|failure: Failure| refuse(failure.to_string()))?;
     let name = |name: &[u8]| std::str::from_utf8(name).map(|name| name.trim().to_owned());
     let names = row.iter().map(name).collect::<std::result::Result<Vec<_>, _>>();
-    let names = names.map_err(|_| refuse("no text: expected names of columns in UTF-8".to_owned()))?;
+    let names = names.map_err(|_| refuse("not text: expected names of columns in UTF-8".to_owned()))?;
     if names.is_empty() || names.iter().any(String::is_empty) {
         return Err(refuse("expected names of columns".to_owned()));
     }

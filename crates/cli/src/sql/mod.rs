@@ -112,7 +112,7 @@ fn run_all(shell: &mut Shell, args: &ShellArgs) -> Result<()> {
     shell.asked.begin_conversation();
     let where_to = match &args.database {
         Some(path) => path.display().to_string(),
-        None => "a database in memory, which is gone at the end".to_owned(),
+        None => "a database in memory, which is discarded at the end".to_owned(),
     };
     // Nobody may be there to read it.
     let _ = writeln!(io::stdout(), "Cairn {}: {where_to}\nType .help for help.\n", env!("CARGO_PKG_VERSION"));

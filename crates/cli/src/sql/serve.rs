@@ -93,7 +93,7 @@ fn say(line: std::fmt::Arguments<'_>) {
 /// Gives a user a password.
 pub fn passwd(fs: &Arc<dyn Fs>, args: &PasswdArgs) -> Result<Outcome> {
     if !is_name(&args.user) {
-        return Err(Error::usage(format!("{:?} is no name for a user", args.user)));
+        return Err(Error::usage(format!("{:?} is not a valid user name", args.user)));
     }
     let mut passwords =
         if fs.exists(&args.file)? { Passwords::read(fs.as_ref(), &args.file)? } else { Passwords::default() };
@@ -119,7 +119,7 @@ fn read_password(user: &str) -> Result<String> {
     if io::stdin().is_terminal() {
         let first = super::editor::hidden(&format!("Password for {user}: "))?;
         if super::editor::hidden("Once more: ")? != first {
-            return Err(Error::usage("the two are not the same"));
+            return Err(Error::usage("the two passwords are not the same"));
         }
         return Ok(first);
     }

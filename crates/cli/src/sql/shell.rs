@@ -162,7 +162,7 @@ impl Shell {
         let done = self.run_statement(text, source);
         let done = done.map_err(|error| match error {
             Error::Sql(_) if self.asked.is_set() && !self.is_interactive => {
-                Error::Interrupted("the statement is taken back".to_owned())
+                Error::Interrupted("the statement is rolled back".to_owned())
             }
             Error::Sql(error) => Error::Statement { text: text.to_owned(), error, place: None },
             other => other,
@@ -342,7 +342,7 @@ impl Shell {
     /// Runs the statements of a file. As far as a person is concerned, an error ends the file and not the shell.
     pub fn read(&mut self, path: &Path) -> Result<()> {
         if self.depth >= DEPTH_MAX {
-            return Err(Error::usage(format!("{}: files read each other without an end", path.display())));
+            return Err(Error::usage(format!("{}: files read each other endlessly", path.display())));
         }
         let mut source = source::file(&self.fs, &PathBuf::from(path))?;
         let was_interactive = std::mem::replace(&mut self.is_interactive, false);

@@ -56,7 +56,7 @@ pub fn import(fs: &Arc<dyn Fs>, args: &ImportArgs) -> Result<Outcome> {
             out.line(format!("left out, {}: {what}", text::count(*count)))?;
         }
         if imported.cut {
-            out.line("the input ends within a record; what is before that is there")?;
+            out.line("the input ends within a record; the records before it are imported")?;
         }
     }
     out.finish()?;

@@ -68,7 +68,7 @@ pub fn record(fs: &Arc<dyn Fs>, args: &RecordArgs) -> Result<Outcome> {
     }
     output.finish()?;
     let Some(status) = status else {
-        return Err(Error::Interrupted(format!("{} was told, and goes on", program.display())));
+        return Err(Error::Interrupted(format!("{} was told to end, and still runs", program.display())));
     };
     if !status.success() && interrupted.was_pressed(status) {
         return Err(Error::Interrupted(format!("{} ended with {status}", program.display())));
@@ -77,7 +77,8 @@ pub fn record(fs: &Arc<dyn Fs>, args: &RecordArgs) -> Result<Outcome> {
         return Err(Error::usage(format!("{} ended with {status}", program.display())));
     }
     if traces.is_empty() {
-        let what = "recorded nothing: it opens no store through cairn_trace, or could not make its trace";
+        let what =
+            "recorded nothing: it does not open a store through cairn_trace, or could not create its trace";
         return Err(Error::usage(format!("{} {what}", program.display())));
     }
     // A program that ended well ends its traces, unless it could not write them.

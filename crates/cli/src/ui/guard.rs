@@ -23,7 +23,8 @@ pub struct Guard {
 impl Guard {
     /// With a token of 128 random bits. Cookies do not know ports: so the port is in the name.
     pub fn new(hosts: Hosts, port: u16) -> Result<Guard> {
-        let mut rng = SystemRng::new().map_err(|error| Error::usage(format!("no randomness: {error}")))?;
+        let mut rng =
+            SystemRng::new().map_err(|error| Error::usage(format!("no random numbers: {error}")))?;
         let mut bytes = [0; 16];
         rng.fill(&mut bytes);
         Ok(Guard { token: to_hex(&bytes), cookie: format!("cairn-ui-{port}"), hosts })
@@ -65,7 +66,7 @@ impl Guard {
     fn judge(&self, request: &Request) -> Result<Entry, Refused> {
         let headers = request.headers();
         if !self.hosts.allows(headers) {
-            let what = "this page is not asked for by that name; --host adds one";
+            let what = "this page is not served under that host name; --host adds one";
             return Err(Refused::new(StatusCode::FORBIDDEN, what));
         }
         let entry = match () {

@@ -54,20 +54,20 @@ const SECONDS_MAX: u64 = 24 * 3600;
 type Suite = (&'static str, &'static [&'static str], &'static str);
 
 const SUITES: &[Suite] = &[
-    ("hash", &["hash", "--quick"], "Constant stores, the main cases: some minutes"),
+    ("hash", &["hash", "--quick"], "Constant stores, the main cases: a few minutes"),
     (
         "kv",
         &["kv", "--n=100000", "--batch=5000", "--threads=4", "--ops-per-thread=25000", "--sync-n=500"],
         "Key-value stores with 100,000 entries; the word says which ones, with commas",
     ),
-    ("pool", &["pool", "50", "12"], "Buffer pools by replacement policy: some minutes"),
+    ("pool", &["pool", "50", "12"], "Buffer pools by replacement policy: a few minutes"),
     #[cfg(feature = "sql")]
-    ("sql", &["sql", "50"], "SQL engines, small: some minutes"),
+    ("sql", &["sql", "50"], "SQL engines, small: a few minutes"),
     ("counts", &["counts"], "Instructions of small loops, by valgrind"),
     (
         "all",
         &["all", "--quick"],
-        "Every suite in small, and one report: a quarter of an hour; the word says which suites, with commas",
+        "Every suite in a small size, with one report: a quarter of an hour; the word says which suites, with commas",
     ),
 ];
 
@@ -164,7 +164,7 @@ impl Jobs {
         if all.iter().any(|job| job.id != WATCHED && job.feed.ended().is_none()) {
             return Err(Refused::new(
                 StatusCode::CONFLICT,
-                "a run is being made: two would measure each other",
+                "a run is in progress: two at once would measure each other",
             ));
         }
         let program =
@@ -340,7 +340,7 @@ impl Asked {
         })?;
         let word = self.word.trim();
         if word.len() > WORD_BYTES_MAX || word.chars().any(char::is_control) {
-            return Err(refuse(format!("a word of at most {WORD_BYTES_MAX} bytes in one line was expected")));
+            return Err(refuse(format!("expected a word of at most {WORD_BYTES_MAX} bytes in one line")));
         }
         let mut arguments = vec!["bench".to_owned()];
         arguments.extend(fixed.iter().map(|argument| (*argument).to_owned()));
@@ -348,7 +348,7 @@ impl Asked {
         if let Some((_, option, usual)) = list {
             let is_list = word.bytes().all(|byte| byte.is_ascii_alphanumeric() || b",-_".contains(&byte));
             if !is_list || word.starts_with('-') {
-                return Err(refuse(format!("{word:?} is no list of names with commas")));
+                return Err(refuse(format!("{word:?} is not a list of names with commas")));
             }
             if let Some(names) = if word.is_empty() { *usual } else { Some(word) } {
                 arguments.extend([(*option).to_owned(), names.to_owned()]);
@@ -357,7 +357,7 @@ impl Asked {
         arguments.extend(["--results".to_owned(), results.display().to_string()]);
         if let Some(seconds) = self.seconds {
             if !(1..=SECONDS_MAX).contains(&seconds) {
-                return Err(refuse(format!("a limit of 1 to {SECONDS_MAX} seconds was expected")));
+                return Err(refuse(format!("expected a limit of 1 to {SECONDS_MAX} seconds")));
             }
             arguments.extend(["--time-limit".to_owned(), seconds.to_string()]);
         }
@@ -371,7 +371,7 @@ impl Asked {
 /// Starts a run, where that was allowed.
 pub async fn start(State(shared): State<Arc<Shared>>, Body(body): Body) -> Result<Json<Value>, Refused> {
     if !shared.jobs.may_run {
-        let what = "this page only looks: `cairn ui --allow-run` lets it start benchmarks";
+        let what = "this page is read-only: `cairn ui --allow-run` lets it start benchmarks";
         return Err(Refused::new(StatusCode::FORBIDDEN, what));
     }
     let asked: Asked = cairn_sim::json::parse(&body, "the request").map_err(refuse)?;
@@ -391,7 +391,7 @@ pub async fn stop(
     Query(asked): Query<ById>,
 ) -> Result<Json<Value>, Refused> {
     if !shared.jobs.may_run {
-        return Err(Refused::new(StatusCode::FORBIDDEN, "this page only looks"));
+        return Err(Refused::new(StatusCode::FORBIDDEN, "this page is read-only"));
     }
     let job = shared.jobs.find(asked.id)?;
     job.signal(Signal::INT);

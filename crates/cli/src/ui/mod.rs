@@ -62,9 +62,8 @@ impl Shared {
             let _turn = turn;
             work()
         };
-        let failed = |error| {
-            Refused::new(StatusCode::INTERNAL_SERVER_ERROR, format!("the look at it failed: {error}"))
-        };
+        let failed =
+            |error| Refused::new(StatusCode::INTERNAL_SERVER_ERROR, format!("reading it failed: {error}"));
         tokio::task::spawn_blocking(work).await.map_err(failed)?
     }
 }
@@ -138,7 +137,7 @@ async fn no_such_page() -> Refused {
 }
 
 async fn no_such_method() -> Refused {
-    Refused::new(StatusCode::METHOD_NOT_ALLOWED, "this page is not asked for by that method")
+    Refused::new(StatusCode::METHOD_NOT_ALLOWED, "this page does not accept that method")
 }
 
 /// What the page begins with.

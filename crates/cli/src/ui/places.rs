@@ -94,8 +94,9 @@ impl Places {
                 // The file system says what is not there, as it does everywhere.
                 Kind::Missing => _ = fs.metadata(path)?,
                 Kind::Other => {
-                    let expected = "expected a kv, hash or sql store, a Sparkey pair, or a folder with some";
-                    return Err(Error::usage(format!("{} is no store: {expected}", path.display())));
+                    let expected =
+                        "expected a kv, hash or sql store, a Sparkey pair, or a folder with stores";
+                    return Err(Error::usage(format!("{} is not a store: {expected}", path.display())));
                 }
                 Kind::Kv | Kind::Hash | Kind::Sparkey | Kind::Sql | Kind::Folder => {}
             }
@@ -154,7 +155,7 @@ impl Places {
         let kind = Kind::at(&self.fs, path)?;
         let Some(entry) = entry.filter(|entry| !entry.is_empty()) else { return Ok((path.clone(), kind)) };
         if kind != Kind::Folder {
-            return Err(refuse(format!("{} is no folder of stores", path.display())));
+            return Err(refuse(format!("{} is not a folder of stores", path.display())));
         }
         let mut entries = self.entries(path)?.into_iter();
         let found = entries.find(|path| path.file_name().is_some_and(|name| name == entry));

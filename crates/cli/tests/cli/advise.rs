@@ -24,7 +24,11 @@ fn no_answer() {
     let ran = scratch
         .run("advise --records 2000 --update 1 --dbs cairn-hash --effort quick --work-dir work")
         .ended(2);
-    assert!(ran.text().contains("Nobody") && ran.text().contains("built once"), "{}", ran.text());
+    assert!(
+        ran.text().contains("No store meets the constraints") && ran.text().contains("built once"),
+        "{}",
+        ran.text()
+    );
     scratch.run("advise").failed(&["--read"]);
     scratch.run("advise --read 1 --records 3").failed(&["'3' for '--records <COUNT>'", "from 100"]);
     scratch.run("advise --read 1 --dbs rocksbd").failed(&["rocksbd", "cairn"]);
@@ -62,7 +66,7 @@ fn ctrl_c_ends_it() {
         printf '\\003' >&3; wait $pid";
     scratch.shell(asked).ended(130);
     let said = String::from_utf8(scratch.read("said")).unwrap();
-    assert!(!said.contains("error") && !said.contains("Bytes of a value"), "{said}");
+    assert!(!said.contains("error") && !said.contains("Bytes per value"), "{said}");
 }
 
 /// Goal: the questions on a terminal are those that options answer, a wrong answer is told what was expected and asked again, and what they come to is written. Method: a
@@ -77,9 +81,9 @@ fn a_terminal_asks() {
     );
     let said = scratch.shell(&asked).ended(0).text();
     for part in [
-        "Memory that the store may take [such as 256MiB, empty for any]",
-        "Disk that its files may take [such as 256MiB, empty for any]",
-        "Microseconds that 99 of 100 operations may take [or a time such as 2ms, empty for any]",
+        "Maximum memory of the store [such as 256MiB, empty for no limit]",
+        "Maximum disk space of its files [such as 256MiB, empty for no limit]",
+        "Maximum microseconds for 99 of 100 operations [or a time such as 2ms, empty for no limit]",
         "(memory, buffered, sync) [buffered]",
         "\"abc\": expected a number of 0 or more",
         "\"zipfian 7\": zipfian theta 7: expected over 0 and at most 5",
@@ -101,7 +105,7 @@ fn workload_files_are_not_overwritten() {
     let scratch = Scratch::new();
     scratch.run("advise --read 1 --write-workload w.json").ended(0);
     let before = scratch.read("w.json");
-    scratch.run("advise --update 1 --write-workload w.json").failed(&["w.json is there already"]);
+    scratch.run("advise --update 1 --write-workload w.json").failed(&["w.json already exists"]);
     assert_eq!(scratch.read("w.json"), before);
     let piped = scratch.shell("cairn advise --read 1 --write-workload /dev/stdout | cat").ended(0);
     assert!(piped.text().contains("\"records\""), "{}", piped.text());
@@ -133,6 +137,6 @@ fn a_trace_asks() {
     scratch.run("advise --trace app.trace --records 500").failed(&["--trace", "--records"]);
     scratch
         .run("advise w.json --records 500")
-        .failed(&["--records: w.json has the trace app.trace, which says that"]);
+        .failed(&["--records: w.json names the trace app.trace, which determines it"]);
     scratch.run("advise --trace requests.csv").failed(&["requests.csv"]);
 }

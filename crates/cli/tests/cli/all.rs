@@ -59,7 +59,7 @@ fn every_suite_in_one_run() {
         "id=\"kv-verdict\"",
         "id=\"hash-verdict\"",
         "id=\"pool-all\"",
-        "What was left out",
+        "<h2>Left out</h2>",
     ] {
         assert!(report.contains(words), "{words}");
     }
@@ -113,14 +113,14 @@ fn interrupted_runs_are_resumed() {
     let output = resumed.wait_with_output().unwrap();
     let err = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(130), "{err}");
-    assert!(err.contains("parts are over; cairn bench all --resume"), "{err}");
+    assert!(err.contains("parts are finished; to resume: cairn bench all --resume"), "{err}");
     assert!(dir.join("report.html").exists());
-    assert!(String::from_utf8_lossy(&output.stdout).contains("go on:   cairn bench all --resume"));
+    assert!(String::from_utf8_lossy(&output.stdout).contains("resume:  cairn bench all --resume"));
 
     let before: Vec<(PathBuf, Vec<u8>)> =
         kept.iter().map(|path| (path.clone(), std::fs::read(path).unwrap())).collect();
     let ran = run(&scratch, &format!("--resume {}", dir.display())).ended(0);
-    assert!(!ran.text().contains("go on:") && ran.text().contains("done"), "{}", ran.text());
+    assert!(!ran.text().contains("resume:") && ran.text().contains("done"), "{}", ran.text());
     for (path, content) in before {
         assert_eq!(std::fs::read(&path).unwrap(), content, "{} was measured again", path.display());
     }
@@ -141,7 +141,7 @@ fn a_failing_part_leaves_the_others() {
     assert!(last.starts_with("error: ") && last.contains("failed") && last.contains("nosuch"), "{}", ran.err);
     assert!(ran.text().contains("report:"), "{}", ran.text());
     let report = std::fs::read_to_string(run_dir(&scratch).join("report.html")).unwrap();
-    for words in ["What failed", "nosuch", "id=\"pool-all\"", "id=\"hash-all\""] {
+    for words in ["<h2>Failures</h2>", "nosuch", "id=\"pool-all\"", "id=\"hash-all\""] {
         assert!(report.contains(words), "{words}");
     }
 }
@@ -180,7 +180,7 @@ fn a_run_without_ours_says_so() {
     let (behind, _) = behind.split_once("Where Cairn is ahead").unwrap();
     assert!(behind.contains("kv    cairn: failed in ") && !behind.contains("nowhere"), "{out}");
     assert!(out.lines().any(|line| line.starts_with("kv ") && line.contains("cairn failed in ")), "{out}");
-    assert!(ran.err.contains("error: not all was measured: cairn: failed in "), "{}", ran.err);
+    assert!(ran.err.contains("error: not everything was measured: cairn: failed in "), "{}", ran.err);
     let report = std::fs::read_to_string(run_dir(&scratch).join("report.html")).unwrap();
     let (_, words) = report.split_once("<h2>Wins and losses</h2>").unwrap();
     assert!(words.contains("cairn: failed in "), "the report is silent");

@@ -145,7 +145,11 @@ fn a_kv_run_that_ends_at_once() {
     let scratch = Scratch::new();
     let line = "bench kv --n 400000000 --dbs cairn --modes seq --results runs --work-dir w --no-probes";
     let ran = scratch.run(&format!("{line} --time-limit 1")).ended(1);
-    assert!(ran.err.contains("--time-limit 1") && ran.err.contains("nothing was stored"), "{}", ran.err);
+    assert!(
+        ran.err.contains("--time-limit 1") && ran.err.contains("nothing is reported or stored"),
+        "{}",
+        ran.err
+    );
     assert!(!ran.err.contains("kept") && !ran.err.contains("interrupted"), "{}", ran.err);
     assert!(ran.out.is_empty());
     scratch.run(&format!("{line} --time-limit 0")).failed(&["--time-limit", "a time over 0"]);
@@ -228,7 +232,7 @@ fn a_pool_run_goes_all_the_way() {
 
     let ran = scratch.run(&format!("bench pool 1 12 --json Random {common}")).ended(0);
     assert!(
-        ran.err.contains("note: \"Random\" is ignored: the dashboard's list is always whole"),
+        ran.err.contains("note: \"Random\" is ignored: the dashboard's list is always complete"),
         "{}",
         ran.err
     );
@@ -385,7 +389,11 @@ fn who_fails_is_named() {
         .ended(1);
     let out = ran.text();
     assert!(out.contains("\nsqlite: failed in 1 case: seq: "), "{out}");
-    assert!(ran.err.contains("error: not all was measured: sqlite: failed in 1 case: seq: "), "{}", ran.err);
+    assert!(
+        ran.err.contains("error: not everything was measured: sqlite: failed in 1 case: seq: "),
+        "{}",
+        ran.err
+    );
     let run = out.lines().find_map(|line| line.strip_prefix("results: ")).unwrap();
     let stored: serde_json::Value = serde_json::from_slice(&scratch.read(run)).unwrap();
     let contenders = stored["contenders"].as_array().unwrap();

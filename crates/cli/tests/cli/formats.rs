@@ -168,11 +168,15 @@ fn bad_records_are_named() {
         ("jsonl", b"[1]\n".to_vec(), &["line 1", "JSON object"]),
         ("jsonl", b"{\"name\":1}\n".to_vec(), &["line 1", "no field \"id\""]),
         ("jsonl", b"{\"id\":null,\"name\":1}\n".to_vec(), &["line 1", "null"]),
-        ("jsonl", b"{\"id\":\"\\ud800\",\"name\":1}\n".to_vec(), &["line 1", "\"id\"", "ud800", "no text"]),
-        ("jsonl", b"{\"id\":1,\"name\":\"a\\udc00\"}\n".to_vec(), &["line 1", "\"name\"", "no text"]),
+        (
+            "jsonl",
+            b"{\"id\":\"\\ud800\",\"name\":1}\n".to_vec(),
+            &["line 1", "\"id\"", "ud800", "not a text"],
+        ),
+        ("jsonl", b"{\"id\":1,\"name\":\"a\\udc00\"}\n".to_vec(), &["line 1", "\"name\"", "not a text"]),
         ("jsonl", b"{\"id\":\"\xff\"}\n".to_vec(), &["line 1", "UTF-8"]),
-        ("bin", [binary(b"a", b"b"), vec![1, 0, 0]].concat(), &["offset 10", "3 bytes of the 8"]),
-        ("bin", [&[255; 8][..], b"abc"].concat(), &["offset 0", "key ends after 3 bytes of 4294967295"]),
+        ("bin", [binary(b"a", b"b"), vec![1, 0, 0]].concat(), &["offset 10", "3 of the 8 bytes"]),
+        ("bin", [&[255; 8][..], b"abc"].concat(), &["offset 0", "key ends after 3 of 4294967295 bytes"]),
         ("parquet", b"PAR1 and then nothing of the kind PAR1".to_vec(), &["Parquet"]),
     ];
     for out in ["s.cairn", "s.spi"] {
@@ -237,8 +241,10 @@ fn impossible_inputs_are_refused() {
     scratch.write("binary", b"SQLite format 3\0\x10\n1\n");
     scratch
         .run("hash build binary --format csv -o s.cairn")
-        .failed(&["error: binary, line 1: no text: expected a header line"]);
-    scratch.run("hash get a.csv x").failed(&["a.csv is no constant store: it does not begin with CAIRNTBL"]);
+        .failed(&["error: binary, line 1: not text: expected a header line"]);
+    scratch
+        .run("hash get a.csv x")
+        .failed(&["a.csv is not a constant store: it does not begin with CAIRNTBL"]);
     assert_eq!(
         scratch.names().iter().filter(|name| !name.ends_with(".lock")).count(),
         3,
@@ -273,7 +279,7 @@ fn pipes_are_inputs() {
     assert_eq!(keys, "1\tone\n4\tvier\u{e4}\n");
     scratch
         .shell("cairn hash build <(cat in.parquet) --format parquet -o p.cairn --key id")
-        .failed(&["Parquet", "give a file"]);
+        .failed(&["Parquet", "expected a file"]);
 }
 
 /// Goal: what is no file is no store, for whoever writes or reads one, and no trace: each is told so at once and the pipe stays. Method: a named pipe that nobody has open

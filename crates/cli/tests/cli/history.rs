@@ -41,7 +41,7 @@ fn regressions_fail() {
     write_run(&scratch, "slow.json", "2026-01-07T00:00:00Z", 500.0);
     write_run(&scratch, "same.json", "2026-01-08T00:00:00Z", 1001.0);
     let first = scratch.run("bench compare 1.json --fail --history h").ended(0).text();
-    assert!(first.contains("nothing to hold it against"), "{first}");
+    assert!(first.contains("nothing to compare it with"), "{first}");
     scratch.run("bench history --history h").failed(&["h is not there", "cairn bench record"]);
     let text =
         scratch.run("bench record 1.json 2.json 3.json 4.json 5.json 6.json --history h").ended(0).text();
@@ -115,7 +115,7 @@ fn what_cannot_be_compared_fails() {
     assert!(text.contains("data differs: a test before"), "{text}");
     scratch.run("bench record 1.json --history h").ended(0);
     let text = scratch.run("bench compare settings.json --fail --history h").ended(0).text();
-    assert!(text.contains("nothing to hold it against"), "{text}");
+    assert!(text.contains("nothing to compare it with"), "{text}");
 }
 
 /// Goal: what too few rounds were taken of does not pass for what did not get worse. Method: a run of two rounds, and one in which that is so of one figure of two.
@@ -314,7 +314,7 @@ fn other_stores_are_no_history() {
     scratch.run("kv put users alice 1 --create").ended(0);
     let before = scratch.run("kv scan users").ended(0).text();
     for command in ["record 1.json", "history", "history --runs", "compare 1.json"] {
-        scratch.run(&format!("bench {command} --history users")).failed(&["users", "no history"]);
+        scratch.run(&format!("bench {command} --history users")).failed(&["users", "not a history"]);
     }
     assert_eq!(scratch.run("kv scan users").ended(0).text(), before);
     scratch.run("kv put empty a 1 --create").ended(0);
@@ -330,7 +330,7 @@ fn other_stores_are_no_history() {
     assert!(scratch.run("kv get new history").ended(0).text().contains("cairn bench"));
     scratch.run("kv delete new history").ended(0);
     scratch.run("kv put new sorted/between 1").ended(0);
-    scratch.run("bench record 1.json --history new").failed(&["new", "no history"]);
+    scratch.run("bench record 1.json --history new").failed(&["new", "not a history"]);
 }
 
 /// Goal: a comparison looks the same whether it decides or not: what changed, everything with `--all`, the same columns and fields. Method: one figure that is halved

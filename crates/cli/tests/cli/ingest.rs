@@ -110,7 +110,7 @@ fn two_columns_of_a_name_are_an_error() {
     scratch.write("a.jsonl", "{\"id\":\"1\",\"v\":1}\n{\"id\":\"2\",\"v\":1,\"v\":2}\n");
     scratch
         .run("hash build a.jsonl -o t.cairn --key id --value v")
-        .failed(&["a.jsonl, line 2", "\"v\" is there twice"]);
+        .failed(&["a.jsonl, line 2", "\"v\" is given twice"]);
     scratch.write("t.csv", "key,op,key\na,get,b\n");
     scratch.run("trace import t.csv -o t").failed(&["t.csv, line 1", "two columns are called key"]);
 }

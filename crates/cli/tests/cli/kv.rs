@@ -310,14 +310,14 @@ fn operators_are_kept() {
     db.merge("m", "1").unwrap();
     drop(db);
     scratch.run("kv get p m").failed(&["\"m\"", "merge_operator", "--merge-operator"]);
-    scratch.run_with("kv batch p", b"merge m 1").failed(&["no merge operator", "--merge-operator"]);
+    scratch.run_with("kv batch p", b"merge m 1").failed(&["no known merge operator", "--merge-operator"]);
 }
 
 /// Goal: a time to live that is asked for is not passed over. Method: keyspaces made without one and with one, written to with others.
 #[test]
 fn times_to_live_are_as_made() {
     let scratch = store();
-    scratch.run("kv put s c d --ttl 1 --create").failed(&["--ttl 1", "\"default\"", "for ever"]);
+    scratch.run("kv put s c d --ttl 1 --create").failed(&["--ttl 1", "\"default\"", "forever"]);
     assert_eq!(scratch.run("kv get s c").ended(0).text(), "5");
     scratch.run("kv put s c d --keyspace brief --ttl 1000 --create").ended(0);
     scratch.run("kv put s c e --keyspace brief --ttl 1000 --create").ended(0);

@@ -17,24 +17,24 @@ use Expects::{Directory, Either, File};
 /// Commands that read `PLACE`, what they expect there, and of which hint a missing one is followed.
 #[rustfmt::skip]
 const COMMANDS: &[(&str, Expects, &str)] = &[
-    ("hash get PLACE k", File("is no constant store: it does not begin with CAIRNTBL"), ""),
-    ("hash mget PLACE k", File("is no constant store: it does not begin with CAIRNTBL"), ""),
-    ("hash scan PLACE", File("is no constant store: it does not begin with CAIRNTBL"), ""),
-    ("hash info PLACE", File("is no constant store: it does not begin with CAIRNTBL"), ""),
-    ("hash verify PLACE", File("is no constant store: it does not begin with CAIRNTBL"), ""),
-    ("hash append PLACE in.csv", File("is no constant store: it does not begin with CAIRNTBL"), ""),
-    ("hash delete PLACE k", File("is no constant store: it does not begin with CAIRNTBL"), ""),
-    ("hash index PLACE", File("is no constant store: it does not begin with CAIRNTBL"), ""),
-    ("hash rewrite PLACE", File("is no constant store: it does not begin with CAIRNTBL"), ""),
-    ("hash convert PLACE o.cairn", File("is no constant store: it does not begin with CAIRNTBL"), ""),
-    ("hash build PLACE --format csv -o o.cairn", File(", line 1: no text: expected a header line in UTF-8 that names the columns"), ""),
-    ("kv load s PLACE --format csv --key k", File(", line 1: no text: expected a header line in UTF-8 that names the columns"), ""),
+    ("hash get PLACE k", File("is not a constant store: it does not begin with CAIRNTBL"), ""),
+    ("hash mget PLACE k", File("is not a constant store: it does not begin with CAIRNTBL"), ""),
+    ("hash scan PLACE", File("is not a constant store: it does not begin with CAIRNTBL"), ""),
+    ("hash info PLACE", File("is not a constant store: it does not begin with CAIRNTBL"), ""),
+    ("hash verify PLACE", File("is not a constant store: it does not begin with CAIRNTBL"), ""),
+    ("hash append PLACE in.csv", File("is not a constant store: it does not begin with CAIRNTBL"), ""),
+    ("hash delete PLACE k", File("is not a constant store: it does not begin with CAIRNTBL"), ""),
+    ("hash index PLACE", File("is not a constant store: it does not begin with CAIRNTBL"), ""),
+    ("hash rewrite PLACE", File("is not a constant store: it does not begin with CAIRNTBL"), ""),
+    ("hash convert PLACE o.cairn", File("is not a constant store: it does not begin with CAIRNTBL"), ""),
+    ("hash build PLACE --format csv -o o.cairn", File(", line 1: not text: expected a header line in UTF-8 that names the columns"), ""),
+    ("kv load s PLACE --format csv --key k", File(", line 1: not text: expected a header line in UTF-8 that names the columns"), ""),
     ("kv get PLACE k", Directory("there is no store in PLACE"), ""),
-    ("kv put PLACE k v", Directory("there is no store in PLACE; --create makes it"), "; --create makes it"),
+    ("kv put PLACE k v", Directory("there is no store in PLACE; --create creates it"), "; --create creates it"),
     ("kv delete PLACE k", Directory("there is no store in PLACE"), ""),
     ("kv scan PLACE", Directory("there is no store in PLACE"), ""),
-    ("kv batch PLACE", Directory("there is no store in PLACE; --create makes it"), "; --create makes it"),
-    ("kv load PLACE in.csv --key k", Directory("there is no store in PLACE; --create makes it"), "; --create makes it"),
+    ("kv batch PLACE", Directory("there is no store in PLACE; --create creates it"), "; --create creates it"),
+    ("kv load PLACE in.csv --key k", Directory("there is no store in PLACE; --create creates it"), "; --create creates it"),
     ("kv dump PLACE --format csv", Directory("there is no store in PLACE"), ""),
     ("kv stats PLACE", Directory("there is no store in PLACE"), ""),
     ("kv compact PLACE", Directory("there is no store in PLACE"), ""),
@@ -46,33 +46,33 @@ const COMMANDS: &[(&str, Expects, &str)] = &[
     ("kv backup verify PLACE", Directory("there are no backups in PLACE"), ""),
     ("kv backup purge PLACE --keep 1", Directory("there are no backups in PLACE"), ""),
     ("kv restore PLACE copy", Directory("there are no backups in PLACE"), ""),
-    ("trace stats PLACE", File("is no trace: it does not begin with CAIRNTRC"), ""),
-    ("trace dump PLACE", File("is no trace: it does not begin with CAIRNTRC"), ""),
-    ("bench replay PLACE --dbs cairn", File("is no trace: it does not begin with CAIRNTRC"), ""),
-    ("sim run --trace PLACE", File("is no trace: it does not begin with CAIRNTRC"), ""),
-    ("sim run PLACE", File(": no text: expected UTF-8"), ""),
-    ("sim run --options PLACE", File(": no text: expected UTF-8"), ""),
-    ("sim run --kv-options PLACE", File(": no text: expected UTF-8"), ""),
-    ("sim sweep PLACE --vary seed=1,2", File(": no text: expected UTF-8"), ""),
-    ("sim optimize PLACE --vary seed=1,2", File(": no text: expected UTF-8"), ""),
-    ("advise PLACE", File(": no text: expected UTF-8"), ""),
-    ("bench kv --ycsb-file PLACE", File(": no text: expected UTF-8"), ""),
-    ("bench compare PLACE", Either("PLACE: there is no stored run in it", "is no stored run: no text: expected UTF-8"), ""),
-    ("bench record PLACE", Either("PLACE: there is no stored run in it", "is no stored run: no text: expected UTF-8"), ""),
-    ("bench readme --run PLACE", Either("PLACE: there is no stored run in it", "is no stored run: no text: expected UTF-8"), ""),
+    ("trace stats PLACE", File("is not a trace: it does not begin with CAIRNTRC"), ""),
+    ("trace dump PLACE", File("is not a trace: it does not begin with CAIRNTRC"), ""),
+    ("bench replay PLACE --dbs cairn", File("is not a trace: it does not begin with CAIRNTRC"), ""),
+    ("sim run --trace PLACE", File("is not a trace: it does not begin with CAIRNTRC"), ""),
+    ("sim run PLACE", File(": not text: expected UTF-8"), ""),
+    ("sim run --options PLACE", File(": not text: expected UTF-8"), ""),
+    ("sim run --kv-options PLACE", File(": not text: expected UTF-8"), ""),
+    ("sim sweep PLACE --vary seed=1,2", File(": not text: expected UTF-8"), ""),
+    ("sim optimize PLACE --vary seed=1,2", File(": not text: expected UTF-8"), ""),
+    ("advise PLACE", File(": not text: expected UTF-8"), ""),
+    ("bench kv --ycsb-file PLACE", File(": not text: expected UTF-8"), ""),
+    ("bench compare PLACE", Either("PLACE: there is no stored run in it", "is not a stored run: not text: expected UTF-8"), ""),
+    ("bench record PLACE", Either("PLACE: there is no stored run in it", "is not a stored run: not text: expected UTF-8"), ""),
+    ("bench readme --run PLACE", Either("PLACE: there is no stored run in it", "is not a stored run: not text: expected UTF-8"), ""),
     ("bench history --history PLACE", Directory("the history: there is no store in PLACE"), ": `cairn bench record` begins a history"),
-    ("bench hash --data PLACE --key k", File(", line 1: no text: expected a header line in UTF-8 that names the columns"), ""),
+    ("bench hash --data PLACE --key k", File(", line 1: not text: expected a header line in UTF-8 that names the columns"), ""),
 ];
 
 /// The commands of databases, where they are built.
 #[cfg(feature = "sql")]
 #[rustfmt::skip]
 const SQL: &[(&str, Expects, &str)] = &[
-    ("sql PLACE --read-only -c VALUES(1)", File("is no database: an empty file was expected, or one that a database was made in"), ""),
-    ("sql verify PLACE", File("is no database: an empty file was expected, or one that a database was made in"), ""),
-    ("sql backup PLACE copy.db", File("is no database: an empty file was expected, or one that a database was made in"), ""),
-    ("sql vacuum PLACE", File("is no database: an empty file was expected, or one that a database was made in"), ""),
-    ("sql dump PLACE", File("is no database: an empty file was expected, or one that a database was made in"), ""),
+    ("sql PLACE --read-only -c VALUES(1)", File("is not a database: expected an empty file or a database file"), ""),
+    ("sql verify PLACE", File("is not a database: expected an empty file or a database file"), ""),
+    ("sql backup PLACE copy.db", File("is not a database: expected an empty file or a database file"), ""),
+    ("sql vacuum PLACE", File("is not a database: expected an empty file or a database file"), ""),
+    ("sql dump PLACE", File("is not a database: expected an empty file or a database file"), ""),
 ];
 #[cfg(not(feature = "sql"))]
 const SQL: &[(&str, Expects, &str)] = &[];
@@ -131,18 +131,18 @@ fn length_does_not_matter() {
         scratch.write(name, content);
         scratch
             .run(&format!("hash get {name} k"))
-            .failed(&[&format!("error: {name} is no constant store: it does not begin with CAIRNTBL")]);
+            .failed(&[&format!("error: {name} is not a constant store: it does not begin with CAIRNTBL")]);
         scratch
             .run(&format!("trace stats {name}"))
-            .failed(&[&format!("error: {name} is no trace: it does not begin with CAIRNTRC")]);
+            .failed(&[&format!("error: {name} is not a trace: it does not begin with CAIRNTRC")]);
         scratch
             .run(&format!("bench record {name} --history h"))
-            .failed(&[&format!("error: {name} is no stored run: line 1: ")]);
+            .failed(&[&format!("error: {name} is not a stored run: line 1: ")]);
         #[cfg(feature = "sql")]
         for command in ["verify", "vacuum", "dump"] {
             scratch
                 .run(&format!("sql {command} {name}"))
-                .failed(&[&format!("error: {name} is no database: ")]);
+                .failed(&[&format!("error: {name} is no"), " database: "]);
         }
         assert_eq!(scratch.read(name), content);
     }
@@ -163,14 +163,14 @@ fn what_is_written_is_told_in_the_same_words() {
         scratch.run(command).failed(&["error: no is not there\n"]);
     }
     for command in ["trace import in.csv -o file", "trace record -o file -- true"] {
-        scratch.run(command).failed(&["error: file is there already: say another name, or remove it\n"]);
+        scratch.run(command).failed(&["error: file already exists: choose another name, or remove it\n"]);
     }
     #[cfg(feature = "sql")]
     {
         scratch.run("sql a.db -c VALUES(1)").ended(0);
         scratch
             .run("sql backup a.db file")
-            .failed(&["error: file is there already: say another name, or remove it\n"]);
+            .failed(&["error: file already exists: choose another name, or remove it\n"]);
     }
 }
 
@@ -186,7 +186,7 @@ fn pages_are_served_over_what_is_there() {
         ("nowhere", "error: nowhere is not there\n"),
         (
             "text.txt",
-            "error: text.txt is no store: expected a kv, hash or sql store, a Sparkey pair, or a folder with some\n",
+            "error: text.txt is not a store: expected a kv, hash or sql store, a Sparkey pair, or a folder with stores\n",
         ),
         ("dir nowhere", "error: nowhere is not there\n"),
         ("--results text.txt", "error: text.txt is a file, expected a directory\n"),

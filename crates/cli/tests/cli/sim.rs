@@ -122,7 +122,7 @@ fn mistakes_are_named() {
     scratch.run(&format!("{paced} --seconds 5")).failed(&["error: --seconds: ", "mode=paced"]);
     scratch.run(&format!("{paced} --rate max")).failed(&["error: --rate: ", "mode=paced"]);
     let ran = scratch.run(&format!("{paced} --set options.ttl=5")).ended(0);
-    assert!(ran.err.contains("options.ttl is left out"), "{}", ran.err);
+    assert!(ran.err.contains("options.ttl is ignored"), "{}", ran.err);
     scratch.run("sim optimize --at-most width=3").failed(&["width"]);
     scratch.run("sim validate --filter nosuchcase").failed(&["nosuchcase", "leveled uniform"]);
     scratch.run("sim validate --held-out --filter nosuchcase").failed(&["nosuchcase", "held one range"]);

@@ -47,7 +47,7 @@ fn databases_that_cannot_be_read() {
         "vacuum empty.db",
         "backup empty.db copy.db",
     ] {
-        scratch.run(&format!("sql {command}")).failed(&["empty.db is no database: it is empty"]);
+        scratch.run(&format!("sql {command}")).failed(&["empty.db is not a database: it is empty"]);
     }
     assert_eq!(scratch.read("empty.db"), b"");
     assert_eq!(scratch.names().iter().filter(|name| name.starts_with("empty")).count(), 1);
@@ -136,7 +136,9 @@ fn a_database_is_three_names() {
     scratch.shell(script).ended(0);
     for dir in ["alone", "pages"] {
         let ran = scratch.shell(&format!("cairn sql {dir}/a.db -c 'select a from t'")).ended(1);
-        let named = format!("; {dir}/a.db-log and {dir}/a.db-pages belong to the file and go where it goes");
+        let named = format!(
+            "; {dir}/a.db-log and {dir}/a.db-pages belong to the file and must be copied and moved with it"
+        );
         assert!(ran.err.contains(&named) && ran.err.contains("`cairn sql backup`"), "{dir}: {}", ran.err);
     }
     for copy in ["log/a.db", "all/a.db", "b.db"] {

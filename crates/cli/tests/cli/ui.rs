@@ -331,7 +331,7 @@ fn nothing_is_started_without_leave() {
         ("{}", "the request, line 1: `suite` is missing"),
         (r#"{"suite":5}"#, "the request, line 1: suite: found 5, expected a text"),
         (r#"{"suite":"record"}"#, "suite: found the text \"record\", expected one of hash, kv, "),
-        (r#"{"suite":"kv","word":"--work-dir=/"}"#, "\"--work-dir=/\" is no list"),
+        (r#"{"suite":"kv","word":"--work-dir=/"}"#, "\"--work-dir=/\" is not a list"),
         (
             "{\"suite\":\"hash\",\n\"seconds\":\"9\"}",
             "line 2: seconds: found the text \"9\", expected a whole number",

@@ -40,7 +40,7 @@ impl Dictionary {
             Ok(_) => Ok(Dictionary { bytes: bytes.into() }),
             Err(code) => Err(Error::Dictionary {
                 what: format!(
-                    "{} samples of {total} bytes give none of up to {max_bytes} bytes: {}",
+                    "{} samples of {total} bytes do not give a dictionary of up to {max_bytes} bytes: {}",
                     samples.len(),
                     zstd_safe::get_error_name(code)
                 ),
@@ -84,7 +84,7 @@ impl Dictionary {
     }
 
     fn unsound(&self) -> Error {
-        Error::Dictionary { what: format!("{} bytes are not a sound dictionary", self.bytes.len()) }
+        Error::Dictionary { what: format!("{} bytes are not a valid dictionary", self.bytes.len()) }
     }
 }
 

@@ -48,7 +48,8 @@ impl FilterPolicy {
         if range.contains(&self.bits_per_key) {
             return Ok(());
         }
-        let what = format!("{} bits per key are not {} to {}", self.bits_per_key, range.start(), range.end());
+        let what =
+            format!("{} bits per key, expected {} to {}", self.bits_per_key, range.start(), range.end());
         Err(Error::Filter { what })
     }
 

@@ -105,11 +105,11 @@ impl Manifest {
         let entries = bytes.len().checked_sub(HEAD_BYTES + SUM_BYTES);
         let Some(end) = entries.filter(|bytes| bytes % ENTRY_BYTES == 0).map(|_| bytes.len() - SUM_BYTES)
         else {
-            return wrong(0, format!("a list of generations of {} bytes", bytes.len()));
+            return wrong(0, format!("{} bytes cannot be a list of generations", bytes.len()));
         };
         let (found, expected) = (word64(bytes, end), xxh3_64(&bytes[..end]));
         if bytes[..MAGIC.len()] != MAGIC || found != expected {
-            let what = format!("no list of generations: checksum {found:016x}, expected {expected:016x}");
+            let what = format!("not a list of generations: checksum {found:016x}, expected {expected:016x}");
             return wrong(end, what);
         }
         if word32(bytes, 8) != VERSION {
@@ -122,7 +122,7 @@ impl Manifest {
             0 => Next::Nothing,
             1 => Next::Delta(at(16)),
             2 => Next::Base(at(16)),
-            kind => return wrong(12, format!("kind {kind} of what comes next, expected 0, 1 or 2")),
+            kind => return wrong(12, format!("kind {kind} of the next generation, expected 0, 1 or 2")),
         };
         let listed: Vec<Generation> = (HEAD_BYTES..end).step_by(ENTRY_BYTES).map(at).collect();
         if let Some(number) = listed.windows(2).position(|pair| pair[0].number >= pair[1].number) {
@@ -157,13 +157,13 @@ impl Manifest {
 pub(super) fn other(file: &Path, target: &Path, expected: Option<&Generation>, found: Generation) -> Error {
     let Generation { number, id } = found;
     let expected = match expected {
-        Some(Generation { number, id }) => format!("generation {number} with id {id:016x} there"),
+        Some(Generation { number, id }) => format!("generation {number} with id {id:016x} in its place"),
         None => "no such generation".to_owned(),
     };
     Error::Mismatch {
         file: file.to_owned(),
         other: names::manifest(target),
-        what: format!("it is generation {number} with id {id:016x}, and the list has {expected}"),
+        what: format!("it is generation {number} with id {id:016x}, but the list has {expected}"),
     }
 }
 

@@ -103,7 +103,7 @@ impl Generations {
         let numbers = names::deltas(&**fs, target)?;
         let first = Reader::open_in(fs, path, options)?;
         if first.header.is_delta() {
-            let what = "it is a delta; open the table it stands on".to_owned();
+            let what = "it is a delta; open its base table instead".to_owned();
             return Err(Error::Unsupported { file: path.to_owned(), what });
         }
         let base_generation = first.header.generation;
@@ -291,7 +291,7 @@ fn check_deltas(
 ) -> Result<()> {
     let Some(manifest) = manifest else {
         let Some(first) = deltas.first() else { return Ok(()) };
-        let what = format!("it lists {} and all others", names::delta(target, *first).display());
+        let what = format!("it lists {} and all other deltas", names::delta(target, *first).display());
         return Err(Error::Missing { file: names::manifest(target), what });
     };
     let expected = manifest.expected(base, deltas);
@@ -350,7 +350,7 @@ fn lock(fs: &Arc<dyn Fs>, path: &Path, target: &Path) -> Result<Box<dyn File>> {
         Ok(()) => Ok(file),
         // By the store's name: nobody who is told knows the lock's.
         Err(error) if error.kind() == ErrorKind::Busy => {
-            let source = io::Error::new(io::ErrorKind::WouldBlock, "somebody is writing it already");
+            let source = io::Error::new(io::ErrorKind::WouldBlock, "another writer has it open");
             Err(cairn_vfs::Error::new(Operation::Lock, path, source).into())
         }
         Err(error) => Err(error.into()),

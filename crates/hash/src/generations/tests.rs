@@ -156,7 +156,7 @@ fn one_writer_at_a_time() {
     let first = StoreBuilder::create_in(&fs, path, options(), &mut rng).unwrap();
     let second = StoreBuilder::create_in(&fs, path, options(), &mut rng).unwrap_err();
     assert_eq!(second.kind(), ErrorKind::Busy);
-    assert_eq!(second.to_string(), format!("cannot lock {PATH}: somebody is writing it already"));
+    assert_eq!(second.to_string(), format!("cannot lock {PATH}: another writer has it open"));
     first.finish().unwrap();
     let first = StoreBuilder::append_in(&fs, path, options(), &mut rng).unwrap();
     assert_eq!(compact_in(&fs, path, options(), &mut rng).unwrap_err().kind(), ErrorKind::Busy);

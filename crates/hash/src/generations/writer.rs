@@ -97,7 +97,7 @@ impl StoreBuilder {
         let lock = lock(fs, path, &target)?;
         let below = Generations::open_in(fs, &target, ReaderOptions::default())?;
         let Some(top) = below.tables.first().map(|table| &table.header) else {
-            return Err(Error::invalid("a store without a base"));
+            return Err(Error::invalid("the store has no base"));
         };
         let number = after(path, top.generation)?;
         let options = options.seed(top.seed).delta_over(top.id).generation(number);
@@ -259,7 +259,7 @@ fn is_delta(fs: &Arc<dyn Fs>, file: &Path, number: u64) -> Result<bool> {
 /// The generation after `generation`. Errors: the number is the last one, which only a forged file has.
 fn after(path: &Path, generation: u64) -> Result<u64> {
     generation.checked_add(1).ok_or_else(|| {
-        let what = format!("generation {generation} has none after it");
+        let what = format!("generation {generation} is the highest possible");
         Error::Unsupported { file: path.to_owned(), what }
     })
 }
@@ -269,5 +269,5 @@ fn real_fs() -> Arc<dyn Fs> {
 }
 
 fn system_rng() -> Result<SystemRng> {
-    SystemRng::new().map_err(|error| Error::invalid(format!("no random seed to be had: {error}")))
+    SystemRng::new().map_err(|error| Error::invalid(format!("no random seed available: {error}")))
 }

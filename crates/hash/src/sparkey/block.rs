@@ -96,7 +96,7 @@ pub(super) fn read_block(
     }
     if compressed_bytes > left {
         let what =
-            format!("block of {compressed_bytes} compressed bytes, but the log ends {left} bytes further on");
+            format!("block of {compressed_bytes} compressed bytes, but the log ends after {left} bytes");
         return Err(log.corruption(position, what));
     }
     let compressed = raw.from(log, start, compressed_bytes, read_ahead)?;

@@ -74,7 +74,9 @@ impl<'a> Cursor<'a> {
     pub fn seek(&mut self, position: u64, entry: u64) -> Result<RecordHead> {
         if position < LOG_HEADER_BYTES as u64 || position >= self.log.end {
             let range = LOG_HEADER_BYTES as u64..self.log.end;
-            return Err(self.log.corruption(position, format!("no record here, the log has {range:?}")));
+            return Err(self
+                .log
+                .corruption(position, format!("there cannot be a record here, only at {range:?}")));
         }
         if self.log.is_compressed() {
             self.seek_block(position, entry)?;
@@ -114,7 +116,10 @@ impl<'a> Cursor<'a> {
 
     #[cold]
     fn no_entry(&self, position: u64, entry: u64) -> Error {
-        self.log.corruption(position, format!("the index expects a record number {entry} in this block"))
+        self.log.corruption(
+            position,
+            format!("the index refers to record number {entry} of this block, which does not exist"),
+        )
     }
 
     /// Where the next record is, as in an address; `None` at the end of the log. `entry` is the number of records
@@ -153,7 +158,7 @@ impl<'a> Cursor<'a> {
     fn too_large(&self, head: &RecordHead) -> Error {
         let header = &self.log.header;
         self.corruption_here(format!(
-            "a key of {} and a value of {} bytes, the longest are {} and {} by the header",
+            "a key of {} and a value of {} bytes, according to the header the longest are {} and {}",
             head.key_bytes, head.value_bytes, header.key_bytes_max, header.value_bytes_max
         ))
     }
@@ -315,7 +320,7 @@ impl<'a> Cursor<'a> {
     #[cold]
     fn record_too_long(&self, left: u64) -> Error {
         self.corruption_here(format!(
-            "a record goes on for {left} bytes, beyond the end of the log at {}",
+            "a record continues for {left} bytes, beyond the end of the log at {}",
             self.log.end
         ))
     }

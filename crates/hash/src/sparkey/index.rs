@@ -192,7 +192,9 @@ impl Index {
     #[cold]
     fn too_far(&self, slot: u64) -> Error {
         let most = self.header.displacement_max;
-        let what = format!("slot {slot} is further from its home than {most} slots, the most by the header");
+        let what = format!(
+            "slot {slot} is more than {most} slots from its home, which is the maximum in the header"
+        );
         Error::corruption(&self.path, self.header.slot_offset(slot), what)
     }
 

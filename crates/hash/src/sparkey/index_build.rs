@@ -312,7 +312,9 @@ impl Build<'_> {
         if puts <= most {
             return Ok(());
         }
-        Err(self.log.corruption(16, format!("{puts} puts found in the log so far, {most} by the header")))
+        Err(self
+            .log
+            .corruption(16, format!("found {puts} puts in the log so far, but its header says {most}")))
     }
 
     fn address(&self, position: u64, number_in_block: u64) -> Result<u64> {
@@ -320,7 +322,7 @@ impl Build<'_> {
         if number_in_block >= 1 << bits {
             let most = self.log.header.block_entries_max;
             let what = format!(
-                "record number {number_in_block} of its block, by the header a block has at most {most}"
+                "record number {number_in_block} of its block, but the header says that a block has at most {most}"
             );
             return Err(self.log.corruption(position, what));
         }

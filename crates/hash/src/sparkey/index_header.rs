@@ -184,7 +184,7 @@ impl IndexHeader {
         ];
         let what = if self.identifier != log.identifier {
             format!(
-                "identifier {:#010x} in the index, {:#010x} in the log; `cairn hash index` builds its own",
+                "identifier {:#010x} in the index, {:#010x} in the log; `cairn hash index` rebuilds the index",
                 self.identifier, log.identifier
             )
         } else if let Some((name, index, log)) = fields.iter().find(|(_, index, log)| index > log) {
@@ -192,7 +192,9 @@ impl IndexHeader {
         } else if self.data_end == log.data_end
             && let Some((name, index, log)) = fields.iter().find(|(_, index, log)| index != log)
         {
-            format!("{name} is {index} in the index and {log} in the log, of which it covers all")
+            format!(
+                "{name} is {index} in the index but {log} in the log, although the index covers the whole log"
+            )
         } else {
             return self.check_garbage(path, log);
         };
@@ -211,7 +213,7 @@ impl IndexHeader {
             return Ok(());
         }
         let what = format!(
-            "{} bytes of garbage, expected {least} to {most} for {dead} records that are dead",
+            "{} bytes of garbage, expected {least} to {most} for {dead} dead records",
             self.garbage_bytes
         );
         Err(Error::corruption(path, 52, what))

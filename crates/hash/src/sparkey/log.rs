@@ -128,7 +128,7 @@ pub(super) fn check_indexed(path: &Path, end: u64, indexed: u64) -> Result<()> {
     }
     let path = path.display();
     Err(Error::invalid(format!(
-        "{path} goes on to {end}, its index to {indexed}: build the index first (`cairn hash index`)"
+        "{path} ends at {end}, but its index covers it up to {indexed}: build the index first (`cairn hash index`)"
     )))
 }
 

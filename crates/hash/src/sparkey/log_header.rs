@@ -201,7 +201,7 @@ impl LogHeader {
         if self.block_entries_max > BLOCK_BYTES_MAX {
             return wrong(
                 80,
-                format!("{} entries a block, expected at most {BLOCK_BYTES_MAX}", self.block_entries_max),
+                format!("{} entries per block, expected at most {BLOCK_BYTES_MAX}", self.block_entries_max),
             );
         }
         self.check_sums(path)
@@ -269,7 +269,7 @@ pub(super) fn check_magic(
     }
     let [expected, other_kind] = kinds;
     let what = if found == other {
-        format!("begins as a {other_kind} does")
+        format!("begins like a {other_kind}")
     } else {
         format!("begins with {found:#010x}, not with {wanted:#010x}")
     };

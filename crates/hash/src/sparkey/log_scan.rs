@@ -64,7 +64,7 @@ impl Counted {
         }
         match fields.into_iter().find(|(_, _, expected, found)| expected != found) {
             Some((offset, name, expected, found)) => {
-                let what = format!("{found} {name} found in the log, {expected} by the header");
+                let what = format!("found {found} {name} in the log, but its header says {expected}");
                 Err(log.corruption(offset, what))
             }
             None => Ok(()),
@@ -140,7 +140,8 @@ impl<'a> LogScan<'a> {
         let spilled =
             self.begun > 0 && self.cursor.block_position().is_some_and(|block| block != self.position);
         if spilled && !self.cursor.at_block_end() {
-            let what = "a block goes on after the end of a record that began in an earlier block".to_owned();
+            let what =
+                "a block continues after the end of a record that began in an earlier block".to_owned();
             return Err(self.cursor.corruption_here(what));
         }
         Ok(())

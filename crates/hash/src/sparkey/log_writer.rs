@@ -180,7 +180,7 @@ impl LogWriter {
                 let count = match value.read(&mut buffer[..room]) {
                     Ok(0) => {
                         return Err(Error::invalid(format!(
-                            "the value ended {left} bytes before its {value_bytes}"
+                            "the value ended {left} bytes short of its {value_bytes}"
                         )));
                     }
                     Ok(count) => count,
@@ -343,7 +343,7 @@ fn new_file(fs: &Arc<dyn Fs>, path: &Path) -> Result<Arc<dyn File>> {
             }
         }
     }
-    let source = io::Error::new(io::ErrorKind::AlreadyExists, "there is a log already");
+    let source = io::Error::new(io::ErrorKind::AlreadyExists, "a log already exists");
     Err(cairn_vfs::Error::new(Operation::Open, path, source).into())
 }
 

@@ -111,7 +111,7 @@ impl PairBuilder {
             Err(error) if is_there(&log_path, &*new_log) && !is_there(&index_path, &*new_index) => {
                 let log = log_path.display();
                 let left =
-                    format!("{log} is the new log already, without its index: run `cairn hash index {log}`");
+                    format!("{log} is already the new log, but has no index: run `cairn hash index {log}`");
                 Err(Error::Unfinished { error: Box::new(error.into()), left })
             }
             Err(error) => Err(error.into()),

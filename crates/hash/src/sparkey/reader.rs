@@ -157,7 +157,7 @@ impl SparkeyReader {
             return Ok(());
         }
         let what = format!(
-            "the index has the record at {position} under hash {hash:#x}, expected a PUT of a key with it, found {found:#x}"
+            "the index has the record at {position} under hash {hash:#x}, expected a PUT of a key with this hash, found {found:#x}"
         );
         Err(Error::corruption(&self.index.path, INDEX_HEADER_BYTES as u64, what))
     }

@@ -69,7 +69,8 @@ impl SparkeyReader {
             }
         }
         if is_first && fs.exists(&log_path)? {
-            let source = io::Error::new(io::ErrorKind::AlreadyExists, "somebody else made a log meanwhile");
+            let source =
+                io::Error::new(io::ErrorKind::AlreadyExists, "another writer has made a log meanwhile");
             return Err(cairn_vfs::Error::new(Operation::Rename, &log_path, source).into());
         }
         pair.finish()
@@ -103,7 +104,8 @@ impl SparkeyReader {
         let taken = |identifier| identifier == own || old.is_some_and(|old| old.identifier == identifier);
         let identifier = match options.identifier {
             Some(identifier) if taken(identifier) => {
-                let what = format!("identifier {identifier:#010x} is that of the old log, expected another");
+                let what =
+                    format!("identifier {identifier:#010x} is that of the old log, expected a different one");
                 return Err(Error::invalid(what));
             }
             Some(identifier) => identifier,

@@ -66,7 +66,7 @@ impl<S: SlotStore> RobinHood<S> {
             displacement += 1;
         }
         Err(Error::invalid(format!(
-            "the log holds more keys than the {} slots that its header calls for",
+            "the log holds more keys than the {} slots that its header allows",
             self.ring.capacity
         )))
     }

@@ -134,7 +134,10 @@ impl SparkeyReader {
         let (index, header) = (&self.index, &self.index.header);
         let wrong = |offset, what: String| Err(Error::corruption(&index.path, offset, what));
         if entries != header.entries {
-            return wrong(60, format!("{} entries by the header, {entries} used slots", header.entries));
+            return wrong(
+                60,
+                format!("the header says {} entries, but {entries} slots are used", header.entries),
+            );
         }
         let (found, collisions_of_c) = counter.finish();
         let mut fields = vec![
@@ -213,7 +216,7 @@ impl SparkeyReader {
 
     pub(super) fn outdated(&self, entry: &LogEntry<'_, '_>, latest: (u64, u64)) -> Error {
         let what = format!(
-            "the index finds the key of the record at {} in an older one, number {} at {}",
+            "for the key of the record at {} the index has an older record, number {} at {}",
             entry.position(),
             latest.1,
             latest.0
@@ -247,7 +250,7 @@ impl SparkeyReader {
             // More than there are does no harm, and writers need not take it back. Without blocks it means nothing.
             let most = u64::from(log.block_entries_max);
             if self.log.is_compressed() && totals.block_entries_max > most {
-                fields.push((&self.log.path, 80, "entries a block", most, totals.block_entries_max));
+                fields.push((&self.log.path, 80, "entries per block", most, totals.block_entries_max));
             }
         }
         match fields.iter().find(|(_, _, _, header, found)| header != found) {

@@ -103,7 +103,7 @@ impl Builder {
     /// deltas, or an option is out of range.
     pub fn create(path: impl AsRef<Path>, options: BuildOptions) -> Result<Builder> {
         let mut rng =
-            SystemRng::new().map_err(|error| Error::invalid(format!("no random seed to be had: {error}")))?;
+            SystemRng::new().map_err(|error| Error::invalid(format!("no random seed available: {error}")))?;
         Builder::create_in(&(Arc::new(StdFs::new()) as Arc<dyn Fs>), path.as_ref(), options, &mut rng)
     }
 
@@ -117,7 +117,7 @@ impl Builder {
         let target = names::followed(&**fs, path)?;
         if !names::deltas(&**fs, &target)?.is_empty() {
             let what =
-                format!("{} has deltas, which a new table would not fit; use a StoreBuilder", path.display());
+                format!("{} has deltas, which would not fit a new table; use a StoreBuilder", path.display());
             return Err(Error::invalid(what));
         }
         Ok(Builder { replaces_store: true, ..Builder::start(fs, &target, options, rng)? })
@@ -379,5 +379,5 @@ fn unreadable(error: io::Error) -> Error {
 }
 
 fn cut_off(bytes: u64) -> Error {
-    Error::invalid(format!("the value was announced with {bytes} bytes and ends early"))
+    Error::invalid(format!("the value ends before the {bytes} bytes that were announced"))
 }

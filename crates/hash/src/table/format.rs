@@ -178,9 +178,8 @@ impl Header {
         })?;
         let version = word32(page, 8);
         if version != VERSION {
-            let what = format!(
-                "format version {version}; this build reads version {VERSION}, so build the table anew"
-            );
+            let what =
+                format!("format version {version}; this build reads version {VERSION}, so rebuild the table");
             return Err(Error::Unsupported { file: file.to_owned(), what });
         }
         let found = word64(page, CHECKSUM_AT);
@@ -237,7 +236,7 @@ impl Header {
         if self.file_bytes != file_bytes {
             return wrong(
                 160,
-                format!("the file is {file_bytes} bytes long, its header says {}", self.file_bytes),
+                format!("the file is {file_bytes} bytes long, but its header says {}", self.file_bytes),
             );
         }
         if self.partition_bits > PARTITION_BITS_MAX {
@@ -278,7 +277,7 @@ impl Header {
             return wrong(16, "the id is 0, which no table has".to_owned());
         }
         if self.entries.div_ceil(SLOTS as u64) > self.index_lines {
-            let what = format!("{} entries in {} lines of {SLOTS}", self.entries, self.index_lines);
+            let what = format!("{} entries do not fit {} lines of {SLOTS}", self.entries, self.index_lines);
             return wrong(48, what);
         }
         if self.entries > self.puts || self.tombstones > self.entries {
@@ -287,7 +286,7 @@ impl Header {
             return wrong(48, what);
         }
         if self.dictionary_bytes > 0 && self.compression != Format::Zstd {
-            let what = format!("a dictionary of zstd, and the compression is {}", self.compression);
+            let what = format!("a zstd dictionary, but the compression is {}", self.compression);
             return wrong(136, what);
         }
         if self.is_fixed() && self.is_tagged() {

@@ -86,7 +86,7 @@ impl PageChecker {
         let levels = levels(header);
         let end = levels.last().map_or(0, |top| top.first_page + top.pages);
         if end.checked_mul(PAGE_BYTES) != Some(header.file_bytes) {
-            let what = format!("checksums end at page {end}, the file at byte {}", header.file_bytes);
+            let what = format!("checksums end at page {end}, but the file at byte {}", header.file_bytes);
             return Err(Error::corruption(file, 144, what));
         }
         let fill = if trusted { u64::MAX } else { 0 };

@@ -119,7 +119,7 @@ impl Partitions {
             || data != header.data_offset + header.data_bytes
         {
             let what = format!(
-                "{found} partitions with {line} lines and data up to {data}, the header says {} with {} up to {}",
+                "{found} partitions with {line} lines and data up to {data}, but the header says {} with {} up to {}",
                 header.partitions(),
                 header.index_lines,
                 header.data_offset + header.data_bytes

@@ -104,7 +104,7 @@ impl Reader {
             Mode::Pread => (source::read_tail(&*file, &header)?, header.index_offset),
         };
         if map.len() as u64 != file_bytes - map_start {
-            let what = format!("the file changed its length while it was opened, from {file_bytes} bytes");
+            let what = format!("the length of the file changed while it was opened, from {file_bytes} bytes");
             return Err(Error::corruption(path, file_bytes, what));
         }
         // ORDER: what cannot be mapped is refused before memory is taken for its pages.
@@ -321,7 +321,7 @@ impl Reader {
     pub(crate) fn checked_range(&self, offset: u64, bytes: u64) -> Result<&[u8]> {
         let window = self.window();
         let Some(range) = window.range(offset, bytes) else {
-            let what = format!("{bytes} bytes expected here, the file has {}", self.header.file_bytes);
+            let what = format!("{bytes} bytes expected here, but the file has {}", self.header.file_bytes);
             return Err(Error::corruption(&self.path, offset, what));
         };
         if bytes > 0 {
@@ -417,6 +417,6 @@ impl Reader {
 
     #[cold]
     pub(crate) fn bad_record(&self, start: u64) -> Error {
-        Error::corruption(&self.path, start, "the record here is garbled or reaches beyond the data")
+        Error::corruption(&self.path, start, "the record here is invalid or reaches beyond the data")
     }
 }

@@ -347,7 +347,7 @@ fn foreign_files_are_told_from_damaged_ones() {
         let error = Reader::open_in(&fs, Path::new("text"), ReaderOptions::default()).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "text is no constant store: it does not begin with CAIRNTBL",
+            "text is not a constant store: it does not begin with CAIRNTBL",
             "{bytes}"
         );
         assert_eq!(error.kind(), cairn_vfs::ErrorKind::Unsupported);
@@ -463,6 +463,6 @@ fn streams_that_fail_say_why() {
         let damage = put(&mut Failing(50, damaged));
         assert!(matches!(&damage, Error::Corruption { offset: 7, .. }), "{damage}");
         let early = put(&mut &[0; 50][..]);
-        assert!(early.to_string().contains("ends early"), "{early}");
+        assert!(early.to_string().contains("ends before"), "{early}");
     }
 }

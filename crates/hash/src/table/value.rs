@@ -88,11 +88,13 @@ impl Reader {
             }
             // Has no working memory that were worth borrowing from the thread.
             (Format::Snappy, _) => Decompressor::new().append(Format::Snappy, block, value, limit),
-            (Format::None, _) => return Err(wrong("a compressed value in a table without".to_owned())),
+            (Format::None, _) => {
+                return Err(wrong("a compressed value in a table without compression".to_owned()));
+            }
         };
         match done {
             Ok(done) if done == limit => Ok(()),
-            Ok(done) => Err(wrong(format!("value has {done} bytes, its head says {bytes}"))),
+            Ok(done) => Err(wrong(format!("value has {done} bytes, but its head says {bytes}"))),
             Err(error) => Err(wrong(error.to_string())),
         }
     }

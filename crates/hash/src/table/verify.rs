@@ -51,16 +51,18 @@ impl Reader {
                 false => self.leads_to::<false>(hash, record.start)?,
             };
             if !belongs {
-                let what = format!("the key here has hash {hash:016x}, whose search does not lead here");
+                let what =
+                    format!("the key here has hash {hash:016x}, but a lookup of that hash does not find it");
                 return Err(Error::corruption(&self.path, record.start, what));
             }
             if let Some(before) = before.filter(|&before| before > hash) {
-                let what = format!("the key here has hash {hash:016x}, and the one before {before:016x}");
+                let what =
+                    format!("the key here has hash {hash:016x}, but the key before it has {before:016x}");
                 return Err(Error::corruption(&self.path, record.start, what));
             }
             // Else many slots could name one record, and many records one long value, and this would never end.
             if record.start < end {
-                let what = format!("a record begins here, and the one before ends at {end}");
+                let what = format!("a record begins here, but the one before it ends at {end}");
                 return Err(Error::corruption(&self.path, record.start, what));
             }
             end = record.start + record.bytes;

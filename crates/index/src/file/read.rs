@@ -72,7 +72,7 @@ fn read_header(path: &Path, bytes: &[u8]) -> Result<Header> {
     }
     let version = word(bytes, 8) as u32;
     if version != FILE_VERSION {
-        let what = format!("version {version} where {FILE_VERSION} is supported");
+        let what = format!("version {version}, supported is version {FILE_VERSION}");
         return Err(Error::Unsupported { file: path.to_owned(), what });
     }
     let page_bytes = (word(bytes, 8) >> 32) as usize;
@@ -81,7 +81,7 @@ fn read_header(path: &Path, bytes: &[u8]) -> Result<Header> {
     }
     let end = page_bytes - SUM_BYTES;
     if word(bytes, end) != xxh3_64(&bytes[..end]) {
-        return Err(damaged(end as u64, "the header's checksum is another"));
+        return Err(damaged(end as u64, "the header's checksum does not match"));
     }
     let (columns, keys) = (usize::from(bytes[16]), usize::from(bytes[17]));
     if columns == 0 || columns > MAX_COLUMNS || keys == 0 || keys > columns {
@@ -106,7 +106,7 @@ impl Index {
         let offset = header.directory.start as u64;
         let directory = &map[header.directory];
         if xxh3_64(directory) != header.directory_sum {
-            return Err(Error::corruption(path, offset, "the directory's checksum is another"));
+            return Err(Error::corruption(path, offset, "the directory's checksum does not match"));
         }
         let damaged = |damage| Error::damage(path, offset, damage);
         let mut cursor = Cursor::new(directory, 0, directory.len()).map_err(damaged)?;
@@ -150,7 +150,7 @@ impl Index {
             return Err(Error::corruption(&self.path, at as u64, "the file ends before the page"));
         };
         if u64::from_le_bytes(*sum) != xxh3_64_seeded(body, page as u64 + 1) {
-            return Err(Error::corruption(&self.path, at as u64, "the page's checksum is another"));
+            return Err(Error::corruption(&self.path, at as u64, "the page's checksum does not match"));
         }
         let leaf = Leaf::open(body).map_err(self.fail(page))?;
         let same = leaf.columns() == self.kinds.len()
@@ -192,7 +192,7 @@ impl Index {
     fn check_key(&self, key: &[Cell]) -> Result<()> {
         if key.len() > self.keys {
             return Err(Error::invalid(format!(
-                "a key of {} columns where there are {}",
+                "a key of {} columns, expected at most {}",
                 key.len(),
                 self.keys
             )));
@@ -253,7 +253,7 @@ impl Index {
             return Err(Error::corruption(
                 &self.path,
                 96,
-                format!("{} rows where the pages have {rows}", self.rows),
+                format!("{} rows, but the pages have {rows}", self.rows),
             ));
         }
         Ok(())

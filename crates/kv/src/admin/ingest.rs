@@ -192,7 +192,9 @@ impl Inner {
                 return Ok(());
             }
         }
-        Err(Error::Busy { what: "writers fill memtables with keys of the tables to be ingested".to_owned() })
+        Err(Error::Busy {
+            what: "writers keep filling memtables with keys in the range of the tables to ingest".to_owned(),
+        })
     }
 
     /// Installs the tables, with writers held up. False when sealed memtables are in the way.
@@ -336,7 +338,7 @@ fn check_expiry(table: &Outside, keyspace: &KeyspaceState) -> Result<()> {
     }
     let (path, name) = (table.path.display(), &keyspace.name);
     Err(Error::invalid(format!(
-        "{path} was not built with the options of keyspace {name:?}: only one of them has a ttl"
+        "{path} was not built with the options of keyspace {name:?}: only one of the two has a ttl"
     )))
 }
 

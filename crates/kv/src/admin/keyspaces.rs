@@ -43,7 +43,9 @@ impl Db {
         options.check()?;
         let _structure = write(&inner.structure);
         if name.is_empty() || inner.keyspaces.named(name).is_some() {
-            return Err(Error::invalid(format!("a keyspace named {name:?}: the name is empty or taken")));
+            return Err(Error::invalid(format!(
+                "keyspace {name:?} cannot be created: the name is empty or taken"
+            )));
         }
         let id = inner.versions.next_keyspace_id();
         let at = id.0 as usize;

@@ -77,7 +77,10 @@ impl ReadOnly {
             }
         }
         Err(last.unwrap_or_else(|| Error::Busy {
-            what: format!("the writer of {} is faster than its files can be read", self.path.display()),
+            what: format!(
+                "the writer of {} replaces files faster than they can be read",
+                self.path.display()
+            ),
         }))
     }
 
@@ -160,7 +163,7 @@ fn open_all(inner: &Inner, readers: &HashMap<FileNumber, Arc<Table>>) -> Result<
 /// As `error`, of a file that the manifest refers to.
 fn missing(error: Error, path: &Path) -> Error {
     match error.kind() {
-        ErrorKind::NotFound => Error::corruption(path, 0, "it is missing, and the manifest refers to it"),
+        ErrorKind::NotFound => Error::corruption(path, 0, "it is missing, but the manifest refers to it"),
         _ => error,
     }
 }

@@ -27,10 +27,10 @@ impl Staging {
     /// directory.
     pub(super) fn new(fs: &Arc<dyn Fs>, target: &Path) -> Result<Staging> {
         let Some(name) = target.file_name() else {
-            return Err(Error::invalid(format!("{}: a directory to be made needs a name", target.display())));
+            return Err(Error::invalid(format!("{}: a new directory needs a name", target.display())));
         };
         if fs.exists(target)? && !fs.read_dir(target)?.is_empty() {
-            return Err(Error::invalid(format!("{} is there already and not empty", target.display())));
+            return Err(Error::invalid(format!("{} already exists and is not empty", target.display())));
         }
         let mut temporary = name.to_owned();
         temporary.push(".tmp");
@@ -39,7 +39,10 @@ impl Staging {
         let staging = Staging { fs: Arc::clone(fs), dir, target: target.to_owned(), is_committed: false };
         staging.clear()?;
         if let Some(other) = fs.read_dir(&staging.dir)?.first() {
-            return Err(Error::invalid(format!("{} is in the way: it is not of a store", other.display())));
+            return Err(Error::invalid(format!(
+                "{} is in the way: it is not a file of a store",
+                other.display()
+            )));
         }
         Ok(staging)
     }

@@ -57,7 +57,8 @@ impl<'a> Operations<'a> {
             self.rest = rest;
             return Ok(usize::from(*first));
         }
-        let (value, used) = varint::decode(self.rest).map_err(|_| Malformed("a length that is no varint"))?;
+        let (value, used) =
+            varint::decode(self.rest).map_err(|_| Malformed("a length that is not a varint"))?;
         self.rest = &self.rest[used..];
         usize::try_from(value).map_err(|_| Malformed("a length beyond the address space"))
     }

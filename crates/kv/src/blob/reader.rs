@@ -54,7 +54,7 @@ impl BlobReader {
         if header[..4] == expected[..4] && !(1..=VERSION).contains(&version) {
             return Err(Error::unsupported(
                 &path,
-                format!("version {version}, supported are 1 to {VERSION}"),
+                format!("version {version}, supported versions are 1 to {VERSION}"),
             ));
         }
         if header != expected {
@@ -64,7 +64,7 @@ impl BlobReader {
         let last = len - FOOTER_BYTES as u64;
         read(&file, &mut footer, last)?;
         if meta.footer != 0 && meta.footer != footer_sum(&footer) {
-            let what = "it is another blob file than the one that was written here";
+            let what = "it is a different blob file from the one that was written here";
             return Err(Error::corruption(&path, last, what));
         }
         Ok(BlobReader { file, meta: meta.clone(), version })
@@ -109,7 +109,7 @@ impl BlobReader {
         // Of this version, or of the first.
         let is_of = |body| sum == footer_checksum(values, value_bytes, number, bytes, body);
         if !is_of(Some(whole.digest())) && !is_of(None) {
-            return Err(Error::corruption(&path, last, "not the footer of a blob file that was finished"));
+            return Err(Error::corruption(&path, last, "not the footer of a finished blob file"));
         }
         whole.update(&footer);
         Ok(BlobMeta { number, bytes, values, value_bytes, checksum: whole.digest(), footer: sum })
@@ -124,7 +124,7 @@ impl BlobReader {
         let end = record.and_then(|record| reference.offset.checked_add(record));
         let last = self.meta.bytes - FOOTER_BYTES as u64;
         if reference.offset < HEADER_BYTES as u64 || end.is_none_or(|end| end > last) {
-            let what = format!("a reference to {} bytes here, beyond the values", reference.bytes);
+            let what = format!("a reference to {} bytes here, beyond the end of the values", reference.bytes);
             return Err(self.damaged(reference.offset, what));
         }
         let len = RECORD_HEADER_BYTES + reference.bytes as usize;
@@ -233,7 +233,7 @@ impl BlobSource for Blobs {
             return Err(Error::corruption(
                 &path,
                 decoded.offset,
-                "a table refers to it, the manifest does not",
+                "a table refers to it, but the manifest does not",
             ));
         };
         self.reader(&blob.file)?.load(decoded, out)

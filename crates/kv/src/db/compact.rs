@@ -411,7 +411,7 @@ impl Claimed {
             .map(|input| {
                 let tables: Option<Vec<_>> = input.tables.iter().map(|&number| find(number)).collect();
                 let tables =
-                    tables.ok_or_else(|| Error::invalid("a compaction of tables that are not there"))?;
+                    tables.ok_or_else(|| Error::invalid("a compaction of tables that do not exist"))?;
                 Ok(JobInput { level: input.level, run: input.run, tables })
             })
             .collect()

@@ -169,9 +169,7 @@ impl Inner {
     pub(crate) fn refuse_write(&self) -> Error {
         match self.failure.get() {
             Some(cause) => Error::Poisoned { path: self.path.to_path_buf(), cause: Arc::clone(cause) },
-            None => {
-                Error::unsupported(&self.path, "it is open for reading only, so nothing can be written to it")
-            }
+            None => Error::unsupported(&self.path, "it is open for reading only and cannot be written"),
         }
     }
 
@@ -221,7 +219,10 @@ impl Inner {
     /// The error of a handle that was not made by this store.
     #[cold]
     pub(crate) fn of_another_store(&self, what: &str) -> Error {
-        Error::invalid(format!("{what} is of another open store, and is used with {}", self.path.display()))
+        Error::invalid(format!(
+            "{what} belongs to another open store, but is used with {}",
+            self.path.display()
+        ))
     }
 
     /// Errors: [`Error::Poisoned`] after a failure.

@@ -74,11 +74,11 @@ fn open_once(builder: Builder, files: Arc<OpenFiles>, clock: Arc<dyn Clock>) -> 
     for (name, options) in &named {
         options.check()?;
         if !names.insert(name) {
-            return Err(Error::invalid(format!("a keyspace named {name:?}: it is given options twice")));
+            return Err(Error::invalid(format!("keyspace {name:?}: its options are given twice")));
         }
         if name.is_empty() || name == DEFAULT_NAME {
             let what =
-                format!("a keyspace named {name:?}: give the default keyspace's options to default_keyspace");
+                format!("keyspace {name:?}: give the options of the default keyspace to default_keyspace");
             return Err(Error::invalid(what));
         }
     }
@@ -125,7 +125,7 @@ fn open_once(builder: Builder, files: Arc<OpenFiles>, clock: Arc<dyn Clock>) -> 
 fn prepare_directory(fs: &Arc<dyn Fs>, path: &Path, options: &Options) -> Result<bool> {
     let exists = fs.exists(path)? && VersionSet::exists(fs, path)?;
     if exists && options.error_if_exists {
-        return Err(Error::invalid(format!("{} holds a store already", path.display())));
+        return Err(Error::invalid(format!("{} already holds a store", path.display())));
     }
     if !exists && (options.read_only || !options.create_if_missing) {
         return Err(Error::NotFound { what: format!("there is no store in {}", path.display()) });

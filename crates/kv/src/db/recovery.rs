@@ -126,13 +126,13 @@ fn join(flushing: Option<ScopedJoinHandle<'_, Result<()>>>) -> Result<()> {
 /// Inserts a record's operations where they are missing. Gives back the number of the last one.
 fn replay(inner: &Inner, all: &mut [Option<Replayed>], lsn: Lsn, payload: &[u8]) -> Result<Seqno> {
     let damaged = |what: &str| {
-        let what = format!("the record that ends at {lsn} of the log has {what}");
+        let what = format!("the log record that ends at {lsn} has {what}");
         Error::corruption(&inner.path, lsn.get(), what)
     };
     let record = Record::parse(payload, &inner.path, lsn.get())?;
     let count = u64::from(record.count);
     if record.seqno == 0 || count == 0 || record.seqno > SEQNO_MAX - count {
-        return Err(damaged("sequence numbers that no batch has"));
+        return Err(damaged("invalid sequence numbers"));
     }
     let last = record.seqno + count - 1;
     let mut seqno = record.seqno;
@@ -140,11 +140,11 @@ fn replay(inner: &Inner, all: &mut [Option<Replayed>], lsn: Lsn, payload: &[u8])
     for operation in record.operations {
         let (id, operation) = operation.map_err(|Malformed(what)| damaged(what))?;
         if seqno > last {
-            return Err(damaged("more operations than it says"));
+            return Err(damaged("more operations than its header says"));
         }
         if id.0 >= keyspaces_ever {
             let what = format!(
-                "it knows of no keyspace {}, which the log has writes of: it is an older state",
+                "it has no keyspace {}, but the log has writes to it: the manifest is an older state",
                 id.0
             );
             return Err(Error::corruption(&inner.versions.path(), 0, what));
@@ -158,7 +158,7 @@ fn replay(inner: &Inner, all: &mut [Option<Replayed>], lsn: Lsn, payload: &[u8])
         seqno += 1;
     }
     if seqno != last + 1 {
-        return Err(damaged("fewer operations than it says"));
+        return Err(damaged("fewer operations than its header says"));
     }
     Ok(last)
 }

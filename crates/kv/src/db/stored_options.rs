@@ -54,7 +54,8 @@ impl StoredOptions {
         let damaged = || Error::corruption(store, 0, "options of a keyspace in the manifest cannot be read");
         let (&version, rest) = bytes.split_first().ok_or_else(damaged)?;
         if !(1..=VERSION).contains(&version) {
-            let what = format!("keyspace options of version {version}, supported are 1 to {VERSION}");
+            let what =
+                format!("keyspace options of version {version}, supported versions are 1 to {VERSION}");
             return Err(Error::unsupported(store, what));
         }
         let (ttl_secs, used) = varint::decode(rest).map_err(|_| damaged())?;

@@ -70,7 +70,7 @@ fn check_files(fs: &Arc<dyn Fs>, dir: &Path, set: &VersionSet) -> Result<()> {
 
 /// The error of a file that the manifest refers to.
 fn missing(path: &Path) -> Error {
-    Error::corruption(path, 0, "it is missing, and the manifest refers to it")
+    Error::corruption(path, 0, "it is missing, but the manifest refers to it")
 }
 
 impl Inner {

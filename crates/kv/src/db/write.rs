@@ -285,7 +285,7 @@ impl Inner {
         if commit.next_seqno <= SEQNO_MAX - count {
             return Ok(());
         }
-        Err(Error::unsupported(&self.path, format!("it has had {SEQNO_MAX} writes, and takes no more")))
+        Err(Error::unsupported(&self.path, format!("it has had {SEQNO_MAX} writes, which is the maximum")))
     }
 
     #[inline]

@@ -96,7 +96,7 @@ impl<'e> Entry<'e> {
 fn unacceptable(key: usize, value: usize, seqno: Seqno) -> Error {
     Error::invalid(format!(
         "an entry with a key of {key} bytes, a value of {value} bytes and sequence number {seqno} cannot be stored: \
-         at most {KEY_BYTES_MAX} bytes, {VALUE_BYTES_MAX} bytes and {SEQNO_MAX} are possible"
+         at most {KEY_BYTES_MAX} bytes, {VALUE_BYTES_MAX} bytes and {SEQNO_MAX} are allowed"
     ))
 }
 

@@ -63,10 +63,10 @@ impl RangeTombstones {
                 return Err(Malformed { offset: input.at, what: "a list that differs from the one before" });
             }
             if index + 1 == count && !seqnos.is_empty() {
-                return Err(Malformed { offset: input.at, what: "no sequence numbers behind the last key" });
+                return Err(Malformed { offset: input.at, what: "no sequence numbers after the last key" });
             }
             if index > 0 && set.key(index - 1) >= set.key(index) {
-                return Err(Malformed { offset: input.at, what: "keys that ascend" });
+                return Err(Malformed { offset: input.at, what: "ascending keys" });
             }
         }
         if input.at != bytes.len() {
@@ -120,7 +120,7 @@ impl<'a> Input<'a> {
                 None => Some(number).filter(|&seqno| seqno <= SEQNO_MAX),
                 Some(last) => last.checked_sub(number).filter(|_| number > 0),
             };
-            let seqno = seqno.ok_or(Malformed { offset, what: "sequence numbers that descend" })?;
+            let seqno = seqno.ok_or(Malformed { offset, what: "descending sequence numbers" })?;
             set.seqnos.push(seqno);
             last = Some(seqno);
         }

@@ -161,11 +161,11 @@ fn violations() {
         (&[2, 0], 0, "format 1 of range tombstones"),
         (&[1, 200, 1], 1, "a number of cuts that fits"),
         (&[1, 2, 9, b'a', 1, 7], 2, "a key that fits"),
-        (&[1, 2, 1, b'a', 1, 7, 1, b'a', 0], 9, "keys that ascend"),
+        (&[1, 2, 1, b'a', 1, 7, 1, b'a', 0], 9, "ascending keys"),
         (&[1, 2, 1, b'a', 0, 1, b'b', 0], 5, "a list that differs from the one before"),
-        (&[1, 2, 1, b'a', 1, 7, 1, b'b', 1, 6], 10, "no sequence numbers behind the last key"),
-        (&[1, 2, 1, b'a', 2, 7, 0, 1, b'b', 0], 6, "sequence numbers that descend"),
-        (&[1, 2, 1, b'a', 2, 7, 8, 1, b'b', 0], 6, "sequence numbers that descend"),
+        (&[1, 2, 1, b'a', 1, 7, 1, b'b', 1, 6], 10, "no sequence numbers after the last key"),
+        (&[1, 2, 1, b'a', 2, 7, 0, 1, b'b', 0], 6, "descending sequence numbers"),
+        (&[1, 2, 1, b'a', 2, 7, 8, 1, b'b', 0], 6, "descending sequence numbers"),
         (&[1, 0, 0], 2, "the end"),
     ];
     for (bytes, offset, what) in cases {

@@ -458,7 +458,7 @@ impl Window {
     fn block(&mut self, table: &Table, ordinal: u32, handle: Handle, bytes_max: u64) -> Result<BlockRef> {
         let end = table.properties.data_bytes;
         if handle.end() > end || (handle.len as usize) < HEADER_BYTES {
-            return Err(table.damaged(handle.offset, "a data block does not lie where data blocks do"));
+            return Err(table.damaged(handle.offset, "a data block is outside the section of data blocks"));
         }
         let last = self.last.replace(ordinal);
         if u64::from(handle.len) > bytes_max.max(READAHEAD_BYTES_MIN) && self.frame(handle).is_none() {

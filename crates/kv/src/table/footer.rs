@@ -66,7 +66,7 @@ impl Footer {
             return Err(FooterError::Damaged("the footer is too short"));
         };
         if magic != *MAGIC {
-            return Err(FooterError::Damaged("the file does not end as a table does"));
+            return Err(FooterError::Damaged("the file does not end as a table file does"));
         }
         if xxh3_64(&bytes[..48]) != u64::from_le_bytes(checksum) {
             return Err(FooterError::Damaged("the checksum of the footer is wrong"));

@@ -230,7 +230,7 @@ impl Header {
             return Err("the checksum of a block is wrong".to_owned());
         }
         if found_role != role as u8 || zero0 != 0 || zero1 != 0 {
-            return Err(format!("a block is of role {found_role} where {role:?} was expected"));
+            return Err(format!("a block has role {found_role}, expected {role:?}"));
         }
         Ok(Header { raw, compression })
     }
@@ -273,7 +273,7 @@ impl Header {
         };
         match done {
             Ok(len) if len == raw => Ok(bytes),
-            Ok(len) => Err(format!("a block gives {len} bytes where {raw} were expected")),
+            Ok(len) => Err(format!("a block decompresses to {len} bytes, expected {raw}")),
             Err(error) => Err(error.to_string()),
         }
     }

@@ -128,7 +128,7 @@ impl Table {
             rest = after;
         }
         if end > self.properties.data_bytes {
-            return Err(self.damaged(start, "a data block does not lie where data blocks do"));
+            return Err(self.damaged(start, "a data block is outside the section of data blocks"));
         }
         let mut frames = vec![0; (end - start) as usize];
         self.source.read(&mut frames, start)?;

@@ -43,7 +43,7 @@ pub use options::{Compression, PrefixExtractor};
 pub(crate) use options::{CursorOptions, Expected, OpenOptions, TableOptions};
 pub(crate) use writer::{ENTRY_BYTES_MAX, TableWriter};
 
-#[allow(unused_imports, reason = "for whoever gets many keys, shows a table or verifies it")]
+#[allow(unused_imports, reason = "for callers that get many keys, show a table or verify it")]
 pub(crate) use self::{get_many::Query, properties::Properties, verify::TableSummary};
 
 /// The hash of a user's key, for filters: computed once a lookup, then handed to every table.

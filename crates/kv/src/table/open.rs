@@ -98,11 +98,11 @@ impl Table {
             return Err(Error::corruption(
                 source.path(),
                 offset,
-                "it is another table than the one that was written here",
+                "it is a different table from the one that was written here",
             ));
         }
         if footer.number != number && !options.foreign {
-            let what = format!("the table says that it is number {}, expected {number}", footer.number);
+            let what = format!("the table has number {}, expected {number}", footer.number);
             return Err(Error::corruption(source.path(), source.len() - FOOTER_BYTES as u64, what));
         }
         let mut table = Table {
@@ -124,7 +124,7 @@ impl Table {
         let tail = Tail { start: tail_start, bytes: &tail };
         table.read_properties(footer.properties, &tail)?;
         if options.seqno > 0 && (table.properties.seqnos != (0, 0) || table.properties.range_tombstones > 0) {
-            let what = "a table that was ingested has sequence numbers of its own";
+            let what = "an ingested table has its own sequence numbers";
             return Err(table.damaged(footer.properties.offset, what));
         }
         table.read_top(footer.top, &tail)?;
@@ -176,7 +176,7 @@ impl Table {
     fn read_properties(&mut self, handle: Handle, tail: &Tail<'_>) -> Result<()> {
         let payload = self.meta_payload(handle, Role::Properties, tail)?;
         let properties = Properties::decode(&payload)
-            .ok_or_else(|| self.damaged(handle.offset, "the properties are not what a writer writes"))?;
+            .ok_or_else(|| self.damaged(handle.offset, "the properties cannot be decoded"))?;
         let sections = [properties.data_bytes, properties.filter_bytes, properties.index_bytes];
         let sum = sections.iter().try_fold(0u64, |sum, bytes| sum.checked_add(*bytes));
         let blocks = u64::from(properties.data_blocks) + 2 * u64::from(properties.partitions);
@@ -185,7 +185,7 @@ impl Table {
             sum.is_some_and(|sum| sum <= handle.offset && blocks <= 2 * (sum / HEADER_BYTES as u64));
         if !possible {
             return Err(
-                self.damaged(handle.offset, "the properties tell of more blocks than the file has room for")
+                self.damaged(handle.offset, "the properties claim more blocks than the file has room for")
             );
         }
         if let Some(handle) = properties.range_tombstone_block {
@@ -228,7 +228,7 @@ impl Table {
                 _ => {
                     return Err(damaged(
                         range.start,
-                        "a partition does not lie where partitions do".to_owned(),
+                        "a partition is outside the section of partitions".to_owned(),
                     ));
                 }
             }
@@ -325,7 +325,8 @@ fn read_footer(source: &Source, tail: &[u8]) -> Result<Footer> {
     Footer::decode(bytes, source.len()).map_err(|error| match error {
         FooterError::Damaged(what) => Error::corruption(source.path(), offset, what),
         FooterError::Version(version) => {
-            let what = format!("version {version} of the format, supported is {}", super::footer::VERSION);
+            let what =
+                format!("version {version} of the format, supported is version {}", super::footer::VERSION);
             Error::unsupported(source.path(), what)
         }
     })

@@ -122,8 +122,10 @@ impl Table {
                 last.seek_last(&entries);
             }
             if !cursor.valid() || last.key() != cursor.key() {
-                return Err(self
-                    .damaged(partition.index.offset, "the top index has another separator for a partition"));
+                return Err(self.damaged(
+                    partition.index.offset,
+                    "the top index has a different separator for a partition",
+                ));
             }
             cursor.next(&entries);
         }
@@ -154,8 +156,10 @@ impl Walk<'_> {
         while cursor.valid() {
             let data = self.table.data_value(&index.bytes()[cursor.value()])?;
             if u64::from(data.ordinal) != self.summary.data_blocks {
-                return Err(self
-                    .wrong(place, format!("block {} is called {}", self.summary.data_blocks, data.ordinal)));
+                return Err(self.wrong(
+                    place,
+                    format!("block {} has the ordinal {}", self.summary.data_blocks, data.ordinal),
+                ));
             }
             if before.as_deref().is_some_and(|before| before > cursor.key()) {
                 return Err(self.wrong(place, "separators do not ascend"));
@@ -202,7 +206,9 @@ impl Walk<'_> {
                 let passes = filter.may_contain(hash_key(key))
                     && prefix.is_none_or(|prefix| filter.may_contain(hash_prefix(prefix)));
                 if !passes {
-                    return Err(self.wrong(place, format!("the filter does not know {}", key.escape_ascii())));
+                    return Err(
+                        self.wrong(place, format!("the filter does not contain {}", key.escape_ascii()))
+                    );
                 }
             }
             self.count(key.len(), seqno, cursor.kind(), cursor.value().len());
@@ -223,7 +229,7 @@ impl Walk<'_> {
         let properties = &self.table.properties;
         let smallest = properties.smallest.as_slice();
         if key < smallest || (properties.range_tombstones == 0 && key != smallest) {
-            return Err(self.wrong(place, "the first key is not that of the properties"));
+            return Err(self.wrong(place, "the first key differs from the properties"));
         }
         self.last = Some((key.to_vec(), seqno));
         Ok(())
@@ -262,9 +268,7 @@ impl Walk<'_> {
         let sound = last.is_none_or(|last| last == largest || (ranged && last < largest))
             && (self.seqnos == (low, high) || (ranged && self.seqnos.0 >= low && self.seqnos.1 <= high));
         if !sound {
-            return Err(
-                self.wrong(end, "the last key or the sequence numbers are not those of the properties")
-            );
+            return Err(self.wrong(end, "the last key or the sequence numbers differ from the properties"));
         }
         Ok(self.summary)
     }

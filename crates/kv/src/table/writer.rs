@@ -190,7 +190,7 @@ impl TableWriter {
     ) -> Result<()> {
         self.check_usable()?;
         if self.range_tombstones.is_some() {
-            return Err(Error::invalid("a table takes its range tombstones once"));
+            return Err(Error::invalid("range tombstones can be added to a table only once"));
         }
         let (smallest, largest) = (bounds.0.to_vec(), bounds.1.to_vec());
         self.range_tombstones = Some(RangeBlock { encoded: encoded.to_vec(), smallest, largest });
@@ -234,7 +234,7 @@ impl TableWriter {
     pub(crate) fn finish(mut self) -> Result<TableMeta> {
         self.check_usable()?;
         if self.properties.entries == 0 && self.range_tombstones.is_none() {
-            return Err(Error::invalid("a table has at least one entry"));
+            return Err(Error::invalid("a table needs at least one entry"));
         }
         if !self.data.is_empty() {
             self.cut_block(None)?;

@@ -199,7 +199,8 @@ impl LockTable {
             let deadline = *deadline.get_or_insert_with(|| clock.now().saturating_add(timeout));
             if clock.now() >= deadline {
                 state.waits.remove(&id);
-                let what = format!("{target} is locked by another transaction, for longer than {timeout:?}");
+                let what =
+                    format!("{target} has been locked by another transaction for longer than {timeout:?}");
                 return Err(Error::Busy { what });
             }
             state.waits.insert(id, others);

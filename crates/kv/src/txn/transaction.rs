@@ -250,7 +250,7 @@ impl Transaction {
             Some((keyspace, key)) => {
                 let (key, name) = (printable(&key), &keyspace.name);
                 Err(Error::Conflict {
-                    what: format!("key {key} of keyspace {name:?} was changed by somebody else"),
+                    what: format!("key {key} of keyspace {name:?} was changed by another writer"),
                 })
             }
         };

@@ -116,7 +116,7 @@ fn check_table(new: &NewTable) -> Result<(), String> {
     }
     if meta.ingested.is_some_and(|ingested| meta.seqnos != (ingested.seqno, ingested.seqno)) {
         return Err(format!(
-            "table {}: its sequence numbers are not the one that it was ingested under",
+            "table {}: its sequence numbers differ from the one that it was ingested under",
             meta.number
         ));
     }
@@ -170,11 +170,11 @@ fn change_blobs(
         let file = Arc::new(BlobFile::new(meta.clone(), obsolete));
         files_new.push(meta.number);
         if blobs.insert(meta.number, LiveBlob { file, garbage_bytes: 0 }).is_some() {
-            return Err(format!("blob file {} is there already", meta.number));
+            return Err(format!("blob file {} already exists", meta.number));
         }
     }
     for &(number, bytes) in &edit.blob_garbage {
-        let blob = blobs.get_mut(&number).ok_or_else(|| format!("blob file {number} is not there"))?;
+        let blob = blobs.get_mut(&number).ok_or_else(|| format!("blob file {number} does not exist"))?;
         blob.garbage_bytes = blob.garbage_bytes.saturating_add(bytes);
         if blob.garbage_bytes > blob.file.meta.value_bytes {
             return Err(format!("blob file {number} has more garbage than values"));
@@ -182,7 +182,7 @@ fn change_blobs(
     }
     let mut gone = Vec::new();
     for &number in &edit.blobs_removed {
-        let blob = blobs.remove(&number).ok_or_else(|| format!("blob file {number} is not there"))?;
+        let blob = blobs.remove(&number).ok_or_else(|| format!("blob file {number} does not exist"))?;
         gone.push(blob.file);
     }
     Ok((blobs.into_values().collect(), gone))

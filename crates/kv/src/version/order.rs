@@ -113,6 +113,6 @@ fn check_together(fresh: &[&NewTable]) -> Result<(), String> {
 
 fn wrong(above: FileNumber, newer: FileNumber, why: &str) -> String {
     format!(
-        "table {above} would stand above table {newer}, which is newer ({why}) and has keys of the same range"
+        "table {above} would be above table {newer}, which is newer ({why}) and overlaps its range of keys"
     )
 }

@@ -88,7 +88,7 @@ impl VersionSet {
 
     /// The error of a store in `dir` that has lost its `CURRENT`.
     pub(crate) fn no_current(dir: &Path) -> Error {
-        let what = "it is missing, and with it what the other files of the store are";
+        let what = "it is missing, and without it the other files of the store cannot be used";
         Error::corruption(&FileName::Current.path(dir), 0, what)
     }
 
@@ -104,7 +104,7 @@ impl VersionSet {
         edit: &VersionEdit,
     ) -> Result<VersionSet> {
         if VersionSet::exists(fs, dir)? {
-            return Err(Error::invalid(format!("{} holds a store already", dir.display())));
+            return Err(Error::invalid(format!("{} already holds a store", dir.display())));
         }
         VersionSet::check_no_orphans(fs, dir)?;
         VersionSet::found(fs, dir, store_id, edit)
@@ -276,7 +276,7 @@ impl VersionSet {
         }
         let path = FileName::Manifest(read.number).path(&self.dir);
         let what = format!(
-            "it is an older state of the manifest: the log knows of {} up to offset {}",
+            "it is an older state of the manifest: the log refers to {} up to offset {}",
             FileName::Manifest(noted.number),
             noted.end
         );

@@ -151,7 +151,7 @@ impl StoreState {
     /// The keyspace as `next` has it so far.
     fn changing<'a>(&self, id: KeyspaceId, next: &'a mut Prepared) -> Result<&'a mut KeyspaceState, String> {
         let state = next.keyspaces.entry(id).or_insert_with(|| self.keyspaces.get(&id).cloned());
-        state.as_mut().ok_or_else(|| format!("keyspace {} is not there", id.0))
+        state.as_mut().ok_or_else(|| format!("keyspace {} does not exist", id.0))
     }
 
     /// No file belongs to two places, and none has a number that will be given out again.
@@ -159,7 +159,7 @@ impl StoreState {
         let mut new = BTreeSet::new();
         for &number in &next.files_new {
             if self.files.contains(&number) || !new.insert(number) {
-                return Err(format!("file {number} is there already"));
+                return Err(format!("file {number} already exists"));
             }
             if number >= next.next_file {
                 return Err(format!("file {number} is not below the next file number, {}", next.next_file));

@@ -3,7 +3,7 @@
 //! `RUSTFLAGS="--cfg cairn_loom" cargo test -p cairn-pool --lib models`, with a target folder of its own. `LOOM_MAX_PREEMPTIONS=3` looks further than
 //! the two preemptions that these tests ask for where all would take too long.
 
-#![allow(unsafe_code, clippy::unwrap_used, reason = "tests; the cells are what is checked")]
+#![allow(unsafe_code, clippy::unwrap_used, reason = "tests; they check the cells")]
 
 use std::time::Duration;
 

@@ -209,7 +209,7 @@ impl fmt::Display for PolicyKind {
 /// The name of no policy.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "there is no replacement policy {0:?}; there are lru, clock, sieve, 2q, lru-2, s3-fifo, arc, lirs, w-tinylfu and adaptive"
+    "there is no replacement policy {0:?}; the policies are lru, clock, sieve, 2q, lru-2, s3-fifo, arc, lirs, w-tinylfu and adaptive"
 )]
 pub struct UnknownPolicy(pub String);
 

@@ -146,6 +146,6 @@ fn copies_of_another_time_or_file() {
     let before = fs.bytes_of("/pages".as_ref()).unwrap();
     put(&old);
     let refused = open("/pages", 8).unwrap_err();
-    assert!(refused.to_string().contains("/double is the double write of another file"), "{refused}");
+    assert!(refused.to_string().contains("/double is not the double write of /pages"), "{refused}");
     assert_eq!(fs.bytes_of("/pages".as_ref()).unwrap(), before);
 }

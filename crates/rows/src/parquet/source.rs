@@ -94,7 +94,7 @@ impl Source {
         }
         let told = metadata.file_metadata().num_rows();
         if told != rows || metadata.row_groups().iter().any(|group| group.num_rows() < 0) {
-            return Err(flawed(format!("{told} rows, where its row groups have {rows}")));
+            return Err(flawed(format!("{told} rows, but its row groups have {rows}")));
         }
         // Told twice, they are the same.
         let _ = self.limits.set((most_bytes, most_values));
@@ -121,13 +121,13 @@ impl Source {
         let in_file = u64::try_from(compressed).is_ok_and(|bytes| bytes <= self.bytes.saturating_sub(start));
         if !in_file || !(0..=most_bytes).contains(&uncompressed) {
             return Err(flawed(format!(
-                "a page of {compressed} bytes, {uncompressed} without compression, at offset {start}"
+                "an impossible page of {compressed} bytes, {uncompressed} without compression, at offset {start}"
             )));
         }
         // A value of a dictionary has a byte at least; elsewhere a column says how many there are.
         for (kind, most) in [(DICTIONARY, uncompressed), (DATA, most_values), (DATA_V2, most_values)] {
             if let Some(count) = number(Some(kind), VALUES).filter(|count| !(0..=most).contains(count)) {
-                return Err(flawed(format!("a page of {count} values at offset {start}")));
+                return Err(flawed(format!("an impossible page of {count} values at offset {start}")));
             }
         }
         Ok(())
@@ -136,8 +136,8 @@ impl Source {
 
 fn told(what: &str, flaw: Flaw) -> ParquetError {
     flawed(match flaw {
-        Flaw::Cut => format!("{what} is cut"),
-        Flaw::Long => format!("{what} has a length that is more than the file has"),
+        Flaw::Cut => format!("{what} is cut short"),
+        Flaw::Long => format!("{what} has a length beyond the end of the file"),
         Flaw::Kind => format!("{what} is damaged"),
     })
 }

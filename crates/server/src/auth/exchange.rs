@@ -57,7 +57,7 @@ pub fn authenticate<S: Read + Write>(wire: &mut Wire<S>, access: &Access, user: 
     backend::authentication_sasl_step(&mut wire.out, exchange.challenge(), false);
     let last = password_message(wire)?;
     let last =
-        std::str::from_utf8(last).map_err(|_| tell_refusal(Refusal::Malformed("UTF-8 is expected"), user))?;
+        std::str::from_utf8(last).map_err(|_| tell_refusal(Refusal::Malformed("expected UTF-8"), user))?;
     let proof = exchange.finish(last).map_err(|refusal| tell_refusal(refusal, user))?;
     if !is_known {
         return Err(tell_refusal(Refusal::WrongPassword, user).into());
@@ -87,7 +87,7 @@ fn start<S: Read + Write>(
     let mechanism = cursor.string().map_err(Lost::from)?;
     let data = cursor.value().map_err(Lost::from)?.unwrap_or_default();
     let refuse = |what| NotStarted::Refused(Refusal::Malformed(what));
-    let data = std::str::from_utf8(data).map_err(|_| refuse("UTF-8 is expected"))?;
+    let data = std::str::from_utf8(data).map_err(|_| refuse("expected UTF-8"))?;
     let bound_to = match mechanism {
         MECHANISM => None,
         MECHANISM_PLUS if end_point.is_some() => end_point,

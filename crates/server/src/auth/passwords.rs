@@ -107,7 +107,7 @@ impl Passwords {
     /// Writes the file at once, readable for its owner only.
     pub fn write(&self, path: &Path) -> Result<(), Error> {
         let mut text =
-            "# made by `cairn sql passwd`: users, and what is kept of their passwords\n".to_owned();
+            "# made by `cairn sql passwd`: users and the verifiers of their passwords\n".to_owned();
         let mut decoys = self.decoys.unwrap_or_default();
         if self.decoys.is_none() {
             random(&mut decoys).map_err(|error| Error::Settings(error.to_string()))?;

@@ -49,7 +49,7 @@ impl std::fmt::Debug for Verifier {
 
 /// The operating system gives no randomness.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the operating system gives no randomness")]
+#[error("the operating system provides no randomness")]
 pub struct NoRandomness;
 
 /// Fills `bytes` with randomness for secrets.
@@ -167,25 +167,27 @@ impl Exchange {
         let mut parts = client_first.splitn(3, ',');
         let (flag, authzid, bare) = (parts.next(), parts.next(), parts.next());
         let (Some(flag), Some(authzid), Some(bare)) = (flag, authzid, bare) else {
-            return Err(Refusal::Malformed("three parts are expected in the first message"));
+            return Err(Refusal::Malformed("expected three parts in the first message"));
         };
         match (flag, end_point) {
             ("n", None) => {}
             ("y", None) if !could_bind => {}
             ("y", None) => {
-                return Err(Refusal::Malformed("channel binding was offered, and not seen by the client"));
+                return Err(Refusal::Malformed(
+                    "channel binding was offered, but the client did not see the offer",
+                ));
             }
             ("p=tls-server-end-point", Some(_)) => {}
-            _ => return Err(Refusal::Malformed("the channel binding is not the one of the mechanism")),
+            _ => return Err(Refusal::Malformed("the channel binding does not match the mechanism")),
         }
         if !authzid.is_empty() {
-            return Err(Refusal::Malformed("another identity than the user's is not taken"));
+            return Err(Refusal::Malformed("an identity other than the user's is not accepted"));
         }
         let mut attributes = bare.split(',');
         let user = attributes.next().and_then(|part| part.strip_prefix("n="));
         let client_nonce = attributes.next().and_then(|part| part.strip_prefix("r="));
         let (Some(_), Some(client_nonce)) = (user, client_nonce.filter(|nonce| is_nonce(nonce))) else {
-            return Err(Refusal::Malformed("a user and a nonce are expected in the first message"));
+            return Err(Refusal::Malformed("expected a user and a nonce in the first message"));
         };
         let mut random_bytes = [0; NONCE_BYTES];
         random(&mut random_bytes).map_err(|_| Refusal::Malformed("no randomness"))?;
@@ -204,7 +206,7 @@ impl Exchange {
     /// Takes the client's last message. Returns what proves to the client that the server knows the verifier.
     pub fn finish(&self, client_final: &str) -> Result<String, Refusal> {
         let Some((without_proof, proof)) = client_final.rsplit_once(",p=") else {
-            return Err(Refusal::Malformed("a proof is expected at the end of the last message"));
+            return Err(Refusal::Malformed("expected a proof at the end of the last message"));
         };
         let mut attributes = without_proof.split(',');
         let binding = attributes.next().and_then(|part| part.strip_prefix("c="));
@@ -217,7 +219,7 @@ impl Exchange {
         }
         let Some(proof) = BASE64.decode(proof).ok().and_then(|proof| <[u8; KEY_BYTES]>::try_from(proof).ok())
         else {
-            return Err(Refusal::Malformed("the proof is no 32 bytes in base 64"));
+            return Err(Refusal::Malformed("the proof is not 32 bytes in base64"));
         };
         let parts = [&self.client_first_bare, ",", &self.server_first, ",", without_proof];
         let message: Vec<&[u8]> = parts.iter().map(|part| part.as_bytes()).collect();

@@ -50,8 +50,8 @@ impl Listeners {
             waker.set_nonblocking(true)?;
             Ok((woken, waker))
         });
-        let (woken, waker) =
-            pair.map_err(|source| Error::System { what: "no pair of sockets to wait with", source })?;
+        let (woken, waker) = pair
+            .map_err(|source| Error::System { what: "cannot create a pair of sockets to wait on", source })?;
         Ok(Listeners { places: Vec::new(), woken, waker: Arc::new(waker) })
     }
 

@@ -20,7 +20,7 @@ use super::{Session, Trouble, copy, rows};
 impl<S: Read + Write> Session<S> {
     pub(super) fn execute(&mut self) -> Result<(), Trouble> {
         let Message::Execute(name, most) = frontend::decode(b'E', self.wire.body())? else {
-            return Err(Failure::new(sqlstate::PROTOCOL_VIOLATION, "Execute is expected").into());
+            return Err(Failure::new(sqlstate::PROTOCOL_VIOLATION, "expected Execute").into());
         };
         self.check_alive(name)?;
         // It is out of the session while it runs, as the session is at work for it.

@@ -191,7 +191,7 @@ impl<S: Read + Write> Session<S> {
         }
         Err(Failure::new(
             sqlstate::PROGRAM_LIMIT_EXCEEDED,
-            format!("too many {what}: a session may have {most}"),
+            format!("too many {what}: a session may have at most {most}"),
         ))
     }
 

@@ -216,7 +216,8 @@ impl<S: Read + Write> Session<S> {
                 )
                 .into()),
                 _ => {
-                    Err(Failure::new(sqlstate::PROTOCOL_VIOLATION, "a message that has no place here").into())
+                    Err(Failure::new(sqlstate::PROTOCOL_VIOLATION, "a message that is not expected here")
+                        .into())
                 }
             },
         }
@@ -317,7 +318,7 @@ impl<S: Read + Write> Session<S> {
         if bytes <= most {
             return Ok(());
         }
-        let message = format!("a statement of {bytes} bytes: this server takes up to {most}");
+        let message = format!("a statement of {bytes} bytes: this server accepts up to {most}");
         Err(Failure::new(sqlstate::PROGRAM_LIMIT_EXCEEDED, message).into())
     }
 }

@@ -95,7 +95,7 @@ impl Prepared {
         match self.foreign.iter().find(|(at, _)| *at == parameter) {
             None => Ok(()),
             Some((_, type_oid)) => {
-                let message = format!("binary values of the type with number {type_oid} are not known here");
+                let message = format!("binary values of the type with OID {type_oid} are not supported");
                 Err(Failure::new(sqlstate::UNDEFINED_OBJECT, message))
             }
         }

@@ -429,6 +429,32 @@ fn what_is_described_is_what_comes() {
     assert_eq!(client.ask(&[run]), "2\nn\nH\nd 1\nd 7\nc\nC COPY 2\nZ I\n");
 }
 
+/// Goal: a prepared statement whose tables have changed says so when it is bound, as PostgreSQL does, and not when it runs. Method: a column and a table that are gone, and a column that is new; within a transaction that ends by it.
+#[test]
+fn statements_are_checked_when_bound() {
+    let host = Host::new();
+    let mut client = host.session();
+    client.query("CREATE TABLE t (a int, b text); INSERT INTO t VALUES (1, 'x')");
+    let all = parse("all", "SELECT * FROM t", &[]);
+    assert_eq!(client.ask(&[all, describe(b'S', "all"), sync()]), "1\nt \nT a:23 b:25\nZ I\n");
+    client.ask(&[
+        parse("b", "SELECT b FROM t", &[]),
+        parse("put", "INSERT INTO t (b) VALUES ($1)", &[]),
+        sync(),
+    ]);
+    client.query("ALTER TABLE t DROP COLUMN b; BEGIN");
+    let bound = [bind("", "b", false, &[]), execute("", 0), sync()];
+    assert_eq!(client.ask(&bound), "E ERROR 42703\nZ E\n");
+    client.query("ROLLBACK");
+    assert_eq!(client.ask(&[bind("", "put", false, &[Some(b"y")]), sync()]), "E ERROR 42703\nZ I\n");
+    assert_eq!(client.ask(&[bind("", "all", false, &[]), sync()]), "E ERROR 0A000\nZ I\n");
+    client.query("DROP TABLE t");
+    assert_eq!(client.ask(&[bind("", "all", false, &[]), sync()]), "E ERROR 42P01\nZ I\n");
+    client.query("CREATE TABLE t (a int, b text); INSERT INTO t VALUES (2, 'z')");
+    let told = client.ask(&[bind("", "all", false, &[]), execute("", 0), sync()]);
+    assert_eq!(told, "2\nD 2|z\nC SELECT 1\nZ I\n");
+}
+
 /// Goal: the binary form of a type that is not known here is not taken for that of another one; its text is the statement's to read. Method: an address as inet, to a column of text and of bytes.
 #[test]
 fn binary_values_of_unknown_types_are_refused() {

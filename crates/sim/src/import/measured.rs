@@ -129,9 +129,7 @@ pub fn apply_log(hardware: &mut Hardware, text: &str, file: &str) -> Result<Vec<
     }
     let mut notes = Vec::new();
     let compression = codec_of(text).unwrap_or_else(|| {
-        notes.push(
-            "LOG: no codec that is known is named in it, so that its bytes are taken as they are".to_owned(),
-        );
+        notes.push("LOG: it names no known codec, so its bytes are taken unchanged".to_owned());
         Compression::None
     });
     let codec = hardware.codec(compression);
@@ -143,13 +141,13 @@ pub fn apply_log(hardware: &mut Hardware, text: &str, file: &str) -> Result<Vec<
     if let Some(codec) = hardware.codecs.get_mut(compression.name()).filter(|_| faster > 1.0) {
         codec.compress_mb_per_sec *= faster;
         codec.decompress_mb_per_sec *= faster;
-        notes.push(format!("LOG: {} is {faster:.1} times as fast as the profile had it", compression.name()));
+        notes.push(format!("LOG: {} is {faster:.1} times as fast as in the profile", compression.name()));
     }
     let ns = (secs - codec_secs / faster) * 1e9 / raw(read);
     hardware.cpu.compact_entry_us = 0.0;
     hardware.cpu.compact_byte_ns = ns;
     hardware.source = format!("RocksDB LOG: {secs:.1} s of processor for {read:.1} GB read by merges");
-    notes.push(format!("LOG: merging a byte takes {ns:.2} ns beside its codec"));
+    notes.push(format!("LOG: merging a byte takes {ns:.2} ns in addition to its codec"));
     Ok(notes)
 }
 

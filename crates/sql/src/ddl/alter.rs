@@ -9,7 +9,6 @@ use cairn_table::schema::{ForeignKeyDef, TableDef};
 use cairn_vfs::sync::Arc;
 use datafusion::sql::sqlparser::ast::{
     self, AlterColumnOperation, AlterTableOperation, Expr, Ident, RenameTableNameKind, TableConstraint,
-    visit_expressions_mut,
 };
 
 use super::constraints::{check_is_unique, column_of, without_table};
@@ -26,6 +25,7 @@ use crate::sqlstate::{
     CHECK_VIOLATION, DEPENDENT_OBJECTS_STILL_EXIST, DUPLICATE_COLUMN, FOREIGN_KEY_VIOLATION,
     INVALID_TABLE_DEFINITION, UNDEFINED_COLUMN, UNDEFINED_OBJECT, WRONG_OBJECT_TYPE,
 };
+use crate::syntax::walk::visit_expressions_mut;
 use crate::syntax::{IdentityChange, column_type, expression, ident, qualified};
 
 impl Session {

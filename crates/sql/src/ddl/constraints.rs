@@ -8,7 +8,6 @@ use cairn_table::schema::{CheckDef, ColumnDef, ForeignKeyDef, IndexDef, KeyColum
 use datafusion::sql::sqlparser::ast::{
     CheckConstraint, ConstraintCharacteristics, ConstraintReferenceMatchKind, DeferrableInitial, Expr,
     ForeignKeyConstraint, Ident, IndexColumn, NullsDistinctOption, ReferentialAction, TableConstraint,
-    visit_expressions_mut,
 };
 
 use super::{free_name, has_constraint};
@@ -20,6 +19,7 @@ use crate::sqlstate::{
     DATATYPE_MISMATCH, DUPLICATE_OBJECT, INVALID_FOREIGN_KEY, INVALID_TABLE_DEFINITION, UNDEFINED_COLUMN,
     UNDEFINED_TABLE,
 };
+use crate::syntax::walk::visit_expressions_mut;
 use crate::syntax::{ident, qualified};
 
 /// Constraints go into a definition; other tables are looked up here.

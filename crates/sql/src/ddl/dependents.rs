@@ -5,11 +5,12 @@ use std::ops::ControlFlow;
 use cairn_table::schema::ViewDef;
 use cairn_table::{Catalog, PUBLIC};
 use cairn_vfs::sync::Arc;
-use datafusion::sql::sqlparser::ast::{ObjectName, Query, Visit, Visitor};
+use datafusion::sql::sqlparser::ast::{ObjectName, Query, Visitor};
 
 use crate::error::{Error, Result};
 use crate::session::Session;
 use crate::sqlstate::DEPENDENT_OBJECTS_STILL_EXIST;
+use crate::syntax::walk;
 use crate::syntax::{Plain, TableName, ident, one, qualified};
 
 /// Namespace and name of a table or view.
@@ -69,7 +70,7 @@ fn asked_for(catalog: &Catalog, view: &ViewDef) -> Vec<Relation> {
     let mut named = Named::default();
     let Ok(parsed) = one(&view.query) else { return Vec::new() };
     if let Plain::Tree(tree) = &*parsed.statement {
-        let _ = tree.visit(&mut named);
+        let _ = walk::visit(tree, &mut named);
     }
     let has = |schema: &str, name: &str| {
         catalog.table(schema, name).is_some() || catalog.view(schema, name).is_some()

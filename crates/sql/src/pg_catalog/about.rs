@@ -2,11 +2,12 @@
 
 use std::ops::ControlFlow;
 
-use datafusion::sql::sqlparser::ast::{Expr, ObjectName, Statement, Visit, Visitor};
+use datafusion::sql::sqlparser::ast::{Expr, ObjectName, Statement, Visitor};
 
 use super::functions;
 use super::relations::find;
 use super::rewrite::{parts, type_name};
+use crate::syntax::walk;
 
 /// Functions among those of the catalogs that know nothing but their arguments: whatever asks for these only is the same at any time.
 const TIMELESS: &[&str] = &[
@@ -68,12 +69,12 @@ impl Visitor for Finder {
 
 /// Whether a statement names relations of the system catalogs, or functions and types that only these have.
 pub(crate) fn is_about(statement: &Statement) -> bool {
-    statement.visit(&mut Finder { of_moment: false }).is_break()
+    walk::visit(statement, &mut Finder { of_moment: false }).is_break()
 }
 
 /// Whether what a statement asks the system catalogs for may be another thing each time.
 pub(super) fn is_of_moment(statement: &Statement) -> bool {
-    statement.visit(&mut Finder { of_moment: true }).is_break()
+    walk::visit(statement, &mut Finder { of_moment: true }).is_break()
 }
 
 #[cfg(test)]

@@ -21,7 +21,7 @@ use std::ops::ControlFlow;
 use datafusion::sql::sqlparser::ast::{
     AccessExpr, Array, BinaryOperator, CastKind, DataType, Expr, Function, FunctionArg, FunctionArgExpr,
     FunctionArguments, Ident, ObjectName, ObjectNamePart, OrderByKind, Query, Select, SelectItem, SetExpr,
-    Statement, Subscript, TableFactor, TableWithJoins, Value, VisitMut, VisitorMut,
+    Statement, Subscript, TableFactor, TableWithJoins, Value, VisitorMut,
 };
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::Parser;
@@ -31,6 +31,7 @@ use super::functions::JSON;
 use super::relations::find;
 use super::{World, subquery};
 use crate::syntax::build::{call, null, number, string, take, text};
+use crate::syntax::walk;
 use crate::syntax::{COLUMN_WORDS, RESERVED_WORDS, TYPE_WORDS, ident};
 
 /// Names of columns whose arrays PostgreSQL counts from 0.
@@ -453,5 +454,5 @@ pub(crate) fn rewrite(statement: &mut Statement, world: &World) {
         select.projection.iter_mut().for_each(vector);
         select.projection.iter_mut().for_each(json);
     }
-    let _ = statement.visit(&mut Rewriter { world });
+    let _ = walk::visit_mut(statement, &mut Rewriter { world });
 }

@@ -4,13 +4,14 @@ use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, CaseWhen, Expr, Query, Select, SelectItem, SetExpr, TableFactor, TableWithJoins, Value,
-    helpers::attached_token::AttachedToken, visit_expressions, visit_expressions_mut,
+    helpers::attached_token::AttachedToken,
 };
 
 use super::rewrite::{orders_by, parts, select_mut};
 use crate::syntax::build::{call, null, text};
 use crate::syntax::ident;
 use crate::syntax::shape::{groups, is_aggregate};
+use crate::syntax::walk::{visit_expressions, visit_expressions_mut};
 
 /// Relations that have no rows here, ever.
 const EMPTY: &[&str] = &[

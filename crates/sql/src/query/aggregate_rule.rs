@@ -6,7 +6,7 @@ use cairn_table::schema::ColumnType;
 use cairn_vfs::sync::Arc;
 use datafusion::common::ScalarValue;
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::tree_node::Transformed;
 use datafusion::error::Result;
 use datafusion::logical_expr::Operator;
 use datafusion::physical_expr::aggregate::AggregateFunctionExpr;
@@ -27,6 +27,7 @@ use crate::batch::data_type;
 use crate::datum::pow10;
 use crate::direct::{Access, Asked, Formulas, Gathering, Step};
 use crate::expr::Node;
+use crate::query::walk::Walk;
 
 type Plan = Arc<dyn ExecutionPlan>;
 
@@ -55,7 +56,7 @@ pub(super) fn aggregate_scans(plan: Plan) -> Result<Plan> {
         let is_changed = !Arc::ptr_eq(&instead, &plan);
         Ok(Transformed::new_transformed(instead, is_changed))
     };
-    Ok(plan.transform_up(stand_in)?.data)
+    Ok(plan.walk_up(stand_in)?.data)
 }
 
 /// How partial totals are made of a table's columns.

@@ -6,10 +6,11 @@
 //! - `GROUP BY ROLLUP (a, b % 2)`: rules that change what is computed give the whole of the sets a name, and then they are
 //!   sets no more.
 
+use crate::query::walk::{Walk, WalkPlan};
 use cairn_vfs::sync::Arc;
 use datafusion::common::Column;
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::tree_node::Transformed;
 use datafusion::error::Result;
 use datafusion::logical_expr::{Aggregate, Expr, GroupingSet, LogicalPlan, LogicalPlanBuilder};
 use datafusion::optimizer::AnalyzerRule;
@@ -24,7 +25,7 @@ impl AnalyzerRule for ComputedGroups {
     }
 
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
-        Ok(plan.transform_up_with_subqueries(in_plan)?.data)
+        Ok(plan.walk_up_with_subqueries(in_plan)?.data)
     }
 }
 
@@ -83,7 +84,7 @@ impl Computed {
 
     /// grouping() is about what groups are made by.
     fn of_grouping(&mut self, expr: &Expr) -> Result<Expr> {
-        let changed = expr.clone().transform_up(|expr| match expr {
+        let changed = expr.clone().walk_up(|expr| match expr {
             Expr::AggregateFunction(mut call) if call.func.name() == "grouping" => {
                 for argument in &mut call.params.args {
                     if self.0.iter().any(|(_, other)| other == argument) {

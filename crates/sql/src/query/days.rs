@@ -2,13 +2,14 @@
 //! right side, as in PostgreSQL, and would make one of every date. A tree's bounds and a leaf's conditions are dates.
 
 use datafusion::common::ScalarValue;
-use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::tree_node::Transformed;
 use datafusion::error::Result;
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{BinaryExpr, Cast, Expr, ExprSchemable, LogicalPlan, Operator};
 use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
 
+use crate::query::walk::{Walk, WalkPlan};
 use arrow::datatypes::DataType;
 use datafusion::common::ExprSchema;
 
@@ -28,9 +29,9 @@ impl OptimizerRule for Days {
     fn rewrite(&self, plan: LogicalPlan, _: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
         let schema = merge_schema(&plan.inputs());
         let names = NamePreserver::new(&plan);
-        plan.map_expressions(|expr| {
+        plan.walk_expressions(|expr| {
             let name = names.save(&expr);
-            let changed = expr.transform_up(|expr| Ok(compared(expr, &schema)))?;
+            let changed = expr.walk_up(|expr| Ok(compared(expr, &schema)))?;
             Ok(changed.update_data(|expr| name.restore(expr)))
         })
     }

@@ -12,8 +12,9 @@ use datafusion::common::{Column, TableReference, not_impl_err};
 use datafusion::error::Result;
 use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult};
 use datafusion::logical_expr::{Expr, TableSource};
-use datafusion::sql::sqlparser::ast::{self, Statement as Tree, TableFactor, Visit};
+use datafusion::sql::sqlparser::ast::{self, Statement as Tree, TableFactor};
 
+use crate::syntax::walk;
 use crate::syntax::{TableName, ident, qualified};
 
 /// What tables are called in a statement. Names that mean several are left out.
@@ -26,7 +27,7 @@ impl Enclosing {
     /// Of a statement that has subqueries; others need none. `source` finds a table.
     pub fn new(tree: &Tree, source: impl Fn(&TableName) -> Option<Arc<dyn TableSource>>) -> Self {
         let mut named = Named::default();
-        let _ = tree.visit(&mut named);
+        let _ = walk::visit(tree, &mut named);
         let is_query = matches!(tree, Tree::Query(_));
         if named.queries <= usize::from(is_query) {
             return Enclosing::default();

@@ -17,7 +17,7 @@ use std::fmt;
 use cairn_vfs::sync::Arc;
 use datafusion::common::Statistics;
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::TaskContext;
 use datafusion::physical_expr::{Distribution, LexOrdering, OrderingRequirements, PhysicalExpr};
@@ -34,6 +34,7 @@ use datafusion::physical_plan::{
 };
 
 use super::grouping_orders::with_children;
+use crate::query::walk::Walk;
 
 type Plan = Arc<dyn ExecutionPlan>;
 
@@ -47,7 +48,7 @@ pub(super) struct FirstRows(pub Arc<dyn PhysicalOptimizerRule + Send + Sync>);
 impl PhysicalOptimizerRule for FirstRows {
     fn optimize(&self, plan: Plan, config: &ConfigOptions) -> Result<Plan> {
         let mut hides = false;
-        let hidden = plan.transform_up(|plan| {
+        let hidden = plan.walk_up(|plan| {
             if let Some(limit) = plan.downcast_ref::<GlobalLimitExec>()
                 && limit.skip() > 0
             {
@@ -67,7 +68,7 @@ impl PhysicalOptimizerRule for FirstRows {
             }))
         })?;
         let plan = self.0.optimize(hidden.data, config)?;
-        if hides { Ok(plan.transform_up(shown)?.data) } else { Ok(plan) }
+        if hides { Ok(plan.walk_up(shown)?.data) } else { Ok(plan) }
     }
 
     fn name(&self) -> &str {

@@ -15,7 +15,7 @@ use cairn_vfs::sync::Arc;
 use cairn_vfs::sync::atomic::{AtomicBool, Ordering};
 use datafusion::common::Statistics;
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::TaskContext;
 use datafusion::logical_expr::ColumnarValue;
@@ -32,6 +32,7 @@ use datafusion::physical_plan::{
 use futures_util::{Stream, StreamExt, stream};
 
 use super::errors::external;
+use crate::query::walk::Walk;
 
 type Plan = Arc<dyn ExecutionPlan>;
 
@@ -75,7 +76,7 @@ impl PhysicalOptimizerRule for JoinsGiveWay {
             };
             Ok(Transformed::yes(Arc::new(GiveWay { input: join }) as Plan))
         };
-        Ok(plan.transform_up(gives_way)?.data)
+        Ok(plan.walk_up(gives_way)?.data)
     }
 
     fn name(&self) -> &str {

@@ -6,10 +6,11 @@
 
 use std::fmt;
 
+use crate::query::walk::Walk;
 use cairn_vfs::sync::Arc;
 use datafusion::common::Statistics;
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::TaskContext;
 use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
@@ -56,7 +57,7 @@ impl PhysicalOptimizerRule for GroupingOrders {
             let plan = if ends { Arc::new(Unordered::new(&plan)) } else { plan };
             Ok(Transformed::yes(plan))
         };
-        Ok(plan.transform_up(sees)?.data)
+        Ok(plan.walk_up(sees)?.data)
     }
 
     fn name(&self) -> &str {

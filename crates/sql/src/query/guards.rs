@@ -5,7 +5,7 @@
 
 use arrow::datatypes::DataType;
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::tree_node::Transformed;
 use datafusion::common::{HashSet, JoinType, TableReference};
 use datafusion::error::Result;
 use datafusion::logical_expr::expr::ScalarFunction;
@@ -14,6 +14,7 @@ use datafusion::logical_expr::{BinaryExpr, Cast, Expr, LogicalPlan, Operator, li
 use datafusion::optimizer::AnalyzerRule;
 
 use super::{numbers, quotients, read};
+use crate::query::walk::{Walk, WalkPlan};
 
 /// Has them wait for each other.
 #[derive(Debug)]
@@ -25,7 +26,7 @@ impl AnalyzerRule for Guards {
     }
 
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
-        let changed = plan.transform_up_with_subqueries(|plan| match plan {
+        let changed = plan.walk_up_with_subqueries(|plan| match plan {
             LogicalPlan::Filter(mut filter) => Ok(match guarded(&filter.predicate)? {
                 Some(predicate) => {
                     filter.predicate = predicate;
@@ -89,12 +90,12 @@ fn may_fail(expr: &Expr) -> bool {
         }
         _ => false,
     };
-    expr.exists(|expr| Ok(fails(expr))).unwrap_or(true)
+    expr.holds(|expr| Ok(fails(expr))).unwrap_or(true)
 }
 
 /// Whether its value is of a row, or a parameter's.
 fn is_open(expr: &Expr) -> bool {
-    expr.exists(|expr| Ok(matches!(expr, Expr::Column(_) | Expr::Placeholder(_)))).unwrap_or(true)
+    expr.holds(|expr| Ok(matches!(expr, Expr::Column(_) | Expr::Placeholder(_)))).unwrap_or(true)
 }
 
 /// The tables whose columns it has.
@@ -104,7 +105,7 @@ fn tables_of(expr: &Expr) -> HashSet<Option<&TableReference>> {
 
 /// Whether it has a query of its own, or columns of one around it.
 fn asks_elsewhere(expr: &Expr) -> bool {
-    expr.exists(|expr| {
+    expr.holds(|expr| {
         Ok(matches!(
             expr,
             Expr::Exists(_)

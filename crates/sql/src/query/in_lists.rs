@@ -3,9 +3,10 @@
 //! DataFusion computes the items of a list for no rows at all, and takes those for constants that give one value then. So does
 //! `CASE WHEN b THEN 1 END`, which is NULL of no rows, and so does `random()`.
 
+use crate::query::walk::{Walk, WalkPlan};
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::not_impl_err;
-use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::tree_node::Transformed;
 use datafusion::error::Result;
 use datafusion::logical_expr::expr::InList;
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
@@ -23,11 +24,11 @@ impl AnalyzerRule for InLists {
     }
 
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
-        let changed = plan.transform_up_with_subqueries(|plan| {
+        let changed = plan.walk_up_with_subqueries(|plan| {
             let names = NamePreserver::new(&plan);
-            plan.map_expressions(|expr| {
+            plan.walk_expressions(|expr| {
                 let name = names.save(&expr);
-                let done = expr.transform_up(one_by_one)?;
+                let done = expr.walk_up(one_by_one)?;
                 Ok(done.update_data(|expr| name.restore(expr)))
             })
         })?;

@@ -5,8 +5,9 @@
 
 use std::sync::Arc;
 
+use crate::query::walk::{Walk, WalkPlan};
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::tree_node::Transformed;
 use datafusion::common::{Column, DFSchema};
 use datafusion::error::Result;
 use datafusion::functions_window::expr_fn::row_number;
@@ -42,7 +43,7 @@ pub(super) struct InnerOrders;
 
 impl AnalyzerRule for InnerOrders {
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
-        let changed = plan.transform_up_with_subqueries(|plan| match plan {
+        let changed = plan.walk_up_with_subqueries(|plan| match plan {
             LogicalPlan::Aggregate(aggregate) if aggregate.aggr_expr.iter().any(goes_by_order) => {
                 let Some((input, number)) = numbered(&aggregate.input)? else {
                     return Ok(Transformed::no(LogicalPlan::Aggregate(aggregate)));
@@ -86,13 +87,13 @@ fn goes_by_order(expr: &Expr) -> bool {
         }
         _ => false,
     };
-    expr.exists(|expr| Ok(goes(expr))).unwrap_or(false)
+    expr.holds(|expr| Ok(goes(expr))).unwrap_or(false)
 }
 
 /// The same, told to go by the numbers.
 fn by_number(expr: Expr, number: &Column) -> Result<Expr> {
     let by = By::new(Expr::Column(number.clone()), true, false);
-    let changed = expr.transform_up(|expr| {
+    let changed = expr.walk_up(|expr| {
         if !matches!(expr, Expr::AggregateFunction(_) | Expr::WindowFunction(_)) || !goes_by_order(&expr) {
             return Ok(Transformed::no(expr));
         }

@@ -2,7 +2,7 @@
 
 use cairn_vfs::sync::Arc;
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::tree_node::Transformed;
 use datafusion::common::{JoinType, NullEquality};
 use datafusion::error::Result;
 use datafusion::physical_expr::expressions::{CastExpr, Column};
@@ -24,6 +24,7 @@ use super::give_way::GiveWay;
 use super::grouping_orders::Unordered;
 use super::keys::{JoinKeys, Keys, are_noted, is_wider};
 use super::scan::TableScan;
+use crate::query::walk::Walk;
 
 type Plan = Arc<dyn ExecutionPlan>;
 
@@ -49,7 +50,7 @@ impl PhysicalOptimizerRule for TellKeys {
 /// The plan, whose scans are told what can be told to them.
 pub(super) fn tell_keys(plan: Plan) -> Result<Plan> {
     // From above: a scan that is told leaves rows out, and has keys to tell of itself.
-    Ok(plan.transform_down(tell)?.data)
+    Ok(plan.walk_down(tell)?.data)
 }
 
 /// What notes keys, without it; `None` for other operators.

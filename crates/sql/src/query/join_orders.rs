@@ -10,13 +10,14 @@
 use cairn_vfs::sync::Arc;
 use datafusion::common::JoinType;
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::tree_node::Transformed;
 use datafusion::error::Result;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::joins::{CrossJoinExec, HashJoinExec, NestedLoopJoinExec, SortMergeJoinExec};
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 
 use super::grouping_orders::{Unordered, with_children};
+use crate::query::walk::Walk;
 
 type Plan = Arc<dyn ExecutionPlan>;
 
@@ -48,7 +49,7 @@ impl PhysicalOptimizerRule for JoinOrders {
             }
             with_children(plan, children).map(Transformed::yes)
         };
-        Ok(plan.transform_up(hides)?.data)
+        Ok(plan.walk_up(hides)?.data)
     }
 
     fn name(&self) -> &str {

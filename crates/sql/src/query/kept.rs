@@ -8,7 +8,7 @@
 
 use cairn_table::View;
 use cairn_vfs::sync::Arc;
-use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
 use datafusion::error::Result;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::aggregates::AggregateExec;
@@ -31,6 +31,7 @@ use super::grouping_orders::Unordered;
 use super::join_keys::{tell_keys, without_keys};
 use super::scan::TableScan;
 use super::share::share_totals;
+use crate::query::walk::Walk;
 
 type Plan = Arc<dyn ExecutionPlan>;
 
@@ -50,7 +51,7 @@ impl Kept {
     ///
     /// Errors: what putting operators together meets.
     pub fn of(plan: &Plan) -> Result<Option<Kept>> {
-        let has_values = plan.exists(|plan| Ok(plan.is::<ScalarSubqueryExec>()))?;
+        let has_values = plan.holds(|plan| Ok(plan.is::<ScalarSubqueryExec>()))?;
         let shared = has_values.then(Running::default);
         Ok(at_rest(plan)?.map(|plan| Kept { plan, shared }))
     }
@@ -73,14 +74,14 @@ impl Kept {
 
 fn at_rest(plan: &Plan) -> Result<Option<Plan>> {
     let mut can_be_kept = true;
-    plan.apply(|plan| {
+    plan.look(|plan| {
         can_be_kept &= plan.is::<TableScan>() || instead_of(plan).is_some() || begins_anew(plan);
         Ok(if can_be_kept { TreeNodeRecursion::Continue } else { TreeNodeRecursion::Stop })
     })?;
     if !can_be_kept {
         return Ok(None);
     }
-    let rests = Arc::clone(plan).transform_up(|plan| {
+    let rests = Arc::clone(plan).walk_up(|plan| {
         Ok(match (plan.downcast_ref::<TableScan>(), instead_of(&plan)) {
             (Some(scan), _) => Transformed::yes(Arc::new(scan.at_rest()) as Plan),
             (None, Some(input)) => Transformed::yes(input),
@@ -94,7 +95,7 @@ fn at_rest(plan: &Plan) -> Result<Option<Plan>> {
 
 fn awake(plan: &Plan, view: &View) -> Result<Option<Plan>> {
     let mut fits = true;
-    let run = Arc::clone(plan).transform_up(|plan| {
+    let run = Arc::clone(plan).walk_up(|plan| {
         let Some(scan) = plan.downcast_ref::<TableScan>() else {
             return plan.reset_state().map(Transformed::yes);
         };

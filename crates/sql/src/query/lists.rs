@@ -9,7 +9,7 @@ use arrow::datatypes::{DataType, FieldRef};
 use cairn_table::row::Type;
 use cairn_table::schema::ColumnType;
 use cairn_vfs::sync::Arc;
-use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::expr::{InList, Placeholder, ScalarFunction};
@@ -26,6 +26,7 @@ use crate::batch::{field, kind_of};
 use crate::datum::{Datum, DatumRef};
 use crate::error::Error;
 use crate::expr::{cast, undefined_operator};
+use crate::query::walk::{Walk, WalkPlan};
 use crate::sqlstate::{INDETERMINATE_DATATYPE, WRONG_OBJECT_TYPE};
 
 /// What the mark is called. Its arguments are what is looked for, and the place of the list among those of the statement.
@@ -88,13 +89,13 @@ fn each(
     plan: LogicalPlan,
     change: &mut dyn FnMut(Expr, &DFSchema) -> Result<Transformed<Expr>>,
 ) -> Result<LogicalPlan> {
-    let changed = plan.transform_up_with_subqueries(|plan| {
+    let changed = plan.walk_up_with_subqueries(|plan| {
         let schema = operand_schema(&plan)?;
         // Under the names that they had: others refer to them.
         let names = NamePreserver::new(&plan);
-        let changed = plan.map_expressions(|expr| {
+        let changed = plan.walk_expressions(|expr| {
             let name = names.save(&expr);
-            let changed = expr.transform_up(|expr| change(expr, &schema))?;
+            let changed = expr.walk_up(|expr| change(expr, &schema))?;
             Ok(changed.update_data(|expr| name.restore(expr)))
         })?;
         if changed.transformed { changed.map_data(LogicalPlan::recompute_schema) } else { Ok(changed) }

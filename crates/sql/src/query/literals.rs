@@ -9,7 +9,7 @@ use cairn_table::row::Type;
 use cairn_table::schema::ColumnType;
 use cairn_vfs::sync::Arc;
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::error::Result;
 use datafusion::logical_expr::expr::{
@@ -33,6 +33,7 @@ use super::zone_marks;
 use crate::batch::kind_of;
 use crate::datum::Datum;
 use crate::error::Error;
+use crate::query::walk::{Walk, WalkPlan};
 use crate::sqlstate::CANNOT_COERCE;
 use crate::types::name_of;
 
@@ -56,13 +57,13 @@ fn in_plan(plan: LogicalPlan, outer: &[DFSchema]) -> Result<LogicalPlan> {
     if matches!(plan, LogicalPlan::RecursiveQuery(_) | LogicalPlan::Limit(_)) {
         return match plan {
             LogicalPlan::Limit(_) => {
-                Ok(plan.map_children(|child| in_plan(child, outer).map(Transformed::yes))?.data)
+                Ok(plan.walk_children(|child| in_plan(child, outer).map(Transformed::yes))?.data)
             }
             other => Ok(other),
         };
     }
     if let LogicalPlan::Values(Values { values, schema }) = &plan
-        && values.iter().flatten().any(has_subquery)
+        && values.iter().flatten().any(|expr| has_subquery(expr) || is_computed_numeric(expr, schema))
     {
         return in_plan(selected(values, schema)?, outer);
     }
@@ -71,7 +72,7 @@ fn in_plan(plan: LogicalPlan, outer: &[DFSchema]) -> Result<LogicalPlan> {
             values.into_iter().map(|row| row.into_iter().map(narrow_in).collect::<Result<Vec<Expr>>>());
         return LogicalPlanBuilder::values(rows.collect::<Result<Vec<_>>>()?)?.build();
     }
-    let plan = plan.map_children(|child| in_plan(child, outer).map(Transformed::yes))?.data;
+    let plan = plan.walk_children(|child| in_plan(child, outer).map(Transformed::yes))?.data;
     if let LogicalPlan::Union(union) = plan {
         // It would keep the types that it had.
         let inputs = with_one_type(union.inputs)?;
@@ -79,12 +80,12 @@ fn in_plan(plan: LogicalPlan, outer: &[DFSchema]) -> Result<LogicalPlan> {
     }
     let schema = operand_schema(&plan)?;
     let around: Vec<DFSchema> = outer.iter().cloned().chain([schema.clone()]).collect();
-    let plan = plan.map_subqueries(|plan| subquery(plan, &around).map(Transformed::yes))?.data;
+    let plan = plan.walk_subqueries(|plan| subquery(plan, &around).map(Transformed::yes))?.data;
     let plan = spans::in_plan(plan, &schema);
     let names = NamePreserver::new(&plan);
-    let changed = plan.map_expressions(|expr| {
+    let changed = plan.walk_expressions(|expr| {
         let name = names.save(&expr);
-        let done = expr.transform_up(|expr| in_expr(expr, &schema, outer))?;
+        let done = expr.walk_up(|expr| in_expr(expr, &schema, outer))?;
         Ok(done.update_data(|expr| name.restore(expr)))
     })?;
     spans::in_groups(changed.data.recompute_schema()?)
@@ -97,13 +98,31 @@ fn has_subquery(expr: &Expr) -> bool {
             Expr::ScalarSubquery(_) | Expr::InSubquery(_) | Expr::Exists(_) | Expr::SetComparison(_)
         ))
     };
-    expr.exists(is_one).unwrap_or(true)
+    expr.holds(is_one).unwrap_or(true)
 }
 
-/// Rows of VALUES as a SELECT each: DataFusion computes VALUES when no subquery has run yet.
+/// Whether an item of VALUES is a numeric that arithmetic makes, which has other digits here than DataFusion gives its type.
+fn is_computed_numeric(expr: &Expr, schema: &DFSchema) -> bool {
+    let is_arithmetic =
+        |expr: &Expr| Ok(matches!(expr, Expr::BinaryExpr(BinaryExpr { op, .. }) if is_arithmetic(*op)));
+    expr.holds(is_arithmetic).unwrap_or(true) && expr.get_type(schema).is_ok_and(|kind| kind.is_decimal())
+}
+
+/// An item of VALUES without the cast to the type of its column, which DataFusion chooses by the digits that it gives
+/// results. Casts that are written stand in a call of [`zone_marks::PLAIN`].
+fn uncast(expr: &Expr) -> &Expr {
+    match expr {
+        Expr::Cast(Cast { expr, field }) if field.data_type().is_decimal() => expr,
+        other => other,
+    }
+}
+
+/// Rows of VALUES as a SELECT each: DataFusion computes VALUES when no subquery has run yet, and has types for them before
+/// results have theirs.
 fn selected(rows: &[Vec<Expr>], schema: &DFSchema) -> Result<LogicalPlan> {
     let mut rows = rows.iter().map(|row| {
-        let named = row.iter().zip(schema.fields()).map(|(expr, field)| expr.clone().alias(field.name()));
+        let named = row.iter().zip(schema.fields());
+        let named = named.map(|(expr, field)| uncast(expr).clone().alias(field.name()));
         LogicalPlanBuilder::empty(true).project(named.collect::<Vec<Expr>>())?.build().map(Arc::new)
     });
     match rows.len() {
@@ -160,7 +179,7 @@ fn subquery(plan: LogicalPlan, around: &[DFSchema]) -> Result<LogicalPlan> {
 
 /// The integers of an expression as integers where they are.
 pub(super) fn narrow_in(expr: Expr) -> Result<Expr> {
-    Ok(expr.transform_up(|expr| Ok(narrow(expr)))?.data)
+    Ok(expr.walk_up(|expr| Ok(narrow(expr)))?.data)
 }
 
 /// An integer where it is one.

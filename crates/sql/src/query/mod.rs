@@ -70,7 +70,7 @@ mod unknown_keys;
 mod unnest;
 mod value;
 mod views;
-
+pub(crate) mod walk;
 mod words;
 mod zeros;
 mod zone_marks;

@@ -4,6 +4,7 @@
 //! numbered on both sides, and the join compares the numbers too: of m and n equal rows the third of the left is there if the right has a third one. That leaves max(m - n, 0) rows, and
 //! min(m, n).
 
+use crate::query::walk::WalkPlan;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{Column, JoinType, NullEquality};
@@ -21,7 +22,7 @@ pub(super) struct Multisets;
 
 impl AnalyzerRule for Multisets {
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
-        let changed = plan.transform_up_with_subqueries(|plan| match plan {
+        let changed = plan.walk_up_with_subqueries(|plan| match plan {
             LogicalPlan::Join(join) if counts_rows(&join) => numbered(join).map(Transformed::yes),
             plan => Ok(Transformed::no(plan)),
         })?;

@@ -16,7 +16,7 @@ use cairn_table::row::Type;
 use cairn_table::schema::ColumnType;
 use cairn_vfs::sync::Arc;
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, ExprSchema, ScalarValue};
 use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::expr::{Cast, ScalarFunction};
@@ -34,6 +34,7 @@ use super::own::cast;
 use crate::datum::pow10;
 use crate::error::Error;
 use crate::expr::{doubles, reals};
+use crate::query::walk::{Walk, WalkPlan};
 use crate::sqlstate::NUMERIC_VALUE_OUT_OF_RANGE;
 
 /// The rule.
@@ -46,16 +47,16 @@ impl AnalyzerRule for Numbers {
     }
 
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
-        Ok(plan.transform_up_with_subqueries(in_plan)?.data)
+        Ok(plan.walk_up_with_subqueries(in_plan)?.data)
     }
 }
 
 fn in_plan(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     let schema = operand_schema(&plan)?;
     let names = NamePreserver::new(&plan);
-    plan.map_expressions(|expr| {
+    plan.walk_expressions(|expr| {
         let name = names.save(&expr);
-        let done = expr.transform_up(|expr| in_expr(expr, &schema))?;
+        let done = expr.walk_up(|expr| in_expr(expr, &schema))?;
         Ok(done.update_data(|expr| name.restore(expr)))
     })
 }

@@ -5,8 +5,9 @@
 //!   sort that keeps the first n   ─►  whole sort, and the first n of it
 //! ```
 
+use crate::query::walk::Walk;
 use cairn_vfs::sync::Arc;
-use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::tree_node::Transformed;
 use datafusion::error::Result;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::joins::HashJoinExec;
@@ -26,7 +27,7 @@ pub(super) enum Operators {
 
 /// Whether a plan has an operator that may not have memory enough, and can be had otherwise.
 pub(super) fn helps(plan: &Plan) -> Result<bool> {
-    plan.exists(|plan| Ok(plan.is::<HashJoinExec>() || first_of(plan).is_some()))
+    plan.holds(|plan| Ok(plan.is::<HashJoinExec>() || first_of(plan).is_some()))
 }
 
 /// How many rows a sort keeps, which are in memory then; `None` for all, and for other operators.
@@ -47,5 +48,5 @@ pub(super) fn whole_sorts(plan: Plan) -> Result<Plan> {
         };
         Ok(Transformed::yes(cut))
     };
-    Ok(plan.transform_up(whole)?.data)
+    Ok(plan.walk_up(whole)?.data)
 }

@@ -46,6 +46,7 @@ use super::aside::schema_aside;
 use super::functions::RowFunction;
 use super::rewrite::ONCE;
 use super::unnest::outer_columns;
+use crate::query::walk::WalkPlan;
 
 type Plan = std::sync::Arc<dyn ExecutionPlan>;
 
@@ -79,7 +80,7 @@ pub(super) fn put(plan: LogicalPlan, numbers: &AtomicI64) -> Result<LogicalPlan>
         |mark: i64| *fresh.entry(mark).or_insert_with(|| numbers.fetch_add(1, Ordering::Relaxed) + 1);
     let mut recursive: Vec<(RecursiveQuery, usize)> = Vec::new();
     let mut has_marks = false;
-    plan.apply_with_subqueries(|plan| {
+    plan.look_with_subqueries(|plan| {
         match plan {
             LogicalPlan::Limit(limit) => has_marks |= limit.fetch.as_deref().and_then(marked).is_some(),
             LogicalPlan::RecursiveQuery(query) => {
@@ -95,7 +96,7 @@ pub(super) fn put(plan: LogicalPlan, numbers: &AtomicI64) -> Result<LogicalPlan>
     if !has_marks && recursive.iter().all(|(_, count)| *count < 2) {
         return Ok(plan);
     }
-    let changed = plan.transform_down_with_subqueries(|plan| match &plan {
+    let changed = plan.walk_down_with_subqueries(|plan| match &plan {
         LogicalPlan::Limit(limit) => {
             let Some(number) = limit.fetch.as_deref().and_then(marked) else {
                 return Ok(Transformed::no(plan));
@@ -137,8 +138,8 @@ fn once(number: i64, input: LogicalPlan) -> LogicalPlan {
 
 fn is_volatile(plan: &LogicalPlan) -> Result<bool> {
     let mut is_volatile = false;
-    plan.apply_with_subqueries(|plan| {
-        plan.apply_expressions(|expr| {
+    plan.look_with_subqueries(|plan| {
+        plan.look_at_expressions(|expr| {
             // A mark is none of its own.
             is_volatile |= expr.is_volatile() && marked(expr).is_none();
             Ok(TreeNodeRecursion::Continue)

@@ -6,7 +6,7 @@
 
 use cairn_vfs::sync::Arc;
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
 use datafusion::common::{DFSchema, ExprSchema};
 use datafusion::error::Result;
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
@@ -15,6 +15,7 @@ use datafusion::optimizer::AnalyzerRule;
 
 use super::operand_schema::operand_schema;
 use super::sums::WideSums;
+use crate::query::walk::{Walk, WalkPlan};
 
 /// How deep subqueries with columns of other types may refer to each other.
 const MOST_ROUNDS: usize = 8;
@@ -48,7 +49,7 @@ impl AnalyzerRule for OuterTypes {
 
 fn has_references(plan: &LogicalPlan) -> Result<bool> {
     let mut found = false;
-    plan.apply_with_subqueries(|plan| {
+    plan.look_with_subqueries(|plan| {
         found |= plan.contains_outer_reference();
         Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
     })?;
@@ -74,11 +75,11 @@ fn in_plan(plan: LogicalPlan, around: &[DFSchema], is_changed: &mut bool) -> Res
             join.right = Arc::new(in_plan(Arc::unwrap_or_clone(join.right), &within, is_changed)?);
             LogicalPlan::Join(join)
         }
-        plan => plan.map_children(|child| in_plan(child, around, is_changed).map(Transformed::yes))?.data,
+        plan => plan.walk_children(|child| in_plan(child, around, is_changed).map(Transformed::yes))?.data,
     };
     let schema = operand_schema(&plan)?;
     let within: Vec<DFSchema> = around.iter().cloned().chain([schema]).collect();
-    let plan = plan.map_subqueries(|plan| subquery(plan, &within, is_changed).map(Transformed::yes))?.data;
+    let plan = plan.walk_subqueries(|plan| subquery(plan, &within, is_changed).map(Transformed::yes))?.data;
     let plan = match plan {
         // One that stands in a FROM is not an expression's.
         LogicalPlan::Subquery(mut subquery) => {
@@ -89,9 +90,9 @@ fn in_plan(plan: LogicalPlan, around: &[DFSchema], is_changed: &mut bool) -> Res
         plan => plan,
     };
     let names = NamePreserver::new(&plan);
-    let changed = plan.map_expressions(|expr| {
+    let changed = plan.walk_expressions(|expr| {
         let name = names.save(&expr);
-        let done = expr.transform_up(|expr| {
+        let done = expr.walk_up(|expr| {
             if !matches!(expr, Expr::OuterReferenceColumn(..)) {
                 return Ok(Transformed::no(expr));
             }

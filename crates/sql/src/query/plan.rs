@@ -8,7 +8,7 @@ use cairn_table::row::Type;
 use cairn_table::schema::ColumnType;
 use cairn_vfs::sync::{Arc, Mutex, lock};
 use datafusion::common::metadata::{FieldMetadata, ScalarAndMetadata};
-use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
 use datafusion::common::{DFSchema, ParamValues, ScalarValue};
 use datafusion::datasource::source_as_provider;
 use datafusion::error::DataFusionError;
@@ -47,6 +47,7 @@ use crate::error::{Error, Result};
 use crate::expr::Context;
 use crate::outcome::Column;
 use crate::pg_catalog::{self, ViewColumns, World};
+use crate::query::walk::{Walk, WalkPlan};
 use crate::session::Session;
 use crate::sqlstate::UNDEFINED_PARAMETER;
 use crate::syntax::{DEEPEST, levels, planning, too_deep, too_involved};
@@ -87,14 +88,14 @@ pub(super) fn literal(expr: Expr, state: &SessionState) -> datafusion::error::Re
 /// Counts of LIMIT and OFFSET as what DataFusion's operators take, where they are known: it leaves casts of casts as they are.
 fn with_counts(plan: LogicalPlan, state: &SessionState) -> datafusion::error::Result<LogicalPlan> {
     let counted = |expr: Box<Expr>| {
-        let waits = expr.exists(|expr| Ok(matches!(expr, Expr::Placeholder(_))))?;
+        let waits = expr.holds(|expr| Ok(matches!(expr, Expr::Placeholder(_))))?;
         if waits || matches!(*expr, Expr::Literal(..)) {
             return Ok(expr);
         }
         let count = datafusion::logical_expr::Cast::new(expr, DataType::Int64);
         literal(Expr::Cast(count), state).map(Box::new)
     };
-    let changed = plan.transform_up_with_subqueries(|plan| {
+    let changed = plan.walk_up_with_subqueries(|plan| {
         let LogicalPlan::Limit(mut limit) = plan else { return Ok(Transformed::no(plan)) };
         limit.skip = limit.skip.map(counted).transpose()?;
         limit.fetch = limit.fetch.map(counted).transpose()?;
@@ -356,7 +357,7 @@ impl Query {
     /// Whether it reads a table.
     pub(super) fn reads(&self, table: u32) -> bool {
         let mut reads = false;
-        let looked = self.plan.apply_with_subqueries(|plan| {
+        let looked = self.plan.look_with_subqueries(|plan| {
             if let LogicalPlan::TableScan(scan) = plan {
                 reads |= source_as_provider(&scan.source)?
                     .downcast_ref::<Provider>()
@@ -413,12 +414,12 @@ fn explained(columns: Vec<Column>) -> Vec<Column> {
 
 /// Puts places for the transaction's time and the statement's where they are asked for: a plan outlives both.
 fn with_time(plan: LogicalPlan) -> Result<LogicalPlan, DataFusionError> {
-    let changed = plan.transform_up_with_subqueries(|plan| {
+    let changed = plan.walk_up_with_subqueries(|plan| {
         // Under the names that it had: others refer to them.
         let names = NamePreserver::new(&plan);
-        let changed = plan.map_expressions(|expr| {
+        let changed = plan.walk_expressions(|expr| {
             let name = names.save(&expr);
-            let done = expr.transform_up(|expr| Ok(placed(expr)))?;
+            let done = expr.walk_up(|expr| Ok(placed(expr)))?;
             Ok(done.update_data(|expr| name.restore(expr)))
         })?;
         if changed.transformed { changed.map_data(LogicalPlan::recompute_schema) } else { Ok(changed) }
@@ -471,8 +472,8 @@ fn with_given_types(plan: LogicalPlan) -> Result<LogicalPlan, DataFusionError> {
         }
         other => Transformed::no(other),
     };
-    let changed = plan.transform_up_with_subqueries(|plan| {
-        let changed = plan.map_expressions(|expr| expr.transform_up(|expr| Ok(given(expr))))?;
+    let changed = plan.walk_up_with_subqueries(|plan| {
+        let changed = plan.walk_expressions(|expr| expr.walk_up(|expr| Ok(given(expr))))?;
         if changed.transformed { changed.map_data(LogicalPlan::recompute_schema) } else { Ok(changed) }
     })?;
     Ok(changed.data)

@@ -10,7 +10,7 @@ use arrow::array::{Array, ArrayRef, AsArray, Decimal128Array};
 use arrow::datatypes::{DECIMAL128_MAX_PRECISION, DataType, Decimal128Type, i256};
 use cairn_table::row::Type;
 use cairn_vfs::sync::Arc;
-use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::tree_node::Transformed;
 use datafusion::common::{Column, DFSchema, ScalarValue};
 use datafusion::error::{DataFusionError, Result};
 use datafusion::functions_aggregate::count::count_udaf;
@@ -34,6 +34,7 @@ use super::sums::widened;
 use crate::batch::{data_type, kind_of};
 use crate::datum::{Datum, OPEN, pow10, quotient, wide_quotient};
 use crate::error::Error;
+use crate::query::walk::{Walk, WalkPlan};
 use crate::sqlstate::{DIVISION_BY_ZERO, NUMERIC_VALUE_OUT_OF_RANGE};
 
 /// Digits behind the point that a quotient has where there is room for them, and has at least. PostgreSQL's has sixteen that count, which one type for all rows cannot say.
@@ -73,7 +74,7 @@ impl ExprPlanner for Untyped {
 
 /// Sees to a plan in which sums have their types, before DataFusion decides on those of everything else.
 pub(super) fn exactly(plan: LogicalPlan) -> Result<LogicalPlan> {
-    Ok(plan.transform_up_with_subqueries(in_plan)?.data)
+    Ok(plan.walk_up_with_subqueries(in_plan)?.data)
 }
 
 fn in_plan(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
@@ -84,11 +85,10 @@ fn in_plan(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     }
     let schema = operand_schema(&plan)?;
     let names = NamePreserver::new(&plan);
-    let changed = plan.map_expressions(|expr| {
+    let changed = plan.walk_expressions(|expr| {
         let name = names.save(&expr);
-        let done = expr.transform_up(|expr| {
-            Ok(in_expr(expr, &schema)?.update_data(|expr| of_one_type(expr, &schema)))
-        })?;
+        let done =
+            expr.walk_up(|expr| Ok(in_expr(expr, &schema)?.update_data(|expr| of_one_type(expr, &schema))))?;
         Ok(done.update_data(|expr| name.restore(expr)))
     })?;
     let plan = match changed.data {

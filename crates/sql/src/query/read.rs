@@ -9,7 +9,7 @@ use cairn_table::row::Type;
 use cairn_table::schema::ColumnType;
 use cairn_vfs::sync::Arc;
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::expr::{Between, BinaryExpr, InList, ScalarFunction};
@@ -25,6 +25,7 @@ use super::expression_types::type_of;
 use super::value::scalar;
 use crate::batch::kind_of;
 use crate::datum::Datum;
+use crate::query::walk::{Walk, WalkPlan};
 use crate::types::name_of;
 
 /// What casting a text to a timestamp in UTC is called.
@@ -192,15 +193,14 @@ pub(super) struct ReadTexts;
 
 impl AnalyzerRule for ReadTexts {
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
-        let changed = plan.transform_up_with_subqueries(|plan| {
+        let changed = plan.walk_up_with_subqueries(|plan| {
             let mut schema = DFSchema::empty();
             plan.inputs().iter().for_each(|input| schema.merge(input.schema()));
             let names = NamePreserver::new(&plan);
-            plan.map_expressions(|expr| {
+            plan.walk_expressions(|expr| {
                 let name = names.save(&expr);
-                let changed = expr.transform_down(|expr| Ok(beside_zoned(expr, &schema)))?;
-                let changed =
-                    changed.transform_data(|expr| expr.transform_up(|expr| Ok(read(expr, &schema))))?;
+                let changed = expr.walk_down(|expr| Ok(beside_zoned(expr, &schema)))?;
+                let changed = changed.transform_data(|expr| expr.walk_up(|expr| Ok(read(expr, &schema))))?;
                 Ok(changed.update_data(|expr| name.restore(expr)))
             })
         })?;

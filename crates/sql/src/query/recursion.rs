@@ -6,7 +6,7 @@
 
 use arrow::datatypes::{DataType, Field, FieldRef};
 use cairn_vfs::sync::Arc;
-use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
 use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::expr::{Alias, Cast, ScalarFunction};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
@@ -19,6 +19,7 @@ use datafusion::sql::sqlparser::ast::Statement as Tree;
 use super::errors::external;
 use super::rewrite::{BRANCH, retype, shown};
 use crate::error::Error;
+use crate::query::walk::{Walk, WalkPlan};
 use crate::sqlstate::DATATYPE_MISMATCH;
 
 /// Plans of a statement at most, the last of which takes what there is.
@@ -61,9 +62,9 @@ fn is_mark(expr: &Expr) -> bool {
 
 fn is_marked(plan: &LogicalPlan) -> Result<bool> {
     let mut found = false;
-    plan.apply_with_subqueries(|plan| {
-        plan.apply_expressions(|expr| {
-            found |= expr.exists(|expr| Ok(is_mark(expr)))?;
+    plan.look_with_subqueries(|plan| {
+        plan.look_at_expressions(|expr| {
+            found |= expr.holds(|expr| Ok(is_mark(expr)))?;
             Ok(TreeNodeRecursion::Continue)
         })
     })?;
@@ -73,7 +74,7 @@ fn is_marked(plan: &LogicalPlan) -> Result<bool> {
 /// What has to change in the recursive queries of a plan; `last`: there is one more plan.
 fn wanted(plan: &LogicalPlan, last: bool) -> Result<Vec<Wanted>> {
     let mut all = Vec::new();
-    plan.apply_with_subqueries(|plan| {
+    plan.look_with_subqueries(|plan| {
         if let LogicalPlan::RecursiveQuery(query) = plan {
             all.extend(of_query(query, last)?);
         }
@@ -162,11 +163,11 @@ fn check(query: &RecursiveQuery, at: usize, kind: &DataType, given: &DataType) -
 }
 
 fn without_marks(plan: LogicalPlan) -> Result<LogicalPlan> {
-    let changed = plan.transform_up_with_subqueries(|plan| {
+    let changed = plan.walk_up_with_subqueries(|plan| {
         let names = NamePreserver::new(&plan);
-        plan.map_expressions(|expr| {
+        plan.walk_expressions(|expr| {
             let name = names.save(&expr);
-            let changed = expr.transform_up(|expr| match expr {
+            let changed = expr.walk_up(|expr| match expr {
                 Expr::ScalarFunction(ScalarFunction { func, mut args })
                     if func.name() == BRANCH && args.len() == 1 =>
                 {

@@ -2,13 +2,14 @@
 
 use cairn_vfs::sync::Arc;
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
 use datafusion::error::Result;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 
 use super::aggregate_rule::Recipe;
 use super::aggregate_scan::{AggregateScan, Made};
+use crate::query::walk::Walk;
 
 type Plan = Arc<dyn ExecutionPlan>;
 
@@ -33,7 +34,7 @@ impl PhysicalOptimizerRule for ShareTotals {
 /// The plan, in which those that come to the same totals share them.
 pub(super) fn share_totals(plan: Plan) -> Result<Plan> {
     let mut recipes: Vec<(Recipe, usize)> = Vec::new();
-    plan.apply(|plan| {
+    plan.look(|plan| {
         if let Some(scan) = plan.downcast_ref::<AggregateScan>() {
             match recipes.iter_mut().find(|(recipe, _)| recipe.makes_the_same(scan.recipe())) {
                 Some((_, count)) => *count += 1,
@@ -61,5 +62,5 @@ pub(super) fn share_totals(plan: Plan) -> Result<Plan> {
             None => Transformed::no(plan),
         })
     };
-    Ok(plan.transform_up(share)?.data)
+    Ok(plan.walk_up(share)?.data)
 }

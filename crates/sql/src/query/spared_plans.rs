@@ -21,6 +21,7 @@ use datafusion::logical_expr::{Expr, Join, JoinType, Limit, LogicalPlan};
 use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
 
 use super::once::Once;
+use crate::query::walk::WalkPlan;
 
 type Rule = std::sync::Arc<dyn OptimizerRule + Send + Sync>;
 
@@ -115,7 +116,7 @@ fn reorder_joins(
     config: &dyn OptimizerConfig,
 ) -> Result<Transformed<LogicalPlan>> {
     let (mut is_affected, mut joins, mut has_cross) = (false, 0, false);
-    plan.apply_with_subqueries(|plan| {
+    plan.look_with_subqueries(|plan| {
         if let LogicalPlan::Join(join) = plan {
             is_affected |= is_apart(join);
             joins += 1;
@@ -129,7 +130,7 @@ fn reorder_joins(
     if !is_affected {
         return rule.rewrite(plan, config);
     }
-    let apart = plan.transform_up_with_subqueries(|plan| match plan {
+    let apart = plan.walk_up_with_subqueries(|plan| match plan {
         LogicalPlan::Join(mut join) if is_apart(&join) => {
             join.left = Arc::new(fenced(join.left));
             join.right = Arc::new(fenced(join.right));
@@ -139,7 +140,7 @@ fn reorder_joins(
     })?;
     let done = rule.rewrite(apart.data, config)?;
     let is_changed = done.transformed;
-    let open = done.data.transform_up_with_subqueries(|plan| match plan {
+    let open = done.data.walk_up_with_subqueries(|plan| match plan {
         LogicalPlan::Limit(Limit { skip: None, fetch: None, input }) => {
             Ok(Transformed::yes(Arc::unwrap_or_clone(input)))
         }

@@ -3,7 +3,7 @@
 use arrow::datatypes::DataType;
 use datafusion::common::DFSchema;
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::tree_node::Transformed;
 use datafusion::error::Result;
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::{Cast, Expr, LogicalPlan, WindowFunctionDefinition};
@@ -11,6 +11,7 @@ use datafusion::optimizer::AnalyzerRule;
 
 use super::expression_types::type_of;
 use super::quotients::exactly;
+use crate::query::walk::{Walk, WalkPlan};
 
 /// Holds every bigint; the sum has ten digits more.
 const WIDE: DataType = DataType::Decimal128(28, 0);
@@ -21,13 +22,13 @@ pub(super) struct WideSums;
 
 impl AnalyzerRule for WideSums {
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
-        let changed = plan.transform_up_with_subqueries(|plan| {
+        let changed = plan.walk_up_with_subqueries(|plan| {
             let mut schema = DFSchema::empty();
             plan.inputs().iter().for_each(|input| schema.merge(input.schema()));
             let names = NamePreserver::new(&plan);
-            let changed = plan.map_expressions(|expr| {
+            let changed = plan.walk_expressions(|expr| {
                 let name = names.save(&expr);
-                let changed = expr.transform_up(|expr| Ok(widened(expr, &schema)))?;
+                let changed = expr.walk_up(|expr| Ok(widened(expr, &schema)))?;
                 Ok(changed.update_data(|expr| name.restore(expr)))
             })?;
             // What is above has other types now.

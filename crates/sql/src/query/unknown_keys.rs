@@ -10,11 +10,12 @@ use std::cmp::Ordering;
 use std::collections::HashSet;
 use std::fmt;
 
+use crate::query::walk::{Walk, WalkPlan};
 use async_trait::async_trait;
 use cairn_vfs::sync::Arc;
 use datafusion::catalog::Session;
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
 use datafusion::common::{DFSchemaRef, FunctionalDependencies};
 use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::physical_planning_context::PhysicalPlanningContext;
@@ -38,14 +39,14 @@ impl AnalyzerRule for HideKeys {
         if !groups_a_join_of_groups(&plan)? {
             return Ok(plan);
         }
-        Ok(plan.transform_up_with_subqueries(hidden)?.data)
+        Ok(plan.walk_up_with_subqueries(hidden)?.data)
     }
 }
 
 /// Whether groups are there somewhere above a join of other groups.
 fn groups_a_join_of_groups(plan: &LogicalPlan) -> Result<bool> {
     let mut found = false;
-    plan.apply_with_subqueries(|plan| {
+    plan.look_with_subqueries(|plan| {
         if makes_groups(plan) {
             for input in plan.inputs() {
                 found |= joins_groups(input)?;
@@ -67,9 +68,9 @@ fn makes_groups(plan: &LogicalPlan) -> bool {
 /// Whether a plan has a join, or something else that repeats rows, of what has groups.
 fn joins_groups(plan: &LogicalPlan) -> Result<bool> {
     let mut found = false;
-    plan.apply(|plan| {
+    plan.look(|plan| {
         if matches!(plan, LogicalPlan::Join(_) | LogicalPlan::Unnest(_)) {
-            plan.apply(|below| {
+            plan.look(|below| {
                 found |= makes_groups(below);
                 Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
             })?;
@@ -96,7 +97,7 @@ fn hidden(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     };
     // What looks outside is for a rule that has to see all of it.
     let mut looks_outside = false;
-    input.apply(|plan| {
+    input.look(|plan| {
         looks_outside |= plan.contains_outer_reference();
         Ok(if looks_outside { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
     })?;

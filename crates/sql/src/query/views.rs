@@ -9,10 +9,11 @@ use std::ops::ControlFlow;
 use cairn_table::schema::ViewDef;
 use cairn_table::{Catalog, PUBLIC};
 use cairn_vfs::sync::Arc;
-use datafusion::sql::sqlparser::ast::{self, ObjectName, Statement as Tree, Visit, Visitor};
+use datafusion::sql::sqlparser::ast::{self, ObjectName, Statement as Tree, Visitor};
 
 use crate::error::{Error, Result};
 use crate::sqlstate::{INVALID_OBJECT_DEFINITION, STATEMENT_TOO_COMPLEX};
+use crate::syntax::walk;
 use crate::syntax::{DEEPEST, MOST_RELATIONS, Plain, TableName, deeper, ident, one, qualified};
 
 /// Views that are each over the next one, at most.
@@ -60,7 +61,7 @@ impl Views<'_> {
     fn size(&mut self, tree: &Tree, path: &[String]) -> Result<Size> {
         let mut counting =
             Counting { views: self, path, size: Size::default(), counts: Vec::new(), within: Vec::new() };
-        match tree.visit(&mut counting) {
+        match walk::visit(tree, &mut counting) {
             ControlFlow::Break(error) => Err(*error),
             ControlFlow::Continue(()) => {
                 let mut size = counting.size;

@@ -10,7 +10,7 @@ use arrow::array::{ArrayRef, AsArray};
 use arrow::datatypes::{DataType, Float32Type, Float64Type};
 use cairn_vfs::sync::{Arc, OnceLock};
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::expr::{Case, InList, ScalarFunction, Sort};
@@ -23,6 +23,7 @@ use datafusion::optimizer::AnalyzerRule;
 
 use super::expression_types::type_of;
 use super::operand_schema::operand_schema;
+use crate::query::walk::{Walk, WalkPlan};
 
 /// The rule.
 #[derive(Debug)]
@@ -34,16 +35,16 @@ impl AnalyzerRule for Zeros {
     }
 
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
-        Ok(plan.transform_up_with_subqueries(in_plan)?.data)
+        Ok(plan.walk_up_with_subqueries(in_plan)?.data)
     }
 }
 
 fn in_plan(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     let schema = operand_schema(&plan)?;
     let names = NamePreserver::new(&plan);
-    let changed = plan.map_expressions(|expr| {
+    let changed = plan.walk_expressions(|expr| {
         let name = names.save(&expr);
-        let done = expr.transform_up(|expr| Ok(in_expr(expr, &schema)))?;
+        let done = expr.walk_up(|expr| Ok(in_expr(expr, &schema)))?;
         Ok(done.update_data(|expr| name.restore(expr)))
     })?;
     Ok(changed.update_data(|plan| in_orders(plan, &schema)))

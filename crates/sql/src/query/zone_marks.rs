@@ -7,7 +7,7 @@ use arrow::datatypes::{DataType, Field, FieldRef};
 use cairn_table::schema::ColumnType;
 use cairn_vfs::sync::{Arc, OnceLock};
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, ExprSchema};
 use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::expr::{Case, Cast, ScalarFunction};
@@ -21,6 +21,7 @@ use datafusion::optimizer::AnalyzerRule;
 use super::expression_types::type_of;
 use super::operand_schema::operand_schema;
 use crate::batch::{field, kind_of};
+use crate::query::walk::{Walk, WalkPlan};
 
 /// The rule.
 #[derive(Debug)]
@@ -32,7 +33,7 @@ impl AnalyzerRule for ZoneMarks {
     }
 
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
-        Ok(plan.transform_up_with_subqueries(in_plan)?.data)
+        Ok(plan.walk_up_with_subqueries(in_plan)?.data)
     }
 }
 
@@ -44,9 +45,9 @@ fn in_plan(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
         return Ok(Transformed::no(plan));
     }
     let names = NamePreserver::new(&plan);
-    let changed = plan.map_expressions(|expr| {
+    let changed = plan.walk_expressions(|expr| {
         let name = names.save(&expr);
-        let done = expr.transform_up(|expr| Ok(marked(expr, &schema)))?;
+        let done = expr.walk_up(|expr| Ok(marked(expr, &schema)))?;
         Ok(done.update_data(|expr| name.restore(expr)))
     })?;
     // What reads this one's results has to learn of their zones, whatever changed here or below.
@@ -77,7 +78,7 @@ fn makes_moments(expr: &Expr) -> bool {
             _ => false,
         })
     };
-    expr.exists(is_one).unwrap_or(true)
+    expr.holds(is_one).unwrap_or(true)
 }
 
 /// Functions that give moments of something else.

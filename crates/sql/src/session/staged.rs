@@ -6,9 +6,7 @@
 use std::ops::ControlFlow;
 
 use cairn_table::schema::ColumnType;
-use datafusion::sql::sqlparser::ast::{
-    Expr, Query, Statement as Tree, Value, Visit, VisitMut, Visitor, VisitorMut,
-};
+use datafusion::sql::sqlparser::ast::{Expr, Query, Statement as Tree, Value, VisitMut, Visitor, VisitorMut};
 
 use super::prepare::Found;
 use super::{Plan, Session};
@@ -17,6 +15,7 @@ use crate::direct::{Binder, Select};
 use crate::error::{Error, Result};
 use crate::expr::{Failure, MOST_PARAMETERS, parameter};
 use crate::sqlstate::{CARDINALITY_VIOLATION, STATEMENT_TOO_COMPLEX, SYNTAX_ERROR};
+use crate::syntax::walk;
 use crate::syntax::{Plain, one, quote_ident};
 
 /// A statement whose subqueries lock rows.
@@ -54,7 +53,7 @@ impl Staged {
     pub fn plan(session: &mut Session, tree: &Tree, types: &[Option<ColumnType>]) -> Result<Option<Found>> {
         let mut finder =
             Finder { queries: Vec::new(), params: types.len(), of_expressions: Vec::new(), depth: 0 };
-        let _ = tree.visit(&mut finder);
+        let _ = walk::visit(tree, &mut finder);
         if finder.queries.is_empty() {
             return Ok(None);
         }

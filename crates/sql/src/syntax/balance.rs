@@ -10,6 +10,7 @@ use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
 
 use super::build::null;
+use crate::syntax::walk;
 
 /// Operands up to which a chain stays as it is.
 const SHORT: usize = 16;
@@ -22,7 +23,7 @@ pub(super) fn is_in(tokens: &[TokenWithSpan]) -> bool {
 
 /// Balances the chains of a tree. Cost: each operand is moved as often as the tree that it gets into is deep.
 pub(super) fn balance(tree: &mut impl VisitMut) {
-    let _ = tree.visit(&mut Balance);
+    let _ = walk::visit_mut(tree, &mut Balance);
 }
 
 struct Balance;

@@ -6,15 +6,14 @@
 
 use std::ops::ControlFlow;
 
-use datafusion::sql::sqlparser::ast::{
-    Expr, ObjectName, Query, SetExpr, Statement, TableFactor, Visit, Visitor,
-};
+use datafusion::sql::sqlparser::ast::{Expr, ObjectName, Query, SetExpr, Statement, TableFactor, Visitor};
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
 
 use super::names::last_name;
 use crate::error::{Error, Result};
 use crate::sqlstate::{PROGRAM_LIMIT_EXCEEDED, STATEMENT_TOO_COMPLEX};
+use crate::syntax::walk;
 
 /// Bytes of a statement.
 pub(super) const LONGEST: usize = 64 << 20;
@@ -107,14 +106,14 @@ pub(crate) fn too_deep() -> Error {
 /// Errors: 54001 for more than there may be.
 pub(crate) fn levels(statement: &Statement) -> Result<usize> {
     let mut counted = Levels::default();
-    let _: ControlFlow<()> = statement.visit(&mut counted);
+    let _: ControlFlow<()> = walk::visit(statement, &mut counted);
     counted.total()
 }
 
 /// As [`levels`], of an expression on its own.
 pub(super) fn levels_of(expr: &Expr) -> Result<usize> {
     let mut counted = Levels::default();
-    let _: ControlFlow<()> = expr.visit(&mut counted);
+    let _: ControlFlow<()> = walk::visit(expr, &mut counted);
     counted.total()
 }
 
@@ -124,7 +123,7 @@ pub(super) fn levels_of(expr: &Expr) -> Result<usize> {
 /// Errors: 54001.
 pub(crate) fn too_involved(statement: &Statement) -> Result<()> {
     let mut calls = Calls::default();
-    match statement.visit(&mut calls) {
+    match walk::visit(statement, &mut calls) {
         ControlFlow::Continue(()) => Ok(()),
         ControlFlow::Break(()) => {
             let what = format!(

@@ -21,6 +21,7 @@ mod switches;
 mod symmetric;
 mod tokens;
 mod types;
+pub(crate) mod walk;
 mod words;
 
 pub(crate) use change::change_of;

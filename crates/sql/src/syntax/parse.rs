@@ -2,9 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use datafusion::sql::sqlparser::ast::{
-    DiscardObject, Expr, Ident, ObjectName, Statement, visit_expressions_mut,
-};
+use datafusion::sql::sqlparser::ast::{DiscardObject, Expr, Ident, ObjectName, Statement};
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
@@ -16,6 +14,7 @@ use super::limits::{self, MOST_BRACKETS, deep};
 use super::{balance, precedence, symmetric};
 use crate::error::{Error, Result};
 use crate::sqlstate::SYNTAX_ERROR;
+use crate::syntax::walk::visit_expressions_mut;
 
 const DIALECT: PostgreSqlDialect = PostgreSqlDialect {};
 

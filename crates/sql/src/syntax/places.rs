@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
     self, ColumnOption, Expr, Function, FunctionArguments, GroupByExpr, JoinConstraint, JoinOperator,
-    LimitClause, SelectItem, SetExpr, Statement, TableConstraint, TableFactor, Visit, Visitor,
+    LimitClause, SelectItem, SetExpr, Statement, TableConstraint, TableFactor, Visitor,
 };
 
 use super::{ident, last_name};
@@ -15,6 +15,7 @@ use crate::sqlstate::{
     DUPLICATE_ALIAS, FEATURE_NOT_SUPPORTED, GROUPING_ERROR, INVALID_COLUMN_REFERENCE, INVALID_RECURSION,
     WINDOWING_ERROR, WRONG_OBJECT_TYPE,
 };
+use crate::syntax::walk;
 
 const AGGREGATES: &[&str] = &[
     "array_agg",
@@ -153,7 +154,7 @@ pub(crate) fn check(tree: &Statement) -> Result<()> {
         _ => {}
     }
     let mut places = Places;
-    match tree.visit(&mut places) {
+    match walk::visit(tree, &mut places) {
         ControlFlow::Continue(()) => Ok(()),
         ControlFlow::Break(error) => Err(*error),
     }
@@ -192,7 +193,7 @@ fn refuse_in(expr: &Option<Expr>, kinds: &[Kind], place: &str) -> Result<()> {
 /// Errors: an expression has a call of one of these kinds, outside of subqueries. An aggregate of another query's columns is that one's.
 fn refuse(expr: &Expr, kinds: &[Kind], place: &str, tables: Option<&[String]>) -> Result<()> {
     let mut calls = Calls { depth: 0, found: None, kinds, tables };
-    let _ = expr.visit(&mut calls);
+    let _ = walk::visit(expr, &mut calls);
     calls.found.map_or(Ok(()), |kind| Err(kind.refused(place)))
 }
 
@@ -232,7 +233,7 @@ impl Visitor for Calls<'_> {
 
 /// Whether a call names a table that is none of these.
 fn looks_outside(function: &Function, tables: &[String]) -> bool {
-    let found = ast::visit_expressions(function, |expr| match expr {
+    let found = walk::visit_expressions(function, |expr| match expr {
         Expr::CompoundIdentifier(names) => match names.first() {
             Some(table) if !tables.contains(&ident(table)) => ControlFlow::Break(()),
             _ => ControlFlow::Continue(()),
@@ -360,7 +361,7 @@ fn recursion(name: &str, query: &ast::Query) -> Result<()> {
     }
     let mut calls = Calls { depth: 0, found: None, kinds: &[Kind::Aggregate], tables: None };
     for item in &select.projection {
-        let _ = item.visit(&mut calls);
+        let _ = walk::visit(item, &mut calls);
     }
     if calls.found.is_some() && own > 0 {
         let what = "aggregate functions are not allowed in a recursive query's recursive term";
@@ -372,7 +373,7 @@ fn recursion(name: &str, query: &ast::Query) -> Result<()> {
 /// How often a table of this name is named.
 fn references(name: &str, body: &SetExpr) -> usize {
     let mut count = 0;
-    let _ = ast::visit_relations(body, |relation| {
+    let _ = walk::visit_relations(body, |relation| {
         count += usize::from(relation.0.len() == 1 && last_name(relation) == name);
         ControlFlow::<()>::Continue(())
     });
@@ -463,7 +464,7 @@ fn of_call(function: &Function) -> Result<()> {
             return Err(Error::new(WRONG_OBJECT_TYPE, what));
         }
         let mut calls = Calls { depth: 0, found: None, kinds: &[Kind::Window], tables: None };
-        let _ = over.visit(&mut calls);
+        let _ = walk::visit(over, &mut calls);
         if let Some(kind) = calls.found {
             return Err(kind.refused("window definitions"));
         }
@@ -474,7 +475,7 @@ fn of_call(function: &Function) -> Result<()> {
     let within = |kind: Kind| {
         let mut calls = Calls { depth: 0, found: None, kinds: &[kind], tables: None };
         if let FunctionArguments::List(list) = &function.args {
-            let _ = list.visit(&mut calls);
+            let _ = walk::visit(list, &mut calls);
         }
         calls.found.is_some()
     };

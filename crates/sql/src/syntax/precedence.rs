@@ -7,9 +7,8 @@
 
 use std::ops::ControlFlow;
 
-use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, CastKind, Expr, Statement, UnaryOperator, Value, visit_expressions_mut,
-};
+use crate::syntax::walk::visit_expressions_mut;
+use datafusion::sql::sqlparser::ast::{BinaryOperator, CastKind, Expr, Statement, UnaryOperator, Value};
 
 /// Puts a statement right that has IS DISTINCT FROM, `^` or EXISTS in it.
 pub(super) fn correct(statement: &mut Statement) {

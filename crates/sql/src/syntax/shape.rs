@@ -2,9 +2,10 @@
 
 use std::ops::ControlFlow;
 
-use datafusion::sql::sqlparser::ast::{Expr, GroupByExpr, Select, visit_expressions};
+use datafusion::sql::sqlparser::ast::{Expr, GroupByExpr, Select};
 
 use super::last_name;
+use crate::syntax::walk::visit_expressions;
 
 /// Whether a select groups its rows.
 pub(crate) fn groups(select: &Select) -> bool {

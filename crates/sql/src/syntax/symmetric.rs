@@ -2,14 +2,13 @@
 
 use std::ops::ControlFlow;
 
-use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, Expr, Ident, VisitMut, visit_expressions, visit_expressions_mut,
-};
+use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, Ident, VisitMut};
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Word};
 
 use super::build::{nested, null, take};
 use super::tokens::replace;
+use crate::syntax::walk::{visit_expressions, visit_expressions_mut};
 
 /// What stands for the word while it is parsed. No text can have it: that would be a byte that texts have not.
 const MARK: &str = "\0symmetric";

@@ -633,6 +633,33 @@ fn unoptimized_plans_have_our_functions() {
 /// Goal: CASE of numbers of several types is of the type that holds all of them, whichever comes first. Method: quotients,
 /// sums, averages and comparisons of such, by general queries and by the direct path, and as values of INSERT.
 #[test]
+fn computed_items_of_values_have_all_digits() {
+    let mut c = database().connect();
+    let sixths = "666666666666";
+    for (rows, expected) in [
+        ("(0.001 / 1.5)", vec![sixths]),
+        ("(0.001 / 1.5), (0)", vec![sixths, "0"]),
+        ("(0), (0.001::numeric / 1.5), (null)", vec!["0", sixths, "NULL"]),
+        ("(1), (0.001 / (select 1.5))", vec!["1000000000000000", sixths]),
+        ("('1'), (0.001 / 1.5)", vec!["1000000000000000", sixths]),
+        ("(1e0), (0.001 / 1.5)", vec!["1000000000000000", sixths]),
+        // What is written as a cast rounds.
+        ("((0.001 / 1.5)::numeric(12, 3)), (2.5::numeric(12, 3))", vec!["1000000000000", "2500000000000000"]),
+        ("((0.001 / 1.5)::numeric(12, 4)), (1 + 1.5)", vec!["700000000000", "2500000000000000"]),
+        ("(0.1234567890123456789 * 0.1), (123456)", vec!["12345678901234", "123456000000000000000"]),
+    ] {
+        let sql = format!("select trunc(x * 1000000000000000)::numeric(30, 0) from (values {rows}) v (x)");
+        assert_eq!(ask(&mut c, &sql), expected, "{sql}");
+    }
+    run(&mut c, "create table n (k int primary key, x numeric(30, 18))");
+    run(&mut c, "insert into n values (1, 0.001 / 1.5), (2, 3), (3, null), (4, 1 + 0.25)");
+    assert_eq!(
+        ask(&mut c, "select trunc(x * 1000000000000000)::bigint from n order by k"),
+        [sixths, "3000000000000000", "NULL", "1250000000000000"]
+    );
+}
+
+#[test]
 fn cases_have_the_type_of_all_results() {
     let mut c = database().connect();
     run(&mut c, "create table k (id int primary key, b boolean, n numeric(12, 3))");

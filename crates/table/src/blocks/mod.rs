@@ -128,12 +128,12 @@ fn smallest(table: &Table) -> Result<Option<usize>> {
 }
 
 fn no_column(table: &Table, column: usize) -> Error {
-    Error::Invalid { what: format!("table {} has no column {column} that was asked for", table.def().name) }
+    Error::Invalid { what: format!("table {} has no column {column}", table.def().name) }
 }
 
 impl BlockScan {
     /// The next rows, never none; `None` after the last. Errors: as [`Scan::next`](crate::Scan::next).
-    #[allow(clippy::should_implement_trait, reason = "what it lends ends with the next call")]
+    #[allow(clippy::should_implement_trait, reason = "the block borrows from the scan")]
     pub fn next(&mut self) -> Result<Option<Block<'_>>> {
         self.places.clear();
         self.packed = 0..0;
@@ -219,7 +219,7 @@ impl BlockScan {
             self.gathered.extend_from_slice(&bytes);
             let place = |at: usize| {
                 u32::try_from(at).map_err(|_| Error::Invalid {
-                    what: "a row is longer than 4 GiB, and cannot be read in a block".to_owned(),
+                    what: "a row is longer than 4 GiB and cannot be read in a block".to_owned(),
                 })
             };
             let (key, value, end) = (place(start)?, place(middle)?, place(self.gathered.len())?);

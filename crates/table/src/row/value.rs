@@ -85,7 +85,7 @@ impl Interval {
 /// A value of a column. Text and bytes are borrowed from wherever they are.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
-#[allow(missing_docs, reason = "each is what its type says")]
+#[allow(missing_docs, reason = "each is named after its type")]
 pub enum Value<'a> {
     Null,
     Boolean(bool),

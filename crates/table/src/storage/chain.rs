@@ -31,7 +31,7 @@ fn get(space: &Space, number: u32, page: &[u8]) -> Result<(u32, std::ops::Range<
     let found = (page.first(), page.u16(2), page.u32(4));
     let (Some(&KIND), Ok(len), Ok(next)) = found else {
         return Err(
-            space.damaged(number, format!("it is of kind {:?}, and should be of a long value", found.0))
+            space.damaged(number, format!("it is of kind {:?}, expected a page of a long value", found.0))
         );
     };
     let end = HEADER + usize::from(len);
@@ -94,7 +94,7 @@ pub(crate) fn chain_pages(space: &Space, first: u32, mut each: impl FnMut(u32)) 
     let (mut next, mut count) = (first, 0u32);
     while next != 0 {
         if count == most {
-            return Err(space.damaged(first, "a long value has no end"));
+            return Err(space.damaged(first, "a long value does not end"));
         }
         each(next);
         count += 1;

@@ -51,7 +51,7 @@ pub(crate) fn redo(file: &PoolFile, lsn: Lsn, record: &[u8]) -> Result<()> {
         return Ok(());
     }
     let pages = pages(record)
-        .ok_or_else(|| damaged(0, format!("the log's record at {lsn} is none of a database")))?;
+        .ok_or_else(|| damaged(0, format!("the log record at {lsn} is not a record of a database")))?;
     for (number, mut rest) in pages {
         let mut guard = page(file, number, rest)?;
         if guard.lsn() >= lsn {
@@ -59,7 +59,7 @@ pub(crate) fn redo(file: &PoolFile, lsn: Lsn, record: &[u8]) -> Result<()> {
         }
         let payload = guard.payload_mut(lsn);
         while !rest.is_empty() {
-            let what = || format!("the log's record at {lsn} does not fit it");
+            let what = || format!("the log record at {lsn} does not fit it");
             let (op, left) = Op::decode(rest).ok_or_else(|| damaged(number, what()))?;
             op.apply(payload).map_err(|_| damaged(number, what()))?;
             rest = left;

@@ -246,7 +246,7 @@ impl Space {
         match (page.first(), Source::u32(page, 4)) {
             (Some(&FREE_PAGE), Ok(next)) => Ok(next),
             (kind, _) => {
-                Err(self.damaged(number, format!("it is on the list of free pages, and of kind {kind:?}")))
+                Err(self.damaged(number, format!("it is on the list of free pages, but of kind {kind:?}")))
             }
         }
     }
@@ -376,7 +376,7 @@ impl Space {
             hook::at("looks at a free page");
             list.push(next);
             if list.len() > meta.pages as usize {
-                return Err(self.damaged(0, "the list of free pages has no end"));
+                return Err(self.damaged(0, "the list of free pages does not end"));
             }
             next = self.next_free(next, &self.file.read(next)?)?;
         }

@@ -159,7 +159,7 @@ impl Store {
         if options.frames < MIN_FRAMES {
             let frames = options.frames;
             return Err(Error::Invalid {
-                what: format!("frames is {frames}; {MIN_FRAMES} at least were expected"),
+                what: format!("frames is {frames}, expected at least {MIN_FRAMES}"),
             });
         }
         let path = &*real_path(fs, path)?;
@@ -273,7 +273,7 @@ impl Store {
             let (found, changes) = Record::decode(record.payload).ok_or_else(|| Error::Corruption {
                 file: file.path().to_owned(),
                 page: 0,
-                what: format!("the log's record at {lsn} is none of a database"),
+                what: format!("the log record at {lsn} is not a record of a database"),
             })?;
             redo(file, lsn, changes)?;
             if leaves_ghost(changes) {
@@ -292,8 +292,9 @@ impl Store {
         if newest <= end {
             return Ok(());
         }
-        let what =
-            format!("a page was changed at {newest}, and the log ends at {end}: a part of it was removed");
+        let what = format!(
+            "a page was changed at {newest}, but the log ends at {end}: a part of the log was removed"
+        );
         Err(together::apart(file.path(), file.path(), &what))
     }
 

@@ -60,7 +60,7 @@ pub(crate) fn look(fs: &Arc<dyn Fs>, path: &Path, page_size: usize, tail: &Tail)
         check_copies(path, &copies_path, copies, own.as_ref(), newest)?;
         check_end(path, copies.logged, tail, |any, end| {
             format!(
-                "the log was on the disk up to {any} when pages were written, and it ends at {end}: all or a part of it was removed, or it is another database's"
+                "the log was on the disk up to {any} when pages were written, but it ends at {end}: all or a part of it was removed, or it belongs to another database"
             )
         })?;
     }
@@ -74,7 +74,7 @@ pub(crate) fn look(fs: &Arc<dyn Fs>, path: &Path, page_size: usize, tail: &Tail)
     let (there, expected) = (len / page_size as u64, u64::from(newest.first.pages));
     if there < expected {
         let what =
-            format!("the file has {there} pages, and had {expected} at its last checkpoint: it was cut off");
+            format!("the file has {there} pages, but had {expected} at its last checkpoint: it was cut off");
         return Err(apart(path, path, &what));
     }
     Ok(Some(newest.first))
@@ -133,8 +133,8 @@ fn unmade(
         refuse_bytes(file, page_size)?;
     }
     let what = match (file, len) {
-        (None, _) => "the file is not there, and there are other files of its database",
-        (Some(_), 0) => "the file is empty, and there are other files of its database",
+        (None, _) => "the file does not exist, but other files of its database do",
+        (Some(_), 0) => "the file is empty, but other files of its database exist",
         _ => "it does not begin a database",
     };
     Err(apart(path, path, what))
@@ -152,7 +152,7 @@ fn check_copies(
     let is_of_it = |page: &Page| owner.file == page.first.database;
     if !is_of_it(newest) || own.is_some_and(|own| !is_of_it(own)) {
         let what = format!(
-            "{} is of database {:016x}, and {} of another one ({:016x})",
+            "{} belongs to database {:016x}, but {} to another one ({:016x})",
             copies_path.display(),
             owner.file,
             path.display(),
@@ -164,7 +164,7 @@ fn check_copies(
     let Some(Page { first, .. }) = own else { return Ok(()) };
     if ![owner.session, owner.before].contains(&first.session) {
         let what = format!(
-            "{} and {} are of the same database, and not of the same time",
+            "{} and {} belong to the same database, but not to the same time",
             copies_path.display(),
             path.display()
         );
@@ -172,7 +172,7 @@ fn check_copies(
     }
     if copies.logged < first.reached {
         let what = format!(
-            "{} is older than {}: it was written when the log was on the disk up to {}, and the file when it was up to {}",
+            "{} is older than {}: it was written when the log was on the disk up to {}, but the file when it was up to {}",
             copies_path.display(),
             path.display(),
             copies.logged,
@@ -188,7 +188,7 @@ fn check_log(path: &Path, log_dir: &Path, page: &Page, tail: &Tail) -> Result<()
     let first = &page.first;
     if let Some(id) = tail.id().filter(|id| *id != first.log) {
         let what = format!(
-            "{} is log {id:016x}, and the one of {} is {:016x}: it is another database's",
+            "{} is log {id:016x}, but the log of {} is {:016x}: it belongs to another database",
             log_dir.display(),
             path.display(),
             first.log
@@ -197,13 +197,13 @@ fn check_log(path: &Path, log_dir: &Path, page: &Page, tail: &Tail) -> Result<()
     }
     check_end(path, first.reached.max(page.lsn), tail, |reached, end| {
         format!(
-            "its last change is at {reached} or behind that, and the log ends at {end}: it was removed, or a part of it, or is another database's"
+            "its last change is at {reached} or later, but the log ends at {end}: all or a part of the log was removed, or it belongs to another database"
         )
     })?;
     let start = Lsn(tail.start().get());
     if start > first.checkpoint {
         let what = format!(
-            "the log in {} begins at {start}, and is needed from {} on: {} is older than its log, or a part of the log was removed",
+            "the log in {} begins at {start}, but is needed from {} on: {} is older than its log, or a part of the log was removed",
             log_dir.display(),
             first.checkpoint,
             path.display()
@@ -213,7 +213,7 @@ fn check_log(path: &Path, log_dir: &Path, page: &Page, tail: &Tail) -> Result<()
     let reached = cairn_wal::Lsn::from(first.reached.0);
     if first.reached != Lsn::NONE && tail.salt(reached.segment()).is_some_and(|salt| salt != first.salt) {
         let what = format!(
-            "segment {} in {} is not the one that {} was written with: one of them has gone on from a copy of the database",
+            "segment {} in {} is not the one that {} was written with: one of them was continued from a copy of the database",
             reached.segment(),
             log_dir.display(),
             path.display()
@@ -232,7 +232,7 @@ fn check_end(path: &Path, reached: Lsn, tail: &Tail, what: impl FnOnce(Lsn, Lsn)
 pub(super) fn apart(file: &Path, path: &Path, what: &str) -> Error {
     // The usual reason: somebody has copied or moved the file alone.
     let what = format!(
-        "{what}; nothing was changed; {} and {} belong to the file and go where it goes, or a backup (`cairn sql backup`) takes all of it",
+        "{what}; nothing was changed; {} and {} belong to the file and must be copied and moved with it, or use a backup (`cairn sql backup`), which has all of it",
         log_dir(path).display(),
         pages_path(path).display()
     );

@@ -412,8 +412,8 @@ impl Tree {
                     node.level()
                 };
                 let mut read = read;
-                level_below =
-                    read().map_err(|Changed| self.space.damaged(number, "its records lie outside of it"))?;
+                level_below = read()
+                    .map_err(|Changed| self.space.damaged(number, "its records reach outside of it"))?;
             }
             // Another thread may divide nodes meanwhile: a key more or less does not matter, but order does.
             if keys.len() >= least || level_below <= 1 {
@@ -433,7 +433,7 @@ impl Tree {
             let root = self.space.file.read(self.root)?;
             Node(&*root).level().ok().filter(|level| *level < MAX_LEVELS)
         };
-        let level = level.ok_or_else(|| self.space.damaged(self.root, "it should be a node of a tree"))?;
+        let level = level.ok_or_else(|| self.space.damaged(self.root, "it is not a node of a tree"))?;
         self.free_below(self.root, level, with_chains)
     }
 
@@ -461,7 +461,7 @@ impl Tree {
                     _ => Err(Changed),
                 }
             };
-            let what = || format!("it should be a node of level {level} of a tree");
+            let what = || format!("it is not a node of level {level} of a tree");
             read().map_err(|Changed| self.space.damaged(number, what()))?
         };
         // Held pages are few: the way from the root to here is let go of first.
@@ -499,7 +499,7 @@ impl Tree {
                 Err(Stop::Changed) => cairn_vfs::thread::yield_now(),
             }
         }
-        Err(self.space.damaged(self.root, "it changes for ever"))
+        Err(self.space.damaged(self.root, "it never stops changing"))
     }
 
     fn view(&self, page: u32) -> Attempt<Optimistic<'_>> {
@@ -509,7 +509,7 @@ impl Tree {
     /// Tells bytes that were being changed from bytes that make no sense.
     fn sound<T>(&self, view: &Optimistic<'_>, read: std::result::Result<T, Changed>) -> Attempt<T> {
         read.map_err(|Changed| match view.validate() {
-            Ok(()) => Stop::Error(self.space.damaged(view.id().page(), "its records lie outside of it")),
+            Ok(()) => Stop::Error(self.space.damaged(view.id().page(), "its records reach outside of it")),
             Err(Changed) => Stop::Changed,
         })
     }
@@ -523,7 +523,7 @@ impl Tree {
             return Ok(level);
         }
         view.validate()?;
-        let what = format!("it is of kind {kind} and level {level}, and should be a node of a tree");
+        let what = format!("it is of kind {kind} and level {level}, expected a node of a tree");
         Err(Stop::Error(self.space.damaged(view.id().page(), what)))
     }
 
@@ -544,7 +544,7 @@ impl Tree {
             return Ok(());
         }
         child.validate()?;
-        let what = format!("it is of level {found}, and the child of page {parent} of level {level}");
+        let what = format!("it is of level {found}, but the child of page {parent} of level {level}");
         Err(Stop::Error(self.space.damaged(child.id().page(), what)))
     }
 

@@ -194,7 +194,7 @@ impl Build {
             return Ok(());
         }
         Err(Error::Invalid {
-            what: format!("a load of table {} goes on in another transaction", self.table.def().name),
+            what: format!("a load of table {} continues in another transaction", self.table.def().name),
         })
     }
 

@@ -245,7 +245,7 @@ impl Transaction {
         self.lock_schema()?;
         let mut catalog = Catalog::clone(self.view.catalog());
         if name == PUBLIC || catalog.is_schema_used(name) {
-            let detail = "it is not empty, or cannot be done without".to_owned();
+            let detail = "it is not empty, or is required".to_owned();
             return Err(Error::InUse { what: format!("schema {name}"), detail });
         }
         let Some(key) = catalog.remove_schema(name) else {
@@ -442,7 +442,7 @@ fn check_types(child: &TableDef, key: &ForeignKeyDef, parent: &TableDef) -> Resu
     }
     Err(Error::Invalid {
         what: format!(
-            "the columns of constraint \"{}\" are of other types than those that they refer to",
+            "the columns of constraint \"{}\" differ in type from the columns that they refer to",
             key.name
         ),
     })
@@ -495,7 +495,7 @@ fn check_def(def: &TableDef) -> Result<()> {
         }
         if column.kind.is_list {
             return invalid(format!(
-                "column {} is of type {}: no column has lists",
+                "column {} is of type {}: columns cannot have lists",
                 column.name, column.kind
             ));
         }
@@ -503,7 +503,7 @@ fn check_def(def: &TableDef) -> Result<()> {
             && (!(1..=38).contains(&precision) || scale > precision)
         {
             return invalid(format!(
-                "column {} is of type {}: 38 digits are the most",
+                "column {} is of type {}: at most 38 digits are allowed",
                 column.name, column.kind
             ));
         }
@@ -541,10 +541,7 @@ fn check_def(def: &TableDef) -> Result<()> {
             || key.columns.len() != key.references.len()
             || key.columns.iter().any(|&column| column >= columns.len())
         {
-            return invalid(format!(
-                "constraint {} of table {} has columns that make no sense",
-                key.name, def.name
-            ));
+            return invalid(format!("constraint {} of table {} has invalid columns", key.name, def.name));
         }
     }
     Ok(())

@@ -391,7 +391,9 @@ fn key_is_null(table: &Table, values: &[Value<'_>]) -> Error {
     let column = column.and_then(|column| table.def().columns.get(column));
     match column {
         Some(column) => null_in(table.def(), &column.name),
-        None => Error::Invalid { what: format!("the key of table {} cannot be made", table.def().name) },
+        None => Error::Invalid {
+            what: format!("the key of a row of table {} cannot be encoded", table.def().name),
+        },
     }
 }
 

@@ -500,11 +500,7 @@ fn still_referenced(removed: &Removed, key: &ForeignKeyDef) -> Error {
 
 fn dangling(table: &Table, key: &ForeignKeyDef) -> Error {
     Error::Invalid {
-        what: format!(
-            "constraint {} of table {} refers to nothing that is unique",
-            key.name,
-            table.def().name
-        ),
+        what: format!("constraint {} of table {} does not refer to a unique key", key.name, table.def().name),
     }
 }
 

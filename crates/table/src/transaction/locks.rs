@@ -183,5 +183,5 @@ impl Transaction {
 
 pub(super) fn deadlock(circle: Vec<u64>) -> Error {
     let circle: Vec<String> = circle.iter().map(u64::to_string).collect();
-    Error::Deadlock { detail: format!("transactions wait in a circle: {}", circle.join(" -> ")) }
+    Error::Deadlock { detail: format!("transactions wait for each other: {}", circle.join(" -> ")) }
 }

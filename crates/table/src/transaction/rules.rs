@@ -35,7 +35,7 @@ impl Rules for NoRules {
     ) -> Result<OwnedValue, Arc<dyn StdError + Send + Sync>> {
         match table.def().columns.get(column) {
             Some(column) if column.default.is_some() => {
-                let what = format!("nobody has said what the default of column \"{}\" is", column.name);
+                let what = format!("column \"{}\" has a default, but no rule gives its value", column.name);
                 Err(Arc::new(Error::Invalid { what }))
             }
             _ => Ok(OwnedValue::Plain(Value::Null)),

@@ -30,7 +30,7 @@ const HEAD_BYTES: u64 = 4096;
 /// Bytes that are read at once.
 const BUFFER_BYTES: usize = 1 << 18;
 /// What is told of an operation whose time was before that of the one before it, which it gets then: times of a trace never go back.
-const BACK_IN_TIME: &str = "times that go back (that of the operation before is taken)";
+const BACK_IN_TIME: &str = "times that go back (the time of the operation before is taken)";
 
 /// What an input is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -150,16 +150,16 @@ pub fn import(
         input: name.to_owned(),
         place: None,
         what: format!(
-            "not one of the formats {}, as far as its beginning shows; a CSV file needs a first line that names a column key",
+            "its beginning matches none of the formats {}; a CSV file needs a first line that names a column key",
             Format::ALL.map(Format::name).join(", ")
         ),
     })?;
     if !format.fits(&head) {
-        let what = format!("does not begin as a trace of the format {} does", format.name());
+        let what = format!("does not begin like a trace of the format {}", format.name());
         return Err(Error::Input { input: name.to_owned(), place: None, what });
     }
     if options.sample == 0 {
-        return Err(Error::invalid("sample 0: expected the operations of one key in 1 or more"));
+        return Err(Error::invalid("sample 0: expected 1 or more"));
     }
     let random = |salt: u64| {
         SystemRng::new().map_or(SystemClock::new().wall().as_nanos() as u64 ^ salt, |mut rng| rng.next_u64())
@@ -196,8 +196,7 @@ pub fn import(
     if records == 0 {
         let left_out: Vec<String> =
             skipped.iter().map(|(what, count)| format!("; left out, {count}: {what}")).collect();
-        let what =
-            format!("there is no operation in it, so there would be none in the trace{}", left_out.concat());
+        let what = format!("it has no operations, so the trace would be empty{}", left_out.concat());
         return Err(Error::Input { input: name.to_owned(), place: None, what });
     }
     Ok(Imported { format, records, skipped, cut })

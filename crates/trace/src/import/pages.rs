@@ -18,7 +18,7 @@ pub(super) fn read(name: &str, input: &mut dyn BufRead, sink: &mut Sink) -> Resu
             input: name.to_owned(),
             place: Some(format!("line {at}")),
             what: format!(
-                "{:?} is no page number: expected one from 0 to 2^64 - 1",
+                "{:?} is not a page number: expected one from 0 to 2^64 - 1",
                 String::from_utf8_lossy(line.get(..line.len().min(40)).unwrap_or_default())
             ),
         })?;

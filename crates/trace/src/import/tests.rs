@@ -119,7 +119,7 @@ fn pages() {
         assert!(ids[0] == ids[2] && ids[0] != ids[1]);
     }
     assert_eq!(plain(&packed).0.format, Format::Pages);
-    assert!(refused(b"7\nseven\n").contains("line 2: \"seven\" is no page number"));
+    assert!(refused(b"7\nseven\n").contains("line 2: \"seven\" is not a page number"));
     assert!(refused(&packed[..packed.len() - 3]).contains("gzip"));
 }
 
@@ -156,8 +156,8 @@ fn csv() {
         ("key,found\na,maybe\n", "line 2: found"),
         ("key,value_size\na,-1\n", "line 2: value_size"),
         ("key,op\na,delete_range\n", "without an end"),
-        ("name,op\na,put\n", "not one of the formats"),
-        ("", "not one of the formats"),
+        ("name,op\na,put\n", "matches none of the formats"),
+        ("", "matches none of the formats"),
     ] {
         assert!(refused(text.as_bytes()).contains(word), "{}", refused(text.as_bytes()));
     }

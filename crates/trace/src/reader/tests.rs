@@ -62,7 +62,7 @@ fn damage_is_told() {
     {
         let error = open(bytes).unwrap_err().to_string();
         assert!(error.contains(word) && error.contains(PATH), "{error}");
-        assert_eq!(error.contains("is no trace: it does not begin with"), word == "CAIRNTRC", "{error}");
+        assert_eq!(error.contains("is not a trace: it does not begin with"), word == "CAIRNTRC", "{error}");
     }
     let mut other = recorded(1);
     other[8] = 9;

@@ -125,10 +125,10 @@ mod tests {
         }
         let mut pace = Pace::new();
         let found = (0..60).find_map(|_| run(&mut pace, 1, 200, 2).or_else(|| pace.add(1, 100, 30_000_000)));
-        assert_eq!(found, Some(200), "what the thread waited is not what its operations took");
+        assert_eq!(found, Some(200), "the time that the thread waited is not the time of its operations");
         let mut pace = Pace::new();
         assert_eq!(run(&mut pace, 1, 100, 45), None);
-        assert_eq!(run(&mut pace, 2, 100, 45), None, "what is known of another share does not count");
+        assert_eq!(run(&mut pace, 2, 100, 45), None, "times at another share do not count");
         assert_eq!(run(&mut pace, 2, 100, 10), Some(100));
         assert_eq!(pace.add(1, u64::MAX, u64::MAX), Some(1), "no number is too large");
     }

@@ -84,7 +84,7 @@ impl Shared {
     ) -> Result<Arc<Shared>> {
         let first = options.sample.first();
         if first == 0 {
-            return Err(Error::invalid("sample 0: expected the operations of one key in 1 or more"));
+            return Err(Error::invalid("sample 0: expected 1 or more"));
         }
         let started = clock.wall();
         let random = |seed: u64| SystemRng::new().map_or(seed, |mut rng| rng.next_u64());

@@ -89,10 +89,10 @@ impl Headers {
             let Some(lowest) = piece.first() else { return Ok(chain) };
             // Its name was durable before its first record: a crash may take the header, not the file.
             let gone = listing.segments.iter().all(|(number, _)| *number != gap.segment());
-            let state = if gone { "is not there" } else { "has no sound header" };
+            let state = if gone { "does not exist" } else { "has no sound header" };
             let path = segment_path(lowest.path.parent().unwrap_or(Path::new("")), gap.segment());
             let what =
-                format!("segment {} before it is needed and {state}: {}", gap.segment(), path.display());
+                format!("segment {} before it is needed, but {state}: {}", gap.segment(), path.display());
             // Those between it and this piece were given up by an earlier recovery.
             below = gap.segment();
             match mode {
@@ -172,7 +172,7 @@ impl Headers {
         let Some(id) = known.or(self.log_id()) else { return Ok(Vec::new()) };
         let mut damage = Vec::new();
         for stranger in self.sound.iter().filter(|link| link.header.log_id != id) {
-            let what = format!("it is of log {:016x}, expected log {id:016x}", stranger.header.log_id);
+            let what = format!("it belongs to log {:016x}, expected log {id:016x}", stranger.header.log_id);
             if mode != Mode::Salvage {
                 return Err(Error::corruption(&stranger.path, 16, what));
             }

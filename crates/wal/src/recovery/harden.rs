@@ -83,7 +83,7 @@ impl Expected {
         if reached >= end {
             return Ok(());
         }
-        let what = "there was a sound record, and a copy that was to make it durable has none; nothing was replaced, recover the log again";
+        let what = "a sound record is missing from the copy that was to make it durable; nothing was replaced, recover the log again";
         Err(cairn_vfs::Error::new(Operation::Read, path, io::Error::other(what))
             .at(u64::from(reached))
             .into())

@@ -90,7 +90,7 @@ impl SegmentReader {
             return Err(Error::Unsupported {
                 file: self.path.clone(),
                 what: format!(
-                    "it is of version {version} of the format, versions up to {VERSION} are known here"
+                    "it has version {version} of the format, supported are versions up to {VERSION}"
                 ),
             });
         }
@@ -161,7 +161,7 @@ impl SegmentReader {
                 return Err(Error::corruption(
                     &self.path,
                     u64::from(at),
-                    "it is full of heads without records",
+                    "it has too many heads without records",
                 ));
             };
             budget = rest;

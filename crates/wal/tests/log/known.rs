@@ -123,7 +123,7 @@ fn segments_of_others() {
     *mixed.last_mut().unwrap() = two.0.last().unwrap().clone();
     assert_eq!(read(&one.0, one.1, Mode::TolerateTornTail).unwrap().0, lsns.len() + 10);
     let error = read(&mixed, one.1, Mode::TolerateTornTail).unwrap_err();
-    assert!(is_corruption(&error) && error.to_string().contains("its salt is another one"), "{error}");
+    assert!(is_corruption(&error) && error.to_string().contains("its salt differs"), "{error}");
 }
 
 /// Goal: a segment that another process has written behind a copy of the same log is none of this one, though log and number are the same, and nobody has written anything down.

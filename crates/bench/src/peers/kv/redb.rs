@@ -51,7 +51,7 @@ impl KvStore for RedbKv {
                 Guarantee::equal("Durability::None, each 1000th commit Durability::Immediate")
             }
             Durability::Buffered => Guarantee::weaker(
-                "Durability::None, each 1000th commit Durability::Immediate: what came after that is lost with the process",
+                "Durability::None, each 1000th commit Durability::Immediate: later commits are lost with the process",
             ),
             Durability::Sync => Guarantee::equal("Durability::Immediate (default)"),
         }

@@ -39,7 +39,7 @@ impl KvStore for SledKv {
         match durability {
             Durability::Memory => Guarantee::stronger("its log is written and synced each 500 ms (default)"),
             Durability::Buffered => Guarantee::weaker(
-                "its log is written and synced each 500 ms (default): what came after that is lost with the process",
+                "its log is written and synced each 500 ms (default): later writes are lost with the process",
             ),
             Durability::Sync => Guarantee::weaker(
                 "flush() after each write: sync_file_range, which empties no device cache and writes no metadata",

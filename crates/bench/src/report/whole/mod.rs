@@ -74,8 +74,8 @@ fn stub(suite: &SuiteResult, dir: &Path) -> String {
     let word = suite.suite.word();
     let file = dir.join("suites").join(format!("{word}.json"));
     format!(
-        "<article id=\"{word}\"><section><h2>{}</h2><p class=\"lead\">Too much was measured for this page: <code>cairn bench report {}</code> \
-         has it.</p></section></article>",
+        "<article id=\"{word}\"><section><h2>{}</h2><p class=\"lead\">Too many figures for this page: <code>cairn bench report {}</code> \
+         shows them.</p></section></article>",
         suite.suite.title(),
         escape(&file.display().to_string())
     )
@@ -93,13 +93,13 @@ fn left_out(depth: Depth, raw: Raw, dir: &Path, bytes_max: usize) -> String {
         missing.push("the tables of all measurements");
     }
     if !depth.choices {
-        missing.push("the choices beside the first of each figure");
+        missing.push("all choices but the first of each figure");
     }
     if missing.is_empty() {
         return String::new();
     }
     format!(
-        "<p class=\"note\">To stay under {} MB this page does without {}. <code>cairn bench report</code> of a file in <code>{}</code> has \
+        "<p class=\"note\">To stay under {} MB, this page leaves out {}. <code>cairn bench report</code> of a file in <code>{}</code> shows \
          all of a suite.</p>",
         bytes_max as f64 / 1e6,
         missing.join(", "),
@@ -171,7 +171,7 @@ fn header(whole: &Whole) -> String {
     let measurements: usize =
         whole.suites.iter().filter_map(|suite| suite.run.as_ref()).map(|run| run.measurements.len()).sum();
     format!(
-        "<header><p class=\"mark\">Cairn lab</p><h1>{TITLE}</h1><p class=\"data\">Every engine of Cairn beside its peers, on one machine: {}.</p>\
+        "<header><p class=\"mark\">Cairn lab</p><h1>{TITLE}</h1><p class=\"data\">Every engine of Cairn next to its peers, on one machine: {}.</p>\
          <dl class=\"chips\">{chips}</dl></header>",
         plural(measurements, "measurement")
     )

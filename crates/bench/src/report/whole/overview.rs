@@ -59,8 +59,8 @@ fn table(whole: &Whole, told: &[(&SuiteResult, Claims)], level: &str) -> String 
     };
     let rows: String = whole.suites.iter().map(row).collect();
     format!(
-        "<section id=\"suites\"><h2>What was measured</h2><p class=\"lead\">Each topic, an operation and a metric, holds the best of Cairn’s contenders \
-         against the best of a peer in every case that both have. A difference counts where its {level} interval excludes none.</p>\
+        "<section id=\"suites\"><h2>Suites</h2><p class=\"lead\">For each topic, which is an operation and a metric, the best of Cairn’s contenders is \
+         compared with the best of a peer in every case that both have. A difference counts if its {level} interval excludes equality.</p>\
          <div class=\"scroll\" tabindex=\"0\"><table class=\"big\"><thead><tr><th scope=\"col\">Engine</th><th scope=\"col\">State</th>\
          <th scope=\"col\">Time</th><th scope=\"col\">Contenders</th><th scope=\"col\">Measured</th><th scope=\"col\">▲ Cairn ahead</th>\
          <th scope=\"col\">▼ Cairn behind</th><th scope=\"col\">± depends</th><th scope=\"col\">~ even</th></tr></thead><tbody>{rows}</tbody></table></div>\
@@ -74,13 +74,13 @@ fn notes(whole: &Whole) -> String {
     let mut notes = Vec::new();
     if whole.head.options.mode_word() == "quick" {
         notes.push(
-            "This was a <b>quick</b> run: small stores, short turns. It tells who is ahead by far; figures that are quoted need more.".to_owned(),
+            "This was a <b>quick</b> run: small stores, short turns. It shows large differences; quoted figures need more.".to_owned(),
         );
     }
     let parts = || whole.suites.iter().flat_map(|suite| suite.parts.iter().map(move |part| (suite, part)));
     let cut = names(parts().filter(|(_, part)| part.state == Some(PartState::Cut)));
     if !cut.is_empty() {
-        notes.push(format!("Their time was up, and what they had by then counts: {cut}."));
+        notes.push(format!("Their time was up, and the figures so far count: {cut}."));
     }
     let open = names(parts().filter(|(_, part)| matches!(part.state, None | Some(PartState::Stopped))));
     if !open.is_empty() {
@@ -89,9 +89,9 @@ fn notes(whole: &Whole) -> String {
     if whole.head.sittings.len() > 1 {
         let probed = whole.head.sittings.iter().filter(|sitting| !sitting.probes.is_empty()).count();
         let probes = match probed {
-            0 => "without probes of memory and disk, so nobody knows whether the machine was the same each time".to_owned(),
-            1 => "the probes of one of them stand under <a href=\"#machine\">machine</a>".to_owned(),
-            count => format!("the probes of {count} of them stand side by side under <a href=\"#machine\">machine</a>"),
+            0 => "without probes of memory and disk, so it is not known whether the machine was as fast each time".to_owned(),
+            1 => "the probes of one of them are under <a href=\"#machine\">machine</a>".to_owned(),
+            count => format!("the probes of {count} of them are side by side under <a href=\"#machine\">machine</a>"),
         };
         notes.push(format!(
             "It was interrupted and resumed, in {}: {probes}.",
@@ -135,7 +135,7 @@ fn wins_and_losses(told: &[(&SuiteResult, Claims)], level: &str) -> String {
         return out;
     }
     format!(
-        "<section id=\"words\"><h2>Wins and losses</h2><p class=\"lead\">In plain words, the largest differences first: how many times, with the {level} \
+        "<section id=\"words\"><h2>Wins and losses</h2><p class=\"lead\">In plain words, the largest differences first: the factor, with its {level} \
          interval in brackets. Means over several cases are geometric.</p>{out}</section>"
     )
 }
@@ -193,9 +193,7 @@ fn failures(whole: &Whole) -> String {
     if items.is_empty() {
         return items;
     }
-    format!(
-        "<section id=\"failed\"><h2>What failed</h2><div class=\"trust\"><ul>{items}</ul></div></section>"
-    )
+    format!("<section id=\"failed\"><h2>Failures</h2><div class=\"trust\"><ul>{items}</ul></div></section>")
 }
 
 /// Who was not here, once each, with what to install.
@@ -221,7 +219,7 @@ fn left_out(whole: &Whole) -> String {
     let items: String =
         lines.iter().map(|(who, why)| format!("<li><b>{}</b> {}</li>", escape(who), escape(why))).collect();
     format!(
-        "<section id=\"left-out\"><h2>What was left out</h2><p class=\"lead\">And why: most of it is a matter of installing something.</p>\
+        "<section id=\"left-out\"><h2>Left out</h2><p class=\"lead\">With the reasons; most of them are software that is not installed.</p>\
          <div class=\"trust\"><ul>{items}</ul></div></section>"
     )
 }

@@ -7,7 +7,7 @@ use crate::report::table;
 use crate::suite_sim::{Comparison, Quantity, Report, Verdict};
 
 /// In the place of a sentence about data.
-pub(super) const ABOUT: &str = "Real stores got the very writes that the simulator draws; their own statistics stand beside what it predicted.";
+pub(super) const ABOUT: &str = "Each real store received the same writes that the simulator draws; its own statistics are shown next to the prediction.";
 
 /// All sections.
 pub(super) fn sections(report: &Report) -> String {

@@ -116,7 +116,7 @@ fn everything_is_on_the_page() {
         "done, 1 cut",
         "cairn mmap does 2.00 times",
         "as much as lmdb",
-        "What failed",
+        "Failures",
         "the <disk> is full",
         "no initdb; install postgresql-15",
         "Key-value store: sqlite",
@@ -137,7 +137,7 @@ fn everything_is_on_the_page() {
 fn an_empty_run_has_a_page() {
     let whole = whole(&[suite(SuiteName::Kv, &[], Some("nothing here"))], &|_, _| (PartState::Done, None));
     let (_, page) = page(&whole);
-    assert!(page.text.contains("nothing here") && page.text.contains("left out"), "{}", page.text);
+    assert!(page.text.contains("nothing here") && page.text.contains("Left out"), "{}", page.text);
 }
 
 /// Goal: a page stays under its limit however much was measured, and says what it gave up and where that is. Method: ever more cases, and settings
@@ -163,7 +163,7 @@ fn pages_have_a_bound() {
             }));
         }
         let text = told(&run);
-        let note = text.lines().find(|line| line.contains("this page does without")).unwrap_or_default();
+        let note = text.lines().find(|line| line.contains("this page leaves out")).unwrap_or_default();
         assert!(note.is_empty() || text.contains(&format!("{DIR}/suites")), "{note}");
         notes.push(note.len());
     }
@@ -172,7 +172,7 @@ fn pages_have_a_bound() {
     assert!(notes.len() > 2, "one thing after the other: {notes:?}");
     let mut run = run_of(SuiteName::Kv);
     run.contenders[0].settings.insert("endless".to_owned(), "x".repeat(BOUND));
-    assert!(told(&run).contains("Too much was measured for this page"));
+    assert!(told(&run).contains("Too many figures for this page"));
 }
 
 /// Goal: a page about a run in which ours failed says so where it says who is ahead, and not that it was left out. Method: a suite with figures of peers alone.

@@ -236,15 +236,15 @@ impl Player<'_> {
             seen.entries < step.amount && ordered
         })?;
         let what = match self.scans.get(step.version as usize) {
-            _ if !ordered => "a scan gave keys that do not ascend".to_owned(),
+            _ if !ordered => "a scan gave keys that are not in ascending order".to_owned(),
             Some(Expected::Exactly(expected)) if seen.entries != expected.entries => {
                 format!("a scan of {} entries gave {}", expected.entries, seen.entries)
             }
             Some(Expected::Exactly(expected)) if seen != *expected => {
-                "a scan gave other entries than were written".to_owned()
+                "a scan gave entries that differ from those that were written".to_owned()
             }
             Some(Expected::AtLeast(least)) if seen.entries < *least => {
-                format!("a scan of {least} entries at least gave {}", seen.entries)
+                format!("a scan of at least {least} entries gave {}", seen.entries)
             }
             _ => return Ok(()),
         };

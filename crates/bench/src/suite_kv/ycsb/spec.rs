@@ -130,7 +130,7 @@ impl Spec {
         if shares.iter().any(|share| !share.is_finite() || *share < 0.0) || shares.iter().sum::<f64>() <= 0.0
         {
             return refuse(
-                "the proportions of operations must be 0 or more, and one of them over 0".to_owned(),
+                "the proportions of operations must be 0 or more, and at least one of them over 0".to_owned(),
             );
         }
         if self.scan_max == 0 {

@@ -90,7 +90,7 @@ pub(super) fn run(suite: &mut Suite<'_>, scale: f64) -> Result<()> {
             suite.recorder.add(&open.name, &case("all 22 queries".to_owned(), rows), TIME, *seconds);
         }
         if let Err(error) = open.db.close() {
-            suite.progress.note(&format!("{} does not close well: {error}", open.name));
+            suite.progress.note(&format!("{} does not close cleanly: {error}", open.name));
         }
         remove_tree(&open.dir)?;
     }

@@ -142,7 +142,7 @@ impl Column {
             && scale > SCALE_MAX
         {
             return Err(format!(
-                "is a decimal with {scale} digits behind the point, expected at most {SCALE_MAX}"
+                "is a decimal with {scale} digits after the point, expected at most {SCALE_MAX}"
             ));
         }
         let at = self.value;

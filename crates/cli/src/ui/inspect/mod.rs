@@ -67,7 +67,7 @@ async fn look(
         .blocking(move || {
             let (path, kind) = inner.places.find(at.place, at.entry.as_deref())?;
             if kind == Kind::Missing {
-                return Err(Refused::missing(format!("{}: there is nothing", path.display())));
+                return Err(Refused::missing(format!("{}: nothing is there", path.display())));
             }
             work(&inner.fs, &path, kind, &at).map(Json)
         })
@@ -85,9 +85,9 @@ pub async fn summary(State(shared): State<Arc<Shared>>, Query(at): Query<At>) ->
             Kind::Kv => kv::summary(fs, path),
             Kind::Hash | Kind::Sparkey => hash::summary(fs, path),
             Kind::Sql => sql::summary(fs, path),
-            Kind::Folder => Err(refuse(format!("{} is a folder: choose a store of it", path.display()))),
+            Kind::Folder => Err(refuse(format!("{} is a folder: choose a store in it", path.display()))),
             Kind::Other | Kind::Missing => {
-                Err(refuse(format!("{} is no store that is known here", path.display())))
+                Err(refuse(format!("{} is not a known kind of store", path.display())))
             }
         }?;
         if let Some(found) = found.as_object_mut() {
@@ -113,7 +113,7 @@ pub async fn entries(State(shared): State<Arc<Shared>>, Query(at): Query<At>) ->
 /// The value of a key.
 pub async fn get(State(shared): State<Arc<Shared>>, Query(at): Query<At>) -> Answer {
     look(shared, at, |fs, path, kind, at| {
-        let key = at.key()?.ok_or_else(|| refuse("no key was asked for"))?;
+        let key = at.key()?.ok_or_else(|| refuse("no key was given"))?;
         let value = match kind {
             Kind::Kv => kv::get(fs, path, &at.space, &key)?,
             Kind::Hash | Kind::Sparkey => hash::get(fs, path, &key)?,
@@ -128,7 +128,7 @@ pub async fn get(State(shared): State<Arc<Shared>>, Query(at): Query<At>) -> Ans
 pub async fn blocks(State(shared): State<Arc<Shared>>, Query(at): Query<At>) -> Answer {
     look(shared, at, |fs, path, kind, at| match (kind, at.table) {
         (Kind::Kv, Some(table)) => kv::blocks(fs, path, &at.space, table, at.from),
-        (Kind::Kv, None) => Err(refuse("no table was asked for")),
+        (Kind::Kv, None) => Err(refuse("no table was given")),
         (kind, _) => Err(not_of(kind, "blocks")),
     })
     .await

@@ -134,7 +134,7 @@ fn foreign_files() {
     let (log, index) = (store.read(LOG), store.read(INDEX));
     let swapped = Store::from_bytes(&index, &log).open(&ReaderOptions::default()).unwrap_err();
     assert!(
-        swapped.to_string().contains("is no Sparkey index: it begins as a Sparkey log does"),
+        swapped.to_string().contains("is not a Sparkey index: it begins like a Sparkey log"),
         "{swapped}"
     );
     for foreign in [&b""[..], b"short", &b"#!/bin/sh\n".repeat(30)] {

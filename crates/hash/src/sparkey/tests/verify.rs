@@ -67,7 +67,7 @@ fn forged_indexes_are_found() {
     let slot_of = |address: u8| (112..index.len()).step_by(8).find(|&at| index[at + 4] == address).unwrap();
     let (a, b) = (slot_of(92), slot_of(88));
     let outdated = forge(&|bytes| bytes[a + 4] = 84);
-    assert!(outdated.contains("an older one"), "{outdated}");
+    assert!(outdated.contains("an older record"), "{outdated}");
     let missing = forge(&|bytes| {
         bytes[b..b + 8].fill(0);
         bytes[60] = 1;
@@ -101,7 +101,7 @@ fn maxima_of_the_log() {
         } else {
             assert!(changed[80] > 1);
             changed[80] -= 1;
-            assert!(verify(&changed).unwrap_err().to_string().contains("entries a block"));
+            assert!(verify(&changed).unwrap_err().to_string().contains("entries per block"));
         }
     }
 }

@@ -166,7 +166,7 @@ fn slots_that_share_a_record() {
     let table = open(&fs, "t", Mode::Mmap);
     let scanned: Vec<_> = table.scan().map(|entry| entry.unwrap().key.into_owned()).collect();
     assert!(scanned.len() == 2 && scanned[0] == scanned[1], "the forgery works: {scanned:?}");
-    assert!(damage(table.verify()).1.contains("the one before ends"));
+    assert!(damage(table.verify()).1.contains("the one before it ends"));
 }
 
 /// Goal: `verify` sees a record that no search finds. Method: the fingerprint of a slot changed, in a line of lengths
@@ -184,7 +184,7 @@ fn records_that_no_search_finds() {
             let lost = table.records().next().unwrap().unwrap();
             assert_eq!(table.get(&lost.key).unwrap(), None, "the forgery works");
             let (at, what) = damage(table.verify());
-            assert!(at == lost.start && what.contains("does not lead here"), "{at}: {what}");
+            assert!(at == lost.start && what.contains("does not find it"), "{at}: {what}");
         }
     }
 }
@@ -211,7 +211,7 @@ fn records_out_of_order() {
     let table = open(&fs, "t", Mode::Mmap);
     let all_found = numbered(100).iter().all(|(key, value)| table.get(key).unwrap().unwrap() == &value[..]);
     assert!(all_found, "the forgery works");
-    assert!(damage(table.verify()).1.contains("and the one before"));
+    assert!(damage(table.verify()).1.contains("but the key before it"));
 }
 
 /// Goal: `verify` sees a long value that several records name. Method: two records refer to both of two values, and

@@ -54,7 +54,7 @@ impl Record {
     pub(super) fn decode(bytes: &[u8], path: &Path) -> Result<Record> {
         let damaged = |offset: usize, what: &str| Error::corruption(path, offset as u64, what);
         let Some((body, sum)) = bytes.split_last_chunk::<8>() else {
-            return Err(damaged(0, "expected a backup's record"));
+            return Err(damaged(0, "expected a backup record"));
         };
         let Some((header, edit)) = body.split_first_chunk::<HEADER_BYTES>() else {
             return Err(damaged(0, "expected a header of 56 bytes"));
@@ -70,7 +70,7 @@ impl Record {
             return Err(damaged(body.len(), "the checksum does not match"));
         }
         if version != VERSION {
-            let what = format!("version {version} of a backup's record, supported is {VERSION}");
+            let what = format!("version {version} of a backup record, supported is version {VERSION}");
             return Err(Error::unsupported(path, what));
         }
         let (id, created_secs, store_id, copied_bytes, len) = (word(), word(), word(), word(), word());

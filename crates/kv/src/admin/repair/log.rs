@@ -77,22 +77,18 @@ impl Repair<'_> {
         payload: &[u8],
     ) -> Result<bool> {
         let damaged = |what: &str| {
-            Error::corruption(
-                self.dir,
-                lsn.get(),
-                format!("the record that ends at {lsn} of the log has {what}"),
-            )
+            Error::corruption(self.dir, lsn.get(), format!("the log record that ends at {lsn} has {what}"))
         };
         let record = Record::parse(payload, self.dir, lsn.get())?;
         let count = u64::from(record.count);
         if record.seqno == 0 || count == 0 || record.seqno > SEQNO_MAX - count {
-            return Err(damaged("sequence numbers that no batch has"));
+            return Err(damaged("invalid sequence numbers"));
         }
         // All of it or nothing.
         let operations: std::result::Result<Vec<_>, Malformed> = record.operations.collect();
         let operations = operations.map_err(|Malformed(what)| damaged(what))?;
         if operations.len() as u64 != count {
-            return Err(damaged("another number of operations than it says"));
+            return Err(damaged("more or fewer operations than its header says"));
         }
         let mut is_new = false;
         for (seqno, (id, operation)) in (record.seqno..).zip(operations) {

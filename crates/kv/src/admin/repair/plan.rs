@@ -139,7 +139,7 @@ impl Repair<'_> {
                 Some(blob) => Ok(blob.file.meta.clone()),
                 None => {
                     let path = FileName::Blob(number).path(dir);
-                    Err(Error::corruption(&path, 0, "a table refers to it, the manifest does not"))
+                    Err(Error::corruption(&path, 0, "a table refers to it, but the manifest does not"))
                 }
             };
             self.mend_blobs(id, &mut planned, describe)?;

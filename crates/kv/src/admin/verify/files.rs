@@ -37,7 +37,7 @@ pub(in crate::admin) fn check_table(fs: &Arc<dyn Fs>, dir: &Path, meta: &TableMe
     if is_same {
         Ok(())
     } else {
-        Err(Error::corruption(&path, 0, "it is sound, and not as the manifest says"))
+        Err(Error::corruption(&path, 0, "it is sound, but differs from the manifest"))
     }
 }
 
@@ -49,7 +49,7 @@ pub(in crate::admin) fn check_blob(fs: &dyn Fs, dir: &Path, meta: &BlobMeta) -> 
 
 fn missing(error: Error, path: &Path) -> Error {
     match error.kind() {
-        ErrorKind::NotFound => Error::corruption(path, 0, "it is missing, and the manifest refers to it"),
+        ErrorKind::NotFound => Error::corruption(path, 0, "it is missing, but the manifest refers to it"),
         _ => error,
     }
 }

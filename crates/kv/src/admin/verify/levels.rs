@@ -85,7 +85,8 @@ fn place(tables: &Tables, runs: &[&Arc<Run>], at: usize, key: &[u8]) -> std::pat
 
 fn out_of_order(tables: &Tables, subject: &Subject, key: &[u8], (found, above): (Seqno, Seqno)) -> Error {
     let (key, name) = (printable(key), &subject.name);
-    let what =
-        format!("keyspace {name:?}: {key} has number {found} here, and {above} in a run that is read before");
+    let what = format!(
+        "keyspace {name:?}: {key} has sequence number {found} here, but {above} in a run that is read earlier"
+    );
     Error::corruption(&tables.path, 0, what)
 }

@@ -48,7 +48,7 @@ fn read(fs: &Arc<dyn Fs>, dir: &Path) -> Result<u64> {
         let lsn = record.lsn;
         let batch = Record::parse(record.payload, dir, lsn.get())?;
         let damaged = |Malformed(what)| {
-            Error::corruption(dir, lsn.get(), format!("the record that ends at {lsn} of the log has {what}"))
+            Error::corruption(dir, lsn.get(), format!("the log record that ends at {lsn} has {what}"))
         };
         batch.operations.clone().try_for_each(|operation| operation.map(|_| ())).map_err(damaged)?;
         records += 1;

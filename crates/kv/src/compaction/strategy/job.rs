@@ -66,7 +66,9 @@ impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Reason::LevelZero { runs, bytes } => write!(f, "level 0 has {runs} runs, {} MiB", bytes >> 20),
-            Reason::WithinLevelZero { runs } => write!(f, "level 0 has {runs} runs and cannot go down now"),
+            Reason::WithinLevelZero { runs } => {
+                write!(f, "level 0 has {runs} runs and cannot be merged down now")
+            }
             Reason::Score { level, score } => write!(f, "level {level} is at {score:.2} of its target"),
             Reason::Runs { level, runs } => write!(f, "level {level} has {runs} runs"),
             Reason::SizeRatio { runs } => write!(f, "{runs} runs of similar size"),

@@ -107,10 +107,10 @@ impl Layout {
                     return Err((at, "a restart needs the key before it"));
                 }
                 if u32::from_le_bytes(*head) != head_of(&body[entry.unshared..entry.value]) {
-                    return Err((at, "a restart's head is not that of its key"));
+                    return Err((at, "the head of a restart does not match its key"));
                 }
             } else if at == 0 {
-                return Err((at, "the first entry is no restart"));
+                return Err((at, "the first entry is not a restart"));
             }
             if entry.same_key(at) {
                 if entry.shared != 0 {
@@ -131,7 +131,7 @@ impl Layout {
             (at, count) = (entry.end, count + 1);
         }
         if coming.next().is_some() {
-            return Err((at, "a restart is not at an entry"));
+            return Err((at, "a restart does not point to an entry"));
         }
         if count != u64::from(layout.entries) {
             return Err((at, "the number of entries is wrong"));

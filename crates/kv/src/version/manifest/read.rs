@@ -55,7 +55,11 @@ pub(crate) fn load(fs: &Arc<dyn Fs>, dir: &Path) -> Result<ManifestBytes> {
         (number, store) = now;
     }
     let missing = FileName::Manifest(number);
-    Err(Error::corruption(&FileName::Current.path(dir), 0, format!("it names {missing}, which is not there")))
+    Err(Error::corruption(
+        &FileName::Current.path(dir),
+        0,
+        format!("it names {missing}, which does not exist"),
+    ))
 }
 
 impl ManifestBytes {
@@ -76,7 +80,8 @@ impl ManifestBytes {
             return Err(Error::corruption(&self.path, 24, what));
         }
         if let Some(store) = self.store.filter(|store| *store != identity.store) {
-            let what = format!("it is of store {:016x}, and CURRENT of store {store:016x}", identity.store);
+            let what =
+                format!("it belongs to store {:016x}, but CURRENT to store {store:016x}", identity.store);
             return Err(Error::corruption(&self.path, 16, what));
         }
         let mut offset = HEADER_BYTES;

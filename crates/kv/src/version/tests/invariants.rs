@@ -166,7 +166,7 @@ fn the_order_of_tables_is_kept() {
     ];
     for (name, edit, (above, newer)) in wrong {
         let text = apply(&set, &edit).expect_err(name).to_string();
-        let what = format!("table {above} would stand above table {newer}, which is newer");
+        let what = format!("table {above} would be above table {newer}, which is newer");
         assert!(text.contains(&what), "{name}: {text}");
     }
     let right = [

@@ -171,7 +171,8 @@ mod tests {
              \x20 compaction_options_fifo=0x7f00\n  merge_operator=PutOperator\n[TableOptions/PlainTable \"default\"]\n  user_key_len=0\n[Titan \"default\"]\n  a=1",
             "  brand_new=yes",
         );
-        let told: Vec<&String> = imported.notes.iter().filter(|note| note.contains("no model of")).collect();
+        let told: Vec<&String> =
+            imported.notes.iter().filter(|note| note.contains("does not model")).collect();
         let [note] = told[..] else { panic!("{told:?}") };
         for part in [
             "listeners={id=Listener;};{id=x;}",

@@ -47,7 +47,8 @@ pub fn import_rocksdb(text: &str, family: &str, file: &str) -> Result<Imported> 
             continue;
         }
         if let Some(title) = line.strip_prefix('[') {
-            let title = title.strip_suffix(']').ok_or_else(|| reader.wrong("a section without its ]"))?;
+            let title =
+                title.strip_suffix(']').ok_or_else(|| reader.wrong("a section without a closing ]"))?;
             let (found, name) = section_of(title, family);
             section = Some(found);
             if matches!(found, Section::Family | Section::Other) && title.starts_with("CFOptions") {
@@ -62,7 +63,7 @@ pub fn import_rocksdb(text: &str, family: &str, file: &str) -> Result<Imported> 
     if !families.iter().any(|name| name == family) {
         let there = match families.is_empty() {
             true => String::new(),
-            false => format!("; there are {}", families.join(", ")),
+            false => format!("; the file has {}", families.join(", ")),
         };
         return Err(Error::parse(file, reader.line.max(1), format!("no [CFOptions \"{family}\"]{there}")));
     }
@@ -84,7 +85,7 @@ fn told(ignored: &[String], set_apart: &[String]) -> Option<String> {
         (true, count) => format!("{count} at RocksDB's defaults"),
         (false, count) => format!("; and {count} at RocksDB's defaults"),
     };
-    let what = "settings of the file that the simulator has no model of, and leaves out";
+    let what = "settings of the file that the simulator does not model and leaves out";
     (!ignored.is_empty()).then(|| format!("{what}: {}{rest}", set_apart.join(", ")))
 }
 

@@ -10,10 +10,11 @@ use datafusion::sql::sqlparser::ast::{
 use crate::direct::table_of;
 use crate::query::provider::ROW_KEY;
 use crate::syntax::qualified;
+use crate::syntax::walk;
 
 /// Leaves the key of a table's rows out of what `*` stands for.
 pub(super) fn leave_out_key(part: &mut impl VisitMut, table: &Table, catalog: &Catalog, path: &[String]) {
-    let _ = part.visit(&mut Stars { table: table.id(), catalog, path });
+    let _ = walk::visit_mut(part, &mut Stars { table: table.id(), catalog, path });
 }
 
 struct Stars<'a> {

@@ -3,11 +3,12 @@
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    self, DataType, Expr, SelectItem, SetExpr, SetOperator, Statement as Tree, Value, VisitMut, VisitorMut,
+    self, DataType, Expr, SelectItem, SetExpr, SetOperator, Statement as Tree, Value, VisitorMut,
 };
 
 use super::withs::count;
 use crate::syntax::build::{call, take, with_type};
+use crate::syntax::walk;
 use crate::syntax::{Plain, ident, one};
 
 /// What the mark is called.
@@ -66,7 +67,7 @@ pub(in crate::query) fn retype(tree: &mut Tree, query: &str, names: &[String], t
             ControlFlow::Continue(())
         }
     }
-    let _ = tree.visit(&mut Retype(query, names, types));
+    let _ = walk::visit_mut(tree, &mut Retype(query, names, types));
 }
 
 /// `SELECT CAST(a AS type) AS name, ... FROM (left) AS t (a, ...)`.

@@ -85,9 +85,9 @@ fn is_limited(kind: &DataType) -> bool {
 }
 
 /// Whether the query engine has other types of ours in a type as well: uuids and JSON are texts there, and moments with a
-/// time zone are timestamps.
+/// time zone are timestamps. Numerics among them, as the query engine itself puts casts to those around items of VALUES.
 fn is_plain(kind: &DataType) -> bool {
-    column_type(kind).is_ok_and(|kind| matches!(kind.kind, Type::Text | Type::Timestamp))
+    column_type(kind).is_ok_and(|kind| matches!(kind.kind, Type::Text | Type::Timestamp | Type::Decimal))
 }
 
 /// The literal that an expression is.

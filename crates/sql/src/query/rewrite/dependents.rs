@@ -7,12 +7,13 @@ use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    self, Expr, GroupByExpr, Ident, OrderByExpr, SelectItem, SetExpr, TableFactor, Value, Visit, Visitor,
+    self, Expr, GroupByExpr, Ident, OrderByExpr, SelectItem, SetExpr, TableFactor, Value, Visitor,
 };
 
 use super::rows::bare;
 use super::scope::{From, Lookup};
 use crate::syntax::shape::is_call_of_aggregate;
+use crate::syntax::walk;
 use crate::syntax::{ident, last_name};
 
 /// A table of a SELECT.
@@ -71,8 +72,8 @@ fn missing(select: &ast::Select, order: &[OrderByExpr], lookup: Lookup<'_>) -> V
     }
     let mut used = Used { tables: &tables, places: BTreeSet::new(), aggregates: 0 };
     select.projection.iter().for_each(|item| used.add_item(item));
-    let _ = select.having.visit(&mut used);
-    let _ = order.iter().try_for_each(|by| by.expr.visit(&mut used));
+    let _ = walk::visit(&select.having, &mut used);
+    let _ = order.iter().try_for_each(|by| walk::visit(&by.expr, &mut used));
     let missing = used.places.difference(&grouped).filter(|(table, _)| told.contains(table));
     missing.filter_map(|place| name_of(*place, &tables)).collect()
 }
@@ -153,7 +154,7 @@ impl Used<'_> {
                 Some(last_name(name))
             }
             item => {
-                let _ = item.visit(self);
+                let _ = walk::visit(item, self);
                 return;
             }
         };

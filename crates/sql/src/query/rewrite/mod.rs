@@ -22,9 +22,10 @@ mod withs;
 
 use std::ops::ControlFlow;
 
+use crate::syntax::walk;
 use cairn_table::schema::ColumnType;
 use datafusion::sql::sqlparser::ast::{
-    self, BinaryOperator, DataType, Expr, Ident, Statement as Tree, Value, VisitMut, VisitorMut,
+    self, BinaryOperator, DataType, Expr, Ident, Statement as Tree, Value, VisitorMut,
 };
 
 pub(super) use arrays::HAS;
@@ -72,7 +73,7 @@ pub(super) fn rewrite(
     let lookup = Lookup { own: &own, ..lookup };
     outer_aggregates::refuse(tree, lookup)?;
     let mut rewriter = Rewriter { types, lookup, lists: Vec::new(), marks: 0 };
-    match tree.visit(&mut rewriter) {
+    match walk::visit_mut(tree, &mut rewriter) {
         ControlFlow::Continue(()) => Ok(rewriter.lists),
         ControlFlow::Break(error) => Err(*error),
     }

@@ -7,6 +7,7 @@ use datafusion::sql::sqlparser::ast::{self, Expr, Ident, Statement as Tree};
 
 use super::scope::Lookup;
 use crate::syntax::build::take;
+use crate::syntax::walk;
 use crate::syntax::{ident, last_name};
 
 /// What stands between a name and the number that makes it differ: nobody's name has it.
@@ -58,7 +59,7 @@ fn is_star(item: &ast::SelectItem) -> bool {
 
 fn has_subquery(expr: &Expr) -> bool {
     let mut found = false;
-    let _ = ast::visit_expressions(expr, |expr| {
+    let _ = walk::visit_expressions(expr, |expr| {
         found |= matches!(expr, Expr::Subquery(_) | Expr::Exists { .. } | Expr::InSubquery { .. });
         ControlFlow::<()>::Continue(())
     });
@@ -68,7 +69,7 @@ fn has_subquery(expr: &Expr) -> bool {
 /// Whether something comes in the place of an expression that may be that of another one: of a window function with NULL, and of a count of whole rows.
 fn becomes_another(expr: &Expr) -> bool {
     let mut found = false;
-    let _ = ast::visit_expressions(expr, |expr| {
+    let _ = walk::visit_expressions(expr, |expr| {
         if let Expr::Function(called) = expr
             && let ast::FunctionArguments::List(list) = &called.args
         {
@@ -80,7 +81,7 @@ fn becomes_another(expr: &Expr) -> bool {
         if let Expr::Function(called) = expr
             && called.over.is_some()
         {
-            found |= ast::visit_expressions(&called.args, |expr| match expr {
+            found |= walk::visit_expressions(&called.args, |expr| match expr {
                 Expr::Value(value) if value.value == ast::Value::Null => ControlFlow::Break(()),
                 _ => ControlFlow::Continue(()),
             })
@@ -293,7 +294,7 @@ fn numbered(body: &mut ast::SetExpr) {
 /// An expression's text without what DataFusion may leave out of the names that it gives columns: casts, and signs, which of a plus and of zeros count for nothing.
 fn without_casts(expr: &Expr) -> String {
     let mut expr = expr.clone();
-    let _ = ast::visit_expressions_mut(&mut expr, |expr| {
+    let _ = walk::visit_expressions_mut(&mut expr, |expr| {
         if let Expr::Function(called) = expr
             && let Some(name) = super::functions::other_name(&last_name(&called.name))
         {

@@ -6,18 +6,19 @@
 
 use std::ops::ControlFlow;
 
-use datafusion::sql::sqlparser::ast::{Expr, Ident, Select, Statement, Visit, Visitor, visit_expressions};
+use datafusion::sql::sqlparser::ast::{Expr, Ident, Select, Statement, Visitor};
 
 use super::scope::{From, Lookup};
 use crate::error::{Error, Result};
 use crate::syntax::ident;
 use crate::syntax::shape::is_call_of_aggregate;
+use crate::syntax::walk::{self, visit_expressions};
 
 /// Refuses aggregates of an outer query's columns.
 ///
 /// Errors: 0A000.
 pub(super) fn refuse(tree: &Statement, lookup: Lookup<'_>) -> Result<()> {
-    match tree.visit(&mut Finder { lookup, around: Vec::new() }) {
+    match walk::visit(tree, &mut Finder { lookup, around: Vec::new() }) {
         ControlFlow::Continue(()) => Ok(()),
         ControlFlow::Break(()) => {
             Err(Error::unsupported("an aggregate of an outer query's columns within a subquery"))

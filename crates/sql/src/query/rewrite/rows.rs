@@ -3,13 +3,14 @@
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, UnaryOperator, visit_expressions,
+    BinaryOperator, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, UnaryOperator,
 };
 
 use crate::error::{Error, Result};
 use crate::sqlstate::{STATEMENT_TOO_COMPLEX, SYNTAX_ERROR};
 use crate::syntax::build::{nested, take};
 use crate::syntax::last_name;
+use crate::syntax::walk::visit_expressions;
 
 /// Columns of rows that are compared with `<` and its kin: each is a level of a tree.
 const MOST_ORDERED: usize = 100;

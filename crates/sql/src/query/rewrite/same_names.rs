@@ -7,13 +7,14 @@ use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
     Expr, Ident, ObjectName, OrderBy, OrderByKind, Query, Select, SelectItem,
-    SelectItemQualifiedWildcardKind, SetExpr, TableAlias, TableFactor, TableWithJoins, visit_expressions_mut,
+    SelectItemQualifiedWildcardKind, SetExpr, TableAlias, TableFactor, TableWithJoins,
 };
 
 use super::scope::Lookup;
 use super::subqueries::each_own;
 use crate::error::{Error, Result};
 use crate::sqlstate::AMBIGUOUS_ALIAS;
+use crate::syntax::walk::visit_expressions_mut;
 use crate::syntax::{ident, qualified};
 
 /// A table that shares its name with one of another schema.

@@ -6,6 +6,7 @@ use cairn_table::Catalog;
 use datafusion::sql::sqlparser::ast::{self, Expr, TableFactor};
 
 use crate::pg_catalog::system_columns;
+use crate::syntax::walk;
 use crate::syntax::{TableName, ident, last_name, qualified};
 
 /// Where names of tables are looked up.
@@ -32,7 +33,7 @@ pub(super) fn own_names(tree: &ast::Statement, lookup: Lookup<'_>) -> Vec<Own> {
         }
     }
     let mut names = Names(Vec::new());
-    let _ = ast::Visit::visit(tree, &mut names);
+    let _ = walk::visit(tree, &mut names);
     let mut own: Vec<Own> = names.0.iter().map(|cte| (ident(&cte.alias.name), None)).collect();
     for (at, cte) in names.0.iter().enumerate() {
         let (name, is_known_once) = (ident(&cte.alias.name), |own: &[Own], name: &String| {
@@ -209,7 +210,7 @@ impl Lookup<'_> {
                 let mut outside = false;
                 // Names of subqueries within may be of their own tables: these are taken for known.
                 let mut inner: Vec<From> = Vec::new();
-                let _ = ast::visit_expressions(select, |expr| {
+                let _ = walk::visit_expressions(select, |expr| {
                     let nested = match expr {
                         Expr::Subquery(query) => Some(query),
                         Expr::Exists { subquery, .. } | Expr::InSubquery { subquery, .. } => Some(subquery),
@@ -221,7 +222,7 @@ impl Lookup<'_> {
                     ControlFlow::<()>::Continue(())
                 });
                 let all = || tables.iter().chain(&inner).chain(around);
-                let _ = ast::visit_expressions(select, |expr| {
+                let _ = walk::visit_expressions(select, |expr| {
                     match expr {
                         Expr::CompoundIdentifier(names) => {
                             let table = names.len().checked_sub(2).and_then(|at| names.get(at)).map(ident);

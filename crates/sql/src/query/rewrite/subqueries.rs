@@ -19,7 +19,7 @@ use std::ops::ControlFlow;
 use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::sql::sqlparser::ast::{
     self, BinaryOperator, Expr, FunctionArgumentClause, FunctionArguments, Ident, UnaryOperator, Value,
-    VisitMut, VisitorMut,
+    VisitorMut,
 };
 
 use super::quantified;
@@ -29,6 +29,7 @@ use crate::error::{Error, Result};
 use crate::sqlstate::SYNTAX_ERROR;
 use crate::syntax::build::{call, nested, null, number, take};
 use crate::syntax::shape::{groups, is_aggregate};
+use crate::syntax::walk;
 use crate::syntax::{Plain, ident, last_name, one};
 
 /// What refuses a second row of a subquery of one value.
@@ -209,7 +210,7 @@ impl<F: FnMut(&mut Expr)> VisitorMut for Own<F> {
 
 /// Looks at an expression and those in it, but for the ones of subqueries.
 pub(super) fn each_own(expr: &mut Expr, see: impl FnMut(&mut Expr)) {
-    let _ = expr.visit(&mut Own(0, see));
+    let _ = walk::visit_mut(expr, &mut Own(0, see));
 }
 
 /// Whether an expression is of a row.

@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
     self, BinaryOperator, Expr, Ident, JoinConstraint, JoinOperator, SelectItem, SetExpr, TableFactor, Value,
-    VisitMut, VisitorMut,
+    VisitorMut,
 };
 
 use super::names::MARK;
@@ -15,6 +15,7 @@ use super::subqueries::binary;
 use crate::error::{Error, Result};
 use crate::sqlstate::{AMBIGUOUS_COLUMN, UNDEFINED_COLUMN};
 use crate::syntax::build::call;
+use crate::syntax::walk;
 use crate::syntax::{ident, last_name};
 
 /// A column that a name without a table may mean.
@@ -156,7 +157,7 @@ fn merged(
     }
     differ(&mut select.projection);
     let joins = std::mem::take(&mut select.from);
-    let _ = select.visit(&mut names);
+    let _ = walk::visit_mut(select, &mut names);
     select.from = joins;
     let is_result = |name: &Ident| {
         select.projection.iter().any(|item| match item {
@@ -168,7 +169,7 @@ fn merged(
     for by in order {
         // The name of a result is that.
         if !matches!(&by.expr, Expr::Identifier(name) if is_result(name)) {
-            let _ = by.visit(&mut names);
+            let _ = walk::visit_mut(by, &mut names);
         }
     }
     Ok(())
@@ -249,7 +250,7 @@ fn joined(from: &mut ast::TableWithJoins, lookup: Lookup<'_>) -> std::result::Re
             *constraint = JoinConstraint::On(all);
         } else if let JoinConstraint::On(condition) = constraint {
             let side = Side { columns: left.columns.clone(), open: Vec::new() };
-            let _ = condition.visit(&mut Merged::of(side, lookup));
+            let _ = walk::visit_mut(condition, &mut Merged::of(side, lookup));
         }
     }
     Ok(left)

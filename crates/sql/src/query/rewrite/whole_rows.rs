@@ -7,13 +7,14 @@ use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
     self, BinaryOperator, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, JoinConstraint,
-    JoinOperator, TableFactor, VisitMut, VisitorMut,
+    JoinOperator, TableFactor, VisitorMut,
 };
 
 use super::scope::{From, Lookup};
 use super::subqueries::binary;
 use crate::error::{Error, Result};
 use crate::syntax::build::{nested, text};
+use crate::syntax::walk;
 use crate::syntax::{ident, last_name};
 
 /// Sees to those in the expressions of a SELECT itself.
@@ -22,7 +23,7 @@ use crate::syntax::{ident, last_name};
 pub(super) fn see(select: &mut ast::Select, lookup: Lookup<'_>) -> Result<()> {
     let present = select.from.iter().flat_map(|from| presence(from, lookup)).collect();
     let mut rows = Rows { tables: lookup.tables(select), present, depth: 0 };
-    match select.visit(&mut rows) {
+    match walk::visit_mut(select, &mut rows) {
         ControlFlow::Continue(()) => Ok(()),
         ControlFlow::Break(error) => Err(*error),
     }

@@ -3,12 +3,13 @@
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    self, Expr, Ident, NamedWindowDefinition, NamedWindowExpr, VisitMut, VisitorMut, WindowSpec, WindowType,
+    self, Expr, Ident, NamedWindowDefinition, NamedWindowExpr, VisitorMut, WindowSpec, WindowType,
 };
 
 use crate::error::{Error, Result};
 use crate::sqlstate::{STATEMENT_TOO_COMPLEX, UNDEFINED_OBJECT, WINDOWING_ERROR};
 use crate::syntax::ident;
+use crate::syntax::walk;
 
 /// BOUND: windows of one SELECT. Each is looked up among those before it.
 const MOST_WINDOWS: usize = 1_000;
@@ -32,9 +33,9 @@ pub(super) fn spell_out(select: &mut ast::Select, order: Option<&mut ast::OrderB
         named.push((ident(name), spec));
     }
     let mut windows = Windows { named: &named, depth: 0, failed: None };
-    let _ = select.visit(&mut windows);
+    let _ = walk::visit_mut(select, &mut windows);
     if let Some(order) = order {
-        let _ = order.visit(&mut windows);
+        let _ = walk::visit_mut(order, &mut windows);
     }
     windows.failed.map_or(Ok(()), Err)
 }

@@ -5,6 +5,7 @@ use std::ops::ControlFlow;
 use datafusion::sql::sqlparser::ast::{self, CteAsMaterialized, TableFactor, Visit};
 
 use crate::syntax::build::{call, number};
+use crate::syntax::walk;
 use crate::syntax::{Plain, ident, one};
 
 /// What the mark is called.
@@ -64,6 +65,6 @@ pub(super) fn count(tree: &impl Visit, name: &str) -> usize {
         }
     }
     let mut looks = Looks(name, 0);
-    let _ = tree.visit(&mut looks);
+    let _ = walk::visit(tree, &mut looks);
     looks.1
 }

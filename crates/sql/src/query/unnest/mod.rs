@@ -14,7 +14,7 @@ mod push;
 mod trust;
 
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchema};
 use datafusion::error::Result;
 use datafusion::functions_aggregate::count::count_udaf;
@@ -27,6 +27,7 @@ use datafusion::optimizer::AnalyzerRule;
 
 use super::errors::external;
 use crate::error::Error;
+use crate::query::walk::{Walk, WalkPlan};
 
 /// Makes them joins.
 #[derive(Debug)]
@@ -45,9 +46,9 @@ impl AnalyzerRule for Unnest {
 /// Whether there are any in it, or something that looks outside.
 fn has_subqueries(plan: &LogicalPlan) -> Result<bool> {
     let mut found = false;
-    plan.apply(|plan| {
+    plan.look(|plan| {
         found |= matches!(plan, LogicalPlan::Subquery(_)) || plan.contains_outer_reference();
-        plan.apply_expressions(|expr| {
+        plan.look_at_expressions(|expr| {
             found |= has_subquery(expr);
             Ok(TreeNodeRecursion::Continue)
         })?;
@@ -97,8 +98,8 @@ fn gather(plan: &LogicalPlan, columns: &mut Vec<Column>) -> Result<()> {
             columns.push(column);
         }
     };
-    plan.apply_expressions(|expr| {
-        expr.apply(|expr| {
+    plan.look_at_expressions(|expr| {
+        expr.look(|expr| {
             if let Expr::OuterReferenceColumn(_, column) = expr {
                 add(column.clone());
             }
@@ -150,8 +151,8 @@ impl Unnesting {
 
     /// A plan in which subqueries are such as DataFusion makes joins of by itself.
     fn plan(&mut self, plan: LogicalPlan) -> Result<LogicalPlan> {
-        let plan = plan.map_children(|child| self.plan(child).map(Transformed::yes))?.data;
-        let plan = plan.map_subqueries(|subquery| self.plan(subquery).map(Transformed::yes))?.data;
+        let plan = plan.walk_children(|child| self.plan(child).map(Transformed::yes))?.data;
+        let plan = plan.walk_subqueries(|subquery| self.plan(subquery).map(Transformed::yes))?.data;
         match plan {
             LogicalPlan::Subquery(mut subquery) => {
                 subquery.outer_ref_columns = with_fields(&subquery.subquery)?;
@@ -212,7 +213,7 @@ impl Unnesting {
         expr: Expr,
     ) -> Result<(LogicalPlan, Expr)> {
         let mut input = Some(input);
-        let changed = expr.transform_up(|expr| {
+        let changed = expr.walk_up(|expr| {
             if subquery_of(&expr).is_none() || !trust::has_untrusted(&expr, base.schema(), false)? {
                 return Ok(Transformed::no(expr));
             }
@@ -231,11 +232,11 @@ impl Unnesting {
         };
         let is_projection = matches!(plan, LogicalPlan::Projection(_));
         let mut is_ours = false;
-        plan.apply_expressions(|expr| {
+        plan.look_at_expressions(|expr| {
             is_ours |= has_subquery(expr)
                 && match is_projection {
                     true => trust::has_untrusted(expr, base.schema(), false)?,
-                    false => expr.exists(is_left_over)?,
+                    false => expr.holds(is_left_over)?,
                 };
             Ok(TreeNodeRecursion::Continue)
         })?;
@@ -299,7 +300,7 @@ impl Unnesting {
             return self.attached(base, input, expr);
         }
         let mut input = Some(input);
-        let changed = expr.transform_up(|expr| {
+        let changed = expr.walk_up(|expr| {
             if !is_left_over(&expr)? {
                 return Ok(Transformed::no(expr));
             }
@@ -316,7 +317,7 @@ impl Unnesting {
             return self.lateral_join(join);
         }
         let Some(filter) = join.filter.clone() else { return Ok(LogicalPlan::Join(join)) };
-        if !filter.exists(is_left_over)? {
+        if !filter.holds(is_left_over)? {
             return Ok(LogicalPlan::Join(join));
         }
         if join.join_type == JoinType::Inner {
@@ -344,7 +345,7 @@ impl Unnesting {
         let columns = join.schema.columns();
         let (left_base, right_base) = (LogicalPlan::clone(&join.left), LogicalPlan::clone(&join.right));
         let (mut left, mut right) = (Some(left_base.clone()), Some(right_base.clone()));
-        let changed = filter.transform_up(|expr| {
+        let changed = filter.walk_up(|expr| {
             let Some(subquery) = subquery_of(&expr) else { return Ok(Transformed::no(expr)) };
             if !is_left_over(&expr)? {
                 return Ok(Transformed::no(expr));
@@ -389,7 +390,7 @@ fn counted(part: Expr) -> Result<Expr> {
     if is_whole(&part) {
         return Ok(part);
     }
-    let changed = part.transform_up(|expr| {
+    let changed = part.walk_up(|expr| {
         let Expr::Exists(exists) = expr else { return Ok(Transformed::no(expr)) };
         if !outer_columns(&exists.subquery.subquery)?.is_empty() {
             return Ok(Transformed::no(Expr::Exists(exists)));
@@ -408,12 +409,12 @@ fn counted(part: Expr) -> Result<Expr> {
 }
 
 fn has_subquery(expr: &Expr) -> bool {
-    expr.exists(|expr| Ok(subquery_of(expr).is_some())).unwrap_or(true)
+    expr.holds(|expr| Ok(subquery_of(expr).is_some())).unwrap_or(true)
 }
 
 /// Whether a subquery in it does.
 fn looks_outside(expr: &Expr) -> Result<bool> {
-    expr.exists(|expr| match subquery_of(expr) {
+    expr.holds(|expr| match subquery_of(expr) {
         Some(subquery) => Ok(!outer_columns(&subquery.subquery)?.is_empty()),
         None => Ok(false),
     })
@@ -423,9 +424,9 @@ fn looks_outside(expr: &Expr) -> Result<bool> {
 fn with_fields(plan: &LogicalPlan) -> Result<Vec<Expr>> {
     let wanted = outer_columns(plan)?;
     let mut all: Vec<Expr> = Vec::with_capacity(wanted.len());
-    plan.apply_with_subqueries(|plan| {
-        plan.apply_expressions(|expr| {
-            expr.apply(|expr| {
+    plan.look_with_subqueries(|plan| {
+        plan.look_at_expressions(|expr| {
+            expr.look(|expr| {
                 if let Expr::OuterReferenceColumn(_, column) = expr
                     && wanted.contains(column)
                     && !all.contains(expr)

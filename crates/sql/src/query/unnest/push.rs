@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::tree_node::Transformed;
 use datafusion::common::{Column, DFSchema, JoinType, NullEquality, ScalarValue};
 use datafusion::error::Result;
 use datafusion::functions::expr_fn::coalesce;
@@ -16,6 +16,7 @@ use datafusion::logical_expr::{
 
 use super::attach::joined;
 use super::{Unnesting, columns_of, named, outer_columns, refused};
+use crate::query::walk::{Walk, WalkPlan};
 
 /// All combinations of outer values that a subquery is asked for.
 #[derive(Debug)]
@@ -28,8 +29,8 @@ impl Domain {
     /// The values that these columns have in the rows of `base`.
     pub fn new(base: &LogicalPlan, outer: Vec<Column>) -> Result<Self> {
         let mut is_volatile = false;
-        base.apply_with_subqueries(|plan| {
-            plan.apply_expressions(|expr| {
+        base.look_with_subqueries(|plan| {
+            plan.look_at_expressions(|expr| {
                 is_volatile |= expr.is_volatile();
                 Ok(datafusion::common::tree_node::TreeNodeRecursion::Continue)
             })
@@ -137,7 +138,7 @@ impl Push<'_> {
 
     /// An expression with the domain's columns for the outer ones.
     fn inside(&self, expr: Expr, keys: &[Column]) -> Result<Expr> {
-        let changed = expr.transform_up(|expr| {
+        let changed = expr.walk_up(|expr| {
             let at = match &expr {
                 Expr::OuterReferenceColumn(_, column) => {
                     self.domain.outer.iter().position(|outer| outer == column)
@@ -192,7 +193,7 @@ impl Push<'_> {
         let (domain, keys) = self.instance()?;
         let input = joined(domain, input, pairs(&keys, &inner), JoinType::Left)?;
         let filtered = |total: Expr| {
-            let changed = total.transform_up(|expr| match expr {
+            let changed = total.walk_up(|expr| match expr {
                 Expr::AggregateFunction(mut function) => {
                     let own = function.params.filter.take();
                     let both = match own {
@@ -229,7 +230,7 @@ impl Push<'_> {
         let (input, keys) = self.push(LogicalPlan::clone(&window.input))?;
         let width = input.schema().fields().len();
         let apart = |expr: Expr| {
-            let changed = self.inside(expr, &keys)?.transform_up(|expr| match expr {
+            let changed = self.inside(expr, &keys)?.walk_up(|expr| match expr {
                 Expr::WindowFunction(mut function) => {
                     let mut by: Vec<Expr> = as_columns(&keys).collect();
                     by.append(&mut function.params.partition_by);

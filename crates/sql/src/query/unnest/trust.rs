@@ -1,17 +1,18 @@
 //! Which subqueries DataFusion makes right joins of.
 
-use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{Column, DFSchema, JoinType};
 use datafusion::error::Result;
 use datafusion::logical_expr::utils::split_conjunction;
 use datafusion::logical_expr::{BinaryExpr, Cast, Distinct, Expr, LogicalPlan, Operator};
 
 use super::{has, has_subquery, outer_columns, subquery_of};
+use crate::query::walk::Walk;
 
 /// Whether an expression has a subquery that looks outside, of a shape that DataFusion is not trusted with. `within_filter`: it is a condition's, so that DataFusion sees to `EXISTS` and `IN` as well.
 pub(super) fn has_untrusted(expr: &Expr, around: &DFSchema, within_filter: bool) -> Result<bool> {
     let mut found = false;
-    expr.apply(|expr| {
+    expr.look(|expr| {
         if let Some(subquery) = subquery_of(expr) {
             let outer = outer_columns(&subquery.subquery)?;
             // One value is computed before all others; no join is made of EXISTS and IN but in a condition.
@@ -161,7 +162,7 @@ impl Path {
     /// Whether nothing else on the way has the name of such a column.
     fn leaves_names(&self, plan: &LogicalPlan) -> Result<bool> {
         let mut leaves = true;
-        plan.apply(|plan| {
+        plan.look(|plan| {
             let exprs: Vec<&Expr> = match plan {
                 LogicalPlan::Projection(projection) => projection.expr.iter().collect(),
                 LogicalPlan::Aggregate(aggregate) => aggregate.aggr_expr.iter().collect(),

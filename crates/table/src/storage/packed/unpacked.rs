@@ -183,7 +183,7 @@ impl Unpacked {
         Ok(())
     }
 
-    #[allow(clippy::too_many_arguments, reason = "what to put, and where")]
+    #[allow(clippy::too_many_arguments, reason = "values to put, and their place")]
     fn put_numbers(
         &mut self,
         page: Packed<'_, [u8]>,

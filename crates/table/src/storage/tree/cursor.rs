@@ -220,7 +220,7 @@ impl Cursor {
     }
 
     /// The next record, or `None` after the last. Errors: as [`Cursor::advance`].
-    #[allow(clippy::should_implement_trait, reason = "what it lends ends with the next call")]
+    #[allow(clippy::should_implement_trait, reason = "the record borrows from the cursor")]
     pub fn next(&mut self) -> Result<Option<(&[u8], &[u8])>> {
         Ok(if self.advance()? { Some((self.key(), self.value())) } else { None })
     }
@@ -363,7 +363,9 @@ impl Cursor {
     }
 
     fn damaged(&self) -> crate::Error {
-        self.tree.space.damaged(self.tree.root, "a leaf of its tree has records that lie outside of it")
+        self.tree
+            .space
+            .damaged(self.tree.root, "a leaf of its tree has records that reach outside of the leaf")
     }
 
     /// Copies the leaf of `seek`, and finds the records in it that belong to the range, and where to go on.

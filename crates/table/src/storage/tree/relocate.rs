@@ -17,7 +17,7 @@ impl Tree {
     pub(crate) fn copy_root(&self) -> Result<Tree> {
         let space = &self.space;
         let bytes = space.file.read(self.root)?.to_vec();
-        let op = image(&bytes).map_err(|_| space.damaged(self.root, "it should be a node of a tree"))?;
+        let op = image(&bytes).map_err(|_| space.damaged(self.root, "it is not a node of a tree"))?;
         let mut change = Change::default();
         let Some(&(root, place)) = space.allocate(&mut change, 1)?.first() else {
             return Err(crate::Error::NoPages);
@@ -55,14 +55,14 @@ impl Tree {
                 _ => Ok((Vec::new(), level)),
             }
         };
-        read().map_err(|_| self.space.damaged(number, "it should be a node of a tree"))
+        read().map_err(|_| self.space.damaged(number, "it is not a node of a tree"))
     }
 
     /// Moves one node. Gives its new page, or the old one when none is free that is further to the front.
     fn relocate_child(&self, parent: u32, at: usize, child: u32) -> Result<u32> {
         let space = &self.space;
         let bytes = space.file.read(child)?.to_vec();
-        let op = image(&bytes).map_err(|_| space.damaged(child, "it should be a node of a tree"))?;
+        let op = image(&bytes).map_err(|_| space.damaged(child, "it is not a node of a tree"))?;
         let mut change = Change::default();
         let parent = change.hold(space.file.write(parent)?);
         let Some(&(page, place)) = space.allocate(&mut change, 1)?.first() else { return Ok(child) };

@@ -161,7 +161,7 @@ impl Tree {
             if self.sound(view, node.free())? >= SLOT + self.max_record() {
                 return Err(Stop::Changed);
             }
-            let what = format!("it has {count} records, and no room");
+            let what = format!("it has {count} records, but no room");
             return Err(Stop::Error(self.space.damaged(view.id().page(), what)));
         }
         let (at, _) = self.sound(view, node.search(key))?;
@@ -400,9 +400,9 @@ impl Tree {
         each(page, copy.level, &copy.bytes)?;
         let node = copy.node();
         let wrong = |what: String| Stop::Error(self.space.damaged(page, what));
-        let outside = |Changed| wrong("its records lie outside of it".to_owned());
+        let outside = |Changed| wrong("its records reach outside of it".to_owned());
         if copy.lower.as_deref() != lower || copy.upper.as_deref() != upper {
-            return Err(wrong("its fences are not what its parent says".to_owned()));
+            return Err(wrong("its fences differ from those in its parent".to_owned()));
         }
         let count = node.count().map_err(outside)?;
         let (mut key, mut last) = (Vec::new(), lower.map(<[u8]>::to_vec));
@@ -410,7 +410,7 @@ impl Tree {
         stats.levels = stats.levels.max(copy.level + 1);
         stats.free_bytes += node.free().map_err(outside)? as u64;
         if !node.adds_up().map_err(outside)? {
-            return Err(wrong("its header does not say what its records take".to_owned()));
+            return Err(wrong("its header does not match the size of its records".to_owned()));
         }
         let parent = (page, lsn, copy.level);
         for at in 0..count {
@@ -432,7 +432,7 @@ impl Tree {
             let (said, ghosts) = (node.ghosts().map_err(outside)?, copy.ghosts().map_err(outside)?);
             return match said == ghosts {
                 true => Ok(()),
-                false => Err(wrong(format!("it has {ghosts} ghosts, and says {said}"))),
+                false => Err(wrong(format!("it has {ghosts} ghosts, but its header says {said}"))),
             };
         }
         let child = node.child(count).map_err(outside)?;

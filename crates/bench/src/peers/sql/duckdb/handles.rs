@@ -18,7 +18,7 @@ fn c_string(text: &str) -> Result<CString> {
 /// The message at an address that the library keeps.
 fn message(text: *const c_char) -> Error {
     if text.is_null() {
-        return fail("it failed and does not say why");
+        return fail("it failed without a message");
     }
     // SAFETY: messages are zero-terminated and live as long as the object that they are about, which the caller holds.
     let text = unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned();
