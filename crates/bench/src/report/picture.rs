@@ -21,11 +21,11 @@ use crate::{suite_hash, suite_index, suite_kv, suite_pool, suite_sql};
 
 const WIDTH: f64 = 760.0;
 /// Where the plot begins and ends; names stand before it and figures after it.
-const PLOT: (f64, f64) = (150.0, 600.0);
+const PLOT: (f64, f64) = (130.0, 580.0);
 const ROW: f64 = 24.0;
 const TITLE: f64 = 30.0;
 const HEAD: f64 = 44.0;
-const FOOT: f64 = 46.0;
+const FOOT: f64 = 66.0;
 
 /// One peer of one run.
 #[derive(Debug)]
@@ -73,9 +73,10 @@ pub fn render_picture(runs: &[Run]) -> String {
         "<circle class=\"ahead\" cx=\"6\" cy=\"{0}\" r=\"4\"/><text class=\"small\" x=\"15\" y=\"{1}\">Cairn ahead</text>\n\
          <circle class=\"behind\" cx=\"96\" cy=\"{0}\" r=\"4\"/><text class=\"small\" x=\"105\" y=\"{1}\">Cairn behind</text>\n\
          <circle class=\"open\" cx=\"196\" cy=\"{0}\" r=\"4\"/><text class=\"small\" x=\"205\" y=\"{1}\">undecided, or depends on the case</text>\n\
-         <text class=\"small end\" x=\"{WIDTH}\" y=\"{1}\">a dot is one operation and metric; ◆ their geometric mean; log scale</text>\n",
+         <text class=\"small\" x=\"0\" y=\"{2}\">A dot is one operation and metric, ◆ the geometric mean of a row. Log scale, 95 % intervals.</text>\n",
         legend - 4.0,
         legend,
+        legend + 20.0,
     );
     format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height}\" width=\"{WIDTH}\" height=\"{height}\" role=\"img\" aria-labelledby=\"title desc\">\n\
@@ -166,7 +167,7 @@ fn marks(row: &Row, scale: &Scale, y: f64) -> String {
         PLOT.1 + 12.0,
         y + 4.5,
         in_times(mean),
-        PLOT.1 + 58.0,
+        PLOT.1 + 56.0,
         y + 4.5,
         tally(row),
     );
@@ -178,11 +179,7 @@ fn in_times(ratio: f64) -> String {
 }
 
 fn tally(row: &Row) -> String {
-    let (ahead, behind) = (row.count(Outcome::Better), row.count(Outcome::Worse));
-    match row.topics.len() - ahead - behind {
-        0 => format!("{ahead} ahead, {behind} behind"),
-        open => format!("{ahead} ahead, {behind} behind, {open} ~"),
-    }
+    format!("{} ahead, {} behind", row.count(Outcome::Better), row.count(Outcome::Worse))
 }
 
 /// What the picture shows, for those who cannot see it.
@@ -252,7 +249,7 @@ mod tests {
             assert_eq!(dots, 2, "one dot and one in the legend, {class}: {picture}");
         }
         assert!(picture.contains("&lt;peer&gt;") && !picture.contains("<peer>"), "{picture}");
-        assert!(picture.contains("1 ahead, 1 behind, 1 ~"), "{picture}");
+        assert!(picture.contains("1 ahead, 1 behind"), "{picture}");
         assert!(picture.contains("prefers-color-scheme:dark"));
     }
 

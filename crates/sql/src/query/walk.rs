@@ -3,6 +3,8 @@
 //! DataFusion's walks are generic over the closure that they call, and each instance has the whole match over all kinds of
 //! nodes. These call closures through `dyn`: one instance for all callers, at the cost of an indirect call for each node.
 
+#![allow(clippy::disallowed_methods, reason = "the one place that instantiates the walks")]
+
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::error::Result;
 use datafusion::logical_expr::{Expr, LogicalPlan};

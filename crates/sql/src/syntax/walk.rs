@@ -4,6 +4,8 @@
 //! called through `dyn`, which leaves one walk that reads and one that changes. Compiling this crate took half of its time
 //! for the others.
 
+#![allow(clippy::disallowed_methods, reason = "the one place that instantiates the walks")]
+
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
