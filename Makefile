@@ -5,7 +5,9 @@ SHELL := /bin/bash
 
 # CAIRN_CACHE, CARGO_TARGET_DIR and PATH, unless they are set already.
 ENV := . scripts/env.sh;
-CAIRN = $(ENV) scripts/setup build && cargo build --profile bench -p cairn && "$$CARGO_TARGET_DIR/release/cairn"
+CAIRN = $(ENV) scripts/setup build && cargo build --release -p cairn && "$$CARGO_TARGET_DIR/release/cairn"
+# Published figures: optimized across crates, which takes several times as long to build.
+FIGURES = $(ENV) scripts/setup build && cargo build --profile figures -p cairn && "$$CARGO_TARGET_DIR/figures/cairn"
 # Peers that need more than Rust; what cannot be had here is skipped with a line that says so.
 PEERS := scripts/setup --optional java peers
 # And our own index within PostgreSQL, for the suites that have it.
@@ -36,22 +38,22 @@ bench-quick: ## every suite with small sizes, a quarter of an hour at most
 	@$(PEERS_AND_INDEX) && $(CAIRN) bench all --quick $(ARGS)
 
 bench-full: ## every suite with all that it has, hours
-	@$(PEERS_AND_INDEX) && $(CAIRN) bench all --full $(ARGS)
+	@$(PEERS_AND_INDEX) && $(FIGURES) bench all --full $(ARGS)
 
 bench-hash: ## the constant store; ARGS="..." goes to `cairn bench hash`
-	@$(PEERS) && $(CAIRN) bench hash $(ARGS)
+	@$(PEERS) && $(FIGURES) bench hash $(ARGS)
 
 bench-kv: ## the key-value store; ARGS="..." goes to `cairn bench kv`
-	@$(PEERS) && $(CAIRN) bench kv $(ARGS)
+	@$(PEERS) && $(FIGURES) bench kv $(ARGS)
 
 bench-pool: ## the buffer pool; ARGS="..." goes to `cairn bench pool`
-	@$(PEERS) && $(CAIRN) bench pool $(ARGS)
+	@$(PEERS) && $(FIGURES) bench pool $(ARGS)
 
 bench-index: ## the compressed index in PostgreSQL; ARGS="..." goes to `cairn bench index`
-	@$(PEERS_AND_INDEX) && $(CAIRN) bench index $(ARGS)
+	@$(PEERS_AND_INDEX) && $(FIGURES) bench index $(ARGS)
 
 bench-sql: ## SQL engines; ARGS="..." goes to `cairn bench sql`
-	@$(PEERS) && $(CAIRN) bench sql $(ARGS)
+	@$(PEERS) && $(FIGURES) bench sql $(ARGS)
 
 report: ## the HTML report of the newest run in benchmark-results/, or of ARGS="RUN.json"
 	@$(CAIRN) bench report $(ARGS)

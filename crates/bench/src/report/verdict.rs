@@ -20,8 +20,8 @@ use crate::suite_pool::raw;
 pub(super) struct Topic {
     /// In plain words. Not escaped.
     pub(super) label: String,
-    operation: String,
-    metric: String,
+    pub(super) operation: String,
+    pub(super) metric: String,
 }
 
 /// The whole verdict.

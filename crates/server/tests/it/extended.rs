@@ -429,7 +429,9 @@ fn what_is_described_is_what_comes() {
     assert_eq!(client.ask(&[run]), "2\nn\nH\nd 1\nd 7\nc\nC COPY 2\nZ I\n");
 }
 
-/// Goal: a prepared statement whose tables have changed says so when it is bound, as PostgreSQL does, and not when it runs. Method: a column and a table that are gone, and a column that is new; within a transaction that ends by it.
+/// Goal: a prepared statement whose tables have changed says so when it is bound, as PostgreSQL
+/// does, and not when it runs. Method: a column and a table that are gone, and a column that is
+/// new; within a transaction that ends by it.
 #[test]
 fn statements_are_checked_when_bound() {
     let host = Host::new();

@@ -101,15 +101,16 @@ fn has_subquery(expr: &Expr) -> bool {
     expr.holds(is_one).unwrap_or(true)
 }
 
-/// Whether an item of VALUES is a numeric that arithmetic makes, which has other digits here than DataFusion gives its type.
+/// Whether an item of VALUES is a numeric that arithmetic makes, which has other digits here than
+/// DataFusion gives its type.
 fn is_computed_numeric(expr: &Expr, schema: &DFSchema) -> bool {
     let is_arithmetic =
         |expr: &Expr| Ok(matches!(expr, Expr::BinaryExpr(BinaryExpr { op, .. }) if is_arithmetic(*op)));
     expr.holds(is_arithmetic).unwrap_or(true) && expr.get_type(schema).is_ok_and(|kind| kind.is_decimal())
 }
 
-/// An item of VALUES without the cast to the type of its column, which DataFusion chooses by the digits that it gives
-/// results. Casts that are written stand in a call of [`zone_marks::PLAIN`].
+/// An item of VALUES without the cast to the type of its column, which DataFusion chooses by the
+/// digits that it gives results. Casts that are written stand in a call of [`zone_marks::PLAIN`].
 fn uncast(expr: &Expr) -> &Expr {
     match expr {
         Expr::Cast(Cast { expr, field }) if field.data_type().is_decimal() => expr,
@@ -117,8 +118,8 @@ fn uncast(expr: &Expr) -> &Expr {
     }
 }
 
-/// Rows of VALUES as a SELECT each: DataFusion computes VALUES when no subquery has run yet, and has types for them before
-/// results have theirs.
+/// Rows of VALUES as a SELECT each: DataFusion computes VALUES when no subquery has run yet, and
+/// has types for them before results have theirs.
 fn selected(rows: &[Vec<Expr>], schema: &DFSchema) -> Result<LogicalPlan> {
     let mut rows = rows.iter().map(|row| {
         let named = row.iter().zip(schema.fields());

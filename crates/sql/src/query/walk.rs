@@ -1,7 +1,8 @@
 //! Walks over DataFusion's plans and expressions, each compiled once.
 //!
-//! DataFusion's walks are generic over the closure that they call, and each instance has the whole match over all kinds of
-//! nodes. These call closures through `dyn`: one instance for all callers, at the cost of an indirect call for each node.
+//! DataFusion's walks are generic over the closure that they call, and each instance has the whole
+//! match over all kinds of nodes. These call closures through `dyn`: one instance for all callers,
+//! at the cost of an indirect call for each node.
 
 #![allow(clippy::disallowed_methods, reason = "the one place that instantiates the walks")]
 
@@ -53,7 +54,7 @@ pub(crate) trait Walk: TreeNode {
 
 impl<N: TreeNode> Walk for N {}
 
-/// Walks over plans with what they have besides plans below them.
+/// Walks over plans that also reach their expressions and subqueries.
 pub(crate) trait WalkPlan: Sized {
     /// [`LogicalPlan::transform_up_with_subqueries`].
     fn walk_up_with_subqueries(

@@ -1,8 +1,8 @@
 //! Walks over parsed statements, each compiled once.
 //!
-//! `sqlparser` derives its walk anew for every type of visitor, several hundred functions each time. Here visitors are
-//! called through `dyn`, which leaves one walk that reads and one that changes. Compiling this crate took half of its time
-//! for the others.
+//! `sqlparser` derives its walk anew for every type of visitor, several hundred functions each
+//! time. Here visitors are called through `dyn`, which leaves one walk that reads and one that
+//! changes. Compiling this crate took half of its time for the others.
 
 #![allow(clippy::disallowed_methods, reason = "the one place that instantiates the walks")]
 
@@ -26,7 +26,8 @@ pub(crate) fn visit_mut<N: VisitMut, B>(
     node.visit(&mut SharedMut(visitor))
 }
 
-/// Calls `f` with each expression, the outer one before those in it: [`sqlparser::ast::visit_expressions`].
+/// Calls `f` with each expression, the outer one before those in it:
+/// [`sqlparser::ast::visit_expressions`].
 pub(crate) fn visit_expressions<N: Visit, B>(
     node: &N,
     f: impl FnMut(&Expr) -> ControlFlow<B>,
@@ -42,7 +43,8 @@ pub(crate) fn visit_expressions<N: Visit, B>(
     visit(node, &mut Each(f))
 }
 
-/// Calls `f` with each expression, those in it before the outer one: [`sqlparser::ast::visit_expressions_mut`].
+/// Calls `f` with each expression, those in it before the outer one:
+/// [`sqlparser::ast::visit_expressions_mut`].
 pub(crate) fn visit_expressions_mut<N: VisitMut, B>(
     node: &mut N,
     f: impl FnMut(&mut Expr) -> ControlFlow<B>,

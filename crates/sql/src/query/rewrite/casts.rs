@@ -84,8 +84,9 @@ fn is_limited(kind: &DataType) -> bool {
     column_type(kind).is_ok_and(|kind| kind.kind == Type::Text && kind.length.is_some())
 }
 
-/// Whether the query engine has other types of ours in a type as well: uuids and JSON are texts there, and moments with a
-/// time zone are timestamps. Numerics among them, as the query engine itself puts casts to those around items of VALUES.
+/// Whether the query engine has other types of ours in a type as well: uuids and JSON are texts
+/// there, and moments with a time zone are timestamps. Numerics among them, as the query engine
+/// itself puts casts to those around items of VALUES.
 fn is_plain(kind: &DataType) -> bool {
     column_type(kind).is_ok_and(|kind| matches!(kind.kind, Type::Text | Type::Timestamp | Type::Decimal))
 }
