@@ -261,7 +261,7 @@ mod tests {
         let usual = known("cairn", "cairn", 1e-6, Some(2e-6));
         let all = vec![usual, known("cairn, large buffers", "cairn", 1e-6, Some(1e-6))];
         let said = changes(all, Durability::Buffered, &[]);
-        assert!(said.len() == 1 && said[0].starts_with("no other share of writes"), "{said:?}");
+        assert!(said.len() == 1 && said[0].contains("no other share of writes"), "{said:?}");
     }
 
     /// Goal: nobody is named who breaks a constraint or promises too little. Method: a fast store that is out; one that keeps its writes in memory, asked for
@@ -317,7 +317,7 @@ mod tests {
             alike: &[],
         };
         let said = changing.from("cairn");
-        assert!(said.len() == 1 && said[0].starts_with("no other share of writes"), "{said:?}");
+        assert!(said.len() == 1 && said[0].contains("no other share of writes"), "{said:?}");
     }
 
     /// Goal: a size at which the data no longer fit in memory counts. Method: two stores of which one takes a hundredth of the other's bytes and twice its time.

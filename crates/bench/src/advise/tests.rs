@@ -425,7 +425,7 @@ fn workload_files() {
         ),
         (
             "{\"workload\": {\n\"mix\": {\"read\": 0}}}",
-            "line 2: workload.mix: found no share over 0, expected one of read, update, insert, scan and read_modify_write",
+            "line 2: workload.mix: found no share over 0, expected at least one of read, update, insert, scan and read_modify_write",
         ),
         (
             "{\"workload\": {\"durability\": \"fast\"}}",

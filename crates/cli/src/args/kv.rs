@@ -101,7 +101,7 @@ Removes deleted, overwritten and expired entries in the range.")]
 
 The copy appears at once and is durable.")]
     Checkpoint(CheckpointArgs),
-    /// Manage backups: each is complete, and files that do not change between them are stored once
+    /// Manage backups: each is complete, and unchanged files are stored once
     #[command(after_help = "Example:
   cairn kv backup create places backups && cairn kv backup list backups")]
     Backup {

@@ -314,7 +314,7 @@ mod tests {
             disk.clear_rules();
             assert!(matches!(&error, Error::Hash(error) if error.kind() == kind), "{error}");
             let told = error.to_string();
-            assert!(told.contains("are in x.spl") && told.contains("`cairn hash index x.spl`"), "{told}");
+            assert!(told.contains("already in x.spl") && told.contains("`cairn hash index x.spl`"), "{told}");
             drop(other);
             assert_eq!(LogReader::open_in(&fs, path, Mode::Pread).unwrap().header().puts, count);
         }

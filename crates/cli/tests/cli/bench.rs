@@ -50,7 +50,7 @@ fn a_run_goes_all_the_way() {
     assert!(!page.contains("stale words"));
     scratch.write("README.md", page.replace("| cairn", "| stale"));
     let told = scratch.run("bench readme --run runs").ended(0).text();
-    assert_eq!(told, "README.md: the table of suite hash of runs\n");
+    assert_eq!(told, "README.md: the table of suite hash from runs\n");
     assert_eq!(
         scratch.read("README.md"),
         page.as_bytes(),

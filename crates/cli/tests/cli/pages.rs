@@ -60,6 +60,7 @@ pages! {
     history = "docs/src/lab/history.md",
     lab_all = "docs/src/lab/all.md",
     lab_ui = "docs/src/lab/ui.md",
+    results = "docs/src/benchmarks/results.md",
 }
 
 fn root() -> PathBuf {

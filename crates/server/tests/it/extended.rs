@@ -444,7 +444,8 @@ fn statements_are_checked_when_bound() {
         parse("put", "INSERT INTO t (b) VALUES ($1)", &[]),
         sync(),
     ]);
-    client.query("ALTER TABLE t DROP COLUMN b; BEGIN");
+    client.query("ALTER TABLE t DROP COLUMN b");
+    client.query("BEGIN");
     let bound = [bind("", "b", false, &[]), execute("", 0), sync()];
     assert_eq!(client.ask(&bound), "E ERROR 42703\nZ E\n");
     client.query("ROLLBACK");

@@ -26,6 +26,7 @@ use super::errors::external;
 use super::expression_types::type_of;
 use super::operand_schema::operand_schema;
 use super::outer_types::reference;
+use super::quotients;
 use super::series;
 use super::spans;
 use super::value::scalar;
@@ -63,13 +64,17 @@ fn in_plan(plan: LogicalPlan, outer: &[DFSchema]) -> Result<LogicalPlan> {
         };
     }
     if let LogicalPlan::Values(Values { values, schema }) = &plan
-        && values.iter().flatten().any(|expr| has_subquery(expr) || is_computed_numeric(expr, schema))
+        && values.iter().flatten().any(has_subquery)
     {
         return in_plan(selected(values, schema)?, outer);
     }
-    if let LogicalPlan::Values(Values { values, .. }) = plan {
-        let rows =
-            values.into_iter().map(|row| row.into_iter().map(narrow_in).collect::<Result<Vec<Expr>>>());
+    if let LogicalPlan::Values(Values { values, schema }) = plan {
+        let is_computed = values.iter().flatten().any(|expr| is_computed_numeric(expr, &schema));
+        let item = |expr: Expr| match is_computed {
+            true => quotients::exactly_expr(narrow_in(uncast(expr))?, &schema),
+            false => narrow_in(expr),
+        };
+        let rows = values.into_iter().map(|row| row.into_iter().map(item).collect::<Result<Vec<Expr>>>());
         return LogicalPlanBuilder::values(rows.collect::<Result<Vec<_>>>()?)?.build();
     }
     let plan = plan.walk_children(|child| in_plan(child, outer).map(Transformed::yes))?.data;
@@ -111,9 +116,9 @@ fn is_computed_numeric(expr: &Expr, schema: &DFSchema) -> bool {
 
 /// An item of VALUES without the cast to the type of its column, which DataFusion chooses by the
 /// digits that it gives results. Casts that are written stand in a call of [`zone_marks::PLAIN`].
-fn uncast(expr: &Expr) -> &Expr {
+fn uncast(expr: Expr) -> Expr {
     match expr {
-        Expr::Cast(Cast { expr, field }) if field.data_type().is_decimal() => expr,
+        Expr::Cast(Cast { expr, field }) if field.data_type().is_decimal() => *expr,
         other => other,
     }
 }
@@ -123,7 +128,7 @@ fn uncast(expr: &Expr) -> &Expr {
 fn selected(rows: &[Vec<Expr>], schema: &DFSchema) -> Result<LogicalPlan> {
     let mut rows = rows.iter().map(|row| {
         let named = row.iter().zip(schema.fields());
-        let named = named.map(|(expr, field)| uncast(expr).clone().alias(field.name()));
+        let named = named.map(|(expr, field)| uncast(expr.clone()).alias(field.name()));
         LogicalPlanBuilder::empty(true).project(named.collect::<Vec<Expr>>())?.build().map(Arc::new)
     });
     match rows.len() {

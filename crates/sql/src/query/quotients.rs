@@ -77,6 +77,13 @@ pub(super) fn exactly(plan: LogicalPlan) -> Result<LogicalPlan> {
     Ok(plan.walk_up_with_subqueries(in_plan)?.data)
 }
 
+/// Sees to an expression by itself, where its type has to be known before the plan around it is made.
+pub(super) fn exactly_expr(expr: Expr, schema: &DFSchema) -> Result<Expr> {
+    let done =
+        expr.walk_up(|expr| Ok(in_expr(expr, schema)?.update_data(|expr| of_one_type(expr, schema))))?;
+    Ok(done.data)
+}
+
 fn in_plan(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     if let LogicalPlan::Union(union) = plan {
         // It would keep the types that it had.

@@ -121,7 +121,7 @@ fn streamed_values() {
         writer.flush().unwrap();
         assert_eq!(store.read(LOG), whole.read(LOG));
         let error = writer.put_stream(b"short", 200_000, &mut Failing(100_000, false)).unwrap_err();
-        assert!(error.to_string().contains("100000 bytes before"), "{error}");
+        assert!(error.to_string().contains("100000 bytes short"), "{error}");
         assert!(matches!(writer.put(b"x", b""), Err(Error::Poisoned { .. })));
         assert!(matches!(writer.delete(b""), Err(Error::Poisoned { .. })));
         assert!(matches!(writer.close(), Err(Error::Poisoned { .. })));
