@@ -6,7 +6,7 @@
 use std::ops::ControlFlow;
 
 use cairn_table::schema::ColumnType;
-use datafusion::sql::sqlparser::ast::{Expr, Query, Statement as Tree, Value, VisitMut, Visitor, VisitorMut};
+use datafusion::sql::sqlparser::ast::{Expr, Query, Statement as Tree, Value, Visitor, VisitorMut};
 
 use super::prepare::Found;
 use super::{Plan, Session};
@@ -122,7 +122,7 @@ impl Staged {
         let mut tree = self.tree.clone();
         let filled = self.subqueries.iter().zip(counts.iter().copied());
         let mut filler = Filler { left: filled, next: self.params.len() + 1, depth: 0 };
-        let _ = VisitMut::visit(&mut *tree, &mut filler);
+        let _ = walk::visit_mut(&mut *tree, &mut filler);
         session.plan_unstaged(&tree, &types)
     }
 }
