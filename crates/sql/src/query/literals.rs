@@ -10,7 +10,7 @@ use cairn_table::schema::ColumnType;
 use cairn_vfs::sync::Arc;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::Transformed;
-use datafusion::common::{DFSchema, ScalarValue};
+use datafusion::common::{Column, DFSchema, ScalarValue};
 use datafusion::error::Result;
 use datafusion::logical_expr::expr::{
     Between, BinaryExpr, Case, Cast, InList, ScalarFunction, Sort, WindowFunction,
@@ -18,7 +18,7 @@ use datafusion::logical_expr::expr::{
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::{
     Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Operator, Projection, Union, Values, WindowFrame,
-    WindowFrameBound, WindowFrameUnits,
+    WindowFrameBound, WindowFrameUnits, lit,
 };
 use datafusion::optimizer::AnalyzerRule;
 
@@ -66,7 +66,7 @@ fn in_plan(plan: LogicalPlan, outer: &[DFSchema]) -> Result<LogicalPlan> {
     if let LogicalPlan::Values(Values { values, schema }) = &plan
         && values.iter().flatten().any(has_subquery)
     {
-        return in_plan(selected(values, schema)?, outer);
+        return in_plan(selected(values, schema, outer.is_empty())?, outer);
     }
     if let LogicalPlan::Values(Values { values, schema }) = plan {
         let is_computed = values.iter().flatten().any(|expr| is_computed_numeric(expr, &schema));
@@ -123,20 +123,37 @@ fn uncast(expr: Expr) -> Expr {
     }
 }
 
+/// The column that has the place of a row of VALUES. No statement can name it.
+const PLACE: &str = "place of the row";
+
 /// Rows of VALUES as a SELECT each: DataFusion computes VALUES when no subquery has run yet, and
 /// has types for them before results have theirs.
-fn selected(rows: &[Vec<Expr>], schema: &DFSchema) -> Result<LogicalPlan> {
-    let mut rows = rows.iter().map(|row| {
+///
+/// The parts of a UNION come in any order, and rows of VALUES in the order in which they are
+/// written: INSERT numbers them by it. A subquery's order is nobody's business; `is_ordered` says
+/// whether this is none.
+fn selected(rows: &[Vec<Expr>], schema: &DFSchema, is_ordered: bool) -> Result<LogicalPlan> {
+    let is_ordered = is_ordered && rows.len() > 1;
+    let mut parts = (0_i64..).zip(rows).map(|(place, row)| {
         let named = row.iter().zip(schema.fields());
         let named = named.map(|(expr, field)| uncast(expr.clone()).alias(field.name()));
-        LogicalPlanBuilder::empty(true).project(named.collect::<Vec<Expr>>())?.build().map(Arc::new)
+        let place = is_ordered.then(|| lit(place).alias(PLACE));
+        let items = named.chain(place).collect::<Vec<Expr>>();
+        LogicalPlanBuilder::empty(true).project(items)?.build().map(Arc::new)
     });
-    match rows.len() {
-        1 => rows
+    if rows.len() == 1 {
+        return parts
             .next()
-            .map_or_else(|| LogicalPlanBuilder::empty(false).build(), |row| row.map(Arc::unwrap_or_clone)),
-        _ => Ok(LogicalPlan::Union(Union::try_new_with_loose_types(rows.collect::<Result<_>>()?)?)),
+            .map_or_else(|| LogicalPlanBuilder::empty(false).build(), |row| row.map(Arc::unwrap_or_clone));
     }
+    let union = LogicalPlan::Union(Union::try_new_with_loose_types(parts.collect::<Result<_>>()?)?);
+    if !is_ordered {
+        return Ok(union);
+    }
+    let shown = schema.fields().iter().map(|field| Expr::Column(Column::new_unqualified(field.name())));
+    let shown = shown.collect::<Vec<Expr>>();
+    let by = Expr::Column(Column::new_unqualified(PLACE)).sort(true, false);
+    LogicalPlanBuilder::from(union).sort([by])?.project(shown)?.build()
 }
 
 /// What is in quotes, as one of the columns of a query.

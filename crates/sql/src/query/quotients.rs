@@ -77,11 +77,14 @@ pub(super) fn exactly(plan: LogicalPlan) -> Result<LogicalPlan> {
     Ok(plan.walk_up_with_subqueries(in_plan)?.data)
 }
 
-/// Sees to an expression by itself, where its type has to be known before the plan around it is made.
+/// Sees to an expression by itself, where its type has to be known before the plan around it is
+/// made.
 pub(super) fn exactly_expr(expr: Expr, schema: &DFSchema) -> Result<Expr> {
-    let done =
-        expr.walk_up(|expr| Ok(in_expr(expr, schema)?.update_data(|expr| of_one_type(expr, schema))))?;
-    Ok(done.data)
+    Ok(in_tree(expr, schema)?.data)
+}
+
+fn in_tree(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    expr.walk_up(|expr| Ok(in_expr(expr, schema)?.update_data(|expr| of_one_type(expr, schema))))
 }
 
 fn in_plan(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
@@ -94,9 +97,7 @@ fn in_plan(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     let names = NamePreserver::new(&plan);
     let changed = plan.walk_expressions(|expr| {
         let name = names.save(&expr);
-        let done =
-            expr.walk_up(|expr| Ok(in_expr(expr, &schema)?.update_data(|expr| of_one_type(expr, &schema))))?;
-        Ok(done.update_data(|expr| name.restore(expr)))
+        Ok(in_tree(expr, &schema)?.update_data(|expr| name.restore(expr)))
     })?;
     let plan = match changed.data {
         LogicalPlan::Join(mut join) => {

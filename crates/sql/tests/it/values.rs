@@ -640,10 +640,44 @@ fn computed_items_of_values_have_all_digits() {
         ("(0.001 / 1.5)", vec![sixths]),
         ("(0.001 / 1.5), (0)", vec![sixths, "0"]),
         ("(0), (0.001::numeric / 1.5), (null)", vec!["0", sixths, "NULL"]),
+        ("(1), (0.001 / (select 1.5))", vec!["1000000000000000", sixths]),
+        ("('1'), (0.001 / 1.5)", vec!["1000000000000000", sixths]),
+        ("(1e0), (0.001 / 1.5)", vec!["1000000000000000", sixths]),
+        // What is written as a cast rounds.
+        ("((0.001 / 1.5)::numeric(12, 3)), (2.5::numeric(12, 3))", vec!["1000000000000", "2500000000000000"]),
+        ("((0.001 / 1.5)::numeric(12, 4)), (1 + 1.5)", vec!["700000000000", "2500000000000000"]),
+        ("(0.1234567890123456789 * 0.1), (12)", vec!["12345678901234", "12000000000000000"]),
     ] {
         let sql = format!("select trunc(x * 1000000000000000)::numeric(30, 0) from (values {rows}) v (x)");
         assert_eq!(ask(&mut c, &sql), expected, "{sql}");
     }
+    run(&mut c, "create table n (k int primary key, x numeric(30, 18))");
+    run(&mut c, "insert into n values (1, 0.001 / 1.5), (2, 3), (3, null), (4, 1 + 0.25)");
+    assert_eq!(
+        ask(&mut c, "select trunc(x * 1000000000000000)::bigint from n order by k"),
+        [sixths, "3000000000000000", "NULL", "1250000000000000"]
+    );
+}
+
+/// Goal: rows of VALUES come as they are written, also where one has a subquery, and INSERT numbers
+/// them so. Method: many rows, by themselves, under a name, and into a table with a serial key.
+#[test]
+fn values_with_subqueries_keep_their_order() {
+    let mut c = database().connect();
+    run(&mut c, "create table s (id serial primary key, x int)");
+    let rows: Vec<String> = (1..=20)
+        .map(|row| if row % 2 == 0 { format!("({row})") } else { format!("((select {row}))") })
+        .collect();
+    let expected: Vec<String> = (1..=20).map(|row| row.to_string()).collect();
+    for _ in 0..5 {
+        assert_eq!(ask(&mut c, &format!("values {}", rows.join(", "))), expected);
+        assert_eq!(ask(&mut c, &format!("select x from (values {}) v (x)", rows.join(", "))), expected);
+        run(&mut c, "truncate s restart identity");
+        run(&mut c, &format!("insert into s (x) values {}", rows.join(", ")));
+        assert_eq!(ask(&mut c, "select x from s order by id"), expected);
+    }
+    let sum = "select (select sum(v.x) from (values (o.x), ((select o.x + 1)), (2)) v (x)) from s o where x < 3 order by x";
+    assert_eq!(ask(&mut c, sum), ["5", "7"]);
 }
 
 #[test]
