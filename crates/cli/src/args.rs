@@ -230,7 +230,7 @@ The history is a `cairn kv` store. A run that it already has stays unchanged.")]
 
 With --runs, each WORD is a suite. Exit codes: 0 found, 1 error, 2 nothing found.")]
     History(HistoryArgs),
-    /// Write the README's results table from a stored run
+    /// Write the results tables of a page, such as a README, from stored runs
     #[command(after_help = "Example:
   cairn bench readme --run benchmark-results/stored/hash-20260101T000000Z.json
 

@@ -1,4 +1,4 @@
-//! What can be made of stored runs: a comparison, the README's table, a report.
+//! What can be made of stored runs: a comparison, tables and a picture for a page, a report.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

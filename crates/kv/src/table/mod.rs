@@ -37,14 +37,12 @@ pub use blocks::BlockInfo;
 pub use cairn_codec::filter::{FilterKind, FilterPolicy};
 pub(crate) use cursor::TableCursor;
 pub(crate) use cursor::prefix_end;
+pub(crate) use get_many::Query;
 pub(crate) use load::{Block, BlockRef};
 pub(crate) use open::Table;
 pub use options::{Compression, PrefixExtractor};
 pub(crate) use options::{CursorOptions, Expected, OpenOptions, TableOptions};
 pub(crate) use writer::{ENTRY_BYTES_MAX, TableWriter};
-
-#[allow(unused_imports, reason = "for callers that get many keys, show a table or verify it")]
-pub(crate) use self::{get_many::Query, properties::Properties, verify::TableSummary};
 
 /// The hash of a user's key, for filters: computed once a lookup, then handed to every table.
 #[inline]

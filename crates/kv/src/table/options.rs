@@ -44,7 +44,7 @@ pub(crate) struct TableOptions {
     pub oldest_secs: u64,
     /// For [`TableMeta::newest_secs`](crate::file::TableMeta::newest_secs).
     pub newest_secs: u64,
-    /// For [`Properties::flushed_seqno`](super::Properties::flushed_seqno).
+    /// For [`Properties::flushed_seqno`](super::properties::Properties::flushed_seqno).
     pub flushed_seqno: Seqno,
     /// Id and name of the keyspace, for repairs.
     pub keyspace: Option<(u32, String)>,

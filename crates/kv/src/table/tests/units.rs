@@ -5,6 +5,7 @@ use proptest::prelude::*;
 use super::super::footer::{FOOTER_BYTES, Footer, FooterError};
 use super::super::frame::{Handle, Header, Role, Sealer};
 use super::super::index::separator;
+use super::super::properties::Properties;
 use super::*;
 
 proptest! {
