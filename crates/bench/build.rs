@@ -23,8 +23,8 @@ fn main() {
     }
 }
 
-/// The commit that this is built from: what `CAIRN_COMMIT` says, else what git says. `None` without either, as in a
-/// source archive.
+/// The commit that this is built from: what `CAIRN_COMMIT` says, else what git says. `None` without
+/// either, as in a source archive.
 fn commit() -> Option<String> {
     if let Ok(commit) = env::var("CAIRN_COMMIT") {
         return Some(commit);

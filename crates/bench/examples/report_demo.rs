@@ -1,9 +1,10 @@
 //! Writes a report of made-up figures, to look at its layout:
 //! `cargo run -p cairn-bench --example report_demo -- OUT.html [--matrix] [--compare]`.
 //!
-//! Nothing is measured. The figures come from a small model with noise and are labelled as synthetic on the page; the
-//! shapes (who is near whom, what falls with size and threads) are chosen so that every chart has something to show,
-//! losses of Cairn's included. The cases are those of a quick run, or with `--matrix` those of a full one.
+//! Nothing is measured. The figures come from a small model with noise and are labelled as
+//! synthetic on the page; the shapes (who is near whom, what falls with size and threads) are
+//! chosen so that every chart has something to show, losses of Cairn's included. The cases are
+//! those of a quick run, or with `--matrix` those of a full one.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -51,12 +52,14 @@ struct Engine {
 struct Reader {
     /// What follows the store's name; empty where it has one way only.
     way: &'static str,
-    /// A lookup of a present key among a million, ns; and the same when 64 keys are handed over at once.
+    /// A lookup of a present key among a million, ns; and the same when 64 keys are handed over at
+    /// once.
     lookup_ns: f64,
     batch_ns: Option<f64>,
     /// Throughput of two threads over that of one.
     two_threads: f64,
-    /// Opening in seconds, and a lookup with nothing cached in ns; none of both for readers in another process.
+    /// Opening in seconds, and a lookup with nothing cached in ns; none of both for readers in
+    /// another process.
     cold: Option<(f64, f64)>,
 }
 

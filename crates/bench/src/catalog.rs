@@ -38,7 +38,8 @@ pub fn all() -> Catalog {
     catalog
 }
 
-/// The store called `name`, and no other: a fresh process that is to measure one must not have loaded another.
+/// The store called `name`, and no other: a fresh process that is to measure one must not have
+/// loaded another.
 ///
 /// Errors: [`Error::Invalid`] when there is none, or the reason why it cannot run.
 pub fn store(name: &str) -> Result<Box<dyn ConstantStore>> {

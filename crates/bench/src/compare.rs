@@ -26,7 +26,8 @@ pub struct Row {
     pub a: Figure,
     /// The second run's.
     pub b: Figure,
-    /// How much better the second run is: over 1 is better, whichever way the metric goes. `None` where a sample is 0.
+    /// How much better the second run is: over 1 is better, whichever way the metric goes. `None`
+    /// where a sample is 0.
     pub gain: Option<Figure>,
     /// False where the interval of the gain contains 1, or there are too few repetitions to tell.
     pub significant: bool,
@@ -37,7 +38,8 @@ pub struct Row {
 }
 
 impl Row {
-    /// True where there are too few repetitions to tell a change from noise. Of what is counted one is enough, and any difference is one.
+    /// True where there are too few repetitions to tell a change from noise. Of what is counted one
+    /// is enough, and any difference is one.
     pub fn is_too_short(&self) -> bool {
         !self.counted && self.samples < stats::SAMPLES_MIN
     }
@@ -67,13 +69,16 @@ pub struct Comparison {
     pub only_in_a: usize,
     /// Figures that only the second run has.
     pub only_in_b: usize,
-    /// Fields in which the runs, the machine or the build differ: name, first run's value, second run's.
+    /// Fields in which the runs, the machine or the build differ: name, first run's value, second
+    /// run's.
     pub differences: Vec<(String, String, String)>,
 }
 
-/// True for figures that are counted and come out the same each time, by their suite. Memory, amplification and the files of trees are not of them: they
-/// depend on what the background does when. Hit rates of pools and pages of indexes do so where one thread asks for the same pages each time, and
-/// not where threads or workers take turns: they count where all of at least two rounds agree, or where it is known that one thread draws the same.
+/// True for figures that are counted and come out the same each time, by their suite. Memory,
+/// amplification and the files of trees are not of them: they depend on what the background does
+/// when. Hit rates of pools and pages of indexes do so where one thread asks for the same pages
+/// each time, and not where threads or workers take turns: they count where all of at least two
+/// rounds agree, or where it is known that one thread draws the same.
 pub fn is_count(suite: &str, measurement: &Measurement) -> bool {
     let samples = &measurement.samples;
     let agrees = samples.iter().all(|sample| samples.first() == Some(sample));
@@ -160,7 +165,8 @@ fn row(a: &Measurement, b: &Measurement, suite: &str, seed: u64) -> Row {
     Row { significant: row.significant && !row.is_too_short(), ..row }
 }
 
-/// Samples that tell what another run would do. Those of one turn only tell how it varied within itself, however many they are.
+/// Samples that tell what another run would do. Those of one turn only tell how it varied within
+/// itself, however many they are.
 fn repetitions(measurement: &Measurement) -> usize {
     if measurement.one_turn { 1 } else { measurement.samples.len() }
 }
@@ -170,8 +176,9 @@ fn figure(measurement: &Measurement) -> Figure {
     Figure { value, low, high, outliers: stats::outliers(samples).into_iter().filter(|&flag| flag).count() }
 }
 
-/// How the runs themselves differ: in mode, seed, data, or in that one was ended early; then machine fields that are in
-/// both and differ, and settings. The load at the time is no property of the machine, and the command says only what the rest says.
+/// How the runs themselves differ: in mode, seed, data, or in that one was ended early; then
+/// machine fields that are in both and differ, and settings. The load at the time is no property of
+/// the machine, and the command says only what the rest says.
 fn differences(a: &Run, b: &Run) -> Vec<(String, String, String)> {
     let of_run = |run: &Run| {
         let ended = if run.stopped { "early" } else { "complete" };
@@ -227,8 +234,8 @@ mod tests {
         run
     }
 
-    /// Goal: a gain is a gain whichever way the metric goes. Method: twice the throughput, half the time, and half
-    /// the bytes all show as 2; the rest is not significant.
+    /// Goal: a gain is a gain whichever way the metric goes. Method: twice the throughput, half the
+    /// time, and half the bytes all show as 2; the rest is not significant.
     #[test]
     fn gains_point_one_way() {
         let before = sample_run();
@@ -249,8 +256,8 @@ mod tests {
         assert!(comparison.mean_text().unwrap().starts_with("geometric mean of 9 ratios: "));
     }
 
-    /// Goal: noise and single timings are not called changes. Method: a difference of 1 % in samples that spread by
-    /// 4 %, and one of 100 % in a single timing.
+    /// Goal: noise and single timings are not called changes. Method: a difference of 1 % in
+    /// samples that spread by 4 %, and one of 100 % in a single timing.
     #[test]
     fn noise_is_no_change() {
         let before = sample_run();
@@ -267,7 +274,8 @@ mod tests {
         assert!(!row.unwrap().significant);
     }
 
-    /// Goal: what cannot be compared is counted, differing machines are named, outliers are counted.
+    /// Goal: what cannot be compared is counted, differing machines are named, outliers are
+    /// counted.
     #[test]
     fn the_rest_is_said() {
         let before = sample_run();

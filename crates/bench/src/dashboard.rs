@@ -1,7 +1,9 @@
 //! A run as the list that continuous-benchmark dashboards take: name, unit, value.
 //!
-//! Names are those of [`case_name`] with the metric, and stay the same from run to run. A run for a dashboard ignores
-//! its filter ([`Options::for_dashboard`](crate::suite_hash::Options::for_dashboard)): a history with gaps is none.
+//! Names are those of [`case_name`] with the metric, and stay the same from run to run. A run for a
+//! dashboard ignores its filter
+//! ([`Options::for_dashboard`](crate::suite_hash::Options::for_dashboard)): a history with gaps is
+//! none.
 
 use serde::{Deserialize, Serialize};
 
@@ -47,7 +49,8 @@ mod tests {
     use super::*;
     use crate::testing::sample_run;
 
-    /// Goal: the list has the three members that dashboards know and no others, and every name once.
+    /// Goal: the list has the three members that dashboards know and no others, and every name
+    /// once.
     #[test]
     fn list_form() {
         let run = sample_run();

@@ -1,5 +1,5 @@
-//! What a batch of lookups returned, in three numbers: enough to catch a store that returns nothing, less than it
-//! should, or something else, at about a nanosecond for a short value.
+//! What a batch of lookups returned, in three numbers: enough to catch a store that returns
+//! nothing, less than it should, or something else, at about a nanosecond for a short value.
 
 use std::fmt;
 
@@ -10,8 +10,8 @@ const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// The sum of what a batch of lookups returned.
 ///
-/// Each value enters weighted by its position in the batch, so that right values under wrong keys do not cancel out;
-/// sums commute, so that a store may answer a batch in any order.
+/// Each value enters weighted by its position in the batch, so that right values under wrong keys
+/// do not cancel out; sums commute, so that a store may answer a batch in any order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Digest {
     /// Keys that were found.
@@ -57,8 +57,8 @@ impl fmt::Display for Digest {
     }
 }
 
-/// What the Java side sums over a whole read order before it is timed: less than a [`Digest`], since it is written
-/// again in another language.
+/// What the Java side sums over a whole read order before it is timed: less than a [`Digest`],
+/// since it is written again in another language.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Outline {
     /// Keys that were found.
@@ -122,8 +122,8 @@ fn short_word(tail: &[u8]) -> u64 {
 mod tests {
     use super::*;
 
-    /// Goal: every bit of a value of any length counts. Method: flip each bit of values of 0 to 40 bytes, and
-    /// lengthen them by a zero byte; the checksum must change each time.
+    /// Goal: every bit of a value of any length counts. Method: flip each bit of values of 0 to 40
+    /// bytes, and lengthen them by a zero byte; the checksum must change each time.
     #[test]
     fn checksum_sees_every_bit() {
         for len in 0..40_usize {
@@ -156,7 +156,8 @@ mod tests {
         assert_eq!((forward.found, forward.bytes), (2, 6));
     }
 
-    /// Goal: the short tail is the plain little-endian number. Method: against a loop over the bytes.
+    /// Goal: the short tail is the plain little-endian number. Method: against a loop over the
+    /// bytes.
     #[test]
     fn short_word_is_little_endian() {
         let bytes = [1_u8, 2, 3, 4, 5, 0x86, 0xf7];

@@ -26,7 +26,8 @@ pub enum Error {
         /// Its message, and what was being done.
         what: String,
     },
-    /// Another transaction was in the way of one in a store that is compared: it may be tried again.
+    /// Another transaction was in the way of one in a store that is compared: it may be tried
+    /// again.
     #[error("{engine}: {what}")]
     Conflict {
         /// The store.

@@ -6,10 +6,12 @@ use std::time::Duration;
 use cairn_vfs::Clock;
 use hdrhistogram::Histogram;
 
-/// The longest latency that is told apart from longer ones: an hour. So far a replay may be behind at recorded speed.
+/// The longest latency that is told apart from longer ones: an hour. So far a replay may be behind
+/// at recorded speed.
 const MAX_NS: u64 = 3_600_000_000_000;
 
-/// Two digits: one percent, which is finer than the clock, in a table that stays out of the stores' way in the cache.
+/// Two digits: one percent, which is finer than the clock, in a table that stays out of the stores'
+/// way in the cache.
 const DIGITS: u8 = 2;
 
 /// Latencies in nanoseconds, with the cost of reading the clock taken off each.
@@ -22,7 +24,8 @@ pub struct Latencies {
 impl Latencies {
     /// Empty; `clock_overhead_ns` comes from [`clock_overhead`].
     pub fn new(clock_overhead_ns: u64) -> Self {
-        // Both bounds and the digits are constants that the crate accepts; without them it grows by itself.
+        // Both bounds and the digits are constants that the crate accepts; without them it grows by
+        // itself.
         let histogram = Histogram::new_with_bounds(1, MAX_NS, DIGITS);
         Latencies { histogram: histogram.unwrap_or_else(|_| fallback()), clock_overhead_ns }
     }
@@ -32,7 +35,8 @@ impl Latencies {
         self.clock_overhead_ns
     }
 
-    /// Adds the time between two readings of the clock around one operation. More than an hour counts as one.
+    /// Adds the time between two readings of the clock around one operation. More than an hour
+    /// counts as one.
     #[inline]
     pub fn record(&mut self, elapsed: Duration) {
         let ns = (elapsed.as_nanos() as u64).saturating_sub(self.clock_overhead_ns);
@@ -101,8 +105,8 @@ pub fn clock_overhead(clock: &dyn Clock) -> u64 {
 mod tests {
     use super::*;
 
-    /// Goal: percentiles are right to the promised percent, with the clock's cost taken off. Method: 1..=10,000 ns
-    /// plus 25 ns of overhead each.
+    /// Goal: percentiles are right to the promised percent, with the clock's cost taken off.
+    /// Method: 1..=10,000 ns plus 25 ns of overhead each.
     #[test]
     fn percentiles_are_right() {
         let mut latencies = Latencies::new(25);
@@ -117,8 +121,8 @@ mod tests {
         assert!((percentiles["max"] / 10_000.0 - 1.0).abs() < 0.011);
     }
 
-    /// Goal: histograms merge, and survive the way through their buckets. An operation that took less than the clock
-    /// costs counts as 1 ns, one of hours as the maximum.
+    /// Goal: histograms merge, and survive the way through their buckets. An operation that took
+    /// less than the clock costs counts as 1 ns, one of hours as the maximum.
     #[test]
     fn merges_and_travels() {
         let (mut a, mut b) = (Latencies::new(25), Latencies::new(25));
@@ -134,7 +138,8 @@ mod tests {
         assert!(Latencies::new(0).percentiles().is_empty());
     }
 
-    /// Goal: what takes minutes is told apart from what takes seconds. Method: latencies around a minute and near an hour.
+    /// Goal: what takes minutes is told apart from what takes seconds. Method: latencies around a
+    /// minute and near an hour.
     #[test]
     fn long_latencies_are_told() {
         for secs in [59, 61, 600, 3_500] {

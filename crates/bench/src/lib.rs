@@ -1,7 +1,8 @@
 //! The lab: one workload description, one runner, one report for every storage engine.
 //!
-//! A figure is a comparison: ours and the peers, same data, same durability, same machine, interleaved in one run,
-//! with an interval, and only after what was read back has been checked. `docs/src/method.md` says how and why.
+//! A figure is a comparison: ours and the peers, same data, same durability, same machine,
+//! interleaved in one run, with an interval, and only after what was read back has been checked.
+//! `docs/src/method.md` says how and why.
 //!
 //! ```no_run
 //! use std::{path::Path, sync::Arc};
@@ -71,13 +72,14 @@ use std::path::PathBuf;
 
 pub use error::{Error, Result};
 
-/// The Rust on the first page is compiled by `cargo test --doc`: here, as it is about several engines.
+/// The Rust on the first page is compiled by `cargo test --doc`: here, as it is about several
+/// engines.
 #[cfg(all(doctest, feature = "sql"))]
 #[doc = include_str!("../../../README.md")]
 struct Readme;
 
-/// Where the setup script keeps what it fetched for the peers: `CAIRN_CACHE`, else `.cache/cairn` in the home
-/// directory, else in the working directory.
+/// Where the setup script keeps what it fetched for the peers: `CAIRN_CACHE`, else `.cache/cairn`
+/// in the home directory, else in the working directory.
 pub fn cache_dir() -> PathBuf {
     match (env::var_os("CAIRN_CACHE"), env::var_os("HOME")) {
         (Some(cache), _) => cache.into(),

@@ -22,8 +22,9 @@ pub fn resident_bytes(path: &Path) -> Result<u64> {
 
 /// Drops the files in `dir` from the page cache.
 ///
-/// Dirty pages are written first, since the kernel keeps those. Errors: [`Error::Invalid`] when more than a percent
-/// stays, because something has the files mapped or the file system lives in memory: reads would not be cold.
+/// Dirty pages are written first, since the kernel keeps those. Errors: [`Error::Invalid`] when
+/// more than a percent stays, because something has the files mapped or the file system lives in
+/// memory: reads would not be cold.
 pub fn make_cold(dir: &Path) -> Result<()> {
     let fs = StdFs::new();
     let (mut total, mut resident) = (0, 0);
@@ -48,8 +49,8 @@ mod tests {
     use super::*;
     use crate::scratch::Scratch;
 
-    /// Goal: a written file is warm, after `make_cold` it is not; a mapped one cannot be made so unnoticed, or the
-    /// file system lives in memory and says so as well.
+    /// Goal: a written file is warm, after `make_cold` it is not; a mapped one cannot be made so
+    /// unnoticed, or the file system lives in memory and says so as well.
     #[test]
     fn files_become_cold() {
         let scratch = Scratch::in_dir(&std::env::current_dir().unwrap(), "cold-test").unwrap();

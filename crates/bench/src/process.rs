@@ -17,7 +17,8 @@ const POLL: Duration = Duration::from_millis(3);
 /// What of a failed process's last words goes into the error.
 const LAST_WORDS_BYTES: usize = 600;
 
-/// Tells a run to end early with what it has: set from outside (Ctrl-C), or by its time running out.
+/// Tells a run to end early with what it has: set from outside (Ctrl-C), or by its time running
+/// out.
 #[derive(Debug, Clone)]
 pub struct Stop {
     asked: Arc<AtomicBool>,
@@ -69,10 +70,11 @@ impl Stop {
 
 /// Runs a program to its end and returns what it wrote to standard output.
 ///
-/// `input` becomes its standard input. When `stop` is reached the program is killed; only then: it runs in a process
-/// group of its own, where the terminal's Ctrl-C does not reach it, or it would die of that before the run has noticed
-/// and pass for a failed contender. Errors: [`Error::Process`] with
-/// its last words when it cannot be started or fails, [`Error::Interrupted`].
+/// `input` becomes its standard input. When `stop` is reached the program is killed; only then: it
+/// runs in a process group of its own, where the terminal's Ctrl-C does not reach it, or it would
+/// die of that before the run has noticed and pass for a failed contender. Errors:
+/// [`Error::Process`] with its last words when it cannot be started or fails,
+/// [`Error::Interrupted`].
 pub fn run(mut command: Command, input: &[u8], stop: &Stop) -> Result<String> {
     let program = command.get_program().to_string_lossy().into_owned();
     let refuse = |what: String| Error::process(&program, what);
@@ -102,8 +104,9 @@ pub fn run(mut command: Command, input: &[u8], stop: &Stop) -> Result<String> {
     Err(refuse(format!("ended with {status}: {}", last_words_of(&words))))
 }
 
-/// From here on this process ends when whoever has started it ends, in whatever way: a worker that nobody waits for would measure, and fill a
-/// disk, for hours. Where the system cannot do so, nothing changes.
+/// From here on this process ends when whoever has started it ends, in whatever way: a worker that
+/// nobody waits for would measure, and fill a disk, for hours. Where the system cannot do so,
+/// nothing changes.
 pub fn end_with_parent() {
     #[cfg(target_os = "linux")]
     {
@@ -112,7 +115,8 @@ pub fn end_with_parent() {
     }
 }
 
-/// The end of what a program said, in one line, without the warnings that newer JVMs give on every start.
+/// The end of what a program said, in one line, without the warnings that newer JVMs give on every
+/// start.
 fn last_words_of(text: &str) -> String {
     let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("WARNING:"));
     let line = lines.collect::<Vec<_>>().join(" | ");
@@ -131,7 +135,8 @@ fn wait(child: &mut Child, stop: &Stop) -> std::io::Result<Option<std::process::
             return Ok(Some(status));
         }
         if stop.is_reached() {
-            // The whole group: a grandchild would hold the pipes open, and the run would wait for it.
+            // The whole group: a grandchild would hold the pipes open, and the run would wait for
+            // it.
             let group = i32::try_from(child.id()).ok().and_then(rustix::process::Pid::from_raw);
             if let Some(group) = group {
                 // Fails only where the group has ended by itself.
@@ -171,7 +176,8 @@ mod tests {
         assert_eq!(run(shell("cat"), input.as_bytes(), &Stop::default()).unwrap(), input);
     }
 
-    /// Goal: a failure names the program, its status and its last words; a missing program is an error too.
+    /// Goal: a failure names the program, its status and its last words; a missing program is an
+    /// error too.
     #[test]
     fn failures_say_why() {
         let error = run(shell("echo some words; echo no such store >&2; exit 3"), b"", &Stop::default());
@@ -180,7 +186,8 @@ mod tests {
         assert!(run(Command::new("/no/such/program"), b"", &Stop::default()).is_err());
     }
 
-    /// Goal: last words are one line, not too long, cut between characters, and without a JVM's warnings.
+    /// Goal: last words are one line, not too long, cut between characters, and without a JVM's
+    /// warnings.
     #[test]
     fn last_words_are_short() {
         assert_eq!(last_words_of("WARNING: old\n\n one \n two\n"), "one | two");
@@ -188,8 +195,8 @@ mod tests {
         assert!(long.len() <= LAST_WORDS_BYTES && long.chars().all(|c| c == 'é'));
     }
 
-    /// Goal: what the terminal sends to the lab's process group does not reach a child. Method: the child is the leader
-    /// of its own group (the fifth field of its stat file).
+    /// Goal: what the terminal sends to the lab's process group does not reach a child. Method: the
+    /// child is the leader of its own group (the fifth field of its stat file).
     #[test]
     fn children_have_their_own_group() {
         let said = run(shell("cut -d' ' -f5 /proc/$$/stat; echo $$"), b"", &Stop::default()).unwrap();
@@ -197,8 +204,9 @@ mod tests {
         assert_eq!(lines.next().unwrap(), lines.next().unwrap());
     }
 
-    /// Goal: a stop that is reached ends a child that would not end, and what the child has started. Method: a child
-    /// that is stopped once its own child, which has the pipes too, has left a file.
+    /// Goal: a stop that is reached ends a child that would not end, and what the child has
+    /// started. Method: a child that is stopped once its own child, which has the pipes too, has
+    /// left a file.
     #[test]
     fn stop_kills() {
         let scratch = crate::scratch::Scratch::temporary("stop").unwrap();
@@ -223,7 +231,8 @@ mod tests {
         assert!(matches!(stop.check(), Err(Error::Interrupted)));
     }
 
-    /// Goal: a part of a run ends by its own time, by that of the run, and when the run is asked to; the run does not end with its part.
+    /// Goal: a part of a run ends by its own time, by that of the run, and when the run is asked
+    /// to; the run does not end with its part.
     #[test]
     fn parts_have_limits_of_their_own() {
         let run = Stop::default();

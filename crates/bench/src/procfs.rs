@@ -39,8 +39,9 @@ fn field_of(text: &str, name: &str) -> Option<String> {
     })
 }
 
-/// Processor seconds that this process has taken so far; `None` where the kernel does not tell. The clock and not `schedstat`, which a
-/// running thread brings up to date only when it is interrupted: work of milliseconds would count for nothing.
+/// Processor seconds that this process has taken so far; `None` where the kernel does not tell. The
+/// clock and not `schedstat`, which a running thread brings up to date only when it is interrupted:
+/// work of milliseconds would count for nothing.
 pub fn cpu_secs() -> Option<f64> {
     secs_of(ClockId::ProcessCPUTime)
 }
@@ -56,8 +57,9 @@ fn secs_of(clock: ClockId) -> Option<f64> {
     (secs > 0.0).then_some(secs)
 }
 
-/// Processor seconds, of all cores, that the host has given to others while this machine had work for them; `None` where the kernel does
-/// not tell. By `/proc/stat`, which counts hundredths of a second on every architecture that shares its layout.
+/// Processor seconds, of all cores, that the host has given to others while this machine had work
+/// for them; `None` where the kernel does not tell. By `/proc/stat`, which counts hundredths of a
+/// second on every architecture that shares its layout.
 pub fn stolen_secs() -> Option<f64> {
     const TICKS_PER_SEC: f64 = 100.0;
     let ticks: f64 = line("/proc/stat")?.strip_prefix("cpu ")?.split_whitespace().nth(7)?.parse().ok()?;
@@ -75,13 +77,14 @@ pub struct PeakMemory {
 impl PeakMemory {
     /// Remembers how much memory is resident now, and asks the kernel to forget the peak so far.
     ///
-    /// Only processes with the right to write their own `clear_refs` can make it forget; others measure what goes
-    /// over the old peak, which in a fresh process is little.
+    /// Only processes with the right to write their own `clear_refs` can make it forget; others
+    /// measure what goes over the old peak, which in a fresh process is little.
     pub fn start() -> Option<PeakMemory> {
         let clear = StdFs::new().open(Path::new("/proc/self/clear_refs"), OpenOptions::write());
         // "5" resets the peak and nothing else.
         let _ = clear.and_then(|file| file.write_all_at(b"5", 0));
-        // Both of one look: what is resident may have risen by the next one, and a peak that is above it for no more than that would hide small builds.
+        // Both of one look: what is resident may have risen by the next one, and a peak that is
+        // above it for no more than that would hide small builds.
         let status = text(STATUS)?;
         Some(PeakMemory {
             start_bytes: bytes_of(&status, "VmRSS")?,
@@ -89,8 +92,8 @@ impl PeakMemory {
         })
     }
 
-    /// How much more than at the start was resident at the worst moment since. Pages of mapped files count.
-    /// `None` when the old peak hides it.
+    /// How much more than at the start was resident at the worst moment since. Pages of mapped
+    /// files count. `None` when the old peak hides it.
     pub fn rise_bytes(&self) -> Option<u64> {
         let peak = bytes_of(&text(STATUS)?, "VmHWM")?;
         let hidden = peak <= self.old_peak_bytes && self.old_peak_bytes > self.start_bytes;
@@ -122,8 +125,8 @@ mod tests {
         }
     }
 
-    /// Goal: processor time goes on while one works, and is known at every moment. Method: work in steps far shorter than the kernel's
-    /// tick; none of them takes no time.
+    /// Goal: processor time goes on while one works, and is known at every moment. Method: work in
+    /// steps far shorter than the kernel's tick; none of them takes no time.
     #[test]
     fn processor_time_passes() {
         for _ in 0..20 {

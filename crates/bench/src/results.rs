@@ -1,6 +1,8 @@
-//! What a run leaves behind: every sample, and everything needed to judge it. Stored as JSON, one file a run.
+//! What a run leaves behind: every sample, and everything needed to judge it. Stored as JSON, one
+//! file a run.
 //!
-//! Written by the runner; read by `compare`, the HTML report, the README table and the dashboard export.
+//! Written by the runner; read by `compare`, the HTML report, the README table and the dashboard
+//! export.
 
 use std::collections::BTreeMap;
 
@@ -35,7 +37,8 @@ pub struct Run {
     /// The seed of keys, values and orders.
     pub seed: u64,
     /// What was measured on, and what it was built with: field name to value, in reading order
-    /// (`cpu`, `cores`, `memory`, `kernel`, `file system`, `governor`, `commit`, `rustc`, `profile`, …).
+    /// (`cpu`, `cores`, `memory`, `kernel`, `file system`, `governor`, `commit`, `rustc`,
+    /// `profile`, …).
     pub machine: Vec<(String, String)>,
     /// Probes of memory and disk taken before the run.
     pub probes: Vec<Probe>,
@@ -43,13 +46,15 @@ pub struct Run {
     pub contenders: Vec<Contender>,
     /// The data set, in one sentence with its source and licence.
     pub data: String,
-    /// Whatever else was chosen and decides the figures, by its name: what stands neither in the data set's sentence nor in the cases nor among the
-    /// contenders, such as operations of a turn. Runs of before it was kept have none.
+    /// Whatever else was chosen and decides the figures, by its name: what stands neither in the
+    /// data set's sentence nor in the cases nor among the contenders, such as operations of a turn.
+    /// Runs of before it was kept have none.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub settings: BTreeMap<String, String>,
     /// All measurements, in the order taken.
     pub measurements: Vec<Measurement>,
-    /// True when the run was ended before all was measured: by the user, or because its time was up.
+    /// True when the run was ended before all was measured: by the user, or because its time was
+    /// up.
     #[serde(default)]
     pub stopped: bool,
 }
@@ -74,7 +79,8 @@ pub struct Probe {
 pub const ENDED_EARLY: &str = "The run was ended early: missing figures were not measured.\n";
 
 impl Run {
-    /// What is missing and why, a line each: who did not run, and that it was ended early. Who failed stands in [`Run::failures`].
+    /// What is missing and why, a line each: who did not run, and that it was ended early. Who
+    /// failed stands in [`Run::failures`].
     pub fn gaps(&self) -> String {
         let absent = self.contenders.iter().filter(|contender| contender.failures() == 0);
         let left_out = absent.filter_map(Contender::why_left_out);
@@ -82,7 +88,8 @@ impl Run {
         if self.stopped { lines + ENDED_EARLY } else { lines }
     }
 
-    /// Everybody of whom something failed, Cairn's own first. A comparison without their figures says nothing of who is ahead there.
+    /// Everybody of whom something failed, Cairn's own first. A comparison without their figures
+    /// says nothing of who is ahead there.
     pub fn failures(&self) -> Vec<&Contender> {
         let mut failed: Vec<&Contender> =
             self.contenders.iter().filter(|contender| contender.failures() > 0).collect();
@@ -123,7 +130,8 @@ impl Contender {
         }
     }
 
-    /// In how many cases, or groups of cases, it failed. None for one that could not be asked at all.
+    /// In how many cases, or groups of cases, it failed. None for one that could not be asked at
+    /// all.
     pub fn failures(&self) -> usize {
         self.settings.keys().filter(|name| name.starts_with(NOT_MEASURED)).count()
     }
@@ -154,8 +162,8 @@ impl Contender {
         self.skipped.as_ref().map(|why| format!("{} is left out: {why}", self.name))
     }
 
-    /// True when it keeps blocks in memory that it has decompressed: with one that does not, its lookups compare only in
-    /// name once all data fits.
+    /// True when it keeps blocks in memory that it has decompressed: with one that does not, its
+    /// lookups compare only in name once all data fits.
     pub fn keeps_blocks(&self) -> bool {
         self.settings.get(BLOCK_CACHE).is_some_and(|size| !size.starts_with("none"))
     }
@@ -183,7 +191,8 @@ pub struct Case {
 }
 
 impl Case {
-    /// True for lookups of compressed values, where a cache of decompressed blocks spares the work that is measured.
+    /// True for lookups of compressed values, where a cache of decompressed blocks spares the work
+    /// that is measured.
     pub fn decompresses(&self) -> bool {
         self.compression != "none" && !self.keys.is_empty()
     }
@@ -196,7 +205,8 @@ pub struct Measurement {
     pub contender: String,
     /// What was done.
     pub case: Case,
-    /// `throughput`, `latency`, `bytes per entry`, `index bytes per entry`, `time`, `peak memory`, …
+    /// `throughput`, `latency`, `bytes per entry`, `index bytes per entry`, `time`, `peak memory`,
+    /// …
     pub metric: String,
     /// `ops/s`, `ns`, `B`, `s`.
     pub unit: String,
@@ -204,8 +214,8 @@ pub struct Measurement {
     pub higher_is_better: bool,
     /// One figure a repetition, each from its own interleaved round (and process, in a full run).
     pub samples: Vec<f64>,
-    /// True when all samples come from one turn of one process instead, as with JMH's iterations in a quick run: sample
-    /// `i` was not taken in the round of anybody else's sample `i`.
+    /// True when all samples come from one turn of one process instead, as with JMH's iterations in
+    /// a quick run: sample `i` was not taken in the round of anybody else's sample `i`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub one_turn: bool,
     /// Median of the samples with its 95 % bootstrap interval.
@@ -214,7 +224,8 @@ pub struct Measurement {
     pub low: f64,
     /// Upper end of the interval.
     pub high: f64,
-    /// Latency percentiles in ns over all repetitions (`p50`, `p90`, `p99`, `p99.9`, `max`), where taken per operation.
+    /// Latency percentiles in ns over all repetitions (`p50`, `p90`, `p99`, `p99.9`, `max`), where
+    /// taken per operation.
     pub percentiles: BTreeMap<String, f64>,
     /// True when the results read back were checked against the data and agreed.
     pub verified: bool,

@@ -14,7 +14,8 @@ pub struct Scratch {
 }
 
 impl Scratch {
-    /// A new directory in `parent`, which is made when missing. `label` and this process's id show in its name.
+    /// A new directory in `parent`, which is made when missing. `label` and this process's id show
+    /// in its name.
     pub fn in_dir(parent: &Path, label: &str) -> Result<Scratch> {
         let mut rng = SystemRng::new().map_err(|error| Error::invalid(format!("no randomness: {error}")))?;
         let path = parent.join(format!("cairn-{label}-{}-{:016x}", process::id(), rng.next_u64()));
@@ -47,8 +48,9 @@ impl Drop for Scratch {
     }
 }
 
-/// Removes the directories with this label in `parent` whose processes are gone: a process that is killed removes
-/// nothing. Those of running processes stay, and all of them where the system does not tell which processes run.
+/// Removes the directories with this label in `parent` whose processes are gone: a process that is
+/// killed removes nothing. Those of running processes stay, and all of them where the system does
+/// not tell which processes run.
 pub fn sweep(parent: &Path, label: &str) -> Result<()> {
     let (fs, processes) = (StdFs::new(), Path::new("/proc"));
     if !fs.exists(&processes.join("self"))? || !fs.exists(parent)? {
@@ -107,8 +109,8 @@ mod tests {
         assert!(fs.exists(two.path()).unwrap());
     }
 
-    /// Goal: what a killed process left is swept, and nothing else. Method: directories in the name of a process that
-    /// has ended, of this one, of another label, and one of the user's.
+    /// Goal: what a killed process left is swept, and nothing else. Method: directories in the name
+    /// of a process that has ended, of this one, of another label, and one of the user's.
     #[test]
     fn leftovers_are_swept() {
         let parent = Scratch::temporary("sweep").unwrap();

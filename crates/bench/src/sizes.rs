@@ -5,9 +5,9 @@ use crate::results::{Case, Measurement, Run};
 /// The metric of a store's size, keys and values included.
 pub(crate) const BYTES_PER_ENTRY: &str = "bytes per entry";
 
-/// The size of the store that `reader` read, if it was measured and checked. Where builders and readers are contenders
-/// of their own, it is the size of the builder whose name the reader's begins with, or else of the first builder of its
-/// family.
+/// The size of the store that `reader` read, if it was measured and checked. Where builders and
+/// readers are contenders of their own, it is the size of the builder whose name the reader's
+/// begins with, or else of the first builder of its family.
 pub(crate) fn size_of_store<'a>(run: &'a Run, reader: &Measurement) -> Option<&'a Measurement> {
     let family = family(run, &reader.contender)?;
     let related = || {
@@ -42,8 +42,9 @@ mod tests {
     use crate::results::Contender;
     use crate::testing::{BYTES, THROUGHPUT, case, measurement, sample_run};
 
-    /// Goal: a reader meets the store that it read, and no other. Method: builders whose names begin alike, one of
-    /// another name in the family, and sizes of other records, of another compression and unchecked ones.
+    /// Goal: a reader meets the store that it read, and no other. Method: builders whose names
+    /// begin alike, one of another name in the family, and sizes of other records, of another
+    /// compression and unchecked ones.
     #[test]
     fn readers_meet_their_stores() {
         let mut run = sample_run();

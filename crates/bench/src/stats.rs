@@ -1,8 +1,10 @@
 //! Medians, intervals and ratios, made for few and noisy samples.
 //!
-//! Intervals are percentile bootstraps (Efron and Tibshirani, "An Introduction to the Bootstrap", 1993, chapter 13)
-//! of the median: they assume no shape of the noise. Of fewer than ten samples they are too narrow for that, and reach as
-//! far as Student's too. Samples of two contenders come from the same interleaved rounds, so a ratio resamples rounds, not samples, and a disturbance that hit both cancels out.
+//! Intervals are percentile bootstraps (Efron and Tibshirani, "An Introduction to the Bootstrap",
+//! 1993, chapter 13) of the median: they assume no shape of the noise. Of fewer than ten samples
+//! they are too narrow for that, and reach as far as Student's too. Samples of two contenders come
+//! from the same interleaved rounds, so a ratio resamples rounds, not samples, and a disturbance
+//! that hit both cancels out.
 
 use cairn_vfs::{Rng, SeededRng};
 
@@ -15,8 +17,8 @@ pub const CONFIDENCE: f64 = 0.95;
 /// How sure an interval is, in words.
 pub const LEVEL: &str = "95 %";
 
-/// Fewer repetitions than this on either side cannot show that two things differ: an interval of one sample has no
-/// width, and one of two samples is wider than any difference.
+/// Fewer repetitions than this on either side cannot show that two things differ: an interval of
+/// one sample has no width, and one of two samples is wider than any difference.
 pub const SAMPLES_MIN: usize = 3;
 
 /// Rounds that a paired ratio takes before it is called certain.
@@ -24,9 +26,10 @@ pub const PAIRS_MIN: usize = 5;
 
 /// Student's quantiles for intervals of 95 %, from two degrees of freedom (three samples) on.
 ///
-/// The bootstrap cannot go beyond the samples, and the range of three of them holds the median only three times of
-/// four. So intervals of few samples also reach as far as those for logarithms that are normally distributed, which noise of
-/// clocks and disks is near enough to. From ten samples on the bootstrap is as sure as it says.
+/// The bootstrap cannot go beyond the samples, and the range of three of them holds the median only
+/// three times of four. So intervals of few samples also reach as far as those for logarithms that
+/// are normally distributed, which noise of clocks and disks is near enough to. From ten samples on
+/// the bootstrap is as sure as it says.
 const STUDENT: [f64; 7] = [4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306];
 
 /// A sample whose modified Z-score is over this is an outlier (Iglewicz and Hoaglin, 1993).
@@ -65,7 +68,8 @@ fn median_of(samples: &mut [f64]) -> f64 {
     if samples.len() % 2 == 1 { samples[middle] } else { (samples[middle - 1] + samples[middle]) / 2.0 }
 }
 
-/// The median with its interval. Equal samples and seed give equal ends. One sample is its own interval.
+/// The median with its interval. Equal samples and seed give equal ends. One sample is its own
+/// interval.
 pub fn estimate(samples: &[f64], seed: u64) -> Estimate {
     let estimate = bootstrap(median(samples), seed, |rng, scratch| {
         resample(samples, rng, scratch);
@@ -111,7 +115,8 @@ pub fn unpaired_ratio(a: &[f64], b: &[f64], seed: u64) -> Option<Estimate> {
         resample(b, rng, &mut of_b);
         median_of(of_a) / median_of(&mut of_b)
     });
-    // Half-widths add in quadrature, each with the quantile of its own number of samples: never narrower than Welch's.
+    // Half-widths add in quadrature, each with the quantile of its own number of samples: never
+    // narrower than Welch's.
     let apart = logs(a).zip(logs(b)).map(|((a, of_a), (b, of_b))| (a - b, of_a.hypot(of_b)));
     Some(widened(estimate, apart))
 }
@@ -134,8 +139,8 @@ fn student(values: &[f64]) -> Option<(f64, f64)> {
     Some((mean, quantile * (variance / count).sqrt()))
 }
 
-/// The estimate, with an interval that reaches as far as `student` in logarithms, unless that has no width, as with many
-/// samples.
+/// The estimate, with an interval that reaches as far as `student` in logarithms, unless that has
+/// no width, as with many samples.
 fn widened(estimate: Estimate, student: Option<(f64, f64)>) -> Estimate {
     match student {
         Some((mean, half)) if half > 0.0 => Estimate {
@@ -147,8 +152,8 @@ fn widened(estimate: Estimate, student: Option<(f64, f64)>) -> Estimate {
     }
 }
 
-/// True where all samples are above 0. A 0 among them makes ratios of 0, of infinity and of nothing at all, and an interval of those that are left says
-/// more than is known.
+/// True where all samples are above 0. A 0 among them makes ratios of 0, of infinity and of nothing
+/// at all, and an interval of those that are left says more than is known.
 fn have_ratios(a: &[f64], b: &[f64]) -> bool {
     let usable = |samples: &[f64]| {
         !samples.is_empty() && samples.iter().all(|&sample| sample.is_finite() && sample > 0.0)
@@ -156,8 +161,8 @@ fn have_ratios(a: &[f64], b: &[f64]) -> bool {
     usable(a) && usable(b)
 }
 
-/// The geometric mean: the only mean of ratios that does not depend on which side is the base. `None` of none, and
-/// where a value is not positive.
+/// The geometric mean: the only mean of ratios that does not depend on which side is the base.
+/// `None` of none, and where a value is not positive.
 pub fn geometric_mean(values: &[f64]) -> Option<f64> {
     if values.is_empty() || values.iter().any(|&value| value.is_nan() || value <= 0.0) {
         return None;
@@ -166,14 +171,14 @@ pub fn geometric_mean(values: &[f64]) -> Option<f64> {
     Some((logs / values.len() as f64).exp())
 }
 
-/// Which samples lie far from the rest, by their modified Z-score on the median absolute deviation. They are kept in
-/// every figure; reports flag them.
+/// Which samples lie far from the rest, by their modified Z-score on the median absolute deviation.
+/// They are kept in every figure; reports flag them.
 pub fn outliers(samples: &[f64]) -> Vec<bool> {
     let center = median(samples);
     let deviations: Vec<f64> = samples.iter().map(|sample| (sample - center).abs()).collect();
     let spread = median(&deviations);
-    // 0.6745 makes the deviation comparable with a standard deviation. Where more than half of the samples are equal
-    // it is 0, and the mean deviation takes its place.
+    // 0.6745 makes the deviation comparable with a standard deviation. Where more than half of the
+    // samples are equal it is 0, and the mean deviation takes its place.
     let scale = if spread > 0.0 {
         spread / 0.6745
     } else {
@@ -219,8 +224,9 @@ mod tests {
         assert_eq!(median(&[]), 0.0);
     }
 
-    /// Goal: the interval covers the true median about as often as it says. Method: 400 sets of 15 samples around
-    /// 100 with a seed each; between 90 % and 99 % of the intervals hold it. Equal seeds give equal intervals.
+    /// Goal: the interval covers the true median about as often as it says. Method: 400 sets of 15
+    /// samples around 100 with a seed each; between 90 % and 99 % of the intervals hold it. Equal
+    /// seeds give equal intervals.
     #[test]
     fn intervals_cover() {
         let mut rng = SeededRng::new(5);
@@ -237,8 +243,9 @@ mod tests {
         assert_eq!((one.value, one.low, one.high), (3.0, 3.0, 3.0));
     }
 
-    /// Goal: intervals of few samples hold the truth as often as those of many, paired, apart and of one side. Method: 400 sets
-    /// each of 3 to 15 samples around 100, and of two sides whose ratio is 1.
+    /// Goal: intervals of few samples hold the truth as often as those of many, paired, apart and
+    /// of one side. Method: 400 sets each of 3 to 15 samples around 100, and of two sides whose
+    /// ratio is 1.
     #[test]
     fn few_samples_are_as_sure() {
         let mut rng = SeededRng::new(6);
@@ -256,8 +263,8 @@ mod tests {
         }
     }
 
-    /// Goal: large differences are clear from three samples on, small ones are not. Method: twice as fast with little noise;
-    /// a twentieth faster with as much noise; samples that do not vary.
+    /// Goal: large differences are clear from three samples on, small ones are not. Method: twice
+    /// as fast with little noise; a twentieth faster with as much noise; samples that do not vary.
     #[test]
     fn three_samples_decide_what_is_far_apart() {
         let base = [10.0, 10.3, 9.8];
@@ -269,8 +276,8 @@ mod tests {
         assert!((exact.low, exact.high) == (1.1, 1.1), "{exact:?}");
     }
 
-    /// Goal: pairing pays. Method: rounds of very different speed in which `a` is always 1.5 times `b`: the paired
-    /// ratio is exact, the unpaired one cannot even tell them apart.
+    /// Goal: pairing pays. Method: rounds of very different speed in which `a` is always 1.5 times
+    /// `b`: the paired ratio is exact, the unpaired one cannot even tell them apart.
     #[test]
     fn pairing_cancels_disturbances() {
         let b = [10.0, 30.0, 14.0, 22.0, 90.0, 12.0, 55.0];
@@ -301,8 +308,8 @@ mod tests {
         assert_eq!(geometric_mean(&[1.0, 0.0]), None);
     }
 
-    /// Goal: one wild sample among quiet ones is flagged, and nothing among equal or evenly spread ones; also where
-    /// the median deviation is 0.
+    /// Goal: one wild sample among quiet ones is flagged, and nothing among equal or evenly spread
+    /// ones; also where the median deviation is 0.
     #[test]
     fn outliers_are_flagged() {
         let flags = outliers(&[10.0, 10.1, 9.9, 10.2, 30.0]);

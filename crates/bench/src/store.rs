@@ -14,12 +14,13 @@ use crate::stats;
 /// Where runs are kept, from the working directory.
 pub const RESULTS_DIR: &str = "benchmark-results";
 
-/// Where a run over all suites keeps the runs of its suites, within its directory; and how that directory's name begins.
+/// Where a run over all suites keeps the runs of its suites, within its directory; and how that
+/// directory's name begins.
 pub(crate) const SUITES_DIR: &str = "suites";
 const WHOLE_PREFIX: &str = "all-";
 
-/// The files of runs that a directory has: those of a run over all suites; of any other directory those that are directly in it, and those of the runs over all
-/// suites in it. Goes by names alone.
+/// The files of runs that a directory has: those of a run over all suites; of any other directory
+/// those that are directly in it, and those of the runs over all suites in it. Goes by names alone.
 pub fn files(fs: &dyn Fs, dir: &Path) -> Result<Vec<PathBuf>> {
     let is_run = |path: &PathBuf| path.extension().is_some_and(|end| end == "json");
     let suites = dir.join(SUITES_DIR);
@@ -51,7 +52,8 @@ fn is_whole(fs: &dyn Fs, path: &Path) -> Result<bool> {
     Ok(name.starts_with(WHOLE_PREFIX) || fs.exists(&path.join(SUITES_DIR))?)
 }
 
-/// The runs that `path` stands for: the one in that file, or all of a directory, as [`files`] finds them. Files of a directory that are no runs do not count.
+/// The runs that `path` stands for: the one in that file, or all of a directory, as [`files`] finds
+/// them. Files of a directory that are no runs do not count.
 ///
 /// Errors: as [`load`]; a directory without any.
 pub fn load_all(fs: &dyn Fs, path: &Path) -> Result<Vec<Run>> {
@@ -72,7 +74,8 @@ pub fn load_all(fs: &dyn Fs, path: &Path) -> Result<Vec<Run>> {
     Ok(runs)
 }
 
-/// The directory of the run over all suites in `dir` that was begun last, with when that was. `None` when there is none with results.
+/// The directory of the run over all suites in `dir` that was begun last, with when that was.
+/// `None` when there is none with results.
 pub fn latest_whole(fs: &Arc<dyn Fs>, dir: &Path) -> Result<Option<(String, PathBuf)>> {
     let mut newest: Option<(String, PathBuf)> = None;
     if !fs.exists(dir)? {
@@ -92,7 +95,8 @@ pub fn latest_whole(fs: &Arc<dyn Fs>, dir: &Path) -> Result<Option<(String, Path
 
 /// Saves `run` in `dir`, which is made when missing, and returns the file's path.
 ///
-/// The file appears whole or not at all, and never replaces another: a second run of the same second gets a number.
+/// The file appears whole or not at all, and never replaces another: a second run of the same
+/// second gets a number.
 pub fn save(fs: &Arc<dyn Fs>, dir: &Path, run: &Run) -> Result<PathBuf> {
     fs.create_dir_all(dir)?;
     let stamp: String = run.started.chars().filter(|c| !matches!(c, '-' | ':')).collect();
@@ -158,8 +162,9 @@ fn note_turns(run: &mut Run) {
     }
 }
 
-/// Makes sure that `dir` is there or can be made, and that a file can be written there, which is better known before a run than
-/// after it. Leaves nothing behind, no directory either: the run may not come about.
+/// Makes sure that `dir` is there or can be made, and that a file can be written there, which is
+/// better known before a run than after it. Leaves nothing behind, no directory either: the run may
+/// not come about.
 pub fn check_writable(fs: &dyn Fs, dir: &Path) -> Result<()> {
     let named = |path: &&Path| !path.as_os_str().is_empty();
     let mut made = Vec::new();
@@ -184,8 +189,8 @@ fn write_probe(fs: &dyn Fs, dir: &Path) -> Result<()> {
     Ok(written?)
 }
 
-/// The run of `suite` in `dir` that started last, whatever its file is called. `None` when there is none; files of
-/// another schema do not count. Costs reading every run in `dir`.
+/// The run of `suite` in `dir` that started last, whatever its file is called. `None` when there is
+/// none; files of another schema do not count. Costs reading every run in `dir`.
 pub fn latest(fs: &dyn Fs, dir: &Path, suite: &str) -> Result<Option<PathBuf>> {
     if !fs.exists(dir)? {
         return Ok(None);
@@ -197,7 +202,8 @@ pub fn latest(fs: &dyn Fs, dir: &Path, suite: &str) -> Result<Option<PathBuf>> {
             continue;
         }
         let Ok(run) = load(fs, &path) else { continue };
-        // Of the same second, numbered ones come after the first: without their extension they sort so.
+        // Of the same second, numbered ones come after the first: without their extension they sort
+        // so.
         let is_newer = newest.as_ref().is_none_or(|(started, known)| {
             (&run.started, path.with_extension("")) > (started, known.with_extension(""))
         });
@@ -215,8 +221,8 @@ mod tests {
     use super::*;
     use crate::testing::sample_run;
 
-    /// Goal: a run comes back as it was, a second one of the same second gets a name of its own, and the newest is
-    /// found.
+    /// Goal: a run comes back as it was, a second one of the same second gets a name of its own,
+    /// and the newest is found.
     #[test]
     fn runs_come_back() {
         let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
@@ -239,8 +245,8 @@ mod tests {
         assert_eq!(latest(&*fs, dir, "hash").unwrap(), newest, "files that are no runs do not count");
     }
 
-    /// Goal: a directory that cannot be written is noticed, and the look leaves nothing behind. Method: a disk without
-    /// room, and one with.
+    /// Goal: a directory that cannot be written is noticed, and the look leaves nothing behind.
+    /// Method: a disk without room, and one with.
     #[test]
     fn unwritable_directories_are_noticed() {
         let faults = FaultFs::new(FaultOptions::seeded(1));
@@ -255,8 +261,8 @@ mod tests {
         assert_eq!(faults.read_dir(dir).unwrap(), Vec::<PathBuf>::new());
     }
 
-    /// Goal: runs of before `one_turn` and `stopped` are read, and Java's iterations in a quick one do not pass for
-    /// rounds. Method: a run without both fields, quick and full.
+    /// Goal: runs of before `one_turn` and `stopped` are read, and Java's iterations in a quick one
+    /// do not pass for rounds. Method: a run without both fields, quick and full.
     #[test]
     fn older_runs_are_read() {
         let fs = MemFs::new();
@@ -296,7 +302,8 @@ mod tests {
         assert!(load(&*fs, Path::new("/none.json")).is_err());
     }
 
-    /// Goal: a full disk is an error and leaves no half of a run. Method: a quota under the run's size.
+    /// Goal: a full disk is an error and leaves no half of a run. Method: a quota under the run's
+    /// size.
     #[test]
     fn full_disk_leaves_nothing() {
         let faults = FaultFs::new(FaultOptions::seeded(1));

@@ -1,12 +1,15 @@
-//! The outcome of a run as tables: for the terminal after a run, and for the README from a stored one.
+//! The outcome of a run as tables: for the terminal after a run, and for the README from a stored
+//! one.
 //!
-//! Each line is a comparison: the best of ours with the suite's *reference* (Sparkey's Java readers for the constant
-//! store, RocksDB for the key-value store, SQLite for SQL) and with the best of the other peers, each with the ratio of medians. Over 1 is in
-//! our favour, whichever way the metric goes.
+//! Each line is a comparison: the best of ours with the suite's *reference* (Sparkey's Java readers
+//! for the constant store, RocksDB for the key-value store, SQLite for SQL) and with the best of
+//! the other peers, each with the ratio of medians. Over 1 is in our favour, whichever way the
+//! metric goes.
 //!
-//! Sparkey's Java readers keep no blocks that they have decompressed. Where values are compressed, a line with them has
-//! the best of ours that keeps none either; ours that do have a line of their own, without Sparkey. Each figure of such a
-//! line comes with the bytes that the store takes for an entry: who compresses less has less to do.
+//! Sparkey's Java readers keep no blocks that they have decompressed. Where values are compressed,
+//! a line with them has the best of ours that keeps none either; ours that do have a line of their
+//! own, without Sparkey. Each figure of such a line comes with the bytes that the store takes for
+//! an entry: who compresses less has less to do.
 
 use crate::error::{Error, Result};
 use crate::peers::sparkey_java;
@@ -20,7 +23,8 @@ use crate::suite_kv;
 use crate::suite_sql;
 use crate::text::{self, Align, Table};
 
-/// What stands before and after the generated part of a page: `<!-- results:kv:begin -->` for the suite `kv`.
+/// What stands before and after the generated part of a page: `<!-- results:kv:begin -->` for the
+/// suite `kv`.
 pub fn markers(suite: &str) -> [String; 2] {
     ["begin", "end"].map(|end| format!("<!-- results:{suite}:{end} -->"))
 }
@@ -42,7 +46,8 @@ pub struct Side<'a> {
 pub struct Line<'a> {
     /// The best of Cairn's.
     pub ours: &'a Measurement,
-    /// Whether this line is about stores that keep decompressed blocks in memory, where that matters.
+    /// Whether this line is about stores that keep decompressed blocks in memory, where that
+    /// matters.
     pub keeps_blocks: bool,
     /// The best of the suite's reference.
     pub reference: Option<Side<'a>>,
@@ -50,8 +55,8 @@ pub struct Line<'a> {
     pub peer: Option<Side<'a>>,
 }
 
-/// One line for each case and metric that we have a checked figure in, in the order of the run; two where some of ours
-/// keep decompressed blocks and others do not.
+/// One line for each case and metric that we have a checked figure in, in the order of the run; two
+/// where some of ours keep decompressed blocks and others do not.
 pub fn lines(run: &Run) -> Vec<Line<'_>> {
     let mut seen: Vec<(&Case, &str)> = Vec::new();
     let mut lines = Vec::new();
@@ -131,8 +136,8 @@ fn side<'a>(ours: &'a Measurement, theirs: &'a Measurement, is_java: bool) -> Si
     Side { measurement: theirs, ratio }
 }
 
-/// The best checked measurement of the case among some contenders. Whoever has no batch operation would look keys up
-/// one by one, so for batches its single lookups count.
+/// The best checked measurement of the case among some contenders. Whoever has no batch operation
+/// would look keys up one by one, so for batches its single lookups count.
 fn best<'a>(run: &'a Run, of: &Measurement, side: &dyn Fn(&Contender) -> bool) -> Option<&'a Measurement> {
     let single = Case { operation: "get".to_owned(), ..of.case.clone() };
     let is_ours =
@@ -188,7 +193,8 @@ fn summary(run: &Run) -> Table {
     table
 }
 
-/// Whether a figure of an SQL run repeats in other words what another line says: means beside medians, and latencies beside throughputs.
+/// Whether a figure of an SQL run repeats in other words what another line says: means beside
+/// medians, and latencies beside throughputs.
 fn is_said_already(run: &Run, of: &Measurement) -> bool {
     let has = |metric: &str| run.measurements.iter().any(|m| m.metric == metric && m.case == of.case);
     let repeats = match of.metric.as_str() {
@@ -199,7 +205,8 @@ fn is_said_already(run: &Run, of: &Measurement) -> bool {
     repeats && run.suite == suite_sql::NAME
 }
 
-/// The figure of a measurement: `9.63 M/s`, or `9.63 M/s at 74.7 B` for lookups of compressed values.
+/// The figure of a measurement: `9.63 M/s`, or `9.63 M/s at 74.7 B` for lookups of compressed
+/// values.
 fn figure(run: &Run, measurement: &Measurement) -> String {
     let figure = text::value(measurement.median, &measurement.unit);
     let size = measurement.case.decompresses().then(|| size_of_store(run, measurement)).flatten();
@@ -209,8 +216,8 @@ fn figure(run: &Run, measurement: &Measurement) -> String {
     )
 }
 
-/// `3.42x`, with a `~` before it where the two cannot be told apart, since the interval contains 1, and with a `?` where
-/// there are too few repetitions for one.
+/// `3.42x`, with a `~` before it where the two cannot be told apart, since the interval contains 1,
+/// and with a `?` where there are too few repetitions for one.
 fn verdict(ratio: Ratio) -> String {
     let mark = match ratio.outcome() {
         Outcome::Better | Outcome::Worse => "",
@@ -325,8 +332,8 @@ mod tests {
     use crate::results::BLOCK_CACHE;
     use crate::testing::{BYTES, THROUGHPUT, case, measurement, sample_run};
 
-    /// Goal: the best of each side meets the best of ours: for lookups, for batches (where singles stand in), and for
-    /// metrics where less is better.
+    /// Goal: the best of each side meets the best of ours: for lookups, for batches (where singles
+    /// stand in), and for metrics where less is better.
     #[test]
     fn best_meets_best() {
         let run = sample_run();
@@ -345,7 +352,8 @@ mod tests {
         assert!((lines[3].peer.unwrap().ratio.unwrap().point - 1.5).abs() < 1e-9);
     }
 
-    /// Goal: the tables name everybody, mark ours, say who was left out, and equal runs give equal text.
+    /// Goal: the tables name everybody, mark ours, say who was left out, and equal runs give equal
+    /// text.
     #[test]
     fn tables_say_it_all() {
         let run = sample_run();
@@ -364,8 +372,9 @@ mod tests {
         assert!(to_markdown(&Run { stopped: true, ..run }).contains("ended early"));
     }
 
-    /// Goal: the page's table of an SQL run has a line for each case, under the name that the run shows, and not one more for each way to look at its time. Method: a case with a throughput, a
-    /// latency and a mean, one without a throughput, and the same run as another suite's.
+    /// Goal: the page's table of an SQL run has a line for each case, under the name that the run
+    /// shows, and not one more for each way to look at its time. Method: a case with a throughput,
+    /// a latency and a mean, one without a throughput, and the same run as another suite's.
     #[test]
     fn sql_cases_have_one_line() {
         let mut run = sample_run();
@@ -398,9 +407,9 @@ mod tests {
         assert!(lines(&run).is_empty());
     }
 
-    /// Goal: no cache of decompressed blocks stands beside Sparkey's readers, which have none. Method: lookups of zstd
-    /// values by ours with a cache, ours without one, Java, a peer with a cache; ours with it has a line of its own
-    /// without Java, and with the peer.
+    /// Goal: no cache of decompressed blocks stands beside Sparkey's readers, which have none.
+    /// Method: lookups of zstd values by ours with a cache, ours without one, Java, a peer with a
+    /// cache; ours with it has a line of its own without Java, and with the peer.
     #[test]
     fn caches_meet_caches() {
         let mut run = sample_run();
@@ -444,8 +453,9 @@ mod tests {
         assert_eq!(super::lines(&run).len(), 1);
     }
 
-    /// Goal: no lookup of compressed values without the size of its store, which may hardly be compressed. Method: sizes
-    /// of two builders in two compressions; the compressed line has both of its own, the other line none.
+    /// Goal: no lookup of compressed values without the size of its store, which may hardly be
+    /// compressed. Method: sizes of two builders in two compressions; the compressed line has both
+    /// of its own, the other line none.
     #[test]
     fn compressed_lookups_say_how_small_the_store_is() {
         let mut run = sample_run();
@@ -492,7 +502,8 @@ mod tests {
         assert!(to_text(&run).contains("whole virtual machine"));
     }
 
-    /// Goal: a page keeps everything outside the markers; one without them, or with too many, is refused.
+    /// Goal: a page keeps everything outside the markers; one without them, or with too many, is
+    /// refused.
     #[test]
     fn pages_are_filled_between_markers() {
         let [begin, end] = markers("kv");

@@ -73,7 +73,8 @@ fn escape(cell: &str) -> String {
     cell.replace('\\', "\\\\").replace('|', "\\|").replace('\n', " ")
 }
 
-/// Reads a size such as `64`, `512MiB`, `2G`: units are powers of 1024, the `iB` may be left out. `None` for what is none.
+/// Reads a size such as `64`, `512MiB`, `2G`: units are powers of 1024, the `iB` may be left out.
+/// `None` for what is none.
 pub fn parse_bytes(text: &str) -> Option<u64> {
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     let (number, unit) = text.split_at(digits);
@@ -99,7 +100,8 @@ pub fn bytes(of: f64) -> String {
     }
 }
 
-/// A value with its unit, scaled so that it has one to four digits before the point: `12.0 M/s`, `83.3 ns`, `1.2 GiB`.
+/// A value with its unit, scaled so that it has one to four digits before the point: `12.0 M/s`,
+/// `83.3 ns`, `1.2 GiB`.
 pub fn value(value: f64, unit: &str) -> String {
     if !value.is_finite() {
         return "–".to_owned();
@@ -208,7 +210,8 @@ mod tests {
         );
     }
 
-    /// Goal: tables line up, whatever letters are in them, and Markdown cells cannot be broken out of.
+    /// Goal: tables line up, whatever letters are in them, and Markdown cells cannot be broken out
+    /// of.
     #[test]
     fn tables_line_up() {
         let mut table = Table::new(&[("name", Align::Left), ("µ", Align::Right)]);

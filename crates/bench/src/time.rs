@@ -6,8 +6,8 @@ use std::time::Duration;
 fn civil(since_epoch: Duration) -> (i64, u32, u32, u64, u64, u64) {
     let seconds = since_epoch.as_secs();
     let (days, second) = ((seconds / 86_400) as i64, seconds % 86_400);
-    // Days since 1 March of year 0, in eras of 400 years, as in Howard Hinnant's "chrono-compatible low-level date
-    // algorithms".
+    // Days since 1 March of year 0, in eras of 400 years, as in Howard Hinnant's "chrono-compatible
+    // low-level date algorithms".
     let days = days + 719_468;
     let era = days.div_euclid(146_097);
     let day_of_era = days.rem_euclid(146_097);
@@ -30,7 +30,8 @@ pub fn rfc3339(since_epoch: Duration) -> String {
 mod tests {
     use super::*;
 
-    /// Goal: the calendar's corners. Method: known pairs, the last of February in a leap century among them.
+    /// Goal: the calendar's corners. Method: known pairs, the last of February in a leap century
+    /// among them.
     #[test]
     fn dates_are_right() {
         for (seconds, text) in [

@@ -280,7 +280,8 @@ pub(crate) mod tests {
 
     use super::*;
 
-    /// Statistics of a trace of so many operations, every third a write, of keys that are used unevenly.
+    /// Statistics of a trace of so many operations, every third a write, of keys that are used
+    /// unevenly.
     pub(crate) fn sample_stats(timed: bool, events: u64) -> Stats {
         let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
         let header = Header {
@@ -311,7 +312,8 @@ pub(crate) mod tests {
         stats::of(&Trace::open(&*fs, Path::new("/t")).unwrap(), &Options::default()).unwrap()
     }
 
-    /// Goal: a terminal shows what there is, in lines that are not too wide, and nothing of what there is not.
+    /// Goal: a terminal shows what there is, in lines that are not too wide, and nothing of what
+    /// there is not.
     #[test]
     fn terminals_show_it() {
         let text = to_text("app.trace", &sample_stats(true, 3_000));
@@ -332,7 +334,8 @@ pub(crate) mod tests {
         assert!(to_text("empty", &sample_stats(true, 0)).lines().count() < 5);
     }
 
-    /// Goal: what a sample says of the hottest key is told as that of a sample. Method: the skew of all keys, and the same of half of them.
+    /// Goal: what a sample says of the hottest key is told as that of a sample. Method: the skew of
+    /// all keys, and the same of half of them.
     #[test]
     fn samples_tell_themselves() {
         let mut uneven = sample_stats(true, 300).skew.unwrap();

@@ -21,8 +21,8 @@ fn synthetic(entries: u64) -> DataSource {
     DataSource::Synthetic { entries, keys: KeyShape::default(), values: ValueShape::default() }
 }
 
-/// Goal: a run in fresh processes has figures for every contender, and the builds' own peak memory. Method: all
-/// stores that are here, two rounds at toy size.
+/// Goal: a run in fresh processes has figures for every contender, and the builds' own peak memory.
+/// Method: all stores that are here, two rounds at toy size.
 #[test]
 fn every_repetition_has_its_process() {
     let work = Scratch::temporary("fresh-test").unwrap();
@@ -57,7 +57,8 @@ fn every_repetition_has_its_process() {
     assert!(throughputs.len() > 20 && throughputs.iter().all(|m| m.verified && m.samples.len() == 2));
 }
 
-/// Goal: a job that fails, one that is none and a program that is no worker are errors with the reason in them.
+/// Goal: a job that fails, one that is none and a program that is no worker are errors with the
+/// reason in them.
 #[test]
 fn failures_come_back() {
     let scratch = Scratch::temporary("fresh-test").unwrap();

@@ -1,14 +1,16 @@
 //! Cairn's SQL against PostgreSQL's and SQLite's, by statements that are drawn.
 //!
-//! `CAIRN_SEED` asks for other statements, `CAIRN_SOAK=1` for many more. A difference is shown with everything that made its tables;
-//! `cargo run -p cairn-bench --bin sql_oracle -- differ SEED STATEMENTS` repeats it alone.
+//! `CAIRN_SEED` asks for other statements, `CAIRN_SOAK=1` for many more. A difference is shown with
+//! everything that made its tables; `cargo run -p cairn-bench --bin sql_oracle -- differ SEED
+//! STATEMENTS` repeats it alone.
 #![cfg(all(feature = "peers", feature = "sql"))]
 
 use cairn_bench::oracle::Outcome;
 use cairn_bench::oracle::differ::Difference;
 use cairn_bench::oracle::engines::{test_cairn, test_cairn_against_itself, test_cairn_by_parts};
 
-/// Faults that are known and open, each by what its statements have in common. Whoever mends one takes its line out.
+/// Faults that are known and open, each by what its statements have in common. Whoever mends one
+/// takes its line out.
 fn is_known(difference: &Difference) -> bool {
     let says = |words: &str| matches!(&difference.got, Outcome::Failed(why) if why.contains(words));
     // DataFusion wants each column of a result to have a name of its own.
@@ -18,8 +20,9 @@ fn is_known(difference: &Difference) -> bool {
         || says("Physical input schema should be the same")
 }
 
-/// Goal: where PostgreSQL and SQLite agree, Cairn does too. Method: expressions, queries, changes and scripts drawn from seeds, on small tables
-/// with many NULLs; without PostgreSQL what SQLite says.
+/// Goal: where PostgreSQL and SQLite agree, Cairn does too. Method: expressions, queries, changes
+/// and scripts drawn from seeds, on small tables with many NULLs; without PostgreSQL what SQLite
+/// says.
 #[test]
 fn cairn_agrees_with_both() {
     let first: u64 = std::env::var("CAIRN_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(1);
@@ -36,7 +39,8 @@ fn cairn_agrees_with_both() {
     }
 }
 
-/// The first seed, how many there are, and how many statements each has, in the short form and in the long one.
+/// The first seed, how many there are, and how many statements each has, in the short form and in
+/// the long one.
 fn amounts(short: usize, long: usize) -> (std::ops::Range<u64>, usize) {
     let first: u64 = std::env::var("CAIRN_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(1);
     let is_soak = std::env::var_os("CAIRN_SOAK").is_some_and(|value| value != "0");
@@ -44,8 +48,8 @@ fn amounts(short: usize, long: usize) -> (std::ops::Range<u64>, usize) {
     (first..first + seeds, count)
 }
 
-/// Goal: the optimizer changes no answer, and the direct path gives those of the general one. Method: the same statements
-/// to a database of its own whose session has them switched off.
+/// Goal: the optimizer changes no answer, and the direct path gives those of the general one.
+/// Method: the same statements to a database of its own whose session has them switched off.
 #[test]
 fn cairn_agrees_with_itself() {
     let (seeds, count) = amounts(150, 10_000);
@@ -62,8 +66,8 @@ fn cairn_agrees_with_itself() {
     }
 }
 
-/// Goal: a condition is true, false or unknown for each row, and for one of them only. Method: queries against the same
-/// rows put together from those parts, drawn from seeds.
+/// Goal: a condition is true, false or unknown for each row, and for one of them only. Method:
+/// queries against the same rows put together from those parts, drawn from seeds.
 #[test]
 fn parts_make_a_whole() {
     let (seeds, count) = amounts(150, 10_000);

@@ -1,4 +1,5 @@
-//! `cargo bench --bench buffer_pool -- 50 12 "Random (K=10,"`: the same as `cairn bench pool` with these arguments, built as figures are.
+//! `cargo bench --bench buffer_pool -- 50 12 "Random (K=10,"`: the same as `cairn bench pool` with
+//! these arguments, built as figures are.
 
 use std::env;
 use std::process::{Command, ExitCode};

@@ -1,4 +1,5 @@
-//! `cargo bench --bench kv -- --n=1000000`: the same as `cairn bench kv` with these options, built as figures are.
+//! `cargo bench --bench kv -- --n=1000000`: the same as `cairn bench kv` with these options, built
+//! as figures are.
 
 use std::env;
 use std::process::{Command, ExitCode};

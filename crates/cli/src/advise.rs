@@ -24,7 +24,8 @@ use crate::place;
 use crate::progress::SuiteBar;
 use crate::trace::tell_flaw;
 
-/// Answers, writes a workload file, or checks how good answers are. Nobody keeping to the constraints is "not found".
+/// Answers, writes a workload file, or checks how good answers are. Nobody keeping to the
+/// constraints is "not found".
 pub fn run(fs: &Arc<dyn Fs>, args: &AdviseArgs) -> Result<Outcome> {
     // Before anything is asked: what was typed would be lost.
     if let Some(path) = args.write_workload.as_deref().filter(|path| !is_stdout(path)) {
@@ -116,7 +117,8 @@ fn options(args: &AdviseArgs) -> Result<Options> {
     })
 }
 
-/// What is asked: the file, and over it what was typed; answers on a terminal where there is neither.
+/// What is asked: the file, and over it what was typed; answers on a terminal where there is
+/// neither.
 fn question(fs: &Arc<dyn Fs>, args: &AdviseArgs) -> Result<Question> {
     let mut question = match (&args.workload, &args.trace) {
         (Some(path), _) => Question::from_json(&read_text(fs, path)?, &name_of(path))?,
@@ -195,7 +197,8 @@ fn set<T>(place: &mut T, given: Option<T>) {
     }
 }
 
-/// Asks on a terminal what options would say, in their words; an empty line keeps what stands in brackets.
+/// Asks on a terminal what options would say, in their words; an empty line keeps what stands in
+/// brackets.
 fn asked(question: &mut Question, from: &mut dyn BufRead, to: &mut dyn Write) -> Result<()> {
     let Question { workload, constraints, .. } = question;
     let mut ask = Ask { from, to };
@@ -316,7 +319,8 @@ mod tests {
 
     use super::*;
 
-    /// Goal: questions are asked until they are answered, and nothing said keeps what stands there. Method: answers, empty ones and wrong ones.
+    /// Goal: questions are asked until they are answered, and nothing said keeps what stands there.
+    /// Method: answers, empty ones and wrong ones.
     #[test]
     fn questions() {
         let mut question = Question::default();

@@ -32,7 +32,8 @@ impl Finding {
         Ok(Finding { file: file.to_owned(), error: error.to_string() })
     }
 
-    /// What an error says of a file of `store`, whatever it is: for files among others, which are checked all the same.
+    /// What an error says of a file of `store`, whatever it is: for files among others, which are
+    /// checked all the same.
     pub fn about(store: &Path, error: &cairn_hash::Error) -> Finding {
         Finding { file: file_of(error).unwrap_or(store).to_owned(), error: error.to_string() }
     }
@@ -80,7 +81,8 @@ impl fmt::Display for Finding {
     }
 }
 
-/// What `verify --json` prints: the store, whether it is sound and what is not, then what only stores of this kind have.
+/// What `verify --json` prints: the store, whether it is sound and what is not, then what only
+/// stores of this kind have.
 pub fn report(store: &Path, damage: &[Finding], of_kind: Value) -> Value {
     let mut report = Map::new();
     report.insert("store".to_owned(), store.display().to_string().into());

@@ -1,4 +1,5 @@
-//! Ctrl-C, and other signals that end a command. Every command ends within a second of the first one, whatever it waits for, with 128 + the signal as exit code.
+//! Ctrl-C, and other signals that end a command. Every command ends within a second of the first
+//! one, whatever it waits for, with 128 + the signal as exit code.
 //!
 //! | who | SIGINT: Ctrl-C | SIGTERM, and SIGHUP: the terminal is closed |
 //! |---|---|---|
@@ -9,8 +10,9 @@
 //! | the shell: [`Asked`] | ends the statement, and a script with it | takes back the statement and ends |
 //! | `trace record`: [`Outlasted`] | is the program's, which is waited for | is passed on to the program |
 //!
-//! Under `nohup`, which ignores it, SIGHUP does nothing. Whoever waits for input is woken: see [`wait_for_input`]. Who does not come back in time is ended: what is
-//! unfinished then is put away by what [`unfinished`] was told, and stores are as after a crash, which they stand.
+//! Under `nohup`, which ignores it, SIGHUP does nothing. Whoever waits for input is woken: see
+//! [`wait_for_input`]. Who does not come back in time is ended: what is unfinished then is put away
+//! by what [`unfinished`] was told, and stores are as after a crash, which they stand.
 
 use std::io::{self, PipeReader, PipeWriter, Write};
 use std::process::{self, Child, ExitStatus};
@@ -71,11 +73,13 @@ pub fn exit_code() -> u8 {
     }
 }
 
-/// Something that is to be put away where the command is ended from outside. Dropping it says that it is finished, or was put away.
+/// Something that is to be put away where the command is ended from outside. Dropping it says that
+/// it is finished, or was put away.
 #[derive(Debug)]
 pub struct Unfinished(u64);
 
-/// Says what is to be done where the command is ended from outside, on another thread and without waiting for this one.
+/// Says what is to be done where the command is ended from outside, on another thread and without
+/// waiting for this one.
 pub fn unfinished(undo: impl FnOnce() + Send + 'static) -> Result<Unfinished> {
     let ((), unfinished) = begin(|| Ok(((), undo)))?;
     Ok(unfinished)
@@ -181,8 +185,9 @@ pub fn wait_for_input<T>(_: &T) -> io::Result<()> {
     Ok(())
 }
 
-/// Calls `act` from here on, on a thread of its own, at Ctrl-C, SIGTERM and when the terminal is closed. `act` hears whether somebody asks for it
-/// again: shells pass on that their terminal is gone, so that one may be told twice of it. Once in a process.
+/// Calls `act` from here on, on a thread of its own, at Ctrl-C, SIGTERM and when the terminal is
+/// closed. `act` hears whether somebody asks for it again: shells pass on that their terminal is
+/// gone, so that one may be told twice of it. Once in a process.
 pub fn when_ended(mut act: impl FnMut(Again) + Send + 'static) -> Result<()> {
     let mut asked = false;
     when(move |signal| {
@@ -241,7 +246,8 @@ fn listen() -> Result<()> {
     Ok(())
 }
 
-/// Whether whoever started this process has it ignore a signal, as `nohup` does. Where nobody can be asked it is not.
+/// Whether whoever started this process has it ignore a signal, as `nohup` does. Where nobody can
+/// be asked it is not.
 pub fn is_ignored(signal: i32) -> bool {
     let mask = procfs::field("/proc/self/status", "SigIgn");
     mask.and_then(|mask| u64::from_str_radix(&mask, 16).ok())
@@ -278,7 +284,8 @@ impl Interrupt {
         if self.0.load(Ordering::SeqCst) { Err(Error::Interrupted(what())) } else { Ok(()) }
     }
 
-    /// What a step came to that may have waited for input. Errors: as [`Interrupt::check`], whatever it came to; those of the step.
+    /// What a step came to that may have waited for input. Errors: as [`Interrupt::check`],
+    /// whatever it came to; those of the step.
     pub fn outcome<T>(&self, done: Result<T>, what: impl FnOnce() -> String) -> Result<T> {
         if done.is_err() {
             self.check(what)?;
@@ -302,7 +309,8 @@ enum Event {
 }
 
 impl Outlasted {
-    /// Remembers signals from here on. Programs that are started are not kept from ending by them. Once in a process.
+    /// Remembers signals from here on. Programs that are started are not kept from ending by them.
+    /// Once in a process.
     pub fn catch() -> Result<Outlasted> {
         let (sender, events) = mpsc::channel();
         let signals = Mutex::new(sender.clone());
@@ -314,8 +322,10 @@ impl Outlasted {
         Ok(Outlasted { was_pressed: false, events, sender })
     }
 
-    /// Waits for a program. Ctrl-C goes to it as well, as to all programs of a terminal; where it shows nothing of that for a while, it is passed on, and so are the
-    /// signals that a terminal does not send to all. Gives `None` for a program that goes on beyond a SIGTERM or a closed terminal.
+    /// Waits for a program. Ctrl-C goes to it as well, as to all programs of a terminal; where it
+    /// shows nothing of that for a while, it is passed on, and so are the signals that a terminal
+    /// does not send to all. Gives `None` for a program that goes on beyond a SIGTERM or a closed
+    /// terminal.
     pub fn wait(&mut self, mut child: Child) -> io::Result<Option<ExitStatus>> {
         let (pid, sender) = (child.id(), self.sender.clone());
         thread::Builder::new().name("waiting".to_owned()).spawn(move || {
@@ -351,7 +361,8 @@ impl Outlasted {
         }
     }
 
-    /// Whether Ctrl-C was pressed until a program had ended so. What the program ended by counts as well: it may have ended before this process has heard of it.
+    /// Whether Ctrl-C was pressed until a program had ended so. What the program ended by counts as
+    /// well: it may have ended before this process has heard of it.
     pub fn was_pressed(&self, ended: ExitStatus) -> bool {
         self.was_pressed || is_ending() || is_by_ctrl_c(ended)
     }
@@ -386,7 +397,8 @@ fn is_by_ctrl_c(_: ExitStatus) -> bool {
     false
 }
 
-/// Ctrl-C where it ends a statement, and the program only where nobody is there to go on. Other signals end both.
+/// Ctrl-C where it ends a statement, and the program only where nobody is there to go on. Other
+/// signals end both.
 #[cfg(feature = "sql")]
 #[derive(Debug, Clone, Default)]
 pub struct Asked(Arc<Flags>);
@@ -403,13 +415,15 @@ struct Flags {
 
 #[cfg(feature = "sql")]
 impl Asked {
-    /// Calls `stop` at each signal from here on. Where no person goes on, and at any signal but Ctrl-C, the process ends: at once while it waits for input and the second
-    /// time, else when the statement is taken back. Once in a process.
+    /// Calls `stop` at each signal from here on. Where no person goes on, and at any signal but
+    /// Ctrl-C, the process ends: at once while it waits for input and the second time, else when
+    /// the statement is taken back. Once in a process.
     pub fn catch(stop: impl Fn() + Send + 'static) -> Result<Asked> {
         let asked = Asked::default();
         let flags = Arc::clone(&asked.0);
         when(move |signal| {
-            // ORDER: pressed before a look at who waits, as whoever waits says so before a look at this: one of them sees the other.
+            // ORDER: pressed before a look at who waits, as whoever waits says so before a look at
+            // this: one of them sees the other.
             let again = flags.pressed.swap(true, Ordering::SeqCst);
             if signal != SIGINT || !flags.is_interactive.load(Ordering::SeqCst) {
                 let was_ending = is_ending();
@@ -429,7 +443,8 @@ impl Asked {
         self.0.is_interactive.store(true, Ordering::SeqCst);
     }
 
-    /// Calls `read`, which may wait for somebody. Errors: of it; and [`Error::Interrupted`] when Ctrl-C was pressed before.
+    /// Calls `read`, which may wait for somebody. Errors: of it; and [`Error::Interrupted`] when
+    /// Ctrl-C was pressed before.
     pub fn waiting<T>(&self, read: impl FnOnce() -> Result<T>) -> Result<T> {
         self.0.waits.store(true, Ordering::SeqCst);
         let read = self.check(|| "nothing more is read".to_owned()).and_then(|()| read());

@@ -15,7 +15,8 @@
 //! output    standard output, as text or JSON;  progress: bars on a terminal;  error: what goes to standard error;  place: what stands at a name
 //! damage    what commands say that check a whole store;  deleted: that remove keys;  target: where exports go;  recording: into traces
 //! ```
-//! Exit codes: 0 done, found or yes, 1 error (usage included), 2 not found or no, 130 ended by Ctrl-C, 143 by SIGTERM, 129 by a closed terminal. A reader that goes away, as `head` does, ends
+//! Exit codes: 0 done, found or yes, 1 error (usage included), 2 not found or no, 130 ended by
+//! Ctrl-C, 143 by SIGTERM, 129 by a closed terminal. A reader that goes away, as `head` does, ends
 //! the command quietly.
 #![forbid(unsafe_code)]
 
@@ -59,12 +60,14 @@ use output::Outcome;
 
 fn main() -> ExitCode {
     cairn_rows::parquet::quiet_panics();
-    // Stores and servers have a descriptor for each file and each client, and nothing here uses `select`.
+    // Stores and servers have a descriptor for each file and each client, and nothing here uses
+    // `select`.
     cairn_vfs::raise_open_files_limit();
     let cli = match Cli::typed(std::env::args_os()) {
         Ok(cli) => cli,
         Err(error) => {
-            // Help and version are no errors and go to standard output. A closed one is nobody's problem.
+            // Help and version are no errors and go to standard output. A closed one is nobody's
+            // problem.
             let _ = error.print();
             return ExitCode::from(u8::from(error.use_stderr()));
         }

@@ -1,7 +1,8 @@
 //! Man pages and completions, from the table of commands and options that help is printed from.
 //!
-//! What stands behind the options in `--help` has three parts, by how its paragraphs begin: `Example` (or `Examples`), notes, and a sentence
-//! that begins with `Exit codes:`. A man page has a section for each.
+//! What stands behind the options in `--help` has three parts, by how its paragraphs begin:
+//! `Example` (or `Examples`), notes, and a sentence that begins with `Exit codes:`. A man page has
+//! a section for each.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -163,7 +164,8 @@ impl Behind {
     }
 }
 
-/// Text as roff prints it: no escapes, hyphens that can be copied, no line that begins with a request.
+/// Text as roff prints it: no escapes, hyphens that can be copied, no line that begins with a
+/// request.
 fn escaped(text: &str) -> String {
     let escaped = text.replace('\\', "\\e").replace('-', "\\-");
     let lines = escaped
@@ -176,8 +178,9 @@ fn escaped(text: &str) -> String {
 mod tests {
     use super::*;
 
-    /// Goal: what follows the options reaches its section, and nothing in it is taken for a request of roff. Method: a command with
-    /// all parts, among them a backslash, a hyphen and a line that begins with a dot.
+    /// Goal: what follows the options reaches its section, and nothing in it is taken for a request
+    /// of roff. Method: a command with all parts, among them a backslash, a hyphen and a line that
+    /// begins with a dot.
     #[test]
     fn what_follows_the_options_is_kept() {
         let help =

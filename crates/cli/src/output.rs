@@ -30,7 +30,8 @@ pub fn is_stdout(path: &Path) -> bool {
     path.as_os_str() == "-"
 }
 
-/// Standard output, buffered. Call [`Output::finish`] at the end: what is buffered when it is dropped may be lost.
+/// Standard output, buffered. Call [`Output::finish`] at the end: what is buffered when it is
+/// dropped may be lost.
 pub struct Output {
     out: BufWriter<Box<dyn Write>>,
     is_terminal: bool,
@@ -49,7 +50,8 @@ impl Output {
         Output { out: BufWriter::with_capacity(1 << 16, Box::new(io::stdout().lock())), is_terminal }
     }
 
-    /// What a command says beside a file that `option` asks for: standard output, but standard error where the file goes there, named `-`.
+    /// What a command says beside a file that `option` asks for: standard output, but standard
+    /// error where the file goes there, named `-`.
     ///
     /// Errors: the command's results are asked for as JSON, which has standard output to itself.
     pub fn beside(option: &str, file: Option<&Path>, json: bool) -> Result<Self> {
@@ -114,7 +116,8 @@ impl Output {
     }
 }
 
-/// Adds `bytes` to a JSON object: as a string called `name` if they are UTF-8, else in hexadecimal as `<name>_hex`.
+/// Adds `bytes` to a JSON object: as a string called `name` if they are UTF-8, else in hexadecimal
+/// as `<name>_hex`.
 pub fn insert_bytes(object: &mut Map<String, Value>, name: &str, bytes: &[u8]) {
     match std::str::from_utf8(bytes) {
         Ok(text) => object.insert(name.to_owned(), text.into()),
@@ -189,8 +192,8 @@ pub fn error_label() -> String {
 mod tests {
     use super::*;
 
-    /// Goal: hexadecimal goes both ways, and what is none is refused. Method: all bytes, and texts of wrong length or
-    /// with wrong characters, a two-byte character among them.
+    /// Goal: hexadecimal goes both ways, and what is none is refused. Method: all bytes, and texts
+    /// of wrong length or with wrong characters, a two-byte character among them.
     #[test]
     fn hexadecimal_goes_both_ways() {
         let bytes: Vec<u8> = (0..=255).collect();

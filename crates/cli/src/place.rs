@@ -1,6 +1,6 @@
-//! What stands at a name that was typed, checked before anything is done with it. What is wrong is told as the file system tells it: `X is not there`,
-//! `X is a directory, expected a file`, `X is a file, expected a directory`; or else
-//! `X is there already: say another name, or remove it`.
+//! What stands at a name that was typed, checked before anything is done with it. What is wrong is
+//! told as the file system tells it: `X is not there`, `X is a directory, expected a file`, `X is a
+//! file, expected a directory`; or else `X is there already: say another name, or remove it`.
 
 use std::io;
 use std::path::Path;
@@ -62,7 +62,8 @@ mod tests {
 
     use super::*;
 
-    /// Goal: each check lets through what it is for, and names everything else. Method: a file, a directory and nothing, with each check.
+    /// Goal: each check lets through what it is for, and names everything else. Method: a file, a
+    /// directory and nothing, with each check.
     #[test]
     fn names_are_checked() {
         let fs: Arc<dyn Fs> = Arc::new(MemFs::new());

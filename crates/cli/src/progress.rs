@@ -156,8 +156,8 @@ impl Drop for SuiteBar {
     }
 }
 
-/// The bar of a run over all suites: how far its part is, and how long everything will still take. Off a terminal, each part and note is a line on
-/// standard error.
+/// The bar of a run over all suites: how far its part is, and how long everything will still take.
+/// Off a terminal, each part and note is a line on standard error.
 #[derive(Debug)]
 pub struct AllBar {
     inner: SuiteBar,

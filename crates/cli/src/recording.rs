@@ -4,7 +4,8 @@ use cairn_trace::Recorder;
 
 use crate::output::note;
 
-/// A recorder where the environment names a file. A trace that cannot be written is no reason to refuse the work; it is told.
+/// A recorder where the environment names a file. A trace that cannot be written is no reason to
+/// refuse the work; it is told.
 pub fn begin(source: &str) -> Option<Recorder> {
     Recorder::from_env(source).unwrap_or_else(|error| {
         note(&format!("operations are not recorded: {error}"));

@@ -30,7 +30,8 @@ pub enum Target {
     Output(Output),
 }
 
-/// The file among the places where an export may go; `-` is standard output, as for inputs it is standard input.
+/// The file among the places where an export may go; `-` is standard output, as for inputs it is
+/// standard input.
 pub fn file_of(path: Option<&Path>) -> Option<&Path> {
     path.filter(|path| !is_stdout(path))
 }

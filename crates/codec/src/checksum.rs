@@ -1,11 +1,11 @@
 //! Checksums against accidental damage: XXH3, 64 bits.
 //!
-//! XXH3 runs at memory speed on short and long inputs alike and mixes every input bit into every output bit, so
-//! a flipped bit, a torn sector or a stale block passes with a chance of about 2^-64. It is no protection
-//! against somebody who wants to forge a block.
+//! XXH3 runs at memory speed on short and long inputs alike and mixes every input bit into every
+//! output bit, so a flipped bit, a torn sector or a stale block passes with a chance of about
+//! 2^-64. It is no protection against somebody who wants to forge a block.
 
-/// From this length on the wider instructions of the processor at hand are worth finding out about. 4 KiB take 106 ns instead of
-/// 166 with AVX2, 64 B 1 ns more.
+/// From this length on the wider instructions of the processor at hand are worth finding out about.
+/// 4 KiB take 106 ns instead of 166 with AVX2, 64 B 1 ns more.
 const LONG: usize = 512;
 
 /// The XXH3 64-bit checksum of `bytes`, with seed 0.
@@ -16,8 +16,8 @@ pub fn xxh3_64(bytes: &[u8]) -> u64 {
 
 /// The XXH3 64-bit hash of `bytes` under `seed`.
 ///
-/// As a checksum, a seed made from the file's identity and the block's position also catches a sound block in
-/// the wrong place (a misdirected or stale write).
+/// As a checksum, a seed made from the file's identity and the block's position also catches a
+/// sound block in the wrong place (a misdirected or stale write).
 #[inline]
 pub fn xxh3_64_seeded(bytes: &[u8], seed: u64) -> u64 {
     if bytes.len() < LONG {
@@ -26,7 +26,8 @@ pub fn xxh3_64_seeded(bytes: &[u8], seed: u64) -> u64 {
     twox_hash::XxHash3_64::oneshot_with_seed(seed, bytes)
 }
 
-/// The checksum of bytes that come in pieces; however they are cut, the result is [`xxh3_64`] of all of them.
+/// The checksum of bytes that come in pieces; however they are cut, the result is [`xxh3_64`] of
+/// all of them.
 #[derive(Clone, Default)]
 pub struct Xxh3 {
     // Half a KiB of state that nobody wants to move about.
@@ -62,15 +63,16 @@ mod tests {
 
     use super::*;
 
-    /// Goal: these are the published functions, so that files stay readable. Method: the digest of no bytes with
-    /// seed 0 as XXH3's own test suite has it.
+    /// Goal: these are the published functions, so that files stay readable. Method: the digest of
+    /// no bytes with seed 0 as XXH3's own test suite has it.
     #[test]
     fn published_vector() {
         assert_eq!(xxh3_64(b""), 0x2d06_8005_38d3_94c2);
         assert_eq!(xxh3_64_seeded(b"", 0), xxh3_64(b""));
     }
 
-    /// Goal: it is one function, whichever code computes it. Method: both, at every length around where they change over, and far beyond.
+    /// Goal: it is one function, whichever code computes it. Method: both, at every length around
+    /// where they change over, and far beyond.
     #[test]
     fn both_ways() {
         let bytes: Vec<u8> = (0..20_000u32).map(|at| ((at * 31) >> 3) as u8).collect();
@@ -95,8 +97,8 @@ mod tests {
             prop_assert_eq!(pieced.digest(), xxh3_64(&pieces.concat()));
         }
 
-        /// Goal: damage and misplacement are seen. Method: flip one bit, or change the seed, of random blocks
-        /// that cover XXH3's length classes.
+        /// Goal: damage and misplacement are seen. Method: flip one bit, or change the seed, of
+        /// random blocks that cover XXH3's length classes.
         #[test]
         fn one_bit_matters(bytes in prop::collection::vec(any::<u8>(), 1..600), at: usize, bit in 0u32..8, seed: u64) {
             let mut other = bytes.clone();

@@ -33,7 +33,8 @@ pub enum Error {
         /// What the decompressor says.
         what: String,
     },
-    /// The compressor failed. With sound options this means that memory ran out or the input is over 4 GiB.
+    /// The compressor failed. With sound options this means that memory ran out or the input is
+    /// over 4 GiB.
     #[error("{format} cannot compress {len} bytes: {what}")]
     Compress {
         /// `lz4`, `snappy` or `zstd`.

@@ -1,13 +1,18 @@
-//! The hash of keys where nothing is written so fast as they are asked for theirs: rapidhash, version 3, with a shorter end.
+//! The hash of keys where nothing is written so fast as they are asked for theirs: rapidhash,
+//! version 3, with a shorter end.
 //!
 //! ```text
 //!   fold(a, b) = high and low half of a × b, xored         key ─► rapidhash without its last fold ─► ^ length ─► × odd constant
 //! ```
 //!
-//! Rapidhash folds once for a key of 4 to 16 bytes and once more for each 16 bytes beyond, with the same constants for all lengths, which a loop over keys keeps in registers;
-//! [`xxh3_64`](crate::checksum::xxh3_64) has another way for each class of lengths. Its last fold, which makes every bit of the result depend on every bit of the key, is a multiplication
-//! of 64 bits here: each bit then depends on all below it, and the upper ones are even. So it is for samples, which take the keys whose hash is small, and to tell keys apart; not
-//! for tables, which take lower bits. An operation of a batch of unlike ones is asked for in 28 instructions so, in 35 with the whole of rapidhash, and in 53 with XXH3, for which a loop has not registers enough.
+//! Rapidhash folds once for a key of 4 to 16 bytes and once more for each 16 bytes beyond, with the
+//! same constants for all lengths, which a loop over keys keeps in registers;
+//! [`xxh3_64`](crate::checksum::xxh3_64) has another way for each class of lengths. Its last fold,
+//! which makes every bit of the result depend on every bit of the key, is a multiplication of 64
+//! bits here: each bit then depends on all below it, and the upper ones are even. So it is for
+//! samples, which take the keys whose hash is small, and to tell keys apart; not for tables, which
+//! take lower bits. An operation of a batch of unlike ones is asked for in 28 instructions so, in
+//! 35 with the whole of rapidhash, and in 53 with XXH3, for which a loop has not registers enough.
 //!
 //! Not against somebody who makes keys that collide: there are pairs that do under every seed.
 
@@ -30,7 +35,8 @@ impl KeyHash {
         KeyHash { mixed: RapidSecrets::seed_cpp(seed).seed }
     }
 
-    /// The hash of `key`, which is inlined for keys of up to [`INLINE_MAX`] bytes. Where the caller knows more of their lengths, so much less code it is.
+    /// The hash of `key`, which is inlined for keys of up to [`INLINE_MAX`] bytes. Where the caller
+    /// knows more of their lengths, so much less code it is.
     #[inline(always)]
     pub fn of(self, key: &[u8]) -> u64 {
         let secrets = RapidSecrets { seed: self.mixed, secrets: DEFAULT_RAPID_SECRETS.secrets };
@@ -40,7 +46,8 @@ impl KeyHash {
         } else {
             folded_long(key, &secrets)
         };
-        // The length counts twice. In what is folded it meets the bytes of the key, and they may cancel each other: "1000" and "10000" are alike there.
+        // The length counts twice. In what is folded it meets the bytes of the key, and they may
+        // cancel each other: "1000" and "10000" are alike there.
         (folded ^ key.len() as u64).wrapping_mul(SPREAD)
     }
 }
@@ -59,7 +66,8 @@ mod tests {
 
     use super::*;
 
-    /// Goal: it stays the function that the page above says, so that what was hashed with it once stays so. Method: against what a transcription into another language gives for the
+    /// Goal: it stays the function that the page above says, so that what was hashed with it once
+    /// stays so. Method: against what a transcription into another language gives for the
     /// beginnings of a text, under two seeds.
     #[test]
     fn function_is_fixed() {
@@ -87,7 +95,8 @@ mod tests {
         }
     }
 
-    /// Goal: it is one function, whichever code computes it. Method: at every length around where they change over, and far beyond, against the library's longest code.
+    /// Goal: it is one function, whichever code computes it. Method: at every length around where
+    /// they change over, and far beyond, against the library's longest code.
     #[test]
     fn both_ways() {
         let bytes: Vec<u8> = (0..20_000u32).map(|at| ((at * 31) >> 3) as u8).collect();
@@ -100,9 +109,12 @@ mod tests {
         }
     }
 
-    /// Goal: any share of the hashes is that share of the keys, whatever they look like, and of neighbours as of any two, which is what samples need. Method: keys as programs
-    /// make them, counters in digits and in bytes of either order at the front and at the end of keys of many lengths; of each the number whose hash is in the lowest 64th, and of those
-    /// in the lowest 8th the number whose neighbour is as well, against what chance gives, five standard deviations wide; and no two collide.
+    /// Goal: any share of the hashes is that share of the keys, whatever they look like, and of
+    /// neighbours as of any two, which is what samples need. Method: keys as programs make them,
+    /// counters in digits and in bytes of either order at the front and at the end of keys of many
+    /// lengths; of each the number whose hash is in the lowest 64th, and of those in the lowest 8th
+    /// the number whose neighbour is as well, against what chance gives, five standard deviations
+    /// wide; and no two collide.
     #[test]
     fn shares_are_even() {
         const KEYS: usize = 20_000;
@@ -138,7 +150,8 @@ mod tests {
     proptest! {
         #![proptest_config(crate::test_config::cases(256))]
 
-        /// Goal: all of a key and all of the seed count. Method: one bit of random keys or of the seed is another.
+        /// Goal: all of a key and all of the seed count. Method: one bit of random keys or of the
+        /// seed is another.
         #[test]
         fn one_bit_matters(key in prop::collection::vec(any::<u8>(), 1..200), at: usize, bit in 0u32..8, seed: u64) {
             let mut other = key.clone();

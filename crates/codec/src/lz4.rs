@@ -1,7 +1,8 @@
 //! LZ4 blocks: the fastest decompression there is for what it saves.
 //!
-//! A raw block, without frame and without its length. It stands apart from [`compress`](crate::compress) for that
-//! reason: whoever stores such a block has to store how long it was, and hands in room of just that length.
+//! A raw block, without frame and without its length. It stands apart from
+//! [`compress`](crate::compress) for that reason: whoever stores such a block has to store how long
+//! it was, and hands in room of just that length.
 
 use std::fmt;
 
@@ -9,7 +10,8 @@ use lz4_flex::block::{CompressTable, compress_into_with_table, decompress_into, 
 
 use crate::{Error, Result};
 
-/// Compresses one block after another. Owns the table of matches (8 KiB, 16 KiB for blocks from 64 KiB on), so keep it.
+/// Compresses one block after another. Owns the table of matches (8 KiB, 16 KiB for blocks from 64
+/// KiB on), so keep it.
 #[derive(Default)]
 pub struct Lz4Compressor {
     small: Option<CompressTable>,
@@ -22,7 +24,8 @@ impl Lz4Compressor {
         Lz4Compressor::default()
     }
 
-    /// Appends the compressed form of `input` to `out` and returns its length. On an error `out` is as before.
+    /// Appends the compressed form of `input` to `out` and returns its length. On an error `out` is
+    /// as before.
     ///
     /// Errors: [`Error::Compress`] for 2 GiB and more at once.
     pub fn compress(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<usize> {
@@ -49,10 +52,11 @@ impl fmt::Debug for Lz4Compressor {
     }
 }
 
-/// Decompresses the block `input` into the front of `output` and returns how many bytes it gave. Never writes past it.
+/// Decompresses the block `input` into the front of `output` and returns how many bytes it gave.
+/// Never writes past it.
 ///
-/// Errors: [`Error::Decompress`] when it is not a sound block or needs more room. The bytes of `output` are then
-/// unspecified.
+/// Errors: [`Error::Decompress`] when it is not a sound block or needs more room. The bytes of
+/// `output` are then unspecified.
 pub fn decompress(input: &[u8], output: &mut [u8]) -> Result<usize> {
     decompress_into(input, output).map_err(|error| Error::Decompress {
         format: "lz4",
@@ -79,8 +83,8 @@ mod tests {
         out.split_off(4)
     }
 
-    /// Goal: both tables work in turn and the bound on expansion is true. Method: zeros of lengths around 64 KiB, one
-    /// compressor.
+    /// Goal: both tables work in turn and the bound on expansion is true. Method: zeros of lengths
+    /// around 64 KiB, one compressor.
     #[test]
     fn lengths_around_the_tables() {
         let mut compressor = Lz4Compressor::new();
@@ -95,7 +99,8 @@ mod tests {
         }
     }
 
-    /// Goal: a reader knows the format by its published bytes. Method: a block written out by hand, literals and a match.
+    /// Goal: a reader knows the format by its published bytes. Method: a block written out by hand,
+    /// literals and a match.
     #[test]
     fn known_block() {
         // token 4 literals, match of 4 + 4; distance 4; last token 5 literals
@@ -108,7 +113,8 @@ mod tests {
     proptest! {
         #![proptest_config(crate::test_config::cases(128))]
 
-        /// Goal: round trip, and one byte too little room is an error. Method: random bytes of a small alphabet.
+        /// Goal: round trip, and one byte too little room is an error. Method: random bytes of a
+        /// small alphabet.
         #[test]
         fn round_trip(input in prop::collection::vec(0u8..4, 0..3000)) {
             let block = compressed(&input);

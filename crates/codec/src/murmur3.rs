@@ -1,7 +1,7 @@
 //! MurmurHash3, the two variants that Sparkey indexes use (Austin Appleby, public domain, 2011).
 //!
-//! The results are those of the reference on a little-endian machine, on any machine. Not for untrusted keys
-//! where an attacker may know the seed: collisions can be made at will.
+//! The results are those of the reference on a little-endian machine, on any machine. Not for
+//! untrusted keys where an attacker may know the seed: collisions can be made at will.
 
 /// MurmurHash3_x86_32 of `key`.
 #[inline]
@@ -68,7 +68,8 @@ fn finish64(mut k: u64) -> u64 {
 
 /// At most 8 bytes as a little-endian integer.
 ///
-/// Two overlapping 4-byte loads, or three of one byte, instead of a loop: every short key ends here.
+/// Two overlapping 4-byte loads, or three of one byte, instead of a loop: every short key ends
+/// here.
 #[inline(always)]
 fn little_endian(bytes: &[u8]) -> u64 {
     let len = bytes.len();
@@ -93,8 +94,8 @@ mod tests {
 
     use super::*;
 
-    /// Goal: these are the hashes that Sparkey files hold. Method: vectors that agree with other implementations
-    /// (docs/src/formats/sparkey.md).
+    /// Goal: these are the hashes that Sparkey files hold. Method: vectors that agree with other
+    /// implementations (docs/src/formats/sparkey.md).
     #[test]
     fn known_vectors() {
         let vectors: [(&[u8], u32, u32, u64, u64); 4] = [
@@ -119,7 +120,8 @@ mod tests {
     proptest! {
         #![proptest_config(crate::test_config::cases(256))]
 
-        /// Goal: the overlapping loads equal the plain loop. Method: all lengths from 0 to 8, random bytes.
+        /// Goal: the overlapping loads equal the plain loop. Method: all lengths from 0 to 8,
+        /// random bytes.
         #[test]
         fn tails(bytes in prop::collection::vec(any::<u8>(), 0..=8)) {
             prop_assert_eq!(little_endian(&bytes), little_endian_slowly(&bytes));

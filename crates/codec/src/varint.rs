@@ -1,11 +1,12 @@
-//! Unsigned integers in 1 to 10 bytes, small ones short (LEB128, as in protobuf; Sparkey calls it VLQ).
+//! Unsigned integers in 1 to 10 bytes, small ones short (LEB128, as in protobuf; Sparkey calls it
+//! VLQ).
 //!
 //! ```text
 //! 300 = 0b10_0101100   ->   1 0101100   0 0000010      low 7 bits first; bit 7 says that more follow
 //! ```
 //!
-//! One value has one encoding: the shortest. The decoder rejects any other, so a value that decodes can be
-//! encoded again to the same bytes, and padding cannot hide in a file.
+//! One value has one encoding: the shortest. The decoder rejects any other, so a value that decodes
+//! can be encoded again to the same bytes, and padding cannot hide in a file.
 
 use crate::{Error, Result};
 
@@ -14,8 +15,8 @@ pub const MAX_BYTES: usize = 10;
 
 /// How many bytes [`encode`] uses for `value`.
 pub const fn encoded_len(value: u64) -> usize {
-    // A value of `bits` significant bits takes ceil(bits / 7) bytes; zero takes one. (x * 9 + 73) / 64 is that
-    // quotient for every x in 0..=63, without a division.
+    // A value of `bits` significant bits takes ceil(bits / 7) bytes; zero takes one. (x * 9 + 73) /
+    // 64 is that quotient for every x in 0..=63, without a division.
     let top_bit = 63 - (value | 1).leading_zeros() as usize;
     (top_bit * 9 + 73) / 64
 }
@@ -45,8 +46,8 @@ pub fn push(value: u64, out: &mut Vec<u8>) {
 
 /// Reads the integer at the front of `bytes`: its value and how many bytes it takes.
 ///
-/// Errors: [`Error::VarintTruncated`] when the bytes end first, [`Error::VarintOverlong`] for an encoding that
-/// is not the shortest one or exceeds 64 bits.
+/// Errors: [`Error::VarintTruncated`] when the bytes end first, [`Error::VarintOverlong`] for an
+/// encoding that is not the shortest one or exceeds 64 bits.
 #[inline(always)]
 pub fn decode(bytes: &[u8]) -> Result<(u64, usize)> {
     match *bytes {
@@ -84,7 +85,8 @@ mod tests {
         out
     }
 
-    /// Goal: the bytes are LEB128. Method: values at each length boundary against encodings worked out by hand.
+    /// Goal: the bytes are LEB128. Method: values at each length boundary against encodings worked
+    /// out by hand.
     #[test]
     fn known_encodings() {
         assert_eq!(encoded(0), [0]);
@@ -108,7 +110,8 @@ mod tests {
         }
     }
 
-    /// Goal: what is not the shortest form of a u64 is refused. Method: padded, endless and too large encodings.
+    /// Goal: what is not the shortest form of a u64 is refused. Method: padded, endless and too
+    /// large encodings.
     #[test]
     fn overlong_is_refused() {
         for bytes in [&[0x80, 0][..], &[0xff, 0x80, 0], &[0x80; 11], &[0xff; 10]] {
@@ -131,8 +134,8 @@ mod tests {
     proptest! {
         #![proptest_config(crate::test_config::cases(256))]
 
-        /// Goal: encode and decode are inverse, and trailing bytes do not matter. Method: random values of random
-        /// width with a random tail.
+        /// Goal: encode and decode are inverse, and trailing bytes do not matter. Method: random
+        /// values of random width with a random tail.
         #[test]
         fn round_trip(raw: u64, shift in 0u32..64, tail: Vec<u8>) {
             let value = raw >> shift;
@@ -142,7 +145,8 @@ mod tests {
             prop_assert_eq!(decode(&bytes), Ok((value, used)));
         }
 
-        /// Goal: decoding garbage is canonical. Method: whatever decodes encodes to exactly the bytes it came from.
+        /// Goal: decoding garbage is canonical. Method: whatever decodes encodes to exactly the
+        /// bytes it came from.
         #[test]
         fn garbage(bytes in prop::collection::vec(prop_oneof![any::<u8>(), 0x80u8..=0xff], 0..14)) {
             if let Ok((value, used)) = decode(&bytes) {

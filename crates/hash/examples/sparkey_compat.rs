@@ -1,4 +1,5 @@
-//! Writes and reads Sparkey files for the compatibility suite, which drives it beside Sparkey's own library.
+//! Writes and reads Sparkey files for the compatibility suite, which drives it beside Sparkey's own
+//! library.
 //!
 //! ```text
 //! sparkey_compat write <base.spl> <none|snappy|zstd> <block> <hash 0|4|8> <seed>   operations in, log and index out
@@ -9,9 +10,9 @@
 //! sparkey_compat verify <base.spi>                        checks everything
 //! ```
 //!
-//! An operation is `u8` 0 for put and 1 for delete, `u32` key length, `u32` value length, key, value; a key is `u32`
-//! length and bytes; an answer is `u32` length and bytes, or 0xffffffff for an absent key. All little-endian. Hash 0
-//! means the width that fits; seed 0 a random one.
+//! An operation is `u8` 0 for put and 1 for delete, `u32` key length, `u32` value length, key,
+//! value; a key is `u32` length and bytes; an answer is `u32` length and bytes, or 0xffffffff for
+//! an absent key. All little-endian. Hash 0 means the width that fits; seed 0 a random one.
 
 use std::error::Error;
 use std::io::{self, BufReader, BufWriter, ErrorKind, Read, Write};
@@ -41,7 +42,8 @@ fn main() -> Outcome {
         ["index", path, hash, seed, construction] => {
             let construction = match construction {
                 "memory" => Construction::InMemory,
-                // As little as there can be, so that more than a few thousand records go through a file.
+                // As little as there can be, so that more than a few thousand records go through a
+                // file.
                 "sorting" => Construction::Sorting { memory_bytes: IndexOptions::MEMORY_BYTES_MIN },
                 other => return Err(format!("unknown construction {other}; {USAGE}").into()),
             };

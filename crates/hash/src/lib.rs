@@ -1,7 +1,8 @@
 //! Constant hash store: built once in bulk, then read by many threads at memory speed.
 //!
-//! Two formats, side by side: [`sparkey`] reads and writes the `.spl`/`.spi` pairs of Sparkey; [`table`] is
-//! Cairn's own single file, with checksums on every page and an index of a few bytes an entry.
+//! Two formats, side by side: [`sparkey`] reads and writes the `.spl`/`.spi` pairs of Sparkey;
+//! [`table`] is Cairn's own single file, with checksums on every page and an index of a few bytes
+//! an entry.
 #![deny(unsafe_code)]
 
 #[cfg(test)]

@@ -9,7 +9,8 @@
 //! words.cairn.cairn-spill             for a moment, what did not fit the memory of a build
 //! words.cairn.delta.000005.tmp        and the same two of a delta
 //! ```
-//! They stand beside the table itself, not beside a symbolic link that leads to it: see [`followed`].
+//! They stand beside the table itself, not beside a symbolic link that leads to it: see
+//! [`followed`].
 
 use std::path::{Path, PathBuf};
 
@@ -17,8 +18,8 @@ use cairn_vfs::{ErrorKind, Fs};
 
 use crate::Result;
 
-/// Stands between the store's name and the number of a delta. Six digits alone could be a date that somebody put
-/// behind the name of a copy.
+/// Stands between the store's name and the number of a delta. Six digits alone could be a date that
+/// somebody put behind the name of a copy.
 const DELTA: &str = ".delta.";
 /// Digits of a generation's number in its file's name; larger numbers just take more.
 const DIGITS: usize = 6;
@@ -30,8 +31,9 @@ const SPILL: &str = ".cairn-spill";
 
 /// Where the store that is called `path` stands: the end of the symbolic links there.
 ///
-/// A build replaces what a link leads to, so deltas and the lock beside the link would be those of another store for
-/// whoever comes by another name. The names in this module are made from what this says.
+/// A build replaces what a link leads to, so deltas and the lock beside the link would be those of
+/// another store for whoever comes by another name. The names in this module are made from what
+/// this says.
 pub(crate) fn followed(fs: &dyn Fs, path: &Path) -> Result<PathBuf> {
     // A link to a file that somebody has open, which may have no name, has nothing beside it.
     Ok(fs.follow(path)?.unwrap_or_else(|| path.to_owned()))
@@ -99,7 +101,8 @@ fn delta_suffix(number: u64) -> String {
     format!("{DELTA}{number:0DIGITS$}")
 }
 
-/// The number of a delta whose file has the store's name and this suffix, which must be spelled as we spell it.
+/// The number of a delta whose file has the store's name and this suffix, which must be spelled as
+/// we spell it.
 fn number(suffix: &str) -> Option<u64> {
     let number = suffix.strip_prefix(DELTA)?.parse().ok()?;
     (delta_suffix(number) == suffix).then_some(number)
@@ -125,7 +128,8 @@ fn siblings(fs: &dyn Fs, path: &Path) -> Result<Vec<(PathBuf, String)>> {
 mod tests {
     use super::*;
 
-    /// Goal: only names that we give are deltas. Method: numbers of all lengths, and everything near them.
+    /// Goal: only names that we give are deltas. Method: numbers of all lengths, and everything
+    /// near them.
     #[test]
     fn names_of_deltas() {
         for number_of in [0, 4, 999_999, 1_000_000, u64::MAX] {

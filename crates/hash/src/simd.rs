@@ -1,7 +1,8 @@
-//! The vector operations of a lookup: which of a line's bytes equal the wanted one, and the sum of its first bytes.
+//! The vector operations of a lookup: which of a line's bytes equal the wanted one, and the sum of
+//! its first bytes.
 //!
-//! SSE2 belongs to every x86-64 processor, so nothing is detected at run time; other architectures take the
-//! portable form, which compilers vectorise tolerably.
+//! SSE2 belongs to every x86-64 processor, so nothing is detected at run time; other architectures
+//! take the portable form, which compilers vectorise tolerably.
 #![allow(unsafe_code)]
 
 #[cfg(target_arch = "x86_64")]
@@ -41,7 +42,8 @@ mod sse2 {
     #[inline(always)]
     fn equal_32<const AT: usize>(line: &[u8; 64], wanted: u8) -> u32 {
         const { assert!(AT + 32 <= 64) }
-        // SAFETY: SSE2 is part of x86-64; the loads need no alignment and end at byte AT + 32 of 64.
+        // SAFETY: SSE2 is part of x86-64; the loads need no alignment and end at byte AT + 32
+        // of 64.
         unsafe {
             let wanted = _mm_set1_epi8(wanted as i8);
             let low = _mm_cmpeq_epi8(_mm_loadu_si128(line.as_ptr().add(AT).cast()), wanted);
@@ -54,8 +56,8 @@ mod sse2 {
     #[inline(always)]
     pub(crate) fn sum_first(line: &[u8; 64], count: usize) -> u64 {
         let skip = 32 - (count & 31);
-        // SAFETY: SSE2 is part of x86-64; the loads need no alignment. Those from the line end at byte 40 of 64,
-        // those from the mask at byte skip + 32, and skip is at most 32.
+        // SAFETY: SSE2 is part of x86-64; the loads need no alignment. Those from the line end at
+        // byte 40 of 64, those from the mask at byte skip + 32, and skip is at most 32.
         unsafe {
             let masked = |at: usize| {
                 let bytes = _mm_loadu_si128(line.as_ptr().add(8 + at).cast());
@@ -98,8 +100,8 @@ mod portable {
 mod tests {
     use super::*;
 
-    /// Goal: the vector forms equal the plain ones. Method: every byte in turn holds the wanted value, over a
-    /// background of near misses.
+    /// Goal: the vector forms equal the plain ones. Method: every byte in turn holds the wanted
+    /// value, over a background of near misses.
     #[test]
     fn vector_forms_agree_with_plain_forms() {
         for at in 0..64 {

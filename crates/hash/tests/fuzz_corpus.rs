@@ -1,7 +1,8 @@
 //! The fuzz targets on a stable Rust: the committed corpus, and mutations of it from a seed.
 //!
-//! `CAIRN_SEED` asks for other mutations, `CAIRN_ROUND` for a single one of them, `CAIRN_SOAK=1` for fifty times as
-//! many, and `CAIRN_WRITE_CORPUS=1` writes the corpus anew, after a change of a format.
+//! `CAIRN_SEED` asks for other mutations, `CAIRN_ROUND` for a single one of them, `CAIRN_SOAK=1`
+//! for fifty times as many, and `CAIRN_WRITE_CORPUS=1` writes the corpus anew, after a change of a
+//! format.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::disallowed_methods, reason = "a test program")]
 
 use std::path::{Path, PathBuf};

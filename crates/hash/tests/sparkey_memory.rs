@@ -42,8 +42,8 @@ static ALLOCATOR: Counting = Counting;
 const LOG: &str = "x.spl";
 const INDEX: &str = "x.spi";
 
-/// What a store of less than a kilobyte may need: buffers of fixed sizes, and blocks as far as so many compressed bytes
-/// could expand.
+/// What a store of less than a kilobyte may need: buffers of fixed sizes, and blocks as far as so
+/// many compressed bytes could expand.
 const BYTES_MAX: usize = 256 << 10;
 
 fn build(compression: Compression) -> [Vec<u8>; 2] {
@@ -68,7 +68,8 @@ fn store(files: &[Vec<u8>; 2]) -> Arc<dyn Fs> {
     fs
 }
 
-/// Does everything that can be done with two files; what fails, fails. Returns the most memory held at once.
+/// Does everything that can be done with two files; what fails, fails. Returns the most memory held
+/// at once.
 fn exercise(files: &[Vec<u8>; 2]) -> usize {
     let fs = store(files);
     let before = HELD.load(Ordering::Relaxed);
@@ -96,8 +97,9 @@ fn exercise(files: &[Vec<u8>; 2]) -> usize {
 /// Only one test at a time counts.
 static COUNTING: Mutex<()> = Mutex::new(());
 
-/// Goal: memory stays in proportion to the files, whatever a bit or a field says. Method: every bit flip, every eight bytes
-/// set to the largest value, and every cut, in both files of a store in each compression; look at the most memory held.
+/// Goal: memory stays in proportion to the files, whatever a bit or a field says. Method: every bit
+/// flip, every eight bytes set to the largest value, and every cut, in both files of a store in
+/// each compression; look at the most memory held.
 #[test]
 fn damage_does_not_allocate_at_will() {
     let _counting = COUNTING.lock().unwrap_or_else(PoisonError::into_inner);
@@ -144,8 +146,9 @@ fn build_large(compression: Compression) -> [Vec<u8>; 2] {
     [LOG, INDEX].map(|name| fs.open(Path::new(name), OpenOptions::read()).unwrap().map().unwrap().to_vec())
 }
 
-/// Goal: a garbled length is believed only as far as the header allows, not as far as the log goes. Method: the first
-/// record, or block, of a large log claims 2 MiB less one; look it up, and scan the log.
+/// Goal: a garbled length is believed only as far as the header allows, not as far as the log goes.
+/// Method: the first record, or block, of a large log claims 2 MiB less one; look it up, and scan
+/// the log.
 #[test]
 fn lengths_beyond_the_header_do_not_allocate() {
     let _counting = COUNTING.lock().unwrap_or_else(PoisonError::into_inner);
@@ -174,8 +177,8 @@ fn lengths_beyond_the_header_do_not_allocate() {
     }
 }
 
-/// Goal: an index build that gathers records does not gather long keys. Method: as many keys of 1 MiB as records are
-/// gathered; look at the most memory held.
+/// Goal: an index build that gathers records does not gather long keys. Method: as many keys of 1
+/// MiB as records are gathered; look at the most memory held.
 #[test]
 fn long_keys_are_not_gathered() {
     let _counting = COUNTING.lock().unwrap_or_else(PoisonError::into_inner);
@@ -193,8 +196,9 @@ fn long_keys_are_not_gathered() {
     assert!(held < 8 << 20, "{held} bytes were held at once");
 }
 
-/// Goal: a build under a limit keeps it, whatever the log has. Method: a log of many records, each third of which is
-/// overwritten, on a real disk; look at the most memory held, which has to do with the limit and not with the log.
+/// Goal: a build under a limit keeps it, whatever the log has. Method: a log of many records, each
+/// third of which is overwritten, on a real disk; look at the most memory held, which has to do
+/// with the limit and not with the log.
 #[test]
 fn builds_keep_their_limit() {
     let _counting = COUNTING.lock().unwrap_or_else(PoisonError::into_inner);
@@ -214,7 +218,8 @@ fn builds_keep_their_limit() {
         let summary = build_index(&path, &auto).unwrap();
         let held = PEAK.load(Ordering::Relaxed) - before;
         assert!(summary.sorted && summary.header.entries == 40_000, "{summary:?}");
-        // What grows is counted twice here while it is copied. Beside the limit: pages of the index, windows onto the log.
+        // What grows is counted twice here while it is copied. Beside the limit: pages of the
+        // index, windows onto the log.
         assert!(held as u64 <= 2 * limit + (1 << 20), "{compression:?}: {held} bytes were held at once");
     }
 }

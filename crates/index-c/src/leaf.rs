@@ -56,7 +56,8 @@ pub unsafe extern "C" fn cairn_leaf_free(leaf: *mut CairnLeaf) {
 /// Opens the page at `page`, in place of what was open.
 ///
 /// # Safety
-/// `leaf` is live; `page` has `bytes` readable bytes, which stay there and do not change until the leaf is opened again or freed.
+/// `leaf` is live; `page` has `bytes` readable bytes, which stay there and do not change until the
+/// leaf is opened again or freed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cairn_leaf_open(leaf: *mut CairnLeaf, page: *const u8, bytes: usize) -> i32 {
     // SAFETY: the caller keeps both alive, and the page unchanged, as long as the leaf reads it.
@@ -106,7 +107,8 @@ pub unsafe extern "C" fn cairn_leaf_error(
     }
 }
 
-/// Row ids `start..start + count` as PostgreSQL lays them out: block high, block low, offset, 16 bits each.
+/// Row ids `start..start + count` as PostgreSQL lays them out: block high, block low, offset, 16
+/// bits each.
 ///
 /// # Safety
 /// `leaf` is live and open; `out` has room for 6 × `count` bytes.
@@ -286,8 +288,8 @@ pub unsafe extern "C" fn cairn_leaf_count_before(
     })
 }
 
-/// Clears bits of rows `from..to` whose integer is NULL or not within `least..=most`. Bit 0 is row `from`. 0 where it is plain that none is left, 1 if
-/// not, or an error.
+/// Clears bits of rows `from..to` whose integer is NULL or not within `least..=most`. Bit 0 is row
+/// `from`. 0 where it is plain that none is left, 1 if not, or an error.
 ///
 /// # Safety
 /// `leaf` is live and open; `mask` has a bit for each row, in whole words.
@@ -340,16 +342,19 @@ pub unsafe extern "C" fn cairn_leaf_filter_nulls(
 /// `mask` as a slice, if there is one.
 ///
 /// # Safety
-/// `mask` is null or has a bit for each of `rows`, in whole words, that live as long as the caller says.
+/// `mask` is null or has a bit for each of `rows`, in whole words, that live as long as the caller
+/// says.
 unsafe fn optional_mask<'m>(mask: *const u64, rows: usize) -> Option<&'m [u64]> {
     // SAFETY: the caller says so.
     (!mask.is_null()).then(|| unsafe { slice_of(mask, rows.div_ceil(64)) })
 }
 
-/// The sum of rows `from..to`, of those in `mask` unless it is null. Low and high half of 128 bits, two's complement.
+/// The sum of rows `from..to`, of those in `mask` unless it is null. Low and high half of 128 bits,
+/// two's complement.
 ///
 /// # Safety
-/// `leaf` is live and open; `mask` is null or has a bit for each row; `out` has room for two values.
+/// `leaf` is live and open; `mask` is null or has a bit for each row; `out` has room for two
+/// values.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cairn_leaf_sum(
     leaf: *mut CairnLeaf,
@@ -373,7 +378,8 @@ pub unsafe extern "C" fn cairn_leaf_sum(
     })
 }
 
-/// Least and greatest of rows `from..to`, of those in `mask` unless it is null. 1 if there are any, 0 if not, or an error.
+/// Least and greatest of rows `from..to`, of those in `mask` unless it is null. 1 if there are any,
+/// 0 if not, or an error.
 ///
 /// # Safety
 /// As for `cairn_leaf_sum`.

@@ -1,7 +1,8 @@
 //! The page codec for C. `include/cairn_index.h` says the same in C's words.
 //!
-//! Every call takes whole pages or ranges of rows, says how it went by a number, and neither panics across the border nor
-//! keeps a pointer it was given, with one exception that `cairn_leaf_open` names. A handle belongs to one thread at a time.
+//! Every call takes whole pages or ranges of rows, says how it went by a number, and neither panics
+//! across the border nor keeps a pointer it was given, with one exception that `cairn_leaf_open`
+//! names. A handle belongs to one thread at a time.
 
 mod leaf;
 mod packer;
@@ -32,10 +33,12 @@ fn guarded_handle<T>(body: impl FnOnce() -> *mut T) -> *mut T {
     catch_unwind(AssertUnwindSafe(body)).unwrap_or(ptr::null_mut())
 }
 
-/// `len` values from `start` on. Where there are none there need be no address: in C, an empty array may be null.
+/// `len` values from `start` on. Where there are none there need be no address: in C, an empty
+/// array may be null.
 ///
 /// # Safety
-/// `len` is 0, or `start` has so many values, which live and do not change as long as the caller says.
+/// `len` is 0, or `start` has so many values, which live and do not change as long as the caller
+/// says.
 unsafe fn slice_of<'a, T>(start: *const T, len: usize) -> &'a [T] {
     match len {
         0 => &[],

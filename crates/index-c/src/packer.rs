@@ -31,8 +31,8 @@ fn code(error: PackError) -> i32 {
     }
 }
 
-/// A packer for pages of up to `capacity` bytes and `max_rows` rows; `kinds` has a byte a column, 0 for integers, 1 for byte strings.
-/// Null if the shape is impossible.
+/// A packer for pages of up to `capacity` bytes and `max_rows` rows; `kinds` has a byte a column, 0
+/// for integers, 1 for byte strings. Null if the shape is impossible.
 ///
 /// # Safety
 /// `kinds` has `columns` readable bytes.
@@ -70,7 +70,8 @@ pub unsafe extern "C" fn cairn_packer_free(packer: *mut CairnPacker) {
 /// Adds a row: `id` is `block << 16 | offset`. 1 if a page may be cut now, 0 if not, or an error.
 ///
 /// # Safety
-/// `packer` is live; `values` has a value for each column, and those of byte strings point to as many bytes as they say.
+/// `packer` is live; `values` has a value for each column, and those of byte strings point to as
+/// many bytes as they say.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cairn_packer_push(
     packer: *mut CairnPacker,
@@ -95,8 +96,8 @@ pub unsafe extern "C" fn cairn_packer_push(
     })
 }
 
-/// Makes the next page and says how many rows it has, 0 if more are needed to fill one, or an error.
-/// The page is at `*page` until the next call.
+/// Makes the next page and says how many rows it has, 0 if more are needed to fill one, or an
+/// error. The page is at `*page` until the next call.
 ///
 /// # Safety
 /// `packer` is live; the others can be written.

@@ -6,16 +6,16 @@ use crate::leaf::*;
 use crate::packer::*;
 use crate::{DAMAGED, INVALID, OK};
 
-/// Goal: an array without values may be null, wherever there is one. Method: every call that takes one, of a page without columns and of one with a column; whatever
-/// else they say, they come back.
+/// Goal: an array without values may be null, wherever there is one. Method: every call that takes
+/// one, of a page without columns and of one with a column; whatever else they say, they come back.
 #[test]
 fn empty_arrays_may_be_null() {
     let kinds: [&[u8]; 2] = [&[], &[0]];
     for kinds in kinds {
         let start = if kinds.is_empty() { null() } else { kinds.as_ptr() };
         let (mut page, mut bytes, mut sum) = (null(), 0, [0; 2]);
-        // SAFETY: handles are used between their making and their end, in this thread; what is null has no values; the page is
-        // the packer's, which outlives the leaf's use of it.
+        // SAFETY: handles are used between their making and their end, in this thread; what is null
+        // has no values; the page is the packer's, which outlives the leaf's use of it.
         unsafe {
             let packer = cairn_packer_new(start, kinds.len(), 4000, 100);
             assert!(!packer.is_null());
@@ -47,7 +47,8 @@ fn empty_arrays_may_be_null() {
     }
 }
 
-/// Goal: an empty string has no address either, and a row of the wrong shape costs nothing. Method: a packer of strings; ranges that end before they begin.
+/// Goal: an empty string has no address either, and a row of the wrong shape costs nothing. Method:
+/// a packer of strings; ranges that end before they begin.
 #[test]
 fn strings_and_ranges() {
     let (mut page, mut bytes, mut out, mut len) = (null(), 0, null(), 9);

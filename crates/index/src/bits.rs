@@ -4,7 +4,8 @@
 //!   width 3:  value 0 | value 1 | value 2        byte 0 = v2(2 low bits) v1 v0, byte 1 = … v3 v2(high bit)
 //! ```
 //!
-//! 64 values of `width` bits fill `width` words exactly, so the unpacker works on groups of 64: see `group`.
+//! 64 values of `width` bits fill `width` words exactly, so the unpacker works on groups of 64: see
+//! `group`.
 
 mod group;
 
@@ -52,7 +53,8 @@ pub(crate) const fn mask(width: u32) -> u64 {
     if width == 64 { u64::MAX } else { (1 << width) - 1 }
 }
 
-/// Value `index` of `bytes`. The caller has checked that `bytes` holds it; past the end there are zeros.
+/// Value `index` of `bytes`. The caller has checked that `bytes` holds it; past the end there are
+/// zeros.
 #[inline]
 pub(crate) fn get(bytes: &[u8], index: usize, width: u32) -> u64 {
     if width == 0 {
@@ -100,7 +102,8 @@ pub(crate) fn unpack(bytes: &[u8], start: usize, width: u32, out: &mut [u64]) {
                 unpack_group(group, width, &mut out[done..done + GROUP])
             });
         } else {
-            // A part of a group costs as much as all of it, which is less than its values one by one.
+            // A part of a group costs as much as all of it, which is less than its values one by
+            // one.
             let mut values = [0; GROUP];
             with_group(bytes, index / GROUP, width, |group| unpack_group(group, width, &mut values));
             out[done..done + count].copy_from_slice(&values[skip..skip + count]);
@@ -125,7 +128,8 @@ pub(crate) fn sum(bytes: &[u8], start: usize, end: usize, width: u32) -> u128 {
     sum
 }
 
-/// Calls `body` with the bytes of a group; the last one may be cut off, and is filled up with zeros.
+/// Calls `body` with the bytes of a group; the last one may be cut off, and is filled up with
+/// zeros.
 fn with_group(bytes: &[u8], group: usize, width: u32, body: impl FnOnce(&[u8])) {
     let group_bytes = 8 * width as usize;
     let at = group * group_bytes;
@@ -149,8 +153,8 @@ mod tests {
     proptest! {
         #![proptest_config(crate::test_config::cases(256))]
 
-        /// Goal: what was packed comes back, one by one and in ranges, at every width. Method: random values cut to a
-        /// random width, against the values themselves.
+        /// Goal: what was packed comes back, one by one and in ranges, at every width. Method:
+        /// random values cut to a random width, against the values themselves.
         #[test]
         fn round_trip(width in 0u32..=64, values in prop::collection::vec(any::<u64>(), 0..400), from: usize, len: usize) {
             let values: Vec<u64> = values.into_iter().map(|v| v & if width == 0 { 0 } else { mask(width) }).collect();

@@ -1,6 +1,7 @@
 //! What is wrong with the bytes of a page.
 
-/// A page that no writer of this version writes. It names no file: whoever read the page knows which one.
+/// A page that no writer of this version writes. It names no file: whoever read the page knows
+/// which one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("byte {offset} of the page: expected {what}")]
 pub struct Damage {

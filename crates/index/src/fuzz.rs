@@ -34,7 +34,8 @@ pub fn page(bytes: &[u8]) {
     }
 }
 
-/// A file from anywhere. Where the first byte is odd the checksums of what follows are made right first, so that what lies behind them is read.
+/// A file from anywhere. Where the first byte is odd the checksums of what follows are made right
+/// first, so that what lies behind them is read.
 pub fn file(bytes: &[u8]) {
     let Some((first, bytes)) = bytes.split_first() else { return };
     let mut bytes = bytes.to_vec();

@@ -7,9 +7,10 @@
 //!      row ids | for each column: NULLs | integers, or codes of strings | strings
 //! ```
 //!
-//! Ends count from the start of the page. A row id is `block * radix + offset - 1` where rows live in blocks of a heap,
-//! and as it is where the radix is 0. NULLs are a stream of 0 and 1, absent where there are none; a NULL's own value
-//! repeats its neighbour's. Writer: `Packer`. Nothing but the directory is read when a page is opened.
+//! Ends count from the start of the page. A row id is `block * radix + offset - 1` where rows live
+//! in blocks of a heap, and as it is where the radix is 0. NULLs are a stream of 0 and 1, absent
+//! where there are none; a NULL's own value repeats its neighbour's. Writer: `Packer`. Nothing but
+//! the directory is read when a page is opened.
 
 use crate::cursor::Cursor;
 use crate::damage::{Checked, Damage};
@@ -36,7 +37,8 @@ pub enum Kind {
     Bytes,
 }
 
-/// A page opened for reading. It borrows the bytes and keeps none of its own but the places of its parts.
+/// A page opened for reading. It borrows the bytes and keeps none of its own but the places of its
+/// parts.
 #[derive(Default)]
 pub struct Leaf<'a> {
     rows: usize,
@@ -184,8 +186,9 @@ impl<'a> Leaf<'a> {
         self.column_to(column, row + 1)?.integers.get(row)
     }
 
-    /// How many of rows `from..to` come before `value` in a column that ascends over them (`descends`: the other way round)
-    /// and has no NULLs there; with `or_equal`, those equal to it too. Some hundred nanoseconds.
+    /// How many of rows `from..to` come before `value` in a column that ascends over them
+    /// (`descends`: the other way round) and has no NULLs there; with `or_equal`, those equal to it
+    /// too. Some hundred nanoseconds.
     pub fn count_before(
         &self,
         column: usize,
@@ -216,7 +219,8 @@ impl<'a> Leaf<'a> {
         }
     }
 
-    /// The row ids of rows `start..start + out.len()`: `block << 16 | offset` where rows live in a heap.
+    /// The row ids of rows `start..start + out.len()`: `block << 16 | offset` where rows live in a
+    /// heap.
     pub fn ids(&self, start: usize, out: &mut [u64]) -> Checked<()> {
         let Some(ids) = self.ids.as_ref().filter(|_| start + out.len() <= self.rows) else {
             return Err(Damage::at(2, "as many rows as are asked for"));
@@ -228,7 +232,8 @@ impl<'a> Leaf<'a> {
         Ok(())
     }
 
-    /// The first and the last heap block that rows `from..to` point into; `None` of no rows. Runs cost some nanoseconds each.
+    /// The first and the last heap block that rows `from..to` point into; `None` of no rows. Runs
+    /// cost some nanoseconds each.
     pub fn blocks(&self, from: usize, to: usize) -> Checked<Option<(u64, u64)>> {
         let Some(ids) = self.ids.as_ref().filter(|_| to <= self.rows) else {
             return Err(Damage::at(2, "as many rows as are asked for"));
@@ -249,9 +254,9 @@ impl<'a> Leaf<'a> {
         (block << 16) | id.wrapping_sub(block.wrapping_mul(radix)).wrapping_add(1) & 0xffff
     }
 
-    /// Clears the bits of those of rows `from..to` whose integer is not within `least..=most`; bit 0 is row `from`. NULLs are cleared.
-    /// False where it is plain that none is left.
-    /// Runs cost some nanoseconds each, other encodings under one a row.
+    /// Clears the bits of those of rows `from..to` whose integer is not within `least..=most`; bit
+    /// 0 is row `from`. NULLs are cleared. False where it is plain that none is left. Runs cost
+    /// some nanoseconds each, other encodings under one a row.
     pub fn filter(
         &self,
         column: usize,
@@ -295,7 +300,8 @@ impl<'a> Leaf<'a> {
         }
     }
 
-    /// The sum of the integers of rows `from..to`, of those in `mask` if there is one, which the caller has cleared of NULLs.
+    /// The sum of the integers of rows `from..to`, of those in `mask` if there is one, which the
+    /// caller has cleared of NULLs.
     pub fn sum(&self, column: usize, from: usize, to: usize, mask: Option<&[u64]>) -> Checked<i128> {
         let integers = &self.column_to(column, to)?.integers;
         match mask {

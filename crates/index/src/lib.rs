@@ -1,10 +1,12 @@
 //! Compressed sorted index for read-mostly data.
 //!
-//! The codec turns sorted rows into pages of a fixed size ([`Packer`]) and reads them without unpacking more than it
-//! needs ([`Leaf`]): row ids and columns of integers or byte strings, each encoded in the way that takes the fewest bytes in that
-//! page. [`mod@file`] is an index in a file over it;
-//! PostgreSQL's `cairn` access method stands on it too. Layouts: docs/src/formats/index.md; reasons: docs/src/design/index.md.
-// The exception is `bits::group`, which calls what it has compiled for a processor after asking for that processor.
+//! The codec turns sorted rows into pages of a fixed size ([`Packer`]) and reads them without
+//! unpacking more than it needs ([`Leaf`]): row ids and columns of integers or byte strings, each
+//! encoded in the way that takes the fewest bytes in that page. [`mod@file`] is an index in a file
+//! over it; PostgreSQL's `cairn` access method stands on it too. Layouts:
+//! docs/src/formats/index.md; reasons: docs/src/design/index.md.
+// The exception is `bits::group`, which calls what it has compiled for a processor after asking for
+// that processor.
 #![deny(unsafe_code)]
 
 mod bits;

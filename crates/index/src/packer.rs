@@ -1,8 +1,9 @@
 //! Sorted rows into pages, as many to a page as fit.
 //!
-//! Rows wait in columns. How many of them fill a page is found by measuring: the first guess is what the page before
-//! held, the next ones follow from the bytes that a row took, until a page is 97 % full or no better number is likely. Two or three
-//! measurements a page, each some nanoseconds a value.
+//! Rows wait in columns. How many of them fill a page is found by measuring: the first guess is
+//! what the page before held, the next ones follow from the bytes that a row took, until a page is
+//! 97 % full or no better number is likely. Two or three measurements a page, each some nanoseconds
+//! a value.
 
 mod buffer;
 
@@ -63,7 +64,8 @@ struct Layout {
 }
 
 impl Packer {
-    /// A packer of pages of up to `capacity` bytes and `max_rows` rows. `in_heap`: row ids are `block << 16 | offset`.
+    /// A packer of pages of up to `capacity` bytes and `max_rows` rows. `in_heap`: row ids are
+    /// `block << 16 | offset`.
     pub fn new(kinds: &[Kind], capacity: usize, max_rows: usize, in_heap: bool) -> Result<Packer, PackError> {
         if kinds.len() > MAX_COLUMNS || capacity > usize::from(u16::MAX) {
             return Err(PackError::WrongShape);
@@ -88,7 +90,8 @@ impl Packer {
         self.ids.len()
     }
 
-    /// Adds a row behind those that wait. True when [`Packer::cut`] may have a page. A row that is refused leaves no trace.
+    /// Adds a row behind those that wait. True when [`Packer::cut`] may have a page. A row that is
+    /// refused leaves no trace.
     pub fn push<'v>(&mut self, id: u64, values: impl Iterator<Item = Value<'v>>) -> Result<bool, PackError> {
         if let Err(error) = self.push_values(values) {
             let rows = self.ids.len();
@@ -111,8 +114,8 @@ impl Packer {
         }
     }
 
-    /// Puts the next page into `out` and says how many rows it has; 0 when more rows are needed to fill one.
-    /// With `last`, no more rows come: call it until it says 0.
+    /// Puts the next page into `out` and says how many rows it has; 0 when more rows are needed to
+    /// fill one. With `last`, no more rows come: call it until it says 0.
     pub fn cut(&mut self, last: bool, out: &mut Vec<u8>) -> Result<usize, PackError> {
         let waiting = self.ids.len();
         if waiting == 0 || (!last && waiting < self.wanted) {
@@ -155,7 +158,8 @@ impl Packer {
         self.emit(&self.measure(0), 0, out);
     }
 
-    /// The largest offset in a block, which is one more than the distance of two row ids in neighbouring blocks needs.
+    /// The largest offset in a block, which is one more than the distance of two row ids in
+    /// neighbouring blocks needs.
     fn radix(&self) -> u16 {
         if !self.in_heap {
             return 0;

@@ -1,5 +1,6 @@
-//! The distinct byte strings of a column in a page: those of one length as they are, others by what each shares with
-//! the one before (front coding, with a restart every 16). What all of them begin with stands once.
+//! The distinct byte strings of a column in a page: those of one length as they are, others by what
+//! each shares with the one before (front coding, with a restart every 16). What all of them begin
+//! with stands once.
 //!
 //! ```text
 //!   count varint | mode u8 | shared by all: length u16, bytes
@@ -115,7 +116,8 @@ impl<'a> Strings<'a> {
         self.count
     }
 
-    /// Puts string `index` into `out`, in place of what is there. At most 16 strings are read for it.
+    /// Puts string `index` into `out`, in place of what is there. At most 16 strings are read for
+    /// it.
     pub(crate) fn read(&self, index: u64, out: &mut Vec<u8>) -> Checked<()> {
         if index >= self.count as u64 {
             return Err(Damage::at(self.at, "a string for every row"));

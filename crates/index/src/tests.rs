@@ -85,8 +85,8 @@ fn read(leaf: &Leaf<'_>, column: usize, row: usize) -> Cell {
 proptest! {
     #![proptest_config(crate::test_config::cases(120))]
 
-    /// Goal: pages hold the rows, all of them, in order, within the size. Method: random columns with NULLs and duplicates, row
-    /// ids of shuffled and of regular heaps, pages of random size.
+    /// Goal: pages hold the rows, all of them, in order, within the size. Method: random columns
+    /// with NULLs and duplicates, row ids of shuffled and of regular heaps, pages of random size.
     #[test]
     fn rows_come_back((kinds, ids, columns, capacity) in rows()) {
         let mut row = 0;
@@ -107,7 +107,8 @@ proptest! {
         prop_assert_eq!(row, ids.len());
     }
 
-    /// Goal: a damaged page gives values or an error. Method: change bytes of sound pages, or hand over noise, and read all of it.
+    /// Goal: a damaged page gives values or an error. Method: change bytes of sound pages, or hand
+    /// over noise, and read all of it.
     #[test]
     fn hostile((kinds, ids, columns, capacity) in rows(), changes in prop::collection::vec((any::<usize>(), any::<u8>()), 1..6)) {
         for mut page in pages(&kinds, &ids, &columns, capacity) {
@@ -127,8 +128,9 @@ proptest! {
     }
 }
 
-/// Goal: no page that ever was of interest troubles the reader. Method: every file of the fuzz target's corpus; `CAIRN_WRITE_CORPUS=1`
-/// writes sound pages of each shape there first, after a change of the format.
+/// Goal: no page that ever was of interest troubles the reader. Method: every file of the fuzz
+/// target's corpus; `CAIRN_WRITE_CORPUS=1` writes sound pages of each shape there first, after a
+/// change of the format.
 #[test]
 #[allow(clippy::disallowed_methods, reason = "the corpus is files of the source tree")]
 fn corpus() {
@@ -156,7 +158,8 @@ fn corpus() {
     files.iter().for_each(|path| read_all(&std::fs::read(path).unwrap()));
 }
 
-/// Goal: the sizes that the format is made for. Method: a million sequential keys over a heap in order and shuffled, bytes a row.
+/// Goal: the sizes that the format is made for. Method: a million sequential keys over a heap in
+/// order and shuffled, bytes a row.
 #[test]
 fn sizes() {
     let bytes = |ids: &dyn Fn(u64) -> u64| {

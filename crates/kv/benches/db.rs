@@ -1,6 +1,8 @@
-//! Nanoseconds of the store's own calls, without a peer: for work on the engine. `cairn bench kv` compares.
+//! Nanoseconds of the store's own calls, without a peer: for work on the engine. `cairn bench kv`
+//! compares.
 //!
-//! `cargo bench -p cairn-kv --bench db -- [entries] [single|batch|threads|sync|recovery] [-rand] [t=THREADS] [m=MEMTABLE_MIB]`
+//! `cargo bench -p cairn-kv --bench db -- [entries] [single|batch|threads|sync|recovery] [-rand]
+//! [t=THREADS] [m=MEMTABLE_MIB]`
 #![allow(clippy::unwrap_used, clippy::disallowed_methods)]
 
 use std::time::Instant;
@@ -138,7 +140,8 @@ fn batch(keys: &[[u8; 16]], order: &str) {
     }
 }
 
-/// Threads that each put a part of the keys: the median of rounds that take turns, since machines have moods.
+/// Threads that each put a part of the keys: the median of rounds that take turns, since machines
+/// have moods.
 fn threads(keys: &[[u8; 16]], order: &str) {
     let asked: Vec<usize> = std::env::args().filter_map(|arg| arg.strip_prefix("t=")?.parse().ok()).collect();
     let asked = if asked.is_empty() { vec![1, 2, 8] } else { asked };
@@ -191,7 +194,8 @@ fn sync_round(db: &Db, keys: &[[u8; 16]], writers: usize) -> f64 {
     start.elapsed().as_nanos() as f64 / keys.len() as f64
 }
 
-/// Opens a store whose log has 1 GiB that is in no table, in a fresh process: time, and the most memory that it took.
+/// Opens a store whose log has 1 GiB that is in no table, in a fresh process: time, and the most
+/// memory that it took.
 fn recovery() {
     const RECORDS: u32 = 1 << 20;
     if let Some(dir) = std::env::args().find_map(|arg| Some(arg.strip_prefix("dir=")?.to_owned())) {

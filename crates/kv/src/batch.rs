@@ -37,7 +37,8 @@ pub const VALUE_BYTES_MAX: usize = 511 << 20;
 /// The longest encoded batch: one record of the log, 1 GiB.
 pub const BATCH_BYTES_MAX: usize = cairn_wal::MAX_RECORD_BYTES;
 
-// What is acknowledged must go into a table at the next flush: with the longest key, and the time behind it.
+// What is acknowledged must go into a table at the next flush: with the longest key, and the time
+// behind it.
 const _: () = assert!(KEY_BYTES_MAX + VALUE_BYTES_MAX + STAMP_BYTES <= ENTRY_BYTES_MAX);
 // And into a record of the log: with tag, keyspace and both lengths before it.
 const _: () = assert!(
@@ -190,7 +191,8 @@ impl<'a> Operation<'a> {
     }
 }
 
-/// Fills a slice from its front. What does not fit is dropped; encoded lengths are computed beforehand.
+/// Fills a slice from its front. What does not fit is dropped; encoded lengths are computed
+/// beforehand.
 struct Writer<'a> {
     out: &'a mut [u8],
 }
@@ -258,17 +260,18 @@ impl WriteBatch {
         self.add(DEFAULT, Operation::Put { key: key.as_ref(), value: value.as_ref() })
     }
 
-    /// Removes `key` from the default keyspace. Errors: [`Error::Invalid`] for a key that is too long.
+    /// Removes `key` from the default keyspace. Errors: [`Error::Invalid`] for a key that is too
+    /// long.
     #[inline]
     pub fn delete(&mut self, key: impl AsRef<[u8]>) -> Result<()> {
         self.add(DEFAULT, Operation::Delete { key: key.as_ref() })
     }
 
-    /// Adds any operation on any keyspace ([`crate::Keyspace::id`]), but for the deletion of a range without a key, which does
-    /// nothing.
+    /// Adds any operation on any keyspace ([`crate::Keyspace::id`]), but for the deletion of a
+    /// range without a key, which does nothing.
     ///
-    /// Errors: [`Error::Invalid`] for keys and values that are too long, for a range that ends before it starts, and for
-    /// a batch of more than [`BATCH_BYTES_MAX`].
+    /// Errors: [`Error::Invalid`] for keys and values that are too long, for a range that ends
+    /// before it starts, and for a batch of more than [`BATCH_BYTES_MAX`].
     #[inline]
     pub fn add(&mut self, keyspace: KeyspaceId, operation: Operation<'_>) -> Result<()> {
         operation.check()?;
@@ -322,8 +325,9 @@ impl WriteBatch {
         })
     }
 
-    /// The operations with their keyspaces, in order, whose key `is_wanted`; of a range to delete it is asked where that begins.
-    /// Where few are, this is faster than to filter [`WriteBatch::operations`].
+    /// The operations with their keyspaces, in order, whose key `is_wanted`; of a range to delete
+    /// it is asked where that begins. Where few are, this is faster than to filter
+    /// [`WriteBatch::operations`].
     pub fn operations_where(
         &self,
         is_wanted: impl Fn(&[u8]) -> bool + Copy,
@@ -360,7 +364,8 @@ mod tests {
     /// Keyspace, type, key, value, and how many that look like it follow one another.
     type Part = (u32, u8, Vec<u8>, Vec<u8>, u8);
 
-    /// Lengths of keys on both sides of where their encoding grows, and the way to look through them changes.
+    /// Lengths of keys on both sides of where their encoding grows, and the way to look through
+    /// them changes.
     const KEY_LENGTHS: [usize; 15] = [0, 1, 2, 3, 4, 7, 8, 16, 17, 32, 48, 49, 127, 128, 300];
 
     /// Parts of which most have keys of one length, or of two, as those of programs have.
@@ -401,8 +406,10 @@ mod tests {
     proptest! {
         #![proptest_config(crate::test_config::cases(1024))]
 
-        /// Goal: what was added to a batch is what is read from it, by each of the ways to read it. Method: random operations of all types, in runs of
-        /// such that differ in their keys only, or have keys of one length, and alone, against a list; and those whose key has an even sum, all, and none.
+        /// Goal: what was added to a batch is what is read from it, by each of the ways to read it.
+        /// Method: random operations of all types, in runs of such that differ in their keys only,
+        /// or have keys of one length, and alone, against a list; and those whose key has an even
+        /// sum, all, and none.
         #[test]
         fn operations_come_back(parts in any_parts()) {
             let mut all = Vec::new();
@@ -436,7 +443,8 @@ mod tests {
         }
     }
 
-    /// Goal: a walk ends where it is told to. Method: an error at the second of three operations, of which the first two are alike.
+    /// Goal: a walk ends where it is told to. Method: an error at the second of three operations,
+    /// of which the first two are alike.
     #[test]
     fn walks_end_early() {
         let mut batch = WriteBatch::new();
@@ -453,8 +461,8 @@ mod tests {
         }
     }
 
-    /// Goal: no batch is taken that the log would refuse. Method: one that is some bytes below the log's longest record, of zeros
-    /// that nobody touches and that take no memory.
+    /// Goal: no batch is taken that the log would refuse. Method: one that is some bytes below the
+    /// log's longest record, of zeros that nobody touches and that take no memory.
     #[test]
     fn as_long_as_a_record() {
         let record = vec![0; cairn_wal::MAX_RECORD_BYTES - 10];

@@ -1,13 +1,16 @@
-//! The one interface of everything that can be walked in key order: memtables, blocks, tables, levels, merges.
+//! The one interface of everything that can be walked in key order: memtables, blocks, tables,
+//! levels, merges.
 
 use crate::Result;
 use crate::kind::{Kind, Seqno};
 
-/// Walks entries by key ascending, and within a key by sequence number descending: the newest version comes first.
+/// Walks entries by key ascending, and within a key by sequence number descending: the newest
+/// version comes first.
 ///
-/// A cursor stands on an entry or is not valid. It starts invalid; `seek*` places it. `next` and `prev` may only be
-/// called on a valid one, and make it invalid past either end. After an error it is invalid until a seek.
-/// Keys and values are borrowed from the cursor: they are gone at its next move.
+/// A cursor stands on an entry or is not valid. It starts invalid; `seek*` places it. `next` and
+/// `prev` may only be called on a valid one, and make it invalid past either end. After an error it
+/// is invalid until a seek. Keys and values are borrowed from the cursor: they are gone at its next
+/// move.
 pub(crate) trait Cursor {
     /// True when it stands on an entry.
     fn valid(&self) -> bool;
@@ -18,11 +21,12 @@ pub(crate) trait Cursor {
     /// Moves to the last entry.
     fn seek_last(&mut self) -> Result<()>;
 
-    /// Moves to the first entry at or after (`key`, `seqno`): of `key` itself, versions written after `seqno` are
-    /// skipped.
+    /// Moves to the first entry at or after (`key`, `seqno`): of `key` itself, versions written
+    /// after `seqno` are skipped.
     fn seek(&mut self, key: &[u8], seqno: Seqno) -> Result<()>;
 
-    /// Moves to the last entry whose key is less than `key`, or less than or equal when `inclusive`: its oldest version.
+    /// Moves to the last entry whose key is less than `key`, or less than or equal when
+    /// `inclusive`: its oldest version.
     fn seek_back(&mut self, key: &[u8], inclusive: bool) -> Result<()>;
 
     /// Moves to the next entry.

@@ -36,7 +36,8 @@ pub enum Error {
         /// The argument, its value and what was expected.
         what: String,
     },
-    /// An entry is made of operands, and the keyspace was opened without what combines them: see `KeyspaceOptions::merge_operator`.
+    /// An entry is made of operands, and the keyspace was opened without what combines them: see
+    /// `KeyspaceOptions::merge_operator`.
     #[error("{}: key {key} cannot be merged: the keyspace was opened without its merge_operator", path.display())]
     NoMergeOperator {
         /// The store's directory.
@@ -44,7 +45,8 @@ pub enum Error {
         /// The key, as text or escaped.
         key: String,
     },
-    /// The store was about to do what would have made its data wrong. It has done nothing, and has a bug: please report this.
+    /// The store was about to do what would have made its data wrong. It has done nothing, and has
+    /// a bug: please report this.
     #[error("internal error of the store at {}, which has changed nothing: {what}; please report it", path.display())]
     Internal {
         /// The store's directory.
@@ -52,10 +54,11 @@ pub enum Error {
         /// What was about to happen.
         what: String,
     },
-    /// Code that the keyspace was opened with, its merge operator or compaction filter, panicked at a key.
+    /// Code that the keyspace was opened with, its merge operator or compaction filter, panicked at
+    /// a key.
     ///
-    /// What is stored stays as it was written. Reads of the key fail with this, a compaction that meets the key is given up and
-    /// tried again after later flushes, and everything else goes on.
+    /// What is stored stays as it was written. Reads of the key fail with this, a compaction that
+    /// meets the key is given up and tried again after later flushes, and everything else goes on.
     #[error("keyspace {keyspace:?}, key {key}: {what} panicked: {message}")]
     Panicked {
         /// The keyspace's name.
@@ -85,8 +88,8 @@ pub enum Error {
         /// The key and the keyspace, and what happened to it.
         what: String,
     },
-    /// An earlier write or sync failed, so that the state of the files is unknown. Reads go on; to write, drop the
-    /// store and open it again.
+    /// An earlier write or sync failed, so that the state of the files is unknown. Reads go on; to
+    /// write, drop the store and open it again.
     #[error("the store at {} stopped writing after a failure: {cause}; reopen it", path.display())]
     Poisoned {
         /// The store's directory.
@@ -122,12 +125,14 @@ impl Error {
         matches!(self, Error::Vfs(error) if error.is_full())
     }
 
-    /// True when the process, or the system, may have no more files open: what failed can be tried again when some are closed.
+    /// True when the process, or the system, may have no more files open: what failed can be tried
+    /// again when some are closed.
     pub fn is_out_of_files(&self) -> bool {
         matches!(self, Error::Vfs(error) if error.is_out_of_files())
     }
 
-    /// True when nothing was done for want of room on the disk or of files that may be open. Both may be there later.
+    /// True when nothing was done for want of room on the disk or of files that may be open. Both
+    /// may be there later.
     pub(crate) fn can_be_tried_again(&self) -> bool {
         self.is_full() || self.is_out_of_files()
     }

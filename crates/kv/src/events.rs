@@ -67,8 +67,9 @@ pub enum Event {
         /// How long.
         waited: Duration,
     },
-    /// A compaction was given up because code of the user's panicked. Its input stays, and it is tried again after later
-    /// flushes of the keyspace, after fewer and fewer of them as it goes on to fail.
+    /// A compaction was given up because code of the user's panicked. Its input stays, and it is
+    /// tried again after later flushes of the keyspace, after fewer and fewer of them as it goes on
+    /// to fail.
     GivenUp {
         /// The keyspace's name.
         keyspace: String,
@@ -82,8 +83,8 @@ pub enum Event {
     },
 }
 
-/// Hears of events. Called on the thread where they happen: be quick, and do not call the store. A panic there is caught and changes
-/// nothing: what the event is of has happened.
+/// Hears of events. Called on the thread where they happen: be quick, and do not call the store. A
+/// panic there is caught and changes nothing: what the event is of has happened.
 pub trait EventListener: fmt::Debug + Send + Sync + 'static {
     /// `event` has happened.
     fn on_event(&self, event: &Event);

@@ -24,19 +24,22 @@ pub struct TableMeta {
     pub tombstones: u64,
     /// Bytes of keys and values before prefix compression and block compression.
     pub raw_bytes: u64,
-    /// Wall clock in seconds since the Unix epoch when its oldest entry came to the store (flush time of the oldest
-    /// input), for tables that are to be merged down by their age.
+    /// Wall clock in seconds since the Unix epoch when its oldest entry came to the store (flush
+    /// time of the oldest input), for tables that are to be merged down by their age.
     pub oldest_secs: u64,
-    /// The same of its newest entry, for FIFO: an earlier version knew only the oldest, which then is this too.
+    /// The same of its newest entry, for FIFO: an earlier version knew only the oldest, which then
+    /// is this too.
     pub newest_secs: u64,
-    /// The soonest that an entry of it expires, in seconds since the Unix epoch; `u64::MAX` when none does.
+    /// The soonest that an entry of it expires, in seconds since the Unix epoch; `u64::MAX` when
+    /// none does.
     pub expires_secs: u64,
     /// XXH3 of the whole file, as written.
     pub checksum: u64,
-    /// The checksum in its footer, which stands for the whole file: what an open holds against the file that it finds. 0 where nothing is
-    /// known of it.
+    /// The checksum in its footer, which stands for the whole file: what an open holds against the
+    /// file that it finds. 0 where nothing is known of it.
     pub footer: u64,
-    /// Blob files that its entries point into, with the bytes that they point at. Ascending by number.
+    /// Blob files that its entries point into, with the bytes that they point at. Ascending by
+    /// number.
     pub blobs: Vec<(FileNumber, u64)>,
     /// Set for a table that was built outside of the store.
     pub ingested: Option<Ingested>,
@@ -50,7 +53,8 @@ impl TableMeta {
     }
 }
 
-/// What readers of an ingested table have to know. In the file, all its entries have sequence number 0.
+/// What readers of an ingested table have to know. In the file, all its entries have sequence
+/// number 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ingested {
     /// The sequence number that all its entries have.

@@ -1,7 +1,7 @@
 //! Calls of code that the store was given: merge operators, compaction filters, listeners.
 //!
-//! A panic in such code is caught where it is called, so that what it says is told of the key that it met, and neither
-//! a thread of the store nor the store itself ends by it.
+//! A panic in such code is caught where it is called, so that what it says is told of the key that
+//! it met, and neither a thread of the store nor the store itself ends by it.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};

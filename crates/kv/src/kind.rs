@@ -1,9 +1,10 @@
 //! What an entry is, and where it stands among the versions of its key.
 
-/// The number of a write. Later writes have higher ones; every entry of the store has its own, keyspaces included.
+/// The number of a write. Later writes have higher ones; every entry of the store has its own,
+/// keyspaces included.
 ///
-/// A batch takes as many as it has operations, in order. 0 is an entry that everybody sees: compaction gives it to
-/// what no snapshot can tell apart any more.
+/// A batch takes as many as it has operations, in order. 0 is an entry that everybody sees:
+/// compaction gives it to what no snapshot can tell apart any more.
 pub type Seqno = u64;
 
 /// The highest sequence number: 56 bits, so that number and kind fit one word.

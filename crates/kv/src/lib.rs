@@ -1,7 +1,7 @@
 //! Ordered key-value store on a log-structured merge tree.
 //!
-//! Writes go to a write-ahead log and a memtable, full memtables are flushed to tables, and compactions merge tables
-//! down the levels. `docs/src/engines/kv.md` tells how and why.
+//! Writes go to a write-ahead log and a memtable, full memtables are flushed to tables, and
+//! compactions merge tables down the levels. `docs/src/engines/kv.md` tells how and why.
 #![deny(unsafe_code)]
 
 mod admin;

@@ -4,24 +4,28 @@ use std::fmt::Debug;
 
 use cairn_vfs::sync::Arc;
 
-/// Combines the operands of `merge` writes into a value, as RocksDB's associative and full merge operators do.
+/// Combines the operands of `merge` writes into a value, as RocksDB's associative and full merge
+/// operators do.
 ///
-/// Must be deterministic: it runs at reads and at compactions, in any grouping that keeps the order of operands.
+/// Must be deterministic: it runs at reads and at compactions, in any grouping that keeps the order
+/// of operands.
 pub trait MergeOperator: Debug + Send + Sync + 'static {
-    /// The name that the store keeps: a keyspace can only be opened with an operator of the same name.
+    /// The name that the store keeps: a keyspace can only be opened with an operator of the same
+    /// name.
     fn name(&self) -> &str;
 
     /// The value that `operands`, oldest first, make of `base` (`None` when the key has no value).
     ///
-    /// Errors: a sentence why the operands cannot be applied. Reads of the key fail with it; flushes and compactions keep base
-    /// and operands as they are, as they do where the value would be longer than [`crate::VALUE_BYTES_MAX`].
+    /// Errors: a sentence why the operands cannot be applied. Reads of the key fail with it;
+    /// flushes and compactions keep base and operands as they are, as they do where the value would
+    /// be longer than [`crate::VALUE_BYTES_MAX`].
     ///
-    /// A panic is caught. Reads of the key fail with [`crate::Error::Panicked`]; flushes keep base and operands, and a compaction
-    /// that meets the key is given up.
+    /// A panic is caught. Reads of the key fail with [`crate::Error::Panicked`]; flushes keep base
+    /// and operands, and a compaction that meets the key is given up.
     fn merge(&self, key: &[u8], base: Option<&[u8]>, operands: &[&[u8]]) -> Result<Vec<u8>, String>;
 
-    /// One operand that stands for `operands`, oldest first; `None` (as by default) when there is no such thing.
-    /// Compactions shorten chains of operands with it.
+    /// One operand that stands for `operands`, oldest first; `None` (as by default) when there is
+    /// no such thing. Compactions shorten chains of operands with it.
     fn merge_operands(&self, key: &[u8], operands: &[&[u8]]) -> Option<Vec<u8>> {
         let _ = (key, operands);
         None

@@ -1,9 +1,10 @@
 //! Files that are read again and again, of which only so many are open at a time.
 //!
-//! A table or a blob file is opened when it is first read, and from then on its reader knows all that it needs but the
-//! bytes. Beyond [`Options::open_files_max`](crate::Options::open_files_max) the one that was not read for longest gives
-//! its descriptor up; when it is read again, it is opened again. Whatever else the store opens, and meets the process's
-//! limit in doing so, takes descriptors away from here and tries again.
+//! A table or a blob file is opened when it is first read, and from then on its reader knows all
+//! that it needs but the bytes. Beyond [`Options::open_files_max`](crate::Options::open_files_max)
+//! the one that was not read for longest gives its descriptor up; when it is read again, it is
+//! opened again. Whatever else the store opens, and meets the process's limit in doing so, takes
+//! descriptors away from here and tries again.
 //!
 //! ```text
 //! Table ──► SharedFile ──► Handle { file? } ◄──weak── OpenFiles   in the order of their turn, second chance for what was read
@@ -46,8 +47,8 @@ struct Handle {
     was_read: AtomicBool,
 }
 
-/// How many descriptors tables and blob files have by default, in a process that may have `limit`: three quarters, and enough
-/// left for log, manifest and what jobs write.
+/// How many descriptors tables and blob files have by default, in a process that may have `limit`:
+/// three quarters, and enough left for log, manifest and what jobs write.
 fn default_max(limit: Option<u64>) -> usize {
     let limit = limit.map_or(OPEN_FILES_DEFAULT_MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
     limit.saturating_sub((limit / 4).max(24)).clamp(OPEN_FILES_MIN, OPEN_FILES_DEFAULT_MAX)
@@ -72,7 +73,8 @@ impl OpenFiles {
         turn.iter().filter_map(Weak::upgrade).filter(|handle| handle.file.load().is_some()).count()
     }
 
-    /// Runs `open`, which opens something; where the process has no descriptor for it, with ones that are given back here.
+    /// Runs `open`, which opens something; where the process has no descriptor for it, with ones
+    /// that are given back here.
     fn with_room<T>(&self, open: impl Fn() -> cairn_vfs::Result<T>) -> cairn_vfs::Result<T> {
         // BOUND: each turn gives some back, until there are none.
         loop {
@@ -193,7 +195,8 @@ impl SharedFile {
 
     /// Hands the open file to `work`. Costs an open where it was closed.
     ///
-    /// Errors: of `work`; of opening it again; [`Error::Corruption`] when another file has its name by then.
+    /// Errors: of `work`; of opening it again; [`Error::Corruption`] when another file has its name
+    /// by then.
     #[inline]
     pub(crate) fn with<T>(&self, work: impl FnOnce(&dyn File) -> Result<T>) -> Result<T> {
         let open = self.handle.file.load();
@@ -314,8 +317,9 @@ mod tests {
         })
     }
 
-    /// Goal: no more files are open than may be, all are read all the same, and those that are read often stay open. Method: a hundred files
-    /// and room for ten; one of them read in between all others.
+    /// Goal: no more files are open than may be, all are read all the same, and those that are read
+    /// often stay open. Method: a hundred files and room for ten; one of them read in between all
+    /// others.
     #[test]
     fn only_so_many_are_open() {
         let fs = MemFs::new();
@@ -335,8 +339,8 @@ mod tests {
         assert_eq!(files.open_count(), 0);
     }
 
-    /// Goal: a file that another one has replaced while it was closed is not taken for the first. Method: room for eight, and a copy with the
-    /// same length; one that is gone is told of.
+    /// Goal: a file that another one has replaced while it was closed is not taken for the first.
+    /// Method: room for eight, and a copy with the same length; one that is gone is told of.
     #[test]
     fn a_replaced_file_is_noticed() {
         for read_only in [false, true] {

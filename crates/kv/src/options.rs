@@ -23,7 +23,8 @@ const MEMTABLE_BYTES_MIN: u64 = 4096;
 pub enum Durability {
     /// In memory: lost with the process, unless a flush came first. Writes no log.
     Memory,
-    /// Handed to the kernel: survives the process, not a power loss. The default, as in RocksDB and LevelDB.
+    /// Handed to the kernel: survives the process, not a power loss. The default, as in RocksDB and
+    /// LevelDB.
     #[default]
     Buffered,
     /// On stable storage when the call returns.
@@ -35,8 +36,9 @@ pub enum Durability {
 pub enum Background {
     /// This many threads, started with the store. At least 1.
     Threads(usize),
-    /// The writer whose write makes a flush or a compaction due, before its call returns. The same writes then always
-    /// give the same files: for tests, simulations and programs that must not start threads.
+    /// The writer whose write makes a flush or a compaction due, before its call returns. The same
+    /// writes then always give the same files: for tests, simulations and programs that must not
+    /// start threads.
     Inline,
 }
 
@@ -47,33 +49,39 @@ pub struct Options {
     pub create_if_missing: bool,
     /// Fails with [`Error::Invalid`] when there is one already. Default: false.
     pub error_if_exists: bool,
-    /// Opens without writing anything, beside a writer or alone: shows the store as it was at the open. Default: false.
+    /// Opens without writing anything, beside a writer or alone: shows the store as it was at the
+    /// open. Default: false.
     pub read_only: bool,
     /// Memory for blocks of tables, all keyspaces together. Default: 64 MiB.
     pub cache_bytes: u64,
     /// Durability of writes that do not say theirs. Default: [`Durability::Buffered`].
     pub durability: Durability,
-    /// With `Buffered` writes: syncs the log this often in the background, which bounds what a power loss takes.
-    /// Default: `None`, never.
+    /// With `Buffered` writes: syncs the log this often in the background, which bounds what a
+    /// power loss takes. Default: `None`, never.
     pub sync_interval: Option<Duration>,
-    /// Most that a log segment has. The first ones are smaller, so that a small store has a small log. Default: 16 MiB.
+    /// Most that a log segment has. The first ones are smaller, so that a small store has a small
+    /// log. Default: 16 MiB.
     pub wal_segment_bytes: u64,
     /// When the log has grown beyond this, the keyspaces that hold it are flushed. Default: 1 GiB.
     pub wal_bytes_max: u64,
-    /// Memory of all memtables that are written to together, beyond which the largest is flushed; what waits for its flush
-    /// comes on top. At least 4096. Default: `None`, only each keyspace's own limit counts.
+    /// Memory of all memtables that are written to together, beyond which the largest is flushed;
+    /// what waits for its flush comes on top. At least 4096. Default: `None`, only each keyspace's
+    /// own limit counts.
     pub memtable_bytes_max: Option<u64>,
     /// Who does the background work. Default: threads, one for each processor, at least 2.
     pub background: Background,
-    /// Bytes a second that compactions may write; `None` (default) for no limit. Flushes are not limited: writers wait
-    /// for them.
+    /// Bytes a second that compactions may write; `None` (default) for no limit. Flushes are not
+    /// limited: writers wait for them.
     pub rate_limit_bytes: Option<u64>,
-    /// All reads of tables, those of lookups too, bypass the page cache: give their memory to `cache_bytes`. Writes, the log and
-    /// blob files go through it. Reads fail with `Unsupported` where the file system has no direct I/O. Default: false.
+    /// All reads of tables, those of lookups too, bypass the page cache: give their memory to
+    /// `cache_bytes`. Writes, the log and blob files go through it. Reads fail with `Unsupported`
+    /// where the file system has no direct I/O. Default: false.
     pub direct_io: bool,
-    /// Descriptors that tables and blob files may have together; beyond that, those that were not read for longest are closed until they are read
-    /// again, which costs an open. At least 8. The log, the manifest and what flushes and compactions write come on top, some twenty. Default: `None`,
-    /// three quarters of what the process may have when the store is opened (`ulimit -n`), and at most 65,536.
+    /// Descriptors that tables and blob files may have together; beyond that, those that were not
+    /// read for longest are closed until they are read again, which costs an open. At least 8. The
+    /// log, the manifest and what flushes and compactions write come on top, some twenty. Default:
+    /// `None`, three quarters of what the process may have when the store is opened (`ulimit -n`),
+    /// and at most 65,536.
     pub open_files_max: Option<usize>,
     /// Hears of flushes, compactions, stalls and failures. Default: nobody.
     pub listener: Option<Arc<dyn EventListener>>,
@@ -134,8 +142,9 @@ impl Options {
     }
 }
 
-/// Options of a keyspace. What decides about the meaning of stored bytes (the merge operator's name, TTL) is kept with the
-/// keyspace and checked when it is opened again; the rest may change from open to open.
+/// Options of a keyspace. What decides about the meaning of stored bytes (the merge operator's
+/// name, TTL) is kept with the keyspace and checked when it is opened again; the rest may change
+/// from open to open.
 #[derive(Debug, Clone)]
 pub struct KeyspaceOptions {
     /// A memtable of this many bytes is sealed and flushed. Default: 64 MiB.
@@ -146,35 +155,38 @@ pub struct KeyspaceOptions {
     pub block_bytes: u32,
     /// Entries between two restart points of a block. Default: 16.
     pub restart_interval: u32,
-    /// Compression of blocks, by level; the last one holds for all deeper levels. Default: none in levels 0 and 1, lz4 below.
+    /// Compression of blocks, by level; the last one holds for all deeper levels. Default: none in
+    /// levels 0 and 1, lz4 below.
     pub compression: Vec<Compression>,
     /// Kind of filter. Default: bloom.
     pub filter: FilterKind,
-    /// Bits of filter a key, on average over the levels: 0 for no filter, or 0.5 to 32. Default: 10.
+    /// Bits of filter a key, on average over the levels: 0 for no filter, or 0.5 to 32.
+    /// Default: 10.
     pub filter_bits_per_key: f64,
-    /// Gives upper levels more bits and the last level fewer at the same memory (Dayan et al., Monkey, SIGMOD 2017).
-    /// Default: true.
+    /// Gives upper levels more bits and the last level fewer at the same memory (Dayan et al.,
+    /// Monkey, SIGMOD 2017). Default: true.
     pub filter_by_level: bool,
     /// Prefixes that filters also hold, for scans of one prefix. Default: none.
     pub prefix_extractor: Option<PrefixExtractor>,
     /// How tables are compacted. Default: leveled.
     pub compaction: StrategyOptions,
-    /// Sorted runs in level 0 from which on writers are slowed down, at least 1, and at which they stop, at least as many.
-    /// Default: 32 and 56; the leveled strategy lets sixteen gather.
+    /// Sorted runs in level 0 from which on writers are slowed down, at least 1, and at which they
+    /// stop, at least as many. Default: 32 and 56; the leveled strategy lets sixteen gather.
     pub level_zero_limits: (usize, usize),
-    /// Bytes that wait for compaction from which on writers are slowed down, at least 1, and at which they stop, at least as
-    /// many. Default: 64 and 256 GiB, as in RocksDB.
+    /// Bytes that wait for compaction from which on writers are slowed down, at least 1, and at
+    /// which they stop, at least as many. Default: 64 and 256 GiB, as in RocksDB.
     pub pending_compaction_limits: (u64, u64),
-    /// Combines `merge` operands. The name of the first one that a keyspace is opened with to write is kept: another is refused then, and without
-    /// any, merged entries cannot be read. Default: none.
+    /// Combines `merge` operands. The name of the first one that a keyspace is opened with to write
+    /// is kept: another is refused then, and without any, merged entries cannot be read. Default:
+    /// none.
     pub merge_operator: Option<Arc<dyn MergeOperator>>,
     /// Decides about entries in compactions. Default: none.
     pub compaction_filter: Option<Arc<dyn CompactionFilter>>,
-    /// Entries older than this are gone: reads do not see them, compactions remove them. Set when the keyspace is made,
-    /// and kept. Default: none.
+    /// Entries older than this are gone: reads do not see them, compactions remove them. Set when
+    /// the keyspace is made, and kept. Default: none.
     pub ttl: Option<Duration>,
-    /// Values of at least this many bytes, empty ones never, are kept apart in blob files, so that compactions need not copy
-    /// them. Default: none.
+    /// Values of at least this many bytes, empty ones never, are kept apart in blob files, so that
+    /// compactions need not copy them. Default: none.
     pub blob_bytes_min: Option<u32>,
     /// A blob file with this share of garbage is rewritten. Default: 0.25.
     pub blob_garbage_max: f64,
@@ -265,9 +277,9 @@ impl KeyspaceOptions {
 
     /// The filter of tables in `level` of a tree whose last level is `last`.
     ///
-    /// With levels that grow tenfold, the fewest false positives at a given memory come from filters that are ten times
-    /// sharper each level up (Monkey): ln(10) / ln(2)^2 = 4.8 bits a key more. The last level has nine tenths of the keys,
-    /// so it pays for that with about half a bit.
+    /// With levels that grow tenfold, the fewest false positives at a given memory come from
+    /// filters that are ten times sharper each level up (Monkey): ln(10) / ln(2)^2 = 4.8 bits a key
+    /// more. The last level has nine tenths of the keys, so it pays for that with about half a bit.
     pub(crate) fn filter_at(&self, level: usize, last: usize) -> Option<FilterPolicy> {
         const BITS_A_LEVEL: f64 = 4.8;
         const BITS_MAX: f64 = 24.0;
@@ -294,9 +306,11 @@ impl KeyspaceOptions {
 /// How to read.
 #[derive(Debug, Clone)]
 pub struct ReadOptions {
-    /// Keeps blocks that were read in the cache. Default: true. False for scans over more than fits.
+    /// Keeps blocks that were read in the cache. Default: true. False for scans over more than
+    /// fits.
     pub fill_cache: bool,
-    /// The most bytes that a scan reads at once; it begins with 16 KiB and doubles. 0 reads block by block. Default: 256 KiB.
+    /// The most bytes that a scan reads at once; it begins with 16 KiB and doubles. 0 reads block
+    /// by block. Default: 256 KiB.
     pub readahead_bytes: u32,
 }
 

@@ -1,7 +1,7 @@
 //! Shared values that readers load without a lock and writers replace whole.
 //!
-//! They are `arc_swap`'s, which knows nothing of the scheduler that tests explore schedules with: here each operation is a
-//! step of it, so that others may go on before.
+//! They are `arc_swap`'s, which knows nothing of the scheduler that tests explore schedules with:
+//! here each operation is a step of it, so that others may go on before.
 
 use arc_swap::{ArcSwap, ArcSwapOption, Guard};
 use cairn_vfs::sync::Arc;
@@ -17,7 +17,8 @@ impl<T> Swap<T> {
         Swap(ArcSwap::from_pointee(value))
     }
 
-    /// The value of now, for a moment: the thread has one of the few places taken that loads without a count need.
+    /// The value of now, for a moment: the thread has one of the few places taken that loads
+    /// without a count need.
     #[inline]
     pub(crate) fn load(&self) -> Guard<Arc<T>> {
         step();
@@ -37,7 +38,8 @@ impl<T> Swap<T> {
         self.0.store(value);
     }
 
-    /// Replaces the value by what `change` makes of it, which may be asked again when others replace it meanwhile.
+    /// Replaces the value by what `change` makes of it, which may be asked again when others
+    /// replace it meanwhile.
     pub(crate) fn rcu(&self, change: impl FnMut(&Arc<T>) -> T) {
         step();
         self.0.rcu(change);

@@ -1,8 +1,9 @@
 //! Keyspaces whose entries expire.
 //!
-//! A value of such a keyspace is stored with the time of its write behind it, in seconds since the Unix epoch (u64,
-//! little-endian). Readers take it off and do not see what is older than the keyspace's time to live; compactions remove
-//! it. Time is the store's wall clock: one that jumps makes entries expire sooner or later by that much.
+//! A value of such a keyspace is stored with the time of its write behind it, in seconds since the
+//! Unix epoch (u64, little-endian). Readers take it off and do not see what is older than the
+//! keyspace's time to live; compactions remove it. Time is the store's wall clock: one that jumps
+//! makes entries expire sooner or later by that much.
 
 use crate::iter::resolve::printable;
 

@@ -10,8 +10,9 @@ const INLINE_BYTES: usize = 30;
 
 /// A value that was read. Dereferences to its bytes.
 ///
-/// Short values are held inline, without an allocation. Long ones from a table keep the table's block alive instead of
-/// being copied: hold many of them for long and the block cache cannot free their memory; [`Value::into_vec`] copies.
+/// Short values are held inline, without an allocation. Long ones from a table keep the table's
+/// block alive instead of being copied: hold many of them for long and the block cache cannot free
+/// their memory; [`Value::into_vec`] copies.
 #[derive(Clone)]
 pub struct Value(Repr);
 

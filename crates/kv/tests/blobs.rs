@@ -42,9 +42,9 @@ fn blob_files(fs: &Arc<dyn Fs>) -> usize {
     names.iter().filter(|name| name.extension().is_some_and(|it| it == "blob")).count()
 }
 
-/// Goal: large values come back from blob files by every way of reading, through overwriting, merging, compaction and reopening, and
-/// files that have become garbage go. Method: rounds of overwriting; all values are read after each; at the end everything is
-/// deleted.
+/// Goal: large values come back from blob files by every way of reading, through overwriting,
+/// merging, compaction and reopening, and files that have become garbage go. Method: rounds of
+/// overwriting; all values are read after each; at the end everything is deleted.
 #[test]
 fn large_values_live_apart_and_garbage_goes() {
     let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
@@ -86,8 +86,9 @@ fn large_values_live_apart_and_garbage_goes() {
     assert_eq!(blob_files(&fs), 0);
 }
 
-/// Goal: a crash leaves no blob file that nobody needs and nobody will remove. Method: every crash image of a large value that is
-/// written, flushed, deleted and compacted away; where it is gone, so are the blob files after one more compaction.
+/// Goal: a crash leaves no blob file that nobody needs and nobody will remove. Method: every crash
+/// image of a large value that is written, flushed, deleted and compacted away; where it is gone,
+/// so are the blob files after one more compaction.
 #[test]
 fn crashes_leave_no_dead_files() {
     let images = crash_sweep(
@@ -114,7 +115,8 @@ fn crashes_leave_no_dead_files() {
     assert!(images > 50, "{images}");
 }
 
-/// Goal: a snapshot keeps the blob files that it sees. Method: overwrite everything under a snapshot and compact.
+/// Goal: a snapshot keeps the blob files that it sees. Method: overwrite everything under a
+/// snapshot and compact.
 #[test]
 fn snapshots_keep_their_values() {
     let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
@@ -132,8 +134,9 @@ fn snapshots_keep_their_values() {
     assert_eq!(before.map(Result::unwrap).next().unwrap().1, value(1, 0));
 }
 
-/// Goal: empty values stay where everything else is overwritten, however small values in blob files may be. Method: limits of 0
-/// and 1; a value beside an empty one is overwritten, deleted and compacted, and the store opened again.
+/// Goal: empty values stay where everything else is overwritten, however small values in blob files
+/// may be. Method: limits of 0 and 1; a value beside an empty one is overwritten, deleted and
+/// compacted, and the store opened again.
 #[test]
 fn empty_values_stay() {
     for bytes_min in [0, 1] {
@@ -174,9 +177,10 @@ impl MergeOperator for Counts {
     }
 }
 
-/// Goal: operands on a value in a blob file are merged with it by a compaction, as those on any other, and the old value becomes garbage; a
-/// snapshot that sees the value without them keeps it. Method: rounds of operands, each in a table of its own; after a compaction
-/// no read meets an operand any more.
+/// Goal: operands on a value in a blob file are merged with it by a compaction, as those on any
+/// other, and the old value becomes garbage; a snapshot that sees the value without them keeps it.
+/// Method: rounds of operands, each in a table of its own; after a compaction no read meets an
+/// operand any more.
 #[test]
 fn operands_merge_with_a_value_in_a_blob_file() {
     let fs: Arc<dyn Fs> = Arc::new(MemFs::new());

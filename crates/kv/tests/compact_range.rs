@@ -46,9 +46,9 @@ impl CompactionFilter for Gate {
     }
 }
 
-/// Goal: a call that returns has compacted what was there when it began, also beside another call. Method: a filter holds the
-/// first call up; the key is overwritten and a second call made, which finds the first one's tables in its way; then the first
-/// may go on.
+/// Goal: a call that returns has compacted what was there when it began, also beside another call.
+/// Method: a filter holds the first call up; the key is overwritten and a second call made, which
+/// finds the first one's tables in its way; then the first may go on.
 #[test]
 fn two_calls_at_once() {
     for background in [Background::Inline, Background::Threads(2)] {
@@ -81,7 +81,8 @@ fn two_calls_at_once() {
     }
 }
 
-/// Options of a keyspace whose writers stop at the second run of level 0, which is also what makes its compaction due.
+/// Options of a keyspace whose writers stop at the second run of level 0, which is also what makes
+/// its compaction due.
 fn stops_at_two_runs(gate: Option<&Arc<Gate>>) -> KeyspaceOptions {
     let leveled = LeveledOptions {
         level_zero_runs_min: 2,
@@ -105,8 +106,9 @@ fn two_runs(keyspace: &Keyspace) {
     }
 }
 
-/// Goal: a compaction of a range holds up the compactions of its own keyspace and no others, so writers who wait for those go on. Method: a
-/// filter holds the call up; another keyspace reaches its limit meanwhile. A store that stops its writers does not end here.
+/// Goal: a compaction of a range holds up the compactions of its own keyspace and no others, so
+/// writers who wait for those go on. Method: a filter holds the call up; another keyspace reaches
+/// its limit meanwhile. A store that stops its writers does not end here.
 #[test]
 fn other_keyspaces_are_compacted_meanwhile() {
     let gate = Arc::new(Gate::default());
@@ -127,8 +129,8 @@ fn other_keyspaces_are_compacted_meanwhile() {
     call.join().unwrap();
 }
 
-/// Goal: writers who are stopped by a keyspace go on when it is dropped. Method: a filter holds up the compaction that one waits for. A store
-/// that stops its writers does not end here.
+/// Goal: writers who are stopped by a keyspace go on when it is dropped. Method: a filter holds up
+/// the compaction that one waits for. A store that stops its writers does not end here.
 #[test]
 fn a_dropped_keyspace_stops_nobody() {
     let gate = Arc::new(Gate::default());

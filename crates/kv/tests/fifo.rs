@@ -40,8 +40,9 @@ fn tables(db: &Db) -> (usize, u64) {
     (levels.iter().map(|level| level.tables).sum(), levels.iter().map(|level| level.bytes).sum())
 }
 
-/// Goal: what was written last goes last, whatever the clock says: values that were overwritten do not come back. Method: a key
-/// is overwritten after the clock was set back; then one of the two tables must go, for the size and for the time.
+/// Goal: what was written last goes last, whatever the clock says: values that were overwritten do
+/// not come back. Method: a key is overwritten after the clock was set back; then one of the two
+/// tables must go, for the size and for the time.
 #[test]
 fn the_order_of_writes_decides() {
     for by_size in [true, false] {
@@ -72,8 +73,9 @@ fn the_order_of_writes_decides() {
     }
 }
 
-/// Goal: a table that was merged of old and new entries is kept as long as the new ones are to be, also when it was opened again
-/// and repaired. Method: two flushes ten days apart, merged; the store is opened to keep a day, with and without its manifest.
+/// Goal: a table that was merged of old and new entries is kept as long as the new ones are to be,
+/// also when it was opened again and repaired. Method: two flushes ten days apart, merged; the
+/// store is opened to keep a day, with and without its manifest.
 #[test]
 fn merged_tables_are_as_new_as_their_newest_entry() {
     for is_repaired in [false, true] {

@@ -27,7 +27,8 @@ fn segments(db: &Db, fs: &Arc<dyn Fs>) -> usize {
     names.iter().filter(|name| name.extension().is_some_and(|it| it == "wal")).count()
 }
 
-/// How long all files of the log in `/store` are together, those that are kept to be written again included.
+/// How long all files of the log in `/store` are together, those that are kept to be written again
+/// included.
 fn log_bytes(fs: &Arc<dyn Fs>) -> u64 {
     let paths = fs.read_dir(Path::new("/store")).unwrap();
     let of_log = |path: &&PathBuf| path.extension().is_some_and(|it| it == "wal" || it == "free");
@@ -35,8 +36,8 @@ fn log_bytes(fs: &Arc<dyn Fs>) -> u64 {
     paths.iter().filter(of_log).filter_map(|path| fs.metadata(path).ok()).map(|file| file.len).sum()
 }
 
-/// Goal: a keyspace with a few old writes does not keep the log of a busy one. Method: one write to the first, many to the second;
-/// the log's segments are counted.
+/// Goal: a keyspace with a few old writes does not keep the log of a busy one. Method: one write to
+/// the first, many to the second; the log's segments are counted.
 #[test]
 fn an_idle_keyspace_does_not_hold_the_log() {
     let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
@@ -54,8 +55,9 @@ fn an_idle_keyspace_does_not_hold_the_log() {
     assert_eq!(db.get("old").unwrap().as_deref(), Some(&b"write"[..]));
 }
 
-/// Goal: the log is held below its limit, though no memtable is full, and by nothing that no flush would ever take out of it. Method: writes to one
-/// large memtable, single and in batches; deletions of ranges without a key, likewise; the log's segments are counted.
+/// Goal: the log is held below its limit, though no memtable is full, and by nothing that no flush
+/// would ever take out of it. Method: writes to one large memtable, single and in batches;
+/// deletions of ranges without a key, likewise; the log's segments are counted.
 #[test]
 fn the_log_keeps_to_its_limit() {
     for batched in [false, true] {
@@ -97,7 +99,8 @@ fn the_log_keeps_to_its_limit() {
     }
 }
 
-/// Goal: a keyspace that is dropped with writes that are in no table holds no log any more. Method: the log's segments after an idle moment.
+/// Goal: a keyspace that is dropped with writes that are in no table holds no log any more. Method:
+/// the log's segments after an idle moment.
 #[test]
 fn a_dropped_keyspace_does_not_hold_the_log() {
     let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
@@ -112,8 +115,9 @@ fn a_dropped_keyspace_does_not_hold_the_log() {
     assert!(segments(&db, &fs) <= 2, "{}", segments(&db, &fs));
 }
 
-/// Goal: range tombstones that all overlap, as a queue's consumer leaves them, take a table as much room as there are of them, and what snapshots
-/// see stays. Method: longer and longer ranges from one start, a scan now and then, a snapshot in the middle; then a flush.
+/// Goal: range tombstones that all overlap, as a queue's consumer leaves them, take a table as much
+/// room as there are of them, and what snapshots see stays. Method: longer and longer ranges from
+/// one start, a scan now and then, a snapshot in the middle; then a flush.
 #[test]
 fn range_tombstones_that_overlap() {
     const COUNT: u32 = 1_000;
@@ -146,8 +150,8 @@ fn range_tombstones_that_overlap() {
     assert_eq!(db.get_at(key(COUNT / 2 - 1), &snapshot).unwrap(), None);
 }
 
-/// Goal: options that contradict themselves are refused by name, and what is cut to what can be is not cut to nothing. Method: one of
-/// each.
+/// Goal: options that contradict themselves are refused by name, and what is cut to what can be is
+/// not cut to nothing. Method: one of each.
 #[test]
 fn options_that_contradict_themselves() {
     let builder = || Db::builder("/store").fs(Arc::new(MemFs::new())).background(Background::Inline).seed(1);
@@ -184,7 +188,8 @@ fn options_that_contradict_themselves() {
     assert_eq!(db.stats().flushes.0, 1, "{}", db.stats());
 }
 
-/// Goal: an interval without end is one, and ends with the store. Method: such a store; a clock on which time has passed.
+/// Goal: an interval without end is one, and ends with the store. Method: such a store; a clock on
+/// which time has passed.
 #[test]
 fn an_interval_without_end() {
     let clock = Arc::new(ManualClock::new(Duration::ZERO));
@@ -199,8 +204,9 @@ fn an_interval_without_end() {
     assert_eq!(db.get("key").unwrap().as_deref(), Some(&b"value"[..]));
 }
 
-/// Goal: a store with little in it takes little room while it is open, and one that is left to itself with all in tables gives its log back, in whatever
-/// keyspace the last write was; a process that is killed then loses nothing. Method: sizes of the log's files, copies of the directory.
+/// Goal: a store with little in it takes little room while it is open, and one that is left to
+/// itself with all in tables gives its log back, in whatever keyspace the last write was; a process
+/// that is killed then loses nothing. Method: sizes of the log's files, copies of the directory.
 #[test]
 fn the_log_of_an_idle_store_is_small() {
     for background in [Background::Inline, Background::Threads(2)] {
@@ -241,7 +247,8 @@ fn the_log_of_an_idle_store_is_small() {
     }
 }
 
-/// Goal: what an idle store could not give back of its log, or had no time for, it gives back the next time. Method: each removal of a file fails in turn.
+/// Goal: what an idle store could not give back of its log, or had no time for, it gives back the
+/// next time. Method: each removal of a file fails in turn.
 #[test]
 fn a_log_that_was_not_given_back_is_later() {
     let mut failed = 0;
@@ -269,7 +276,8 @@ fn a_log_that_was_not_given_back_is_later() {
     assert!(failed > 0);
 }
 
-/// Goal: memtables of many keyspaces stay below their common limit. Method: writes to ten keyspaces, none of which reaches its own.
+/// Goal: memtables of many keyspaces stay below their common limit. Method: writes to ten
+/// keyspaces, none of which reaches its own.
 #[test]
 fn memtables_share_a_limit() {
     let options =
@@ -289,8 +297,8 @@ fn memtables_share_a_limit() {
     assert!(db.stats().flushes.0 > 0);
 }
 
-/// Goal: with an interval, buffered writes become durable by themselves. Method: write, wait for the sync that the file system
-/// counts, pull the plug.
+/// Goal: with an interval, buffered writes become durable by themselves. Method: write, wait for
+/// the sync that the file system counts, pull the plug.
 #[test]
 fn an_interval_syncs_the_log() {
     let faults = Arc::new(FaultFs::new(FaultOptions::seeded(1)));
@@ -317,8 +325,9 @@ fn an_interval_syncs_the_log() {
     assert_eq!(db.get("a").unwrap().as_deref(), Some(&b"1"[..]));
 }
 
-/// Goal: writers never stop where no compaction will let them go on. Method: a strategy that merges nothing, and limits below
-/// what a strategy begins at, with more flushes than the limits allow. A store that stops its writers does not end here.
+/// Goal: writers never stop where no compaction will let them go on. Method: a strategy that merges
+/// nothing, and limits below what a strategy begins at, with more flushes than the limits allow. A
+/// store that stops its writers does not end here.
 #[test]
 fn limits_that_no_compaction_meets() {
     let fifo = StrategyOptions::Fifo(FifoOptions::default());
@@ -342,7 +351,8 @@ fn open_inline(fs: &Arc<dyn Fs>, options: &KeyspaceOptions) -> Db {
     builder.default_keyspace(options.clone()).open().unwrap()
 }
 
-/// Goal: a value that no table can hold is refused by whatever takes values, wherever they would go, and the store goes on.
+/// Goal: a value that no table can hold is refused by whatever takes values, wherever they would
+/// go, and the store goes on.
 /// Method: half a GiB of zeros that nobody reads.
 #[test]
 fn values_that_are_too_long() {
@@ -370,9 +380,9 @@ fn values_that_are_too_long() {
     }
 }
 
-/// Goal: the longest key with the longest value can be flushed, compacted, read and recovered, by every compression that is the
-/// default of some level, in tables and in blob files. Method: in the long form with the real length, which takes some GiB
-/// of memory; else 8 MiB.
+/// Goal: the longest key with the longest value can be flushed, compacted, read and recovered, by
+/// every compression that is the default of some level, in tables and in blob files. Method: in the
+/// long form with the real length, which takes some GiB of memory; else 8 MiB.
 #[test]
 fn the_longest_value() {
     let soaks = std::env::var_os("CAIRN_SOAK").is_some_and(|value| value != "0");
@@ -437,9 +447,9 @@ impl CompactionFilter for Inflate {
     }
 }
 
-/// Goal: operands that come to more than a value can be stay operands, and what a filter makes too long stays as it was; flushes,
-/// compactions and recovery go on, in tables and with blob files. Method: an operator and a filter that make too much of two
-/// keys; without and with a base.
+/// Goal: operands that come to more than a value can be stay operands, and what a filter makes too
+/// long stays as it was; flushes, compactions and recovery go on, in tables and with blob files.
+/// Method: an operator and a filter that make too much of two keys; without and with a base.
 #[test]
 fn merges_that_are_too_long() {
     for blob_bytes_min in [None, Some(1)] {

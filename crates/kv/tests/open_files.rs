@@ -150,9 +150,10 @@ fn value(number: u32) -> Vec<u8> {
     vec![number as u8; if number.is_multiple_of(50) { 1500 } else { 400 }]
 }
 
-/// Goal: a store of several hundred tables and blob files is written, merged, read, opened again, read by another and copied by a process that may have 64
-/// files open. Method: one that keeps to that by an option, and one that does not know of the limit and has to give descriptors back when it
-/// meets it.
+/// Goal: a store of several hundred tables and blob files is written, merged, read, opened again,
+/// read by another and copied by a process that may have 64 files open. Method: one that keeps to
+/// that by an option, and one that does not know of the limit and has to give descriptors back when
+/// it meets it.
 #[test]
 fn hundreds_of_tables_and_few_descriptors() {
     for (open_files_max, background) in
@@ -189,8 +190,9 @@ fn hundreds_of_tables_and_few_descriptors() {
     }
 }
 
-/// Goal: where no descriptor is to be had at all, what needs one fails with that and nothing else does; when there are some again, everything goes on without the
-/// store being opened anew. Method: a limit that falls to what is open, while memtables are filled, flushed and merged.
+/// Goal: where no descriptor is to be had at all, what needs one fails with that and nothing else
+/// does; when there are some again, everything goes on without the store being opened anew. Method:
+/// a limit that falls to what is open, while memtables are filled, flushed and merged.
 #[test]
 fn no_descriptors_poison_nothing() {
     for background in [Background::Inline, Background::Threads(2)] {

@@ -90,10 +90,11 @@ fn in_time(what: String, test: impl FnOnce() + Send + 'static) {
     thread.join().unwrap();
 }
 
-/// Goal: a panic of an operator, a filter or a listener is the trouble of the key that it met. Writes, flushes and the reads of other keys
-/// go on; whoever asks for a compaction hears of keyspace and key, and so does the listener; the store opens again with the same
-/// code, and everything is done with code that does not panic. Method: each of them, with jobs in the background and inline;
-/// flushes and compactions that are due, and those that are asked for.
+/// Goal: a panic of an operator, a filter or a listener is the trouble of the key that it met.
+/// Writes, flushes and the reads of other keys go on; whoever asks for a compaction hears of
+/// keyspace and key, and so does the listener; the store opens again with the same code, and
+/// everything is done with code that does not panic. Method: each of them, with jobs in the
+/// background and inline; flushes and compactions that are due, and those that are asked for.
 #[test]
 fn a_panic_is_one_keys_trouble() {
     for bomb in [Bomb::Operator, Bomb::Filter, Bomb::Listener] {
@@ -174,8 +175,9 @@ impl EventListener for Hears {
     }
 }
 
-/// Goal: a compaction that is given up is not tried again at once and for ever, but after later flushes, ever fewer times. Method: a filter that always
-/// panics, three hundred flushes, each of which makes a compaction due; then the same filter without the panic.
+/// Goal: a compaction that is given up is not tried again at once and for ever, but after later
+/// flushes, ever fewer times. Method: a filter that always panics, three hundred flushes, each of
+/// which makes a compaction due; then the same filter without the panic.
 #[test]
 fn what_is_given_up_is_tried_again() {
     let fs: Arc<dyn Fs> = Arc::new(MemFs::new());

@@ -97,9 +97,9 @@ fn tables(fs: &dyn Fs, dir: &Path) -> usize {
     names.iter().filter(|name| name.extension().is_some_and(|it| it == "table")).count()
 }
 
-/// Goal: memtables are flushed while the inputs of a merge are removed, however long that takes, and nothing is left behind. Method: a file
-/// system that does not remove until it is told; two threads; enough flushes meanwhile that the next merge is due, whose thread nobody could
-/// spare.
+/// Goal: memtables are flushed while the inputs of a merge are removed, however long that takes,
+/// and nothing is left behind. Method: a file system that does not remove until it is told; two
+/// threads; enough flushes meanwhile that the next merge is due, whose thread nobody could spare.
 #[test]
 fn flushes_go_on_while_files_are_removed() {
     let gate = Arc::new(Gate::default());

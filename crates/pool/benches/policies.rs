@@ -1,11 +1,15 @@
-//! What a policy costs: nanoseconds of a hit, and of a miss (evict and insert), with a thousand and with a million frames.
+//! What a policy costs: nanoseconds of a hit, and of a miss (evict and insert), with a thousand and
+//! with a million frames.
 //!
-//! `cargo bench -p cairn-pool --bench policies` prints a row for each policy; `-- lirs arc` those alone. Best of several rounds.
-//! Pages are drawn before the clock starts; frames are random, so that with a million each costs cache misses as well.
+//! `cargo bench -p cairn-pool --bench policies` prints a row for each policy; `-- lirs arc` those
+//! alone. Best of several rounds. Pages are drawn before the clock starts; frames are random, so
+//! that with a million each costs cache misses as well.
 //!
-//! - `hit`: requests for random resident frames. For the policies that read marks it is a store into a byte.
+//! - `hit`: requests for random resident frames. For the policies that read marks it is a store
+//!   into a byte.
 //! - `miss`: a sequence of pages that were never seen, each evicting one.
-//! - `back`: pages out of twice as many as there are frames, of which about half miss; the time of one request.
+//! - `back`: pages out of twice as many as there are frames, of which about half miss; the time of
+//!   one request.
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a benchmark")]
 
 use std::cell::Cell;

@@ -1,4 +1,5 @@
-//! Nanoseconds of the pool's own calls, without a peer: for work on the pool. `cairn bench pool` compares.
+//! Nanoseconds of the pool's own calls, without a peer: for work on the pool. `cairn bench pool`
+//! compares.
 //!
 //! `cargo bench -p cairn-pool --bench pool -- [hits|cold|scan|threads|dirty] [policy]`
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::disallowed_methods, reason = "a benchmark")]
@@ -230,7 +231,8 @@ fn threads(bed: &Bed) {
                             barrier.wait();
                         });
                     }
-                    // From before they are let go: with more threads than processors this one may be the last to run again.
+                    // From before they are let go: with more threads than processors this one may
+                    // be the last to run again.
                     time(|| {
                         barrier.wait();
                         barrier.wait();

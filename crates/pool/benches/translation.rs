@@ -1,4 +1,5 @@
-//! Ways from a page to its bytes, each in its smallest form: what the design page's choice rests on.
+//! Ways from a page to its bytes, each in its smallest form: what the design page's choice rests
+//! on.
 //!
 //! `cargo bench -p cairn-pool --bench translation`
 #![allow(clippy::unwrap_used, clippy::disallowed_methods, reason = "a benchmark")]
@@ -34,7 +35,8 @@ fn shuffled(pages: u32, count: usize) -> Vec<u32> {
     (0..count).map(|_| next()).collect()
 }
 
-/// A table of atomics with open addressing: key and frame in one word, twice as many places as pages. Only what a lookup needs.
+/// A table of atomics with open addressing: key and frame in one word, twice as many places as
+/// pages. Only what a lookup needs.
 struct OpenTable(Vec<AtomicU64>);
 
 impl OpenTable {

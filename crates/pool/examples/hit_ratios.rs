@@ -1,7 +1,8 @@
 //! Hit ratios of the policies on the traces of a folder, as tables in Markdown.
 //!
-//! `cargo run --release -p cairn-pool --example hit_ratios -- FOLDER [PERCENT ...]` reads every file of the folder whose name ends in
-//! `.txt` or `.txt.gz` (unpacked with `gzip`), one page number a line. The percentages are of the trace's different pages: 1 2 5 10 20 unless told.
+//! `cargo run --release -p cairn-pool --example hit_ratios -- FOLDER [PERCENT ...]` reads every
+//! file of the folder whose name ends in `.txt` or `.txt.gz` (unpacked with `gzip`), one page
+//! number a line. The percentages are of the trace's different pages: 1 2 5 10 20 unless told.
 #![allow(clippy::print_stdout, clippy::unwrap_used, clippy::disallowed_methods, reason = "a command")]
 
 use std::process::Command;

@@ -51,7 +51,8 @@ pub(crate) const DIRTY: u8 = 1;
 /// A copy of the page is being written: it must not be evicted before that has ended.
 pub(crate) const WRITING: u8 = 2;
 
-/// The mark of a page that was read ahead and not asked for since. One more is 0: the first who asks is who it was read for, and no hit of the policy.
+/// The mark of a page that was read ahead and not asked for since. One more is 0: the first who
+/// asks is who it was read for, and no hit of the policy.
 pub(crate) const READ_AHEAD: u8 = u8::MAX;
 
 impl Header {
@@ -80,13 +81,15 @@ impl Header {
         Lsn(self.lsn.load(Relaxed))
     }
 
-    /// No record before this is needed to make the page what it is; `None` when it is clean, or its changes were not logged.
+    /// No record before this is needed to make the page what it is; `None` when it is clean, or its
+    /// changes were not logged.
     pub(crate) fn first_lsn(&self) -> Option<Lsn> {
         let first = Lsn(self.first_lsn.load(Acquire));
         (self.state() != 0 && first != Lsn::NONE).then_some(first)
     }
 
-    /// The page is changed by the record at `lsn`. Only under the exclusive latch. True when the frame needs writing now and did not before.
+    /// The page is changed by the record at `lsn`. Only under the exclusive latch. True when the
+    /// frame needs writing now and did not before.
     #[inline]
     pub(crate) fn change(&self, lsn: Lsn) -> bool {
         let before = self.state.load(Relaxed);
@@ -105,14 +108,16 @@ impl Header {
 
     #[cold]
     fn change_first(&self, lsn: Lsn) -> bool {
-        // ORDER: the numbers first, so that who sees the mark sees them. Only under the exclusive latch are they set.
+        // ORDER: the numbers first, so that who sees the mark sees them. Only under the exclusive
+        // latch are they set.
         if self.next_lsn.load(Relaxed) == 0 {
             self.next_lsn.store(lsn.0, Release);
         }
         let before = self.state.fetch_or(DIRTY, AcqRel);
         match before {
             0 => self.first_lsn.store(self.next_lsn.swap(0, AcqRel), Release),
-            // A write has ended since the state was looked at, and left changes: the first of them counts, not this one.
+            // A write has ended since the state was looked at, and left changes: the first of them
+            // counts, not this one.
             DIRTY => self.lower_first_lsn(self.next_lsn.swap(0, AcqRel)),
             _ => {}
         }
@@ -125,7 +130,8 @@ impl Header {
         let _ = self.first_lsn.fetch_update(AcqRel, Acquire, lower);
     }
 
-    /// Begins a write of what the page is now. Only with the latch held; false when it is clean, or being written already.
+    /// Begins a write of what the page is now. Only with the latch held; false when it is clean, or
+    /// being written already.
     pub(crate) fn begin_write(&self) -> bool {
         self.state.compare_exchange(DIRTY, WRITING, AcqRel, Relaxed).is_ok()
     }
@@ -137,10 +143,12 @@ impl Header {
         }
         let before = self.state.fetch_and(!WRITING, SeqCst);
         if before & DIRTY != 0 {
-            // ORDER: a change that is being made right now takes its number out of here as well. Only one of the two gets it.
+            // ORDER: a change that is being made right now takes its number out of here as well.
+            // Only one of the two gets it.
             let next = self.next_lsn.swap(0, AcqRel);
             if !is_written {
-                // What changed meanwhile began later than what is still unwritten, if that is logged.
+                // What changed meanwhile began later than what is still unwritten, if that is
+                // logged.
                 self.lower_first_lsn(next);
             } else if next != 0 {
                 self.first_lsn.store(next, Release);
@@ -149,7 +157,8 @@ impl Header {
         before & DIRTY == 0
     }
 
-    /// Forgets changes: the page is dropped. Only under the exclusive latch and not while it is being written. True when there were any.
+    /// Forgets changes: the page is dropped. Only under the exclusive latch and not while it is
+    /// being written. True when there were any.
     pub(crate) fn discard(&self) -> bool {
         self.next_lsn.store(0, Relaxed);
         self.state.swap(0, AcqRel) & DIRTY != 0
@@ -177,11 +186,13 @@ impl Arena {
         self.page_size
     }
 
-    /// The header of a frame. Frames come from the pool's own tables and are within its size, always.
+    /// The header of a frame. Frames come from the pool's own tables and are within its size,
+    /// always.
     #[inline]
     pub(crate) fn header(&self, frame: Frame) -> &Header {
-        // SAFETY: frame numbers are made in one place, `Inner::grow`, below the number of frames that the arena was made for. They come back from tables
-        // and policies of this crate, and are never taken from outside or from a disk.
+        // SAFETY: frame numbers are made in one place, `Inner::grow`, below the number of frames
+        // that the arena was made for. They come back from tables and policies of this crate, and
+        // are never taken from outside or from a disk.
         unsafe { self.headers.at(frame as usize) }
     }
 
@@ -193,7 +204,8 @@ impl Arena {
         unsafe { self.bytes.start().add(frame as usize * self.page_size) }
     }
 
-    /// Has the processor fetch the beginning of a frame's bytes while it looks at the frame's header: both are far from the caches as a rule.
+    /// Has the processor fetch the beginning of a frame's bytes while it looks at the frame's
+    /// header: both are far from the caches as a rule.
     #[inline]
     pub(crate) fn prefetch(&self, frame: Frame) {
         #[cfg(target_arch = "x86_64")]
@@ -229,7 +241,8 @@ impl Arena {
             use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
             let start = self.start(frame).as_ptr().cast_const();
             for offset in bytes.step_by(LINE) {
-                // SAFETY: a prefetch reads nothing as far as the program goes, whatever the address.
+                // SAFETY: a prefetch reads nothing as far as the program goes, whatever the
+                // address.
                 unsafe { _mm_prefetch::<_MM_HINT_T0>(start.wrapping_add(offset).cast::<i8>()) };
             }
         }
@@ -250,12 +263,14 @@ impl Arena {
     /// The bytes of a frame, to write.
     ///
     /// # Safety
-    /// The caller holds the frame's latch exclusively as long as the slice lives, and makes no second one of the frame.
+    /// The caller holds the frame's latch exclusively as long as the slice lives, and makes no
+    /// second one of the frame.
     #[inline]
     #[allow(clippy::mut_from_ref, reason = "the latch makes it exclusive")]
     pub(crate) unsafe fn bytes_mut(&self, frame: Frame) -> &mut [u8] {
-        // SAFETY: within the reservation; by the caller's word nobody else has any of it. Optimistic readers may look at the bytes through
-        // volatile loads and throw away what they saw: see `optimistic`.
+        // SAFETY: within the reservation; by the caller's word nobody else has any of it.
+        // Optimistic readers may look at the bytes through volatile loads and throw away what they
+        // saw: see `optimistic`.
         unsafe { std::slice::from_raw_parts_mut(self.start(frame).as_ptr(), self.page_size) }
     }
 
@@ -264,14 +279,16 @@ impl Arena {
         self.bytes.populate(frames.start * self.page_size..frames.end * self.page_size)
     }
 
-    /// Gives the memory of frames back that nobody has any more: the caller holds the latches of all of them, and keeps them.
+    /// Gives the memory of frames back that nobody has any more: the caller holds the latches of
+    /// all of them, and keeps them.
     pub(crate) fn release_latched(&self, frames: Range<usize>) {
         let are_held = frames.clone().all(|frame| self.header(frame as Frame).latch.version().is_none());
         if !are_held {
             debug_assert!(false, "frames {frames:?} are not all held");
             return;
         }
-        // SAFETY: the latches are held exclusively, as was just seen, by the caller, who has no slice of the frames: nobody has one.
+        // SAFETY: the latches are held exclusively, as was just seen, by the caller, who has no
+        // slice of the frames: nobody has one.
         unsafe { self.bytes.release(frames.start * self.page_size..frames.end * self.page_size) }
     }
 }
@@ -280,7 +297,8 @@ impl Arena {
 mod tests {
     use super::*;
 
-    /// Goal: numbers and state of a frame go right through changes, writes that end well or not, and changes meanwhile.
+    /// Goal: numbers and state of a frame go right through changes, writes that end well or not,
+    /// and changes meanwhile.
     #[test]
     fn changes_and_writes() {
         let header = Header::default();
@@ -304,8 +322,9 @@ mod tests {
         assert!(header.discard() && !header.discard() && header.state() == 0);
     }
 
-    /// Goal: a change that looks at the state before a write ends, and goes on after it, does not make recovery begin too late. Method: the second
-    /// half of such a change, after writes that ended well and not.
+    /// Goal: a change that looks at the state before a write ends, and goes on after it, does not
+    /// make recovery begin too late. Method: the second half of such a change, after writes that
+    /// ended well and not.
     #[test]
     fn changes_while_a_write_ends() {
         for is_written in [true, false] {

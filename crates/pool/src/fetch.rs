@@ -155,7 +155,8 @@ impl FileState {
         }
     }
 
-    /// Waits for the latch of a frame that held the page a moment ago. False when the page has left it.
+    /// Waits for the latch of a frame that held the page a moment ago. False when the page has left
+    /// it.
     pub(crate) fn hold(&self, page: u32, frame: Frame, mode: Mode) -> Result<bool> {
         let (pool, id) = (&*self.pool, self.id(page));
         let header = pool.arena.header(frame);
@@ -223,7 +224,8 @@ impl FileState {
     /// Brings a page into a frame. The caller has begun its loading, which ends here.
     fn load(&self, page: u32, mode: Mode, origin: Origin) -> Result<Frame> {
         let is_allowed = match origin {
-            // What a failed sync left there is not known: an older page than was written reads back sound.
+            // What a failed sync left there is not known: an older page than was written reads back
+            // sound.
             Origin::Disk => self.check_poison(),
             Origin::Nothing => Ok(()),
         };
@@ -269,7 +271,8 @@ impl FileState {
 
     /// Reads a page from the disk and believes it.
     fn read_in(&self, page: u32, frame: Frame) -> Result<Lsn> {
-        // SAFETY: `take_frame` has given this thread the frame's exclusive latch, and the slice ends with this call.
+        // SAFETY: `take_frame` has given this thread the frame's exclusive latch, and the slice
+        // ends with this call.
         let bytes = unsafe { self.pool.arena.bytes_mut(frame) };
         let offset = self.offset(page);
         if let Err(error) = self.file.read_exact_at(bytes, offset) {
@@ -296,7 +299,8 @@ impl FileState {
         }
     }
 
-    /// No page is written before the log has what changed it, so a later change than the log's last is none of this log. Errors: what is wrong.
+    /// No page is written before the log has what changed it, so a later change than the log's last
+    /// is none of this log. Errors: what is wrong.
     fn reached(&self, lsn: Lsn) -> Result<(), String> {
         match self.write_ahead.as_ref().and_then(|log| log.end_before(lsn)) {
             None => Ok(()),
@@ -306,8 +310,8 @@ impl FileState {
         }
     }
 
-    /// Takes a page out of its frame, which the caller holds exclusively, after writing it if it is dirty. Errors: those of
-    /// writing; the page stays then.
+    /// Takes a page out of its frame, which the caller holds exclusively, after writing it if it is
+    /// dirty. Errors: those of writing; the page stays then.
     pub(crate) fn evict(&self, page: u32, frame: Frame) -> Result<()> {
         let header = self.pool.arena.header(frame);
         let is_dirty = header.state() != 0;
@@ -336,7 +340,8 @@ impl FileState {
                 if self.drop_held(page, frame) {
                     break;
                 }
-                // It is being written. Nobody can begin another write of it before this thread lets go.
+                // It is being written. Nobody can begin another write of it before this thread lets
+                // go.
                 self.pool.leave_exclusive(frame);
                 self.wait_for_write(frame)?;
             }
@@ -366,7 +371,8 @@ impl FileState {
         self.pool.forget_file(self.number);
     }
 
-    /// Pages of this file in memory, with their frames, as far as `wanted` says so of page and frame; ascending by page.
+    /// Pages of this file in memory, with their frames, as far as `wanted` says so of page and
+    /// frame; ascending by page.
     pub(crate) fn frames_with(&self, wanted: impl Fn(u32, Frame) -> bool) -> Vec<(u32, Frame)> {
         let frames = self.pool.frames.load(cairn_vfs::sync::atomic::Ordering::Acquire) as Frame;
         let page_in = |frame| {

@@ -26,12 +26,15 @@ use crate::write_ahead::{Lsn, WriteAhead};
 pub struct FileOptions {
     /// What is in its pages.
     pub format: Format,
-    /// The log that its changes are described in. Pages are not written before it is durable up to their change.
+    /// The log that its changes are described in. Pages are not written before it is durable up to
+    /// their change.
     pub write_ahead: Option<StdArc<dyn WriteAhead>>,
-    /// A file for copies of pages that are about to be written, so that a page torn by a power loss is mended when the file is opened. It is the
-    /// file's own; without one, or full page images in the log, a torn page is found (by its check) and lost.
+    /// A file for copies of pages that are about to be written, so that a page torn by a power loss
+    /// is mended when the file is opened. It is the file's own; without one, or full page images in
+    /// the log, a torn page is found (by its check) and lost.
     pub double_write: Option<Box<dyn File>>,
-    /// Whose file it is, for the double write. One that has copies of another owner's file is refused.
+    /// Whose file it is, for the double write. One that has copies of another owner's file is
+    /// refused.
     pub owner: Owner,
 }
 
@@ -55,7 +58,8 @@ impl FileOptions {
         self
     }
 
-    /// Where pages are written before they are written in place: see [`FileOptions::double_write`](field@FileOptions::double_write).
+    /// Where pages are written before they are written in place: see
+    /// [`FileOptions::double_write`](field@FileOptions::double_write).
     #[must_use]
     pub fn double_write(mut self, journal: Box<dyn File>) -> Self {
         self.double_write = Some(journal);
@@ -70,7 +74,8 @@ impl FileOptions {
     }
 }
 
-/// A file in a pool. Dropping it writes what is dirty, as far as it can; [`PoolFile::close`] also says whether that went well.
+/// A file in a pool. Dropping it writes what is dirty, as far as it can; [`PoolFile::close`] also
+/// says whether that went well.
 ///
 /// ```
 /// use cairn_pool::{FileOptions, Lsn, Pool};
@@ -94,7 +99,8 @@ pub struct PoolFile {
 
 /// What the pool knows of a file.
 pub struct FileState {
-    /// Its number in the pool. No other file has it before nobody has this one any more, closed or not.
+    /// Its number in the pool. No other file has it before nobody has this one any more, closed or
+    /// not.
     pub(crate) number: u32,
     pub(crate) pool: Arc<Inner>,
     pub(crate) translation: Translation,
@@ -102,7 +108,8 @@ pub struct FileState {
     pub(crate) file: Box<dyn File>,
     pub(crate) write_ahead: Option<StdArc<dyn WriteAhead>>,
     pub(crate) journal: Option<Mutex<Journal>>,
-    /// One sync at a time, until it is known how it went: the kernel tells of a failure once, and a second sync beside the first would say that all is well.
+    /// One sync at a time, until it is known how it went: the kernel tells of a failure once, and a
+    /// second sync beside the first would say that all is well.
     syncing: Mutex<()>,
     poison: Mutex<Option<Arc<Error>>>,
     is_poisoned: AtomicBool,
@@ -114,8 +121,9 @@ const OPTIMISTIC_ATTEMPTS: u32 = 8;
 impl PoolFile {
     /// A page to read, held with others. Read from the disk when it is not resident.
     ///
-    /// Errors: [`Error::NotThere`] past the file's end, [`Error::Corruption`], [`Error::Vfs`], [`Error::Exhausted`] when every
-    /// frame is pinned, [`Error::Timeout`] when somebody keeps the page; and those of writing, when no clean page could be evicted.
+    /// Errors: [`Error::NotThere`] past the file's end, [`Error::Corruption`], [`Error::Vfs`],
+    /// [`Error::Exhausted`] when every frame is pinned, [`Error::Timeout`] when somebody keeps the
+    /// page; and those of writing, when no clean page could be evicted.
     #[inline]
     pub fn read(&self, page: u32) -> Result<Shared<'_>> {
         self.state.shared(page)
@@ -127,8 +135,8 @@ impl PoolFile {
         self.state.exclusive(page)
     }
 
-    /// A page as new: of zeros, dirty, held alone. What was on the disk or in memory there is not read and is gone. May lie beyond
-    /// the file's end, which grows when the page is written.
+    /// A page as new: of zeros, dirty, held alone. What was on the disk or in memory there is not
+    /// read and is gone. May lie beyond the file's end, which grows when the page is written.
     ///
     /// Errors: as [`PoolFile::read`], but for those of reading it.
     pub fn create(&self, page: u32) -> Result<Exclusive<'_>> {
@@ -141,18 +149,21 @@ impl PoolFile {
         self.state.optimistic(page)
     }
 
-    /// Has the processor bring some bytes of a page's payload into its caches, if the page is in memory: for who is going to read them soon. Nothing is read from the disk, and no use of the page is
-    /// noted. Cost: some nanoseconds.
+    /// Has the processor bring some bytes of a page's payload into its caches, if the page is in
+    /// memory: for who is going to read them soon. Nothing is read from the disk, and no use of the
+    /// page is noted. Cost: some nanoseconds.
     #[inline]
     pub fn hint(&self, page: u32, bytes: std::ops::Range<usize>) {
         self.state.hint(page, bytes);
     }
 
-    /// Reads from a page without holding it, again when it was changed meanwhile, and with it held when that happens too often. `read` may be
-    /// called several times, and what it returns is thrown away all but the last time; it must not believe what it reads
-    /// for more than arithmetic.
+    /// Reads from a page without holding it, again when it was changed meanwhile, and with it held
+    /// when that happens too often. `read` may be called several times, and what it returns is
+    /// thrown away all but the last time; it must not believe what it reads for more than
+    /// arithmetic.
     ///
-    /// Errors: as [`PoolFile::read`]; [`Error::Corruption`] when `read` says [`Changed`] of a page that is held, because an offset lies outside.
+    /// Errors: as [`PoolFile::read`]; [`Error::Corruption`] when `read` says [`Changed`] of a page
+    /// that is held, because an offset lies outside.
     #[inline]
     pub fn read_with<R>(
         &self,
@@ -175,14 +186,15 @@ impl PoolFile {
         Scan::new(&self.state, pages)
     }
 
-    /// Reads those pages in that are not resident, a batch at a time, without holding them. A hint: pages that cannot be read, or that there is no
-    /// frame for without waiting, are left out, and whoever asks for them is told why. Says how many were read.
+    /// Reads those pages in that are not resident, a batch at a time, without holding them. A hint:
+    /// pages that cannot be read, or that there is no frame for without waiting, are left out, and
+    /// whoever asks for them is told why. Says how many were read.
     pub fn prefetch(&self, pages: std::ops::Range<u32>) -> usize {
         self.state.prefetch(pages)
     }
 
-    /// As [`PoolFile::prefetch`], for pages wherever they are: the leaves that an index is going to visit, say. They are read at the same time where
-    /// the system can do that.
+    /// As [`PoolFile::prefetch`], for pages wherever they are: the leaves that an index is going to
+    /// visit, say. They are read at the same time where the system can do that.
     pub fn prefetch_pages(&self, pages: &[u32]) -> usize {
         self.state.prefetch(pages.iter().copied())
     }
@@ -194,12 +206,14 @@ impl PoolFile {
 
     /// Writes every page that was dirty when this was called. Durable after [`PoolFile::sync`].
     ///
-    /// Errors: the first of [`Error::Log`], [`Error::Vfs`], [`Error::Poisoned`]; pages that could not be written stay dirty.
+    /// Errors: the first of [`Error::Log`], [`Error::Vfs`], [`Error::Poisoned`]; pages that could
+    /// not be written stay dirty.
     pub fn flush(&self) -> Result<()> {
         self.state.flush()
     }
 
-    /// Takes room on the disk for pages that will be created, so that writing them does not meet a full disk. The file's length stays. Does nothing where the file system has no such thing.
+    /// Takes room on the disk for pages that will be created, so that writing them does not meet a
+    /// full disk. The file's length stays. Does nothing where the file system has no such thing.
     /// Errors: [`Error::Vfs`], of a full disk among others; then nothing was taken.
     pub fn reserve(&self, pages: std::ops::Range<u32>) -> Result<()> {
         let (start, end) = (self.state.offset(pages.start), self.state.offset(pages.end));
@@ -209,32 +223,36 @@ impl PoolFile {
         }
     }
 
-    /// Gives back the room that [`PoolFile::reserve`] took behind the file's end and that has no pages yet.
+    /// Gives back the room that [`PoolFile::reserve`] took behind the file's end and that has no
+    /// pages yet.
     ///
     /// Errors: [`Error::Vfs`].
     pub fn give_back_reserved(&self) -> Result<()> {
         Ok(self.state.file.set_len(self.state.file.len()?)?)
     }
 
-    /// Writes a page if it is dirty. With a double write its copy is durable when this returns. Errors: as [`PoolFile::flush`].
+    /// Writes a page if it is dirty. With a double write its copy is durable when this returns.
+    /// Errors: as [`PoolFile::flush`].
     pub fn flush_page(&self, page: u32) -> Result<()> {
         self.state.flush_page(page)
     }
 
-    /// Says from now on that what is written is another opening's, or another owner's: see [`Owner`].
+    /// Says from now on that what is written is another opening's, or another owner's: see
+    /// [`Owner`].
     pub fn set_owner(&self, owner: Owner) {
         if let Some(journal) = &self.state.journal {
             lock(journal).set_owner(owner);
         }
     }
 
-    /// Makes what was written durable (`fdatasync`). An error poisons the file: it is not written any more.
+    /// Makes what was written durable (`fdatasync`). An error poisons the file: it is not written
+    /// any more.
     pub fn sync(&self) -> Result<()> {
         self.state.sync()
     }
 
-    /// Cuts the file to its first `pages` pages. Waits for guards of those beyond. What was dirty there is gone. Nobody should ask for those beyond
-    /// meanwhile: they may get what was there.
+    /// Cuts the file to its first `pages` pages. Waits for guards of those beyond. What was dirty
+    /// there is gone. Nobody should ask for those beyond meanwhile: they may get what was there.
     ///
     /// Errors: [`Error::Timeout`] when somebody keeps a page, [`Error::Vfs`].
     pub fn truncate(&self, pages: u32) -> Result<()> {
@@ -249,14 +267,16 @@ impl PoolFile {
         Ok(self.state.file.set_len(u64::from(pages) * self.state.pool.arena.page_size() as u64)?)
     }
 
-    /// Its length on the disk, in whole pages. Pages that were created beyond and not written yet are not in it.
+    /// Its length on the disk, in whole pages. Pages that were created beyond and not written yet
+    /// are not in it.
     pub fn pages_on_disk(&self) -> Result<u32> {
         let pages = self.state.file.len()? / self.state.pool.arena.page_size() as u64;
         Ok(u32::try_from(pages).unwrap_or(u32::MAX))
     }
 
-    /// How far the log was durable when pages were last written, as the double write remembers it: a log that ends before has lost something.
-    /// [`Lsn::NONE`] without a double write, and where nothing is known.
+    /// How far the log was durable when pages were last written, as the double write remembers it:
+    /// a log that ends before has lost something. [`Lsn::NONE`] without a double write, and where
+    /// nothing is known.
     pub fn logged(&self) -> Lsn {
         self.state.journal.as_ref().map_or(Lsn::NONE, |journal| lock(journal).logged())
     }
@@ -271,8 +291,8 @@ impl PoolFile {
         self.state.number
     }
 
-    /// Writes what is dirty, makes it durable, and closes the file. Errors: as [`PoolFile::flush`] and [`PoolFile::sync`]; the file is closed
-    /// all the same.
+    /// Writes what is dirty, makes it durable, and closes the file. Errors: as [`PoolFile::flush`]
+    /// and [`PoolFile::sync`]; the file is closed all the same.
     pub fn close(self) -> Result<()> {
         self.flush()?;
         self.sync()

@@ -5,8 +5,8 @@
 //!   | check  | LSN   | payload ...                      |     little endian
 //! ```
 //!
-//! `check` is XXH3 of everything after it, seeded with the page's number: a sound page in the wrong place is seen as well. A page
-//! of zeros was never written.
+//! `check` is XXH3 of everything after it, seeded with the page's number: a sound page in the wrong
+//! place is seen as well. A page of zeros was never written.
 
 use cairn_codec::checksum::xxh3_64_seeded;
 
@@ -21,7 +21,8 @@ pub enum Format {
     /// A check and the number of the last log record, then the payload.
     #[default]
     Checked,
-    /// The payload and nothing else: no damage is found, and the pool knows no log position for pages that it has read.
+    /// The payload and nothing else: no damage is found, and the pool knows no log position for
+    /// pages that it has read.
     Raw,
 }
 
@@ -44,8 +45,8 @@ fn check(bytes: &[u8], page: u32) -> u64 {
     xxh3_64_seeded(bytes.get(8..).unwrap_or_default(), u64::from(page))
 }
 
-/// Puts the check and the log position into the header of a page that is written as it is in the file. The page has at least [`PAGE_HEADER_LEN`]
-/// bytes; of a shorter one, what there is.
+/// Puts the check and the log position into the header of a page that is written as it is in the
+/// file. The page has at least [`PAGE_HEADER_LEN`] bytes; of a shorter one, what there is.
 pub fn stamp(bytes: &mut [u8], page: u32, lsn: Lsn) {
     if let Some(place) = bytes.get_mut(8..16) {
         place.copy_from_slice(&lsn.0.to_le_bytes());
@@ -56,7 +57,8 @@ pub fn stamp(bytes: &mut [u8], page: u32, lsn: Lsn) {
     }
 }
 
-/// Checks a page as it is in the file and returns its log position. Errors: what was found and what was expected.
+/// Checks a page as it is in the file and returns its log position. Errors: what was found and what
+/// was expected.
 pub fn verify(bytes: &[u8], page: u32) -> Result<Lsn, String> {
     let (found, expected) = (word(bytes, 0), check(bytes, page));
     if found == expected || is_zero(bytes) {
@@ -74,7 +76,8 @@ fn is_zero(bytes: &[u8]) -> bool {
 mod tests {
     use super::*;
 
-    /// Goal: a page is believed where it was stamped, new pages are as well, and any flipped bit, cut or other place is seen.
+    /// Goal: a page is believed where it was stamped, new pages are as well, and any flipped bit,
+    /// cut or other place is seen.
     #[test]
     fn damage_is_seen() {
         let mut bytes: Vec<u8> = (0..512).map(|at| at as u8).collect();

@@ -14,8 +14,8 @@ use crate::write_ahead::Lsn;
 
 /// A page held with others: it stays in memory and nobody changes it. Dereferences to its payload.
 ///
-/// A thread that holds a page must not ask for the same page exclusively: it would wait for itself, and get
-/// [`Error::Timeout`](crate::Error::Timeout).
+/// A thread that holds a page must not ask for the same page exclusively: it would wait for itself,
+/// and get [`Error::Timeout`](crate::Error::Timeout).
 ///
 /// Who shares a page cannot change it:
 ///
@@ -25,7 +25,8 @@ use crate::write_ahead::Lsn;
 /// # Ok(()) }
 /// ```
 ///
-/// Its bytes cannot be kept longer than it is held, and it cannot be held longer than the file is open:
+/// Its bytes cannot be kept longer than it is held, and it cannot be held longer than the file is
+/// open:
 ///
 /// ```compile_fail,E0505
 /// # fn keep(file: &cairn_pool::PoolFile) -> cairn_pool::Result<u8> {
@@ -46,7 +47,8 @@ pub struct Shared<'p>(Held<'p>);
 
 /// A page held alone. Dereferences to its payload; changed through [`Exclusive::payload_mut`].
 ///
-/// A change without the number of its log record does not compile, nor does one after the page is shared:
+/// A change without the number of its log record does not compile, nor does one after the page is
+/// shared:
 ///
 /// ```compile_fail,E0061
 /// # fn change(file: &cairn_pool::PoolFile) -> cairn_pool::Result<()> {
@@ -122,7 +124,8 @@ impl Deref for Shared<'_> {
 
     #[inline]
     fn deref(&self) -> &[u8] {
-        // SAFETY: the guard holds the frame's latch shared, and the slice lives no longer than a borrow of the guard.
+        // SAFETY: the guard holds the frame's latch shared, and the slice lives no longer than a
+        // borrow of the guard.
         unsafe { self.0.payload() }
     }
 }
@@ -152,15 +155,17 @@ impl<'p> Exclusive<'p> {
         self.0.header().lsn()
     }
 
-    /// The payload, to be changed as the log record at `lsn` says. The page is dirty from now on, and is not written before the log is durable up to
-    /// `lsn`. With [`Lsn::NONE`] for changes that are not logged.
+    /// The payload, to be changed as the log record at `lsn` says. The page is dirty from now on,
+    /// and is not written before the log is durable up to `lsn`. With [`Lsn::NONE`] for changes
+    /// that are not logged.
     #[inline]
     pub fn payload_mut(&mut self, lsn: Lsn) -> &mut [u8] {
         let Held { file, frame } = self.0;
         if self.0.header().change(lsn) {
             file.pool.one_more_is_dirty();
         }
-        // SAFETY: the guard holds the frame's latch exclusively, and is borrowed mutably as long as the slice lives.
+        // SAFETY: the guard holds the frame's latch exclusively, and is borrowed mutably as long as
+        // the slice lives.
         let bytes = unsafe { file.pool.arena.bytes_mut(frame) };
         // SAFETY: the header of a page is shorter than the page.
         unsafe { bytes.get_unchecked_mut(file.format.payload_offset()..) }
@@ -180,7 +185,8 @@ impl Deref for Exclusive<'_> {
 
     #[inline]
     fn deref(&self) -> &[u8] {
-        // SAFETY: the guard holds the frame's latch exclusively, and the slice lives no longer than a borrow of the guard.
+        // SAFETY: the guard holds the frame's latch exclusively, and the slice lives no longer than
+        // a borrow of the guard.
         unsafe { self.0.payload() }
     }
 }

@@ -1,7 +1,7 @@
 //! What threads keep of their own: counts, and hits on their way to the policy.
 //!
-//! Batching hits is BP-Wrapper: Ding, Jiang, Zhang, "BP-Wrapper: A System Framework Making Any Replacement Algorithms (Almost) Lock
-//! Contention Free", ICDE 2009.
+//! Batching hits is BP-Wrapper: Ding, Jiang, Zhang, "BP-Wrapper: A System Framework Making Any
+//! Replacement Algorithms (Almost) Lock Contention Free", ICDE 2009.
 
 use cairn_vfs::sync::atomic::{AtomicU32, AtomicU64, Ordering::*};
 use cairn_vfs::thread;
@@ -19,7 +19,8 @@ const STRIDE_MAX: u32 = 63;
 
 /// One thread's.
 ///
-/// Counts go up by a load and a store, not by a locked addition, which would cost as much as the rest of a hit.
+/// Counts go up by a load and a store, not by a locked addition, which would cost as much as the
+/// rest of a hit.
 #[derive(Debug)]
 #[repr(align(128))]
 pub(crate) struct Stripe {
@@ -102,8 +103,9 @@ impl Stripe {
         at + 1 == self.batch.len()
     }
 
-    /// The batch is full, and so many pages have come into the pool. While none come nobody needs to know the order of hits: of each batch
-    /// half as many are collected as of the one before, down to one in [`STRIDE_MAX`].
+    /// The batch is full, and so many pages have come into the pool. While none come nobody needs
+    /// to know the order of hits: of each batch half as many are collected as of the one before,
+    /// down to one in [`STRIDE_MAX`].
     pub(crate) fn pace(&self, admitted: u64) {
         let stride = self.stride.load(Relaxed);
         let is_quiet = self.admitted.swap(admitted, Relaxed) == admitted;
@@ -132,7 +134,8 @@ impl Stripe {
 mod tests {
     use super::*;
 
-    /// Goal: while no page comes fewer and fewer hits are collected, and all of them again when one does.
+    /// Goal: while no page comes fewer and fewer hits are collected, and all of them again when one
+    /// does.
     #[test]
     fn pace() {
         let stripes = Stripes::new(true);

@@ -1,19 +1,26 @@
-//! The double write: copies of pages that are about to be written, so that a page torn by a power loss is mended.
+//! The double write: copies of pages that are about to be written, so that a page torn by a power
+//! loss is mended.
 //!
 //! ```text
 //!   0                                                4096            4096 + page size
 //!   | magic 8 | version 4 | page size 4 | count 4 | 0 4 | count x (page 4, 0 4, check 8) | 0 | owner 24 | logged 8 | check 8 |  page | page | ...
 //! ```
 //!
-//! Little endian. The check of a page is XXH3 of its copy, seeded with its number; the block's last eight bytes are XXH3 of all before.
+//! Little endian. The check of a page is XXH3 of its copy, seeded with its number; the block's last
+//! eight bytes are XXH3 of all before.
 //!
-//! A batch is written here and synced before any of its pages is written in place, and the file is synced before the next batch takes the
-//! place of this one. `logged` is how far the log was durable then, which is beyond the last change of any page that was ever written. So at any moment each page of the file is whole, or its copy here is. Opening writes the sound copies over the
-//! pages and syncs them: they are the last that were written, and writing them again changes nothing. It does so where the pages read back equal, too: after a process
-//! that was killed they may be in the kernel's memory only, and after a sync that failed the kernel may never write them by itself. The same is done before the next batch
-//! when a page could not be written in place: a part of it may have been.
+//! A batch is written here and synced before any of its pages is written in place, and the file is
+//! synced before the next batch takes the place of this one. `logged` is how far the log was
+//! durable then, which is beyond the last change of any page that was ever written. So at any
+//! moment each page of the file is whole, or its copy here is. Opening writes the sound copies over
+//! the pages and syncs them: they are the last that were written, and writing them again changes
+//! nothing. It does so where the pages read back equal, too: after a process that was killed they
+//! may be in the kernel's memory only, and after a sync that failed the kernel may never write them
+//! by itself. The same is done before the next batch when a page could not be written in place: a
+//! part of it may have been.
 //!
-//! `owner` says whose copies these are: the file's number, and the numbers of this opening and of the one before.
+//! `owner` says whose copies these are: the file's number, and the numbers of this opening and of
+//! the one before.
 
 use cairn_codec::checksum::{xxh3_64, xxh3_64_seeded};
 use cairn_vfs::File;
@@ -37,8 +44,8 @@ const OWNER: usize = LOGGED - 24;
 
 const _: () = assert!(HEADER + ENTRY * BATCH <= OWNER);
 
-/// The most bytes that the double write of a file with pages of `page_size` bytes takes, for callers that reserve
-/// the space before they write.
+/// The most bytes that the double write of a file with pages of `page_size` bytes takes, for
+/// callers that reserve the space before they write.
 pub fn double_write_bytes(page_size: usize) -> u64 {
     (BLOCK + BATCH * page_size) as u64
 }
@@ -50,7 +57,8 @@ pub struct Owner {
     pub file: u64,
     /// Of this opening of the file: random.
     pub session: u64,
-    /// Of the opening that the file itself knew of before this one. Until the file says otherwise, in place, it is still of that.
+    /// Of the opening that the file itself knew of before this one. Until the file says otherwise,
+    /// in place, it is still of that.
     pub before: u64,
 }
 
@@ -67,9 +75,11 @@ pub struct Copies {
 }
 
 impl Copies {
-    /// Reads a double write; `None` for one that was never used, or torn before any of its pages was written in place.
+    /// Reads a double write; `None` for one that was never used, or torn before any of its pages
+    /// was written in place.
     ///
-    /// Errors: the file's; [`Error::Invalid`] for one of another version, or of pages of another size.
+    /// Errors: the file's; [`Error::Invalid`] for one of another version, or of pages of another
+    /// size.
     pub fn read(file: &dyn File, page_size: usize) -> Result<Option<Copies>> {
         if file.len()? < BLOCK as u64 {
             return Ok(None);
@@ -101,7 +111,8 @@ impl Copies {
         }))
     }
 
-    /// The copy of a page, as it is in `file`, which these were read from; `None` where there is none, or it is torn. Errors: the file's.
+    /// The copy of a page, as it is in `file`, which these were read from; `None` where there is
+    /// none, or it is torn. Errors: the file's.
     pub fn page(&self, file: &dyn File, page: u32) -> Result<Option<Vec<u8>>> {
         let Some(at) = self.entries.iter().position(|&(other, _)| other == page) else { return Ok(None) };
         let mut copy = vec![0; self.page_size];
@@ -149,8 +160,8 @@ fn put(bytes: &mut [u8], at: usize, value: &[u8]) {
 }
 
 impl Journal {
-    /// Opens a journal and mends the pages that it has copies of. Errors: those of either file; [`Error::Invalid`] for the journal of a file with other
-    /// pages, or of another owner's file.
+    /// Opens a journal and mends the pages that it has copies of. Errors: those of either file;
+    /// [`Error::Invalid`] for the journal of a file with other pages, or of another owner's file.
     pub(crate) fn open(
         journal: Box<dyn File>,
         file: &dyn File,
@@ -174,7 +185,8 @@ impl Journal {
         Ok(journal)
     }
 
-    /// Writes the sound copies over their pages. True when there were any: they are durable after a sync.
+    /// Writes the sound copies over their pages. True when there were any: they are durable after a
+    /// sync.
     fn mend(&mut self, file: &dyn File, format: Format) -> Result<bool> {
         let Some(copies) = Copies::read(&*self.file, self.page_size)? else { return Ok(false) };
         if copies.owner.file != self.owner.file {
@@ -205,7 +217,8 @@ impl Journal {
                 let Ok(lsn) = verify(&copy, number) else { continue };
                 if offset + page_size as u64 <= len {
                     file.read_exact_at(&mut there, offset)?;
-                    // The last batch has what is newest. Copies that are older than what is there are of an earlier one.
+                    // The last batch has what is newest. Copies that are older than what is there
+                    // are of an earlier one.
                     if verify(&there, number).is_ok_and(|there| there > lsn) {
                         continue;
                     }
@@ -222,8 +235,10 @@ impl Journal {
         self.owner = owner;
     }
 
-    /// Writes and syncs copies of `pages`, which lie in `bytes` one after the other; the log is durable up to `logged`. They may be written in place afterwards, by who keeps the journal
-    /// locked until that is done. `sync` makes `file` durable. Errors: those of either file; nothing may be written in place then.
+    /// Writes and syncs copies of `pages`, which lie in `bytes` one after the other; the log is
+    /// durable up to `logged`. They may be written in place afterwards, by who keeps the journal
+    /// locked until that is done. `sync` makes `file` durable. Errors: those of either file;
+    /// nothing may be written in place then.
     pub(crate) fn write(
         &mut self,
         pages: &[u32],
@@ -259,7 +274,8 @@ impl Journal {
         self.is_torn = true;
     }
 
-    /// Forgets the batch: its pages are not to come back. The file is made durable first, by `sync`, since some of them may stay.
+    /// Forgets the batch: its pages are not to come back. The file is made durable first, by
+    /// `sync`, since some of them may stay.
     pub(crate) fn clear(
         &mut self,
         (file, format): (&dyn File, Format),

@@ -5,9 +5,10 @@
 //!   | version (46 bits)               | waiters | exclusive | shared count |
 //! ```
 //!
-//! Holding it keeps the page in its frame, so it is what others call a pin as well. The version goes up whenever an exclusive
-//! holder leaves, and never back: who reads without holding anything sees by it that nothing changed meanwhile
-//! (optimistic lock coupling: Leis, Haubenschild, Neumann, "Optimistic Lock Coupling", IEEE Data Engineering Bulletin 2019).
+//! Holding it keeps the page in its frame, so it is what others call a pin as well. The version
+//! goes up whenever an exclusive holder leaves, and never back: who reads without holding anything
+//! sees by it that nothing changed meanwhile (optimistic lock coupling: Leis, Haubenschild,
+//! Neumann, "Optimistic Lock Coupling", IEEE Data Engineering Bulletin 2019).
 
 #[cfg(not(cairn_loom))]
 use cairn_vfs::sync::atomic::{AtomicU64, Ordering::*, fence};
@@ -16,13 +17,15 @@ use loom::sync::atomic::{AtomicU64, Ordering::*, fence};
 
 const SHARED: u64 = 1;
 const SHARED_MASK: u64 = (1 << 16) - 1;
-/// More holders than this are refused, long before the count would run over: some may have added theirs and not yet taken it back.
+/// More holders than this are refused, long before the count would run over: some may have added
+/// theirs and not yet taken it back.
 const SHARED_MAX: u64 = 60_000;
 const EXCLUSIVE: u64 = 1 << 16;
 const WAITERS: u64 = 1 << 17;
 const VERSION: u64 = 1 << 18;
 
-/// One frame's latch. Of its own it only tries; [`Parking`](crate::parking::Parking) is where one waits.
+/// One frame's latch. Of its own it only tries; [`Parking`](crate::parking::Parking) is where one
+/// waits.
 #[derive(Debug, Default)]
 pub(crate) struct Latch(AtomicU64);
 
@@ -37,8 +40,9 @@ pub(crate) enum Left {
 }
 
 impl Latch {
-    /// Takes it shared, unless it is held exclusively or somebody waits for it. `Err` says what the failed attempt asks for: it was
-    /// visible for a moment, and a waiter may have gone to sleep because of it.
+    /// Takes it shared, unless it is held exclusively or somebody waits for it. `Err` says what the
+    /// failed attempt asks for: it was visible for a moment, and a waiter may have gone to sleep
+    /// because of it.
     #[inline]
     pub(crate) fn try_shared(&self) -> Result<(), Left> {
         let before = self.0.fetch_add(SHARED, Acquire);
@@ -48,7 +52,8 @@ impl Latch {
         Err(self.leave_shared())
     }
 
-    /// Takes it shared unless it is held exclusively, also when others wait: for who has waited as well.
+    /// Takes it shared unless it is held exclusively, also when others wait: for who has waited as
+    /// well.
     pub(crate) fn try_shared_in_turn(&self) -> bool {
         let mut word = self.0.load(Relaxed);
         // Never visible unless it succeeds, so that nobody goes to sleep because of it.
@@ -65,16 +70,17 @@ impl Latch {
     #[inline]
     pub(crate) fn try_exclusive(&self) -> bool {
         let word = self.0.load(Relaxed);
-        // ORDER: SeqCst, with `leave_*`, `Replacer`'s count of starving threads and their look at this word: either they see that the
-        // frame is free, or who frees it sees that they starve.
+        // ORDER: SeqCst, with `leave_*`, `Replacer`'s count of starving threads and their look at
+        // this word: either they see that the frame is free, or who frees it sees that they starve.
         word & (SHARED_MASK | EXCLUSIVE) == 0 && self.make_exclusive(word)
     }
 
     #[inline]
     fn make_exclusive(&self, word: u64) -> bool {
         let is_held = self.0.compare_exchange(word, word | EXCLUSIVE, SeqCst, Relaxed).is_ok();
-        // ORDER: what the holder changes comes after the word: an optimistic reader who sees a change sees the word as well when it
-        // looks again, after a fence of its own. Costs nothing on x86.
+        // ORDER: what the holder changes comes after the word: an optimistic reader who sees a
+        // change sees the word as well when it looks again, after a fence of its own. Costs nothing
+        // on x86.
         fence(Release);
         is_held
     }
@@ -106,7 +112,8 @@ impl Latch {
         if before & WAITERS != 0 { Left::Awaited } else { Left::Alone }
     }
 
-    /// The version, unless it is held exclusively. What is read after this is of that version if [`Latch::is_at`] says so afterwards.
+    /// The version, unless it is held exclusively. What is read after this is of that version if
+    /// [`Latch::is_at`] says so afterwards.
     #[inline]
     pub(crate) fn version(&self) -> Option<Version> {
         let word = self.0.load(Acquire);
@@ -123,9 +130,11 @@ impl Latch {
 
     /// True when somebody sleeps, or may.
     ///
-    /// What the caller changed before this, and a waiter looks for after [`Latch::announce_waiter`], is seen by one of the two.
+    /// What the caller changed before this, and a waiter looks for after
+    /// [`Latch::announce_waiter`], is seen by one of the two.
     pub(crate) fn has_waiters(&self) -> bool {
-        // ORDER: the caller's store before, an entry of the table say, must not be put off until after this load.
+        // ORDER: the caller's store before, an entry of the table say, must not be put off until
+        // after this load.
         fence(SeqCst);
         self.0.load(SeqCst) & WAITERS != 0
     }
@@ -154,7 +163,8 @@ mod models;
 mod tests {
     use super::*;
 
-    /// Goal: the holds exclude each other as they should, and the version tells of exclusive ones alone.
+    /// Goal: the holds exclude each other as they should, and the version tells of exclusive ones
+    /// alone.
     #[test]
     fn holds() {
         let latch = Latch::default();
@@ -183,7 +193,8 @@ mod tests {
         assert!(latch.try_exclusive());
     }
 
-    /// Goal: who leaves is told of those who wait, new readers give way to them, and readers who waited do not.
+    /// Goal: who leaves is told of those who wait, new readers give way to them, and readers who
+    /// waited do not.
     #[test]
     fn waiters() {
         let latch = Latch::default();

@@ -1,8 +1,9 @@
 //! Reading a page without holding it.
 //!
-//! What is read may be changed while it is read. So it is copied out, value by value, each loaded once (volatile), and believed
-//! only after [`Optimistic::validate`] has said that nobody had the page exclusively meanwhile. Nothing here makes a reference to the page's bytes.
-//! By the letter of the language's memory model a load that races with a plain store has no value; as in other
+//! What is read may be changed while it is read. So it is copied out, value by value, each loaded
+//! once (volatile), and believed only after [`Optimistic::validate`] has said that nobody had the
+//! page exclusively meanwhile. Nothing here makes a reference to the page's bytes. By the letter of
+//! the language's memory model a load that races with a plain store has no value; as in other
 //! sequence locks, the volatile load gives some bytes, and the version check throws them away.
 #![allow(unsafe_code)]
 
@@ -17,15 +18,17 @@ use crate::latch::Version;
 use crate::page::{Frame, PageId};
 use crate::write_ahead::Lsn;
 
-/// The page was changed, or left its frame, while it was read: what was read means nothing. Start over.
+/// The page was changed, or left its frame, while it was read: what was read means nothing. Start
+/// over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the page was changed while it was read")]
 pub struct Changed;
 
-/// A page that may change while it is read. Cost: a few loads; nothing is written that other threads read.
+/// A page that may change while it is read. Cost: a few loads; nothing is written that other
+/// threads read.
 ///
-/// Offsets count from the payload's start. One beyond its end is an error of the page, not of the program: it may have come from bytes
-/// that were being changed, so it reads as [`Changed`].
+/// Offsets count from the payload's start. One beyond its end is an error of the page, not of the
+/// program: it may have come from bytes that were being changed, so it reads as [`Changed`].
 #[derive(Clone, Copy)]
 pub struct Optimistic<'p> {
     file: &'p FileState,
@@ -36,8 +39,9 @@ pub struct Optimistic<'p> {
     len: usize,
 }
 
-/// A frame, and behind it the page. One word, since two halves of a word are copied together, and a processor cannot forward two stores to one load: each copy would
-/// wait for the cache, a fifth of what a look at a page costs.
+/// A frame, and behind it the page. One word, since two halves of a word are copied together, and a
+/// processor cannot forward two stores to one load: each copy would wait for the cache, a fifth of
+/// what a look at a page costs.
 #[derive(Clone, Copy)]
 struct Place(u64);
 
@@ -58,7 +62,8 @@ impl Place {
     }
 }
 
-/// A page as it was seen: who looks at it again can tell whether it is what it was, also if it has left memory meanwhile, or its number is another page's.
+/// A page as it was seen: who looks at it again can tell whether it is what it was, also if it has
+/// left memory meanwhile, or its number is another page's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Seen {
     frame: Frame,
@@ -84,13 +89,15 @@ impl<'p> Optimistic<'p> {
         PageId::new(self.file.number, self.place.page())
     }
 
-    /// What tells it from the same page after a change. A page that comes back into memory is another one, though it may be unchanged.
+    /// What tells it from the same page after a change. A page that comes back into memory is
+    /// another one, though it may be unchanged.
     #[inline]
     pub fn seen(&self) -> Seen {
         Seen { frame: self.place.frame(), version: self.version }
     }
 
-    /// The log record that changed the page last: of this page, if [`Optimistic::validate`] says so afterwards.
+    /// The log record that changed the page last: of this page, if [`Optimistic::validate`] says so
+    /// afterwards.
     #[inline]
     pub fn lsn(&self) -> Lsn {
         self.file.pool.arena.header(self.place.frame()).lsn()
@@ -119,8 +126,9 @@ impl<'p> Optimistic<'p> {
         if offset > self.len || self.len - offset < size_of::<T>() {
             return Err(Changed);
         }
-        // SAFETY: the bytes lie within the frame by the check above, and the arena lives as long as the pool. Any bytes are a value of the
-        // integers that this is called for. For who writes meanwhile: see the head of this file.
+        // SAFETY: the bytes lie within the frame by the check above, and the arena lives as long as
+        // the pool. Any bytes are a value of the integers that this is called for. For who writes
+        // meanwhile: see the head of this file.
         let value = unsafe { self.start.add(offset).cast::<Unaligned<T>>().read_volatile() };
         Ok(value.0)
     }

@@ -18,11 +18,13 @@ pub struct Options {
     pub page_size: usize,
     /// How many pages are kept in memory. Default 16384: 64 MiB of pages of 4 KiB.
     pub frames: usize,
-    /// How many it may be told to keep later, by [`Pool::resize`](crate::Pool::resize). Costs address space. Default 16 times `frames`.
+    /// How many it may be told to keep later, by [`Pool::resize`](crate::Pool::resize). Costs
+    /// address space. Default 16 times `frames`.
     pub max_frames: Option<usize>,
     /// Which page gives its frame up.
     pub policy: PolicyKind,
-    /// How long a thread waits for a frame while all are pinned, or for a latch that others hold. Default 10 s.
+    /// How long a thread waits for a frame while all are pinned, or for a latch that others hold.
+    /// Default 10 s.
     pub wait_limit: Duration,
     /// The thread that writes dirty pages before somebody needs their frames.
     pub background_writer: BackgroundWriter,
@@ -32,7 +34,8 @@ pub struct Options {
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub enum BackgroundWriter {
-    /// There is none: pages are written when they are evicted or flushed. For tests whose every step is known, and read-only use.
+    /// There is none: pages are written when they are evicted or flushed. For tests whose every
+    /// step is known, and read-only use.
     Off,
     /// It begins when more than this share of the frames is dirty, and ends at half of it.
     Above(f64),

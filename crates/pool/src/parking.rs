@@ -11,7 +11,8 @@ use cairn_vfs::thread;
 #[cfg(cairn_loom)]
 use loom::sync::{Condvar, Mutex, MutexGuard};
 
-/// Places; what threads wait for is spread over them, so that few who wait for different things wake each other.
+/// Places; what threads wait for is spread over them, so that few who wait for different things
+/// wake each other.
 const PLACES: usize = if cfg!(cairn_shuttle) {
     2
 } else if cfg!(cairn_loom) {
@@ -20,8 +21,8 @@ const PLACES: usize = if cfg!(cairn_shuttle) {
     64
 };
 
-/// Turns of the processor before a waiter gives it up, and of the scheduler before it sleeps. None where schedules are explored: it is
-/// the sleep that somebody could miss the end of.
+/// Turns of the processor before a waiter gives it up, and of the scheduler before it sleeps. None
+/// where schedules are explored: it is the sleep that somebody could miss the end of.
 const SPINS: u32 = if cfg!(any(cairn_shuttle, cairn_loom)) { 0 } else { 60 };
 const YIELDS: u32 = if cfg!(any(cairn_shuttle, cairn_loom)) { 0 } else { 4 };
 
@@ -33,7 +34,8 @@ pub(crate) struct Parking {
 
 #[derive(Debug, Default)]
 struct Place {
-    /// Held while somebody announces itself and looks a last time, and while those who sleep are woken.
+    /// Held while somebody announces itself and looks a last time, and while those who sleep are
+    /// woken.
     mutex: Mutex<()>,
     woken: Condvar,
 }
@@ -69,8 +71,9 @@ impl Parking {
         place.woken.notify_all();
     }
 
-    /// Tries until `attempt` gives something: in turns first, then asleep at `key`, woken by [`Parking::wake`]. Before each sleep `announce` is
-    /// called and then `attempt` once more, both with the place's mutex held: `attempt` must not wait.
+    /// Tries until `attempt` gives something: in turns first, then asleep at `key`, woken by
+    /// [`Parking::wake`]. Before each sleep `announce` is called and then `attempt` once more, both
+    /// with the place's mutex held: `attempt` must not wait.
     ///
     /// Errors: [`Elapsed`] after `limit`.
     #[cold]

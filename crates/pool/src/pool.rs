@@ -40,7 +40,8 @@ pub struct Builder {
     clock: StdArc<dyn Clock>,
 }
 
-/// What threads share. The fields of the hit path come first; what changes often has lines of its own.
+/// What threads share. The fields of the hit path come first; what changes often has lines of its
+/// own.
 pub(crate) struct Inner {
     pub(crate) arena: Arena,
     /// Where marks stop; 0 when hits are logged.
@@ -71,7 +72,8 @@ pub(crate) struct Inner {
 #[derive(Default)]
 struct Files {
     open: Vec<Option<Arc<FileState>>>,
-    /// Numbers of closed files that nobody has any more: a page is told to be of a file by the number alone.
+    /// Numbers of closed files that nobody has any more: a page is told to be of a file by the
+    /// number alone.
     unused: Vec<u32>,
 }
 
@@ -118,7 +120,8 @@ impl Builder {
         self
     }
 
-    /// Makes the pool. Its memory is brought in now. Errors: [`Error::Invalid`] for a setting, [`Error::Memory`].
+    /// Makes the pool. Its memory is brought in now. Errors: [`Error::Invalid`] for a setting,
+    /// [`Error::Memory`].
     pub fn build(self) -> Result<Pool> {
         let Builder { options, clock } = self;
         options.check()?;
@@ -176,8 +179,8 @@ impl Pool {
 
     /// Takes a file in. With a double write, pages that a power loss tore are mended first.
     ///
-    /// The file is the pool's alone: pages that others change in it are not seen. Errors: [`Error::Vfs`]; [`Error::Invalid`] for a double write
-    /// of other pages.
+    /// The file is the pool's alone: pages that others change in it are not seen. Errors:
+    /// [`Error::Vfs`]; [`Error::Invalid`] for a double write of other pages.
     pub fn open(&self, file: Box<dyn File>, mut options: FileOptions) -> Result<PoolFile> {
         let (page_size, format, owner) = (self.page_size(), options.format, options.owner);
         // Before the lock: copies are read, written to their pages and synced.
@@ -207,24 +210,28 @@ impl Pool {
         lock(&self.inner.replacer.state).policy.kind()
     }
 
-    /// Writes every dirty page of every file. Errors: as [`PoolFile::flush`], the first; other files are written all the same.
+    /// Writes every dirty page of every file. Errors: as [`PoolFile::flush`], the first; other
+    /// files are written all the same.
     pub fn flush(&self) -> Result<()> {
         self.inner.open_files().iter().map(|file| file.flush()).fold(Ok(()), Result::and)
     }
 
-    /// Where recovery would have to begin: the log record of the oldest change that is in memory only. `None` when all logged changes are written
-    /// (for the log's checkpoint; what is written is durable after [`PoolFile::sync`]).
+    /// Where recovery would have to begin: the log record of the oldest change that is in memory
+    /// only. `None` when all logged changes are written (for the log's checkpoint; what is written
+    /// is durable after [`PoolFile::sync`]).
     ///
-    /// Changes that are being made while this runs may not be in it: read the log's end before it is called, and take the smaller one.
+    /// Changes that are being made while this runs may not be in it: read the log's end before it
+    /// is called, and take the smaller one.
     pub fn oldest_change(&self) -> Option<Lsn> {
         let frames = self.inner.frames.load(Acquire) as Frame;
         (0..frames).filter_map(|frame| self.inner.arena.header(frame).first_lsn()).min()
     }
 
-    /// Gives the pool more frames or fewer. Fewer: their pages are written and dropped, and guards of them waited for.
+    /// Gives the pool more frames or fewer. Fewer: their pages are written and dropped, and guards
+    /// of them waited for.
     ///
-    /// Errors: [`Error::Invalid`] above `max_frames`, [`Error::Memory`], [`Error::Timeout`] when a page that has to go is
-    /// held, and those of writing; the pool then has the frames it had.
+    /// Errors: [`Error::Invalid`] above `max_frames`, [`Error::Memory`], [`Error::Timeout`] when a
+    /// page that has to go is held, and those of writing; the pool then has the frames it had.
     pub fn resize(&self, frames: usize) -> Result<()> {
         check_frames("frames", frames)?;
         let inner = &self.inner;
@@ -241,7 +248,8 @@ impl Pool {
 }
 
 impl Files {
-    /// Makes an open file that nobody else has the number of. Errors: [`Error::Invalid`] when there are no more numbers.
+    /// Makes an open file that nobody else has the number of. Errors: [`Error::Invalid`] when there
+    /// are no more numbers.
     fn add(&mut self, make: impl FnOnce(u32) -> Arc<FileState>) -> Result<Arc<FileState>> {
         let number = match self.unused.pop() {
             Some(number) => number,
@@ -270,7 +278,8 @@ impl Inner {
             let mark = &self.arena.header(frame).mark;
             // That of a page that was read ahead becomes 0.
             let next = mark.load(Relaxed).wrapping_add(1);
-            // A mark that is at its maximum is not written: threads that share a hot page keep its line.
+            // A mark that is at its maximum is not written: threads that share a hot page keep its
+            // line.
             if next <= self.max_mark {
                 mark.store(next, Relaxed);
             }
@@ -327,7 +336,8 @@ impl Inner {
 
     /// A frame for `incoming`, its latch held, without a page. Waits when all are pinned.
     ///
-    /// Errors: [`Error::Exhausted`]; those of writing, when the victims were dirty and no clean one could be had instead.
+    /// Errors: [`Error::Exhausted`]; those of writing, when the victims were dirty and no clean one
+    /// could be had instead.
     pub(crate) fn take_frame(&self, file: &FileState, incoming: PageId) -> Result<Frame> {
         let mut failure = None;
         self.stripes.own().miss();
@@ -350,8 +360,8 @@ impl Inner {
         }
     }
 
-    /// As [`Inner::take_frame`], to read ahead: only what is to be had at once, and not from pages that are going to be used sooner. `None` also when the
-    /// victim could not be written.
+    /// As [`Inner::take_frame`], to read ahead: only what is to be had at once, and not from pages
+    /// that are going to be used sooner. `None` also when the victim could not be written.
     pub(crate) fn try_take_frame(&self, file: &FileState, incoming: PageId) -> Option<Frame> {
         let taken = {
             let mut state = lock(&self.replacer.state);
@@ -398,7 +408,8 @@ impl Inner {
         }
     }
 
-    /// Leaves a frame's latch, which was held exclusively, and wakes who waits for it or for any frame.
+    /// Leaves a frame's latch, which was held exclusively, and wakes who waits for it or for any
+    /// frame.
     pub(crate) fn leave_exclusive(&self, frame: Frame) {
         let header = self.arena.header(frame);
         if header.latch.leave_exclusive() == Left::Awaited {
@@ -418,7 +429,8 @@ impl Inner {
         self.replacer.give_back(frame);
     }
 
-    /// Wakes those who wait for a frame's latch while it stays held: their page is not there any more.
+    /// Wakes those who wait for a frame's latch while it stays held: their page is not there any
+    /// more.
     pub(crate) fn wake_those_at(&self, frame: Frame) {
         let header = self.arena.header(frame);
         if header.latch.has_waiters() {
@@ -438,10 +450,12 @@ impl Inner {
         for frame in from..to {
             let header = self.arena.header(frame as Frame);
             header.set_page(PageId::NONE);
-            // Frames without a page are held by who has them. Those of an earlier, larger size of the pool are held already.
+            // Frames without a page are held by who has them. Those of an earlier, larger size of
+            // the pool are held already.
             header.latch.try_exclusive();
         }
-        // Before anybody gets one: who looks at all frames, a flush or a checkpoint, must not miss a page in them.
+        // Before anybody gets one: who looks at all frames, a flush or a checkpoint, must not miss
+        // a page in them.
         self.set_frames(to);
         let mut state = lock(&self.replacer.state);
         // Lower ones are handed out first.
@@ -488,7 +502,8 @@ impl Inner {
         Ok(())
     }
 
-    /// Takes a frame that has to go from its page, or from the list of free ones if it has come there meanwhile. Its latch is held then.
+    /// Takes a frame that has to go from its page, or from the list of free ones if it has come
+    /// there meanwhile. Its latch is held then.
     fn empty(&self, frame: Frame) -> Result<()> {
         loop {
             let page = self.arena.header(frame).page();

@@ -12,7 +12,8 @@ use crate::page::{Frame, PageId};
 use crate::parking::Parking;
 use crate::policy::{Frames, Policy};
 
-/// Free frames, the policy, and the queue, under one mutex. Whatever takes long, reads and writes above all, happens without it.
+/// Free frames, the policy, and the queue, under one mutex. Whatever takes long, reads and writes
+/// above all, happens without it.
 #[derive(Debug)]
 pub(crate) struct Replacer {
     pub(crate) state: Line<Mutex<Replacement>>,
@@ -52,7 +53,8 @@ pub(crate) struct Hungry {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Taken {
     pub(crate) frame: Frame,
-    /// The page that it holds still, with its entry in place: it has to be written if it is dirty, and taken out.
+    /// The page that it holds still, with its entry in place: it has to be written if it is dirty,
+    /// and taken out.
     pub(crate) victim: Option<PageId>,
 }
 
@@ -132,7 +134,8 @@ impl Replacer {
         self.counts.evicted.load(Relaxed)
     }
 
-    /// True when a thread waits for a frame: whoever lets go of one then calls [`Replacer::call_next`].
+    /// True when a thread waits for a frame: whoever lets go of one then calls
+    /// [`Replacer::call_next`].
     #[inline]
     pub(crate) fn is_anybody_starving(&self) -> bool {
         // ORDER: SeqCst after the latch was left, also SeqCst: see `Latch::try_exclusive`.
@@ -157,7 +160,8 @@ impl Replacer {
         let hungry = Arc::new(Hungry::default());
         state.queue.push_back(Arc::clone(&hungry));
         self.starving.fetch_add(1, SeqCst);
-        // ORDER: a look at a latch that is held is a plain load, which must not come before the count.
+        // ORDER: a look at a latch that is held is a plain load, which must not come before the
+        // count.
         fence(SeqCst);
         hungry
     }
@@ -196,7 +200,8 @@ impl Replacement {
         });
     }
 
-    /// A frame for `incoming`, which the policy has from now on. `None` when there is none, or others wait.
+    /// A frame for `incoming`, which the policy has from now on. `None` when there is none, or
+    /// others wait.
     pub(crate) fn take(&mut self, incoming: PageId, claims: &Claims<'_>) -> Option<Taken> {
         if self.queue.is_empty() { self.obtain(incoming, claims) } else { None }
     }

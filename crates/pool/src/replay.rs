@@ -1,7 +1,8 @@
 //! Replays a trace of page requests through a policy, and through Belady's optimum.
 //!
-//! One thread, nothing pinned, no I/O: what comes out are the hits and misses that a pool of so many frames would have, exactly. The lab
-//! prints tables of them (`cairn bench pool --trace FILE`), and the tests hold the policies against each other.
+//! One thread, nothing pinned, no I/O: what comes out are the hits and misses that a pool of so
+//! many frames would have, exactly. The lab prints tables of them (`cairn bench pool --trace
+//! FILE`), and the tests hold the policies against each other.
 //!
 //! ```
 //! use cairn_pool::PolicyKind;
@@ -46,8 +47,8 @@ impl Trace {
         trace
     }
 
-    /// Reads page numbers in decimal, one a line; what follows a number on its line, after white space, is left out, as are empty
-    /// lines and lines that begin with `#`.
+    /// Reads page numbers in decimal, one a line; what follows a number on its line, after white
+    /// space, is left out, as are empty lines and lines that begin with `#`.
     ///
     /// # Errors
     /// [`BadLine`] at the first line that does not begin with a number below 2^64.
@@ -79,7 +80,8 @@ impl Trace {
         self.pages.len()
     }
 
-    /// So many percent of the different pages, rounded, and at least one frame: the capacity at which tables show this trace.
+    /// So many percent of the different pages, rounded, and at least one frame: the capacity at
+    /// which tables show this trace.
     pub fn frames_at(&self, percent: f64) -> usize {
         ((self.distinct() as f64 * percent / 100.0).round() as usize).max(1)
     }
@@ -130,7 +132,8 @@ pub struct Row {
     pub optimum: Outcome,
 }
 
-/// Replays a trace through each of some policies at each of some capacities (frames), in that order.
+/// Replays a trace through each of some policies at each of some capacities (frames), in that
+/// order.
 pub fn table(trace: &Trace, kinds: &[PolicyKind], capacities: &[usize]) -> Vec<Row> {
     let row = |&capacity: &usize| Row {
         capacity,
@@ -140,7 +143,8 @@ pub fn table(trace: &Trace, kinds: &[PolicyKind], capacities: &[usize]) -> Vec<R
     capacities.iter().map(row).collect()
 }
 
-/// Replays a trace through a policy of a kind, with `capacity` frames that are empty at first. Every request misses when there are none.
+/// Replays a trace through a policy of a kind, with `capacity` frames that are empty at first.
+/// Every request misses when there are none.
 pub fn replay(trace: &Trace, kind: PolicyKind, capacity: usize) -> Outcome {
     replay_through(trace, kind.build(capacity).as_mut(), capacity)
 }
@@ -182,8 +186,9 @@ fn replay_through(trace: &Trace, policy: &mut dyn Policy, capacity: usize) -> Ou
     outcome
 }
 
-/// The most hits that `capacity` frames can have when each missed page is brought in, as a pool does: the page goes that is asked for
-/// last (Belady, "A study of replacement algorithms for a virtual-storage computer", 1966). O(n log n).
+/// The most hits that `capacity` frames can have when each missed page is brought in, as a pool
+/// does: the page goes that is asked for last (Belady, "A study of replacement algorithms for a
+/// virtual-storage computer", 1966). O(n log n).
 pub fn optimum(trace: &Trace, capacity: usize) -> Outcome {
     const NEVER: usize = usize::MAX;
     let mut outcome = Outcome::default();
@@ -199,8 +204,8 @@ pub fn optimum(trace: &Trace, capacity: usize) -> Outcome {
     }
     let mut resident = vec![false; trace.pages.len()];
     let mut frames = 0;
-    // Next request and page. A hit leaves the old entry behind, whose time has passed: it is below all others, and there are always
-    // as many others as frames, so that none is ever taken.
+    // Next request and page. A hit leaves the old entry behind, whose time has passed: it is below
+    // all others, and there are always as many others as frames, so that none is ever taken.
     let mut farthest: BinaryHeap<(usize, u32)> = BinaryHeap::new();
     for (at, &page) in trace.requests.iter().enumerate() {
         let hit = resident[page as usize];

@@ -24,7 +24,8 @@ const WINDOW_BYTES: usize = 256 << 10;
 /// Pages that are read in one call at most.
 const BATCH: usize = 64;
 
-/// An iterator over guards of the pages of a range, which it reads in ahead of itself, a window at a time. Hold few of its guards at once.
+/// An iterator over guards of the pages of a range, which it reads in ahead of itself, a window at
+/// a time. Hold few of its guards at once.
 ///
 /// The first error ends nothing: the next page may be sound.
 pub struct Scan<'p> {
@@ -39,7 +40,8 @@ impl<'p> Scan<'p> {
     pub(crate) fn new(file: &'p FileState, pages: Range<u32>) -> Self {
         let pool = &file.pool;
         let frames = pool.frames.load(Relaxed);
-        // A small pool keeps room for its other pages, and what is read ahead must be there still when its turn comes.
+        // A small pool keeps room for its other pages, and what is read ahead must be there still
+        // when its turn comes.
         let kept = lock(&pool.replacer.state).policy.ahead_max();
         let window = (WINDOW_BYTES / pool.arena.page_size()).min(frames / 4).min(kept).max(1) as u32;
         Scan { file, read_until: pages.start, pages, window }
@@ -121,9 +123,11 @@ impl FileState {
         frame.map(Some)
     }
 
-    /// Reads pages, ascending, into their frames, neighbours together and all at the same time. Says how many are there now.
+    /// Reads pages, ascending, into their frames, neighbours together and all at the same time.
+    /// Says how many are there now.
     fn read_pages(&self, pages: &[(u32, Frame)]) -> usize {
-        // SAFETY: this thread holds the frames' latches exclusively since `try_take_frame`, each frame is there once, and the slices end with the requests.
+        // SAFETY: this thread holds the frames' latches exclusively since `try_take_frame`, each
+        // frame is there once, and the slices end with the requests.
         let buffer = |frame| IoSliceMut::new(unsafe { self.pool.arena.bytes_mut(frame) });
         let runs = || pages.chunk_by(|a, b| a.0 + 1 == b.0);
         let mut requests: Vec<ReadRequest<'_>> = runs()
@@ -148,7 +152,8 @@ impl FileState {
     fn end_run(&self, run: &[(u32, Frame)], whole: usize) -> usize {
         let mut count = 0;
         for (at, &(page, frame)) in run.iter().enumerate() {
-            // SAFETY: this thread holds the frame's latch exclusively since `try_take_frame`, and no other slice of it lives.
+            // SAFETY: this thread holds the frame's latch exclusively since `try_take_frame`, and
+            // no other slice of it lives.
             let bytes = unsafe { self.pool.arena.bytes(frame) };
             match self.believe(page, bytes) {
                 Ok(lsn) if at < whole => {

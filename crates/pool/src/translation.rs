@@ -10,7 +10,8 @@
 //!      0: not resident | frame + 1 | LOADING | LOADING, and somebody waits
 //! ```
 //!
-//! Segments are zeros that take up memory where they were touched, and live as long as the file is open.
+//! Segments are zeros that take up memory where they were touched, and live as long as the file is
+//! open.
 
 use std::io;
 
@@ -61,7 +62,8 @@ impl Translation {
         Translation { segments: [const { OnceLock::new() }; SEGMENTS] }
     }
 
-    /// The frame of a page, if it is resident. Cost: three loads that depend on each other, the last of them the entry.
+    /// The frame of a page, if it is resident. Cost: three loads that depend on each other, the
+    /// last of them the entry.
     #[inline]
     pub(crate) fn frame(&self, page: u32) -> Option<Frame> {
         match self.resident(page) {
@@ -74,7 +76,8 @@ impl Translation {
     pub(crate) fn resident(&self, page: u32) -> Resident {
         let (segment, index) = locate(page);
         let Some(entries) = self.segments.get(segment).and_then(OnceLock::get) else { return Resident::No };
-        // ORDER: acquire, with the release of `publish`: the frame's header is seen as it was then, or later.
+        // ORDER: acquire, with the release of `publish`: the frame's header is seen as it was then,
+        // or later.
         match entries.get(index).map_or(EMPTY, |entry| entry.load(Acquire)) {
             EMPTY => Resident::No,
             LOADING | LOADING_AWAITED => Resident::Loading,
@@ -93,15 +96,18 @@ impl Translation {
         slot.get().and_then(|entries| entries.get(index)).ok_or_else(|| io::ErrorKind::OutOfMemory.into())
     }
 
-    /// Makes the caller the one who reads the page in; false when it is resident or being read. Errors: `OutOfMemory`.
+    /// Makes the caller the one who reads the page in; false when it is resident or being read.
+    /// Errors: `OutOfMemory`.
     pub(crate) fn begin_loading(&self, page: u32) -> io::Result<bool> {
         Ok(self.entry(page)?.compare_exchange(EMPTY, LOADING, Acquire, Relaxed).is_ok())
     }
 
-    /// Ends what [`Translation::begin_loading`] began: the page is in `frame`, or not resident after all. True when somebody waits.
+    /// Ends what [`Translation::begin_loading`] began: the page is in `frame`, or not resident
+    /// after all. True when somebody waits.
     pub(crate) fn end_loading(&self, page: u32, frame: Option<Frame>) -> bool {
         match self.entry(page) {
-            // ORDER: release, so that who sees the frame sees its header as well; and SeqCst with `is_loading_awaited`.
+            // ORDER: release, so that who sees the frame sees its header as well; and SeqCst with
+            // `is_loading_awaited`.
             Ok(entry) => entry.swap(frame.map_or(EMPTY, |frame| frame + 1), SeqCst) == LOADING_AWAITED,
             // It is there: loading began in it.
             Err(_) => false,
@@ -149,7 +155,8 @@ mod tests {
         assert!(segment == SEGMENTS - 1 && index < 1 << (segment as u32 + FIRST));
     }
 
-    /// Goal: an entry goes through its states, far pages included, and tells who loads of who waits.
+    /// Goal: an entry goes through its states, far pages included, and tells who loads of who
+    /// waits.
     #[cfg(not(cairn_shuttle))]
     #[test]
     fn states() {

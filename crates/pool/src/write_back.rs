@@ -6,7 +6,8 @@
 //!     +------------ error -------------+          a change meanwhile: writing and dirty, then dirty
 //! ```
 //!
-//! The log first, then (with a double write) the journal, then the pages in the order of the file, neighbours in one call.
+//! The log first, then (with a double write) the journal, then the pages in the order of the file,
+//! neighbours in one call.
 #![allow(unsafe_code)]
 
 use std::sync::Arc as StdArc;
@@ -87,7 +88,8 @@ impl FileState {
         Ok(())
     }
 
-    /// Writes those among some pages that are dirty, in ascending order. Gives those that somebody else was writing.
+    /// Writes those among some pages that are dirty, in ascending order. Gives those that somebody
+    /// else was writing.
     ///
     /// `held` is a frame whose latch the caller holds.
     pub(crate) fn write_some(
@@ -127,7 +129,8 @@ impl FileState {
         self.write_staged(staging).and(failure).map(|()| others)
     }
 
-    /// Holds a page shared, for a moment. False when it has left the frame, or should not be waited for. Before it waits it writes what is staged.
+    /// Holds a page shared, for a moment. False when it has left the frame, or should not be waited
+    /// for. Before it waits it writes what is staged.
     fn hold_to_copy(&self, page: u32, frame: Frame, busy: Busy, staging: &mut Staging) -> Result<bool> {
         let header = self.pool.arena.header(frame);
         if header.latch.try_shared_in_turn() {
@@ -140,12 +143,14 @@ impl FileState {
         if busy == Busy::Skip {
             return Ok(false);
         }
-        // Who holds the page may itself be waiting for a frame, and those whose copies are staged are not to be had before they are written.
+        // Who holds the page may itself be waiting for a frame, and those whose copies are staged
+        // are not to be had before they are written.
         self.write_staged(staging)?;
         self.hold(page, frame, Mode::Shared)
     }
 
-    /// Writes a page whose frame the caller holds exclusively. With a double write, others that are dirty go with it.
+    /// Writes a page whose frame the caller holds exclusively. With a double write, others that are
+    /// dirty go with it.
     pub(crate) fn write_held(&self, page: u32, frame: Frame) -> Result<()> {
         self.wait_for_write(frame)?;
         if self.journal.is_none() {
@@ -202,7 +207,8 @@ impl FileState {
         }
     }
 
-    /// Writes what is staged, and empties it. What could not be written is dirty again. Errors: the first.
+    /// Writes what is staged, and empties it. What could not be written is dirty again. Errors: the
+    /// first.
     fn write_staged(&self, staging: &mut Staging) -> Result<()> {
         if staging.pages.is_empty() {
             return Ok(());
@@ -211,7 +217,8 @@ impl FileState {
         let prepared =
             self.prepare(&pages, &mut staging.bytes).and_then(|()| self.write_copies(&pages, &staging.bytes));
         let result = match prepared {
-            // Nobody else's copies may take the place of these before the pages are where they belong.
+            // Nobody else's copies may take the place of these before the pages are where they
+            // belong.
             Ok(journal) => {
                 let written = self.write_runs(&pages, &staging.bytes);
                 if let (Some(mut journal), Err(_)) = (journal, &written) {
@@ -229,7 +236,8 @@ impl FileState {
         result
     }
 
-    /// Writes pages in place, neighbours in one call, and all calls at the same time where the system can and it helps.
+    /// Writes pages in place, neighbours in one call, and all calls at the same time where the
+    /// system can and it helps.
     fn write_runs(&self, pages: &[Staged], bytes: &[u8]) -> Result<()> {
         let page_size = self.pool.arena.page_size();
         let runs = || pages.chunk_by(|a, b| a.page + 1 == b.page);
@@ -276,7 +284,8 @@ impl FileState {
         Ok(())
     }
 
-    /// Writes copies to the journal, if there is one. The pages are written in place while it is locked.
+    /// Writes copies to the journal, if there is one. The pages are written in place while it is
+    /// locked.
     fn write_copies(&self, pages: &[Staged], bytes: &[u8]) -> Result<Option<MutexGuard<'_, Journal>>> {
         let Some(journal) = &self.journal else { return Ok(None) };
         let numbers: Vec<u32> = pages.iter().map(|page| page.page).collect();
@@ -342,7 +351,8 @@ impl Inner {
         }
     }
 
-    /// Writes dirty pages in the order of the frames from `hand` on, until `enough` says so. Gives where it stopped.
+    /// Writes dirty pages in the order of the frames from `hand` on, until `enough` says so. Gives
+    /// where it stopped.
     pub(crate) fn write_ahead_of_need(&self, hand: Frame, enough: impl Fn() -> bool) -> Frame {
         let frames = self.frames.load(Acquire) as Frame;
         let (mut at, mut seen) = (hand, 0);

@@ -45,8 +45,9 @@ fn hot_pages_left(policy: PolicyKind, read: impl Fn(&PoolFile, std::ops::Range<u
     (0..HOT).filter(|&page| all.is_resident(page)).count()
 }
 
-/// Goal: what is read ahead and asked for once counts as asked for once: a scan puts no more out of memory than reading its pages one by one does. Method: both beside a hot
-/// set, through every policy.
+/// Goal: what is read ahead and asked for once counts as asked for once: a scan puts no more out of
+/// memory than reading its pages one by one does. Method: both beside a hot set, through every
+/// policy.
 #[test]
 fn reading_ahead_is_no_second_use() {
     for policy in PolicyKind::ALL {
@@ -58,8 +59,9 @@ fn reading_ahead_is_no_second_use() {
     }
 }
 
-/// Goal: what was read ahead and put out before anybody asked for it was never used: asking for it then is a first use, and puts out no hot page. Method: pages that are read
-/// ahead, others that push them out, then those pages; through LIRS, which keeps two of 64 frames for new pages.
+/// Goal: what was read ahead and put out before anybody asked for it was never used: asking for it
+/// then is a first use, and puts out no hot page. Method: pages that are read ahead, others that
+/// push them out, then those pages; through LIRS, which keeps two of 64 frames for new pages.
 #[test]
 fn what_was_read_ahead_in_vain_was_not_used() {
     let left = hot_pages_left(PolicyKind::Lirs, |all, pages| {
@@ -75,7 +77,8 @@ fn what_was_read_ahead_in_vain_was_not_used() {
     assert!(left >= 38, "{left}");
 }
 
-/// Goal: more pages than frames come back as they were written, through every policy and way of reading, also after the file was closed.
+/// Goal: more pages than frames come back as they were written, through every policy and way of
+/// reading, also after the file was closed.
 #[test]
 fn pages_come_back() {
     for policy in PolicyKind::ALL {
@@ -102,7 +105,8 @@ fn pages_come_back() {
     }
 }
 
-/// Goal: guards exclude each other, turn into each other, and a wait that cannot end is an error that says which page.
+/// Goal: guards exclude each other, turn into each other, and a wait that cannot end is an error
+/// that says which page.
 #[test]
 fn guards() {
     let pool = builder(4).build().unwrap();
@@ -170,7 +174,8 @@ fn optimistic_values() {
     assert_eq!(error.kind(), ErrorKind::Corruption, "{error}");
 }
 
-/// Goal: when every frame is held, one more page is an error after the limit, and there is room again afterwards.
+/// Goal: when every frame is held, one more page is an error after the limit, and there is room
+/// again afterwards.
 #[test]
 fn exhausted_by_guards() {
     let pool = builder(3).build().unwrap();
@@ -184,7 +189,8 @@ fn exhausted_by_guards() {
     assert_eq!((number(&all, 4), pool.stats().frame_waits), (4, 1));
 }
 
-/// Goal: a page that is not there, or not what was written, is a typed error that says where; and a page that was skipped over is one of zeros.
+/// Goal: a page that is not there, or not what was written, is a typed error that says where; and a
+/// page that was skipped over is one of zeros.
 #[test]
 fn pages_that_are_not_there() {
     let fs = MemFs::new();
@@ -239,8 +245,8 @@ impl WriteAhead for Log {
     }
 }
 
-/// Goal: no page is written before its log record, by eviction or flush; a log that fails keeps pages in memory and dirty, and
-/// pages that need no writing can be evicted instead.
+/// Goal: no page is written before its log record, by eviction or flush; a log that fails keeps
+/// pages in memory and dirty, and pages that need no writing can be evicted instead.
 #[test]
 fn log_comes_first() {
     let (fs, log) = (MemFs::new(), Arc::new(Log::default()));
@@ -272,7 +278,8 @@ fn log_comes_first() {
     assert_eq!((all.read(5).unwrap()[0], all.read(5).unwrap().lsn()), (50, Lsn(30)));
 }
 
-/// Goal: the pool grows and shrinks while it is used; what was dirty is written; a held page stops it, and the pool is as before.
+/// Goal: the pool grows and shrinks while it is used; what was dirty is written; a held page stops
+/// it, and the pool is as before.
 #[test]
 fn resizing() {
     for policy in PolicyKind::ALL {
@@ -300,7 +307,8 @@ fn resizing() {
     }
 }
 
-/// Goal: pages that are cut off are gone, dirty ones too, and others stay; files come and go beside each other.
+/// Goal: pages that are cut off are gone, dirty ones too, and others stay; files come and go beside
+/// each other.
 #[test]
 fn truncation_and_files() {
     let fs = MemFs::new();
@@ -327,8 +335,9 @@ fn truncation_and_files() {
     assert_eq!((number(&other, 3), other.path().to_str()), (3, Some("other")));
 }
 
-/// Goal: on a real disk pages come back as well, through the kernel's page cache and past it, one by one and in batches. Method: pages in a drawn order, ahead of
-/// being asked for, scanned, changed and written in batches with gaps.
+/// Goal: on a real disk pages come back as well, through the kernel's page cache and past it, one
+/// by one and in batches. Method: pages in a drawn order, ahead of being asked for, scanned,
+/// changed and written in batches with gaps.
 #[test]
 fn a_real_disk() {
     let dir = tempfile::tempdir().unwrap();
@@ -360,7 +369,8 @@ fn a_real_disk() {
     }
 }
 
-/// Goal: pages that were cut off do not come back from the double write. Method: its last batch holds them when the file is cut and opened again.
+/// Goal: pages that were cut off do not come back from the double write. Method: its last batch
+/// holds them when the file is cut and opened again.
 #[test]
 fn a_cut_stays_cut() {
     let fs = MemFs::new();

@@ -6,9 +6,10 @@
 //!        | { any byte but the separator, CR and LF }
 //! ```
 //!
-//! A quote counts only as the first byte of a field, and what follows the closing one belongs to the field, as Python's
-//! `csv` has it. An input that ends within quotes is refused with the line where they were opened: everything from there
-//! on would be one field. A byte order mark before the first row is passed over.
+//! A quote counts only as the first byte of a field, and what follows the closing one belongs to
+//! the field, as Python's `csv` has it. An input that ends within quotes is refused with the line
+//! where they were opened: everything from there on would be one field. A byte order mark before
+//! the first row is passed over.
 
 use std::fmt;
 use std::io::{self, BufRead};

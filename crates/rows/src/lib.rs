@@ -6,7 +6,8 @@
 //! parquet   Parquet files whose lengths and counts are checked before the Parquet library allocates by them
 //! ```
 //!
-//! Bad input ends in an error that says where; never in a panic, a guess, or memory that the input has chosen.
+//! Bad input ends in an error that says where; never in a panic, a guess, or memory that the input
+//! has chosen.
 #![forbid(unsafe_code)]
 
 pub mod csv;

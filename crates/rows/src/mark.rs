@@ -1,4 +1,5 @@
-//! The byte order mark of UTF-8, which some editors and spreadsheets put before a text. It is no part of the text.
+//! The byte order mark of UTF-8, which some editors and spreadsheets put before a text. It is no
+//! part of the text.
 
 use std::io::{self, BufRead};
 
@@ -10,8 +11,9 @@ pub fn without(text: &[u8]) -> &[u8] {
     text.strip_prefix(MARK).unwrap_or(text)
 }
 
-/// Consumes the mark in front of an input, and gives `None`. Where there is none, gives the first bytes of an input that
-/// begins like the mark and goes on otherwise: they are consumed as well, and belong to the text.
+/// Consumes the mark in front of an input, and gives `None`. Where there is none, gives the first
+/// bytes of an input that begins like the mark and goes on otherwise: they are consumed as well,
+/// and belong to the text.
 ///
 /// Errors: those of the input.
 pub fn skip(input: &mut impl BufRead) -> io::Result<Option<&'static [u8]>> {
@@ -36,8 +38,8 @@ mod tests {
 
     use super::*;
 
-    /// Goal: the mark goes, however the bytes arrive, and nothing else does. Method: inputs with the mark, without, and
-    /// with parts of it, through buffers of every small size.
+    /// Goal: the mark goes, however the bytes arrive, and nothing else does. Method: inputs with
+    /// the mark, without, and with parts of it, through buffers of every small size.
     #[test]
     fn marks_are_skipped() {
         for (input, head, rest) in [

@@ -17,7 +17,8 @@ pub struct Access {
     pub fs: Arc<dyn Fs>,
     /// Users and their verifiers; `None` lets every user in.
     pub password_file: Option<PathBuf>,
-    /// Whether the socket file asks for no password even so: who can open it is known to the operating system.
+    /// Whether the socket file asks for no password even so: who can open it is known to the
+    /// operating system.
     pub is_socket_trusted: bool,
     /// TLS, where it is offered.
     pub tls: Option<Tls>,

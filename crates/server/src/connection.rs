@@ -54,7 +54,8 @@ pub fn serve(shared: &Shared, socket: Arc<Socket>, mut present: Present) {
             }
         }
         Ok((mut wire, Opened::Refused(failure))) => {
-            // Quoted: it has words of who has not logged in, and the log's reader may sit at a terminal.
+            // Quoted: it has words of who has not logged in, and the log's reader may sit at a
+            // terminal.
             shared.log.say(Level::Warning, format_args!("{process} {peer}: {:?}", failure.message));
             refuse(&mut wire, &failure);
         }

@@ -1,4 +1,5 @@
-//! What can go wrong: for whoever runs the server ([`Error`]), for a client ([`Failure`]), in the protocol ([`ProtocolError`]).
+//! What can go wrong: for whoever runs the server ([`Error`]), for a client ([`Failure`]), in the
+//! protocol ([`ProtocolError`]).
 
 use std::borrow::Cow;
 use std::io;

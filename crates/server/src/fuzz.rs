@@ -1,4 +1,5 @@
-//! Bodies of the fuzz targets: bytes in, nothing out, a panic when something is wrong. Tests call them too.
+//! Bodies of the fuzz targets: bytes in, nothing out, a panic when something is wrong. Tests call
+//! them too.
 
 use std::io::{self, Read, Write};
 use std::path::Path;
@@ -171,7 +172,8 @@ mod tests {
             })
     }
 
-    /// Goal: no input of the committed corpus troubles the decoders. Method: every file of it, and every beginning of each.
+    /// Goal: no input of the committed corpus troubles the decoders. Method: every file of it, and
+    /// every beginning of each.
     #[test]
     #[allow(clippy::disallowed_methods, reason = "files of the source tree")]
     fn corpus_is_harmless() {
@@ -192,7 +194,8 @@ mod tests {
     proptest! {
         #![proptest_config(crate::test_config::cases(2000))]
 
-        /// Goal: no bytes make the server panic or hang, before log-in or after. Method: any bytes at all.
+        /// Goal: no bytes make the server panic or hang, before log-in or after. Method: any bytes
+        /// at all.
         #[test]
         fn any_bytes_are_harmless(data in prop::collection::vec(any::<u8>(), 0..512)) {
             startup(&data);

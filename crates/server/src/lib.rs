@@ -1,4 +1,5 @@
-//! PostgreSQL's wire protocol over `cairn-sql`: every client of PostgreSQL talks to a Cairn database.
+//! PostgreSQL's wire protocol over `cairn-sql`: every client of PostgreSQL talks to a Cairn
+//! database.
 //!
 //! ```no_run
 //! use cairn_server::Server;
@@ -20,8 +21,9 @@
 //! registry     who is connected: cancel requests;  watch  who takes too long
 //! net/         sockets and their buffers
 //! ```
-//! It waits: a thread per connection, so that a question and its answer are one read and one write, and nothing between. Every byte
-//! that comes is checked, and nobody's garbage is anybody else's trouble.
+//! It waits: a thread per connection, so that a question and its answer are one read and one write,
+//! and nothing between. Every byte that comes is checked, and nobody's garbage is anybody else's
+//! trouble.
 #![forbid(unsafe_code)]
 
 mod access;

@@ -18,7 +18,8 @@ pub struct Limits {
     pub authentication_timeout: Duration,
     /// Time that a statement may take, unless its session says otherwise; none.
     pub statement_timeout: Option<Duration>,
-    /// Time that a client may do nothing within a transaction, which then is rolled back and the connection ended (25P03); none.
+    /// Time that a client may do nothing within a transaction, which then is rolled back and the
+    /// connection ended (25P03); none.
     pub idle_in_transaction_timeout: Option<Duration>,
     /// Time that a client may do nothing outside of one (57P05); none.
     pub idle_session_timeout: Option<Duration>,

@@ -11,7 +11,8 @@ pub enum Level {
     Debug,
     /// What the server does.
     Info,
-    /// What an operator may want to look at: refused passwords, clients that send garbage, a lack of threads.
+    /// What an operator may want to look at: refused passwords, clients that send garbage, a lack
+    /// of threads.
     Warning,
     /// What went wrong in the server.
     Error,

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 type Tell = dyn Fn(&str, u64) + Send + Sync;
 
-/// Is told of every statement that has ended well: its text, and the rows that it returned or changed. Called from every session's thread, on
-/// the statement's own path. Nobody by default.
+/// Is told of every statement that has ended well: its text, and the rows that it returned or
+/// changed. Called from every session's thread, on the statement's own path. Nobody by default.
 #[derive(Clone, Default)]
 pub struct Observer(Option<Arc<Tell>>);
 

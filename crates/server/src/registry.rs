@@ -57,8 +57,9 @@ pub struct Entry {
     pub peer: Peer,
     secret: i32,
     socket: Arc<Socket>,
-    /// The state in the low two bits, and above them how often it has changed: so that whoever looks from time to time sees how long
-    /// nothing has, without a clock being asked at each message.
+    /// The state in the low two bits, and above them how often it has changed: so that whoever
+    /// looks from time to time sees how long nothing has, without a clock being asked at each
+    /// message.
     activity: AtomicU64,
     doom: AtomicU8,
     canceller: OnceLock<Canceller>,
@@ -69,7 +70,8 @@ impl Entry {
     #[inline]
     pub fn set_state(&self, state: State) {
         let changes = self.activity.load(Ordering::Relaxed) >> 2;
-        // ORDER: whoever sees it sees what was done before, such as forgetting what was asked for the last message.
+        // ORDER: whoever sees it sees what was done before, such as forgetting what was asked for
+        // the last message.
         self.activity.store((changes + 1) << 2 | state.code(), Ordering::Release);
     }
 
@@ -149,7 +151,8 @@ impl Registry {
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes a connection in, by a number that the database has for it: SQL and cancel requests name it alike.
+    /// Takes a connection in, by a number that the database has for it: SQL and cancel requests
+    /// name it alike.
     pub fn enter(
         self: &Arc<Self>,
         socket: Arc<Socket>,
@@ -195,7 +198,8 @@ impl Registry {
         let entry = self.lock().by_process.get(&process).cloned();
         match entry {
             Some(entry) if is_same(&entry.secret.to_be_bytes(), &secret.to_be_bytes()) => {
-                // Who waits for its client does nothing but read ahead for its cursors: PostgreSQL cancels nothing then, either.
+                // Who waits for its client does nothing but read ahead for its cursors: PostgreSQL
+                // cancels nothing then, either.
                 if entry.state() == State::Busy {
                     entry.cancel();
                 }
@@ -255,7 +259,8 @@ mod tests {
     use super::*;
     use std::os::unix::net::UnixStream;
 
-    /// Goal: numbers and secrets are apart, sessions are counted, and who leaves is gone. Method: three connections, two sessions.
+    /// Goal: numbers and secrets are apart, sessions are counted, and who leaves is gone. Method:
+    /// three connections, two sessions.
     #[test]
     fn connections_come_and_go() {
         let registry = Arc::new(Registry::default());
@@ -279,7 +284,8 @@ mod tests {
         assert!(registry.wait_empty(Duration::ZERO));
     }
 
-    /// Goal: a state is told, and telling it again shows as a change; the first reason to end stays.
+    /// Goal: a state is told, and telling it again shows as a change; the first reason to end
+    /// stays.
     #[test]
     fn states_and_dooms() {
         let registry = Arc::new(Registry::default());

@@ -26,7 +26,8 @@ use crate::sqlstate;
 use crate::tls::Tls;
 use crate::watch::{LAST_WORDS, TICK, Watch};
 
-/// Connections beyond the sessions: some log in, some cancel, some are told that there are too many.
+/// Connections beyond the sessions: some log in, some cancel, some are told that there are too
+/// many.
 const CONNECTIONS_BESIDE: usize = 64;
 
 /// Where TLS comes from.
@@ -55,15 +56,16 @@ pub struct Builder {
 }
 
 impl Builder {
-    /// Listens on an address; port 0 takes a free one. Addresses of other than the loopback need passwords and TLS.
+    /// Listens on an address; port 0 takes a free one. Addresses of other than the loopback need
+    /// passwords and TLS.
     #[must_use]
     pub fn listen(mut self, address: SocketAddr) -> Self {
         self.addresses.push(address);
         self
     }
 
-    /// Listens on the socket file `.s.PGSQL.<port>` in a directory, where PostgreSQL's clients look. Without passwords, only this
-    /// user's programs can open it.
+    /// Listens on the socket file `.s.PGSQL.<port>` in a directory, where PostgreSQL's clients
+    /// look. Without passwords, only this user's programs can open it.
     #[must_use]
     pub fn socket(mut self, directory: impl Into<PathBuf>, port: u16) -> Self {
         self.sockets.push((directory.into(), port));
@@ -77,14 +79,16 @@ impl Builder {
         self
     }
 
-    /// Offers TLS with a certificate that is made at the start, for these names. Clients cannot check it but by its fingerprint.
+    /// Offers TLS with a certificate that is made at the start, for these names. Clients cannot
+    /// check it but by its fingerprint.
     #[must_use]
     pub fn tls_self_made(mut self, names: Vec<String>) -> Self {
         self.tls = TlsSource::SelfMade(names);
         self
     }
 
-    /// Asks for passwords: SCRAM-SHA-256 with the verifiers of this file, which is read at each log-in.
+    /// Asks for passwords: SCRAM-SHA-256 with the verifiers of this file, which is read at each
+    /// log-in.
     #[must_use]
     pub fn password_file(mut self, path: impl Into<PathBuf>) -> Self {
         self.password_file = Some(path.into());
@@ -98,7 +102,8 @@ impl Builder {
         self
     }
 
-    /// Lets other machines in without passwords or TLS: whoever reaches the port owns the database. No by default.
+    /// Lets other machines in without passwords or TLS: whoever reaches the port owns the database.
+    /// No by default.
     #[must_use]
     pub fn open_to_everybody(mut self, is_open: bool) -> Self {
         self.is_open = is_open;
@@ -133,10 +138,11 @@ impl Builder {
         self
     }
 
-    /// Binds addresses and sockets. From here on clients can connect; they are served by [`Server::run`].
+    /// Binds addresses and sockets. From here on clients can connect; they are served by
+    /// [`Server::run`].
     ///
-    /// Errors: [`Error::Listen`], [`Error::Socket`], [`Error::Tls`], [`Error::Passwords`] and [`Error::Settings`] for what would let
-    /// everybody in.
+    /// Errors: [`Error::Listen`], [`Error::Socket`], [`Error::Tls`], [`Error::Passwords`] and
+    /// [`Error::Settings`] for what would let everybody in.
     pub fn bind(self) -> Result<Server, Error> {
         let tls = match &self.tls {
             TlsSource::None => None,
@@ -244,8 +250,9 @@ impl Server {
         self.stop.clone()
     }
 
-    /// Serves until [`Shutdown::shutdown`]. Then nobody new is let in, waiting clients are told, running statements have
-    /// [`Limits::shutdown_grace`] and are cancelled, and a checkpoint is made.
+    /// Serves until [`Shutdown::shutdown`]. Then nobody new is let in, waiting clients are told,
+    /// running statements have [`Limits::shutdown_grace`] and are cancelled, and a checkpoint is
+    /// made.
     ///
     /// Errors: of the checkpoint.
     pub fn run(self) -> Result<(), Error> {

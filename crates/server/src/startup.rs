@@ -113,7 +113,8 @@ fn startup(minor: i32, mut cursor: Cursor<'_>) -> Result<Startup, Failure> {
     Ok(startup)
 }
 
-/// Settings from command-line options: `-c name=value`, `-cname=value` and `--name=value`; a backslash keeps a blank.
+/// Settings from command-line options: `-c name=value`, `-cname=value` and `--name=value`; a
+/// backslash keeps a blank.
 fn options(text: &str) -> Result<Vec<(String, String)>, Failure> {
     let mut words = vec![String::new()];
     let mut characters = text.chars();
@@ -210,7 +211,8 @@ mod tests {
         body
     }
 
-    /// Goal: user, database and settings are found, options too; unknown protocol options are kept for the answer.
+    /// Goal: user, database and settings are found, options too; unknown protocol options are kept
+    /// for the answer.
     #[test]
     fn startup_messages_are_understood() {
         let body = message(

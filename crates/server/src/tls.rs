@@ -1,4 +1,5 @@
-//! TLS: certificate and key from files, or of the server's own making; and what binds a password exchange to a certificate.
+//! TLS: certificate and key from files, or of the server's own making; and what binds a password
+//! exchange to a certificate.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -40,8 +41,8 @@ impl Tls {
         Tls::new(chain, key)
     }
 
-    /// A certificate made now, for these names, which nobody has reason to trust but who compares its fingerprint. It is new with every
-    /// start.
+    /// A certificate made now, for these names, which nobody has reason to trust but who compares
+    /// its fingerprint. It is new with every start.
     pub fn self_made(names: Vec<String>) -> Result<Tls, Error> {
         let made =
             rcgen::generate_simple_self_signed(names).map_err(|error| Error::Tls(error.to_string()))?;
@@ -79,9 +80,11 @@ pub fn read(fs: &dyn Fs, path: &Path) -> Result<Vec<u8>, Error> {
     Ok(bytes)
 }
 
-/// RFC 5929: the hash of the certificate's own signature, or SHA-256 where that is MD5 or SHA-1, or has no hash of its own.
+/// RFC 5929: the hash of the certificate's own signature, or SHA-256 where that is MD5 or SHA-1, or
+/// has no hash of its own.
 fn end_point_digest(certificate: &[u8]) -> Vec<u8> {
-    // The last bytes of the object identifiers of sha384With..., RSASSA-PSS, ecdsa-with-SHA384, id-sha384 and so on (RFC 4055, RFC 5758).
+    // The last bytes of the object identifiers of sha384With..., RSASSA-PSS, ecdsa-with-SHA384,
+    // id-sha384 and so on (RFC 4055, RFC 5758).
     const RSA: &[u8] = &[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x01];
     const ECDSA: &[u8] = &[0x2a, 0x86, 0x48, 0xce, 0x3d, 0x04, 0x03];
     const HASH: &[u8] = &[0x60, 0x86, 0x48, 0x01, 0x65, 0x03, 0x04, 0x02];
@@ -97,7 +100,8 @@ fn end_point_digest(certificate: &[u8]) -> Vec<u8> {
     digest::digest(algorithm, certificate).as_ref().to_vec()
 }
 
-/// The object identifier and what is behind it in `SEQUENCE { tbsCertificate SEQUENCE, signatureAlgorithm SEQUENCE { OID, ... }, ... }`.
+/// The object identifier and what is behind it in `SEQUENCE { tbsCertificate SEQUENCE,
+/// signatureAlgorithm SEQUENCE { OID, ... }, ... }`.
 fn signature_algorithm(certificate: &[u8]) -> Option<(&[u8], &[u8])> {
     let (outer, _) = element(certificate, 0x30)?;
     let (_, after) = element(outer, 0x30)?;
@@ -105,7 +109,8 @@ fn signature_algorithm(certificate: &[u8]) -> Option<(&[u8], &[u8])> {
     element(algorithm, 0x06)
 }
 
-/// The hash that parameters of RSASSA-PSS name: `SEQUENCE { [0] SEQUENCE { OID, ... }, ... }`. Without it they mean SHA-1.
+/// The hash that parameters of RSASSA-PSS name: `SEQUENCE { [0] SEQUENCE { OID, ... }, ... }`.
+/// Without it they mean SHA-1.
 fn pss_hash(parameters: &[u8]) -> Option<&[u8]> {
     let (parameters, _) = element(parameters, 0x30)?;
     let (hash, _) = element(parameters, 0xa0)?;
@@ -132,8 +137,9 @@ fn element(bytes: &[u8], tag: u8) -> Option<(&[u8], &[u8])> {
 mod tests {
     use super::*;
 
-    /// Goal: a certificate of our own making is one that the handshake takes, and its signature algorithm is found. Method: rcgen signs
-    /// with ECDSA and SHA-256, whose identifier ends with 2.
+    /// Goal: a certificate of our own making is one that the handshake takes, and its signature
+    /// algorithm is found. Method: rcgen signs with ECDSA and SHA-256, whose identifier ends
+    /// with 2.
     #[test]
     fn a_self_made_certificate_is_understood() {
         let tls = Tls::self_made(vec!["localhost".to_owned()]).unwrap();
@@ -143,7 +149,8 @@ mod tests {
         assert_eq!(identifier, [0x2a, 0x86, 0x48, 0xce, 0x3d, 0x04, 0x03, 0x02]);
     }
 
-    /// Goal: passwords are bound to a certificate by the hash that its signature has. Method: what stands around the signature of one, for each algorithm; the bytes of the digest.
+    /// Goal: passwords are bound to a certificate by the hash that its signature has. Method: what
+    /// stands around the signature of one, for each algorithm; the bytes of the digest.
     #[test]
     fn the_digest_is_that_of_the_signature() {
         let der = |tag: u8, parts: &[&[u8]]| {
@@ -165,7 +172,8 @@ mod tests {
         assert_eq!(bytes(&[&rsa(10), &der(0x30, &[])]), 32);
     }
 
-    /// Goal: no bytes trouble the walk through a certificate. Method: every prefix of one, and lengths that lie.
+    /// Goal: no bytes trouble the walk through a certificate. Method: every prefix of one, and
+    /// lengths that lie.
     #[test]
     fn damaged_certificates_are_no_trouble() {
         let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();

@@ -1,4 +1,5 @@
-//! Looks at all connections from time to time: who takes too long, and whose client has gone while its statement runs.
+//! Looks at all connections from time to time: who takes too long, and whose client has gone while
+//! its statement runs.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -97,7 +98,8 @@ mod tests {
     use std::io::Read;
     use std::os::unix::net::UnixStream;
 
-    /// Goal: each state has its limit, and activity starts the time anew. Method: a clock moved by hand, one connection for each state.
+    /// Goal: each state has its limit, and activity starts the time anew. Method: a clock moved by
+    /// hand, one connection for each state.
     #[test]
     fn each_state_has_its_limit() {
         let clock = Arc::new(ManualClock::new(Duration::ZERO));
@@ -133,12 +135,14 @@ mod tests {
             }
         }
         let first = |at: usize| ended.iter().position(|ended| ended[at]);
-        // The first look sees them, and the time counts from there; the transaction was used once more at the third.
+        // The first look sees them, and the time counts from there; the transaction was used once
+        // more at the third.
         assert_eq!([first(0), first(1), first(2), first(3)], [Some(2), Some(7), Some(6), None]);
     }
 
-    /// Goal: a client that does not take its last words keeps no thread and no lock: its socket is closed under it. One whose statement runs is left to it. Method: two connections that are ended, and what their
-    /// clients can read; a clock moved by hand.
+    /// Goal: a client that does not take its last words keeps no thread and no lock: its socket is
+    /// closed under it. One whose statement runs is left to it. Method: two connections that are
+    /// ended, and what their clients can read; a clock moved by hand.
     #[test]
     fn who_does_not_go_is_cut_off() {
         let clock = Arc::new(ManualClock::new(Duration::ZERO));
@@ -164,7 +168,8 @@ mod tests {
             watch.look(&registry, &limits);
             closed.push((stuck.entry().doomed().is_some(), is_closed(&its_client), is_closed(&busy_client)));
         }
-        // Seen, ended a second later, looked at from the next time on, and closed when it has had its time.
+        // Seen, ended a second later, looked at from the next time on, and closed when it has had
+        // its time.
         let expected =
             [(false, false), (true, false), (true, false), (true, false), (true, true), (true, true)];
         assert_eq!(closed, expected.map(|(doomed, closed)| (doomed, closed, false)));

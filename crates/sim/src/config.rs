@@ -31,7 +31,8 @@ pub enum Mode {
     /// Resources take time, jobs run side by side, writers wait.
     #[default]
     Timed,
-    /// Flush, then compact until nothing is due, one job at a time: byte counts that depend on no machine.
+    /// Flush, then compact until nothing is due, one job at a time: byte counts that depend on no
+    /// machine.
     Paced,
 }
 
@@ -65,7 +66,8 @@ pub struct Workload {
     pub keys: u64,
     /// Bytes of a key.
     pub key_bytes: u64,
-    /// Symbols that a byte of a key takes: 10 for decimal digits, 16 for hexadecimal ones, 256 for binary keys.
+    /// Symbols that a byte of a key takes: 10 for decimal digits, 16 for hexadecimal ones, 256 for
+    /// binary keys.
     pub key_radix: u64,
     /// Bytes of a value.
     pub value_bytes: u64,
@@ -164,8 +166,10 @@ pub(crate) const IDS_MAX: u64 = 1 << 24;
 /// Followed writes between two flushes: they are drawn at once, 8 bytes each.
 const FOLLOWED_MAX: u64 = 1 << 24;
 
-/// Followed entries in a full memtable that a run has when it chooses by itself, unless it has so many keys that fewer must do. From 2,000 entries down to 70 the mean of write
-/// amplification of an hour does not move by as much as another seed moves it, half a percent; below that files become too coarse.
+/// Followed entries in a full memtable that a run has when it chooses by itself, unless it has so
+/// many keys that fewer must do. From 2,000 entries down to 70 the mean of write amplification of
+/// an hour does not move by as much as another seed moves it, half a percent; below that files
+/// become too coarse.
 const IDS_PER_MEMTABLE: u64 = 88;
 
 /// A run with fewer says so.
@@ -177,15 +181,17 @@ const IDS_WANTED: u64 = 2_000_000;
 impl Config {
     /// Reads a configuration. `file` is for messages.
     ///
-    /// Errors: [`crate::Error::Parse`] with line and setting; [`crate::Error::Option`] for a value that cannot be.
+    /// Errors: [`crate::Error::Parse`] with line and setting; [`crate::Error::Option`] for a value
+    /// that cannot be.
     pub fn from_json(text: &str, file: &str) -> Result<Config> {
         let config: Config = crate::json::parse(text, file)?;
         config.check()?;
         Ok(config)
     }
 
-    /// The same without the writes of its trace: small enough for a page, or for one setting to be changed by way of JSON. It is no configuration to run
-    /// until [`Config::with_trace_of`] has put them back.
+    /// The same without the writes of its trace: small enough for a page, or for one setting to be
+    /// changed by way of JSON. It is no configuration to run until [`Config::with_trace_of`] has
+    /// put them back.
     pub fn without_trace(&self) -> Config {
         let mut light = self.clone();
         if let Distribution::Trace { keys, deletes } = &mut light.workload.distribution {
@@ -268,7 +274,8 @@ impl Config {
         }
     }
 
-    /// What is to be known of a run that follows so few keys that its files are coarse; `None` of others.
+    /// What is to be known of a run that follows so few keys that its files are coarse; `None` of
+    /// others.
     pub fn coarse(&self) -> Option<String> {
         let sample = self.sampling();
         let followed = self.writes_of_flush() as f64 / sample as f64;
@@ -346,8 +353,9 @@ mod tests {
 
     use super::*;
 
-    /// Goal: writes that are drawn at once have a bound, so that no setting asks for terabytes of memory. Method: too many of them by either setting, with the most
-    /// that the error names; what is as large, but followed in part or ended sooner.
+    /// Goal: writes that are drawn at once have a bound, so that no setting asks for terabytes of
+    /// memory. Method: too many of them by either setting, with the most that the error names; what
+    /// is as large, but followed in part or ended sooner.
     #[test]
     fn followed_writes_are_bounded() {
         let paced = |writes: u64, writes_per_flush: u64, sample: u64| Config {
@@ -376,8 +384,9 @@ mod tests {
         assert!(said(&config).starts_with("write_buffer_size is "));
     }
 
-    /// Goal: a run whose memtables have hardly a followed write says so, and one that would flush nothing is refused. Method: a billion keys with small memtables, of which eight writes
-    /// are followed, then a sample of each size; the usual run.
+    /// Goal: a run whose memtables have hardly a followed write says so, and one that would flush
+    /// nothing is refused. Method: a billion keys with small memtables, of which eight writes are
+    /// followed, then a sample of each size; the usual run.
     #[test]
     fn coarse_runs_are_told() {
         assert_eq!(Config::default().coarse(), None);
@@ -397,7 +406,8 @@ mod tests {
         Config { writes_per_flush: 5000, ..paced }.check().unwrap();
     }
 
-    /// Goal: a configuration goes without the writes of its trace, and gets them back. Method: one with a trace, in JSON; one without is left alone.
+    /// Goal: a configuration goes without the writes of its trace, and gets them back. Method: one
+    /// with a trace, in JSON; one without is left alone.
     #[test]
     fn traces_are_left_out_and_put_back() {
         let mut config = Config::default();

@@ -19,15 +19,17 @@ pub struct Disk {
     pub read_latency_us: f64,
     /// Latency of making a small write stable (`fdatasync`), microseconds.
     pub sync_latency_us: f64,
-    /// What removing a table file waits for, microseconds: its blocks are given back through the file system's journal.
+    /// What removing a table file waits for, microseconds: its blocks are given back through the
+    /// file system's journal.
     pub remove_latency_us: f64,
-    /// How much longer making a file stable takes when each core has a thread at work, microseconds: threads of the system write, and wait
-    /// for a core too.
+    /// How much longer making a file stable takes when each core has a thread at work,
+    /// microseconds: threads of the system write, and wait for a core too.
     pub busy_sync_us: f64,
     /// How much longer removing one takes then, microseconds.
     pub busy_remove_us: f64,
-    /// How much longer making a file stable takes while another thread does nothing but make files stable and remove them, microseconds: they
-    /// share the queue of the disk and the journal of the file system.
+    /// How much longer making a file stable takes while another thread does nothing but make files
+    /// stable and remove them, microseconds: they share the queue of the disk and the journal of
+    /// the file system.
     pub among_files_sync_us: f64,
     /// How much longer removing one takes then, microseconds.
     pub among_files_remove_us: f64,
@@ -35,7 +37,8 @@ pub struct Disk {
     pub queue_depth: f64,
     /// The most requests a second; 0 for no limit of its own.
     pub iops: f64,
-    /// How far reads and writes go on beside each other: 1 when they share one bandwidth, 2 when neither feels the other.
+    /// How far reads and writes go on beside each other: 1 when they share one bandwidth, 2 when
+    /// neither feels the other.
     pub mixed: f64,
 }
 
@@ -58,7 +61,8 @@ impl Default for Disk {
     }
 }
 
-/// What a codec does with the workload's data on this machine. Speeds are of uncompressed bytes, on one core.
+/// What a codec does with the workload's data on this machine. Speeds are of uncompressed bytes, on
+/// one core.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Codec {
@@ -88,7 +92,8 @@ pub struct CpuCosts {
     pub compact_entry_us: f64,
     /// Reading, checking and writing an input byte of a compaction, nanoseconds.
     pub compact_byte_ns: f64,
-    /// What an entry costs a compaction that only reads it, for it is hidden by a newer one, as a share of one that it writes too.
+    /// What an entry costs a compaction that only reads it, for it is hidden by a newer one, as a
+    /// share of one that it writes too.
     pub compact_dropped: f64,
     /// A lookup without filters and blocks, microseconds.
     pub get_us: f64,

@@ -147,7 +147,8 @@ mod tests {
         }
     }
 
-    /// Goal: long waits have percentiles as short ones have. Method: stops of a quarter of an hour, beside one of a day, and of as long as a run may be.
+    /// Goal: long waits have percentiles as short ones have. Method: stops of a quarter of an hour,
+    /// beside one of a day, and of as long as a run may be.
     #[test]
     fn long_waits_have_percentiles() {
         let mut histogram = Histogram::default();

@@ -1,4 +1,5 @@
-//! JSON whose errors name line and setting, in the words of who wrote it and not of the program's types.
+//! JSON whose errors name line and setting, in the words of who wrote it and not of the program's
+//! types.
 
 use serde::de::{Deserialize, DeserializeOwned, Deserializer};
 
@@ -17,12 +18,14 @@ const SYNTAX: [(&str, &str); 9] = [
     ("trailing comma", "a comma with nothing after it"),
 ];
 
-/// Parses JSON. Errors: [`Error::Parse`] with the line, and the path of the setting that the place belongs to.
+/// Parses JSON. Errors: [`Error::Parse`] with the line, and the path of the setting that the place
+/// belongs to.
 pub fn parse<T: DeserializeOwned>(text: &str, file: &str) -> Result<T> {
     parse_at(text).map_err(|(line, what)| Error::parse(file, line, what))
 }
 
-/// As [`parse`], for callers with an error of their own. Errors: the line, counted from 1, and what is wrong there.
+/// As [`parse`], for callers with an error of their own. Errors: the line, counted from 1, and what
+/// is wrong there.
 pub fn parse_at<T: DeserializeOwned>(text: &str) -> std::result::Result<T, (usize, String)> {
     serde_json::from_str(text).map_err(|error| {
         let line = error.line().max(1);
@@ -39,7 +42,8 @@ pub fn parse_at<T: DeserializeOwned>(text: &str) -> std::result::Result<T, (usiz
     })
 }
 
-/// The line of the setting with this path, such as `workload.mix.read` or `stores[1]`; `None` where the text has none.
+/// The line of the setting with this path, such as `workload.mix.read` or `stores[1]`; `None` where
+/// the text has none.
 pub fn line_of(text: &str, path: &str) -> Option<usize> {
     let mut place = Place::default();
     while place.at < text.len() {
@@ -81,7 +85,8 @@ pub fn in_words(message: &str) -> String {
     }
 }
 
-/// Reads a kind that has no settings: serde would pass over those that are there, whatever `deny_unknown_fields` says.
+/// Reads a kind that has no settings: serde would pass over those that are there, whatever
+/// `deny_unknown_fields` says.
 pub(crate) fn no_settings<'de, D: Deserializer<'de>>(deserializer: D) -> std::result::Result<(), D::Error> {
     #[derive(serde::Deserialize)]
     #[serde(deny_unknown_fields)]
@@ -92,7 +97,8 @@ pub(crate) fn no_settings<'de, D: Deserializer<'de>>(deserializer: D) -> std::re
 /// Settings that are all named where another one was expected.
 const NAMED_MAX: usize = 12;
 
-/// What a parser says of a name and of those that it knows; of many only those that are spelt nearly so.
+/// What a parser says of a name and of those that it knows; of many only those that are spelt
+/// nearly so.
 fn few(message: &str) -> String {
     let names: Vec<&str> = message.split('`').skip(1).step_by(2).collect();
     let Some((name, known)) = names.split_first().filter(|(_, known)| known.len() > NAMED_MAX) else {
@@ -179,7 +185,8 @@ fn expected_words(expected: &str) -> String {
     words.to_owned()
 }
 
-/// The path of the setting that a parser's place belongs to, from the outermost; empty outside of all.
+/// The path of the setting that a parser's place belongs to, from the outermost; empty outside of
+/// all.
 fn path_at(text: &str, line: usize, column: usize) -> String {
     let start: usize = text.split_inclusive('\n').take(line - 1).map(str::len).sum();
     let end = text.len().min(start + column);
@@ -258,7 +265,8 @@ mod tests {
     use super::*;
     use crate::config::Config;
 
-    /// Goal: nobody has to know the program's types. Method: each kind of mistake, as the parser tells it.
+    /// Goal: nobody has to know the program's types. Method: each kind of mistake, as the parser
+    /// tells it.
     #[test]
     fn errors_are_in_words() {
         for (message, words) in [
@@ -292,7 +300,8 @@ mod tests {
         assert!(error.contains("options: found 5, expected an object"), "{error}");
     }
 
-    /// Goal: of many settings only those are named that may have been meant. Method: names that are nearly right, and one that is not.
+    /// Goal: of many settings only those are named that may have been meant. Method: names that are
+    /// nearly right, and one that is not.
     #[test]
     fn near_settings_are_named() {
         assert_eq!(["", "keys", "kyes", "kes"].map(|name| steps(name, "keys")), [4, 0, 2, 1]);
@@ -310,7 +319,8 @@ mod tests {
         }
     }
 
-    /// Goal: what is wrong is named with its line. Method: bad values of several kinds, an unknown key, broken JSON.
+    /// Goal: what is wrong is named with its line. Method: bad values of several kinds, an unknown
+    /// key, broken JSON.
     #[test]
     fn errors_name_line_and_setting() {
         let cases = [
@@ -339,7 +349,8 @@ mod tests {
         }
     }
 
-    /// Goal: a place has its path, whatever is in the texts before it. Method: quotes, colons and brackets within texts, lists, what is closed; and the lines of paths.
+    /// Goal: a place has its path, whatever is in the texts before it. Method: quotes, colons and
+    /// brackets within texts, lists, what is closed; and the lines of paths.
     #[test]
     fn places_have_paths() {
         let text =

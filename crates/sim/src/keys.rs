@@ -1,7 +1,7 @@
 //! Which keys are written: streams of sampled key ids.
 //!
-//! Of `keys` real keys, one in `sample` is followed; an id stands for `sample` neighbours in rank. A draw takes a real rank
-//! and divides, so that heads of skewed distributions keep their weight.
+//! Of `keys` real keys, one in `sample` is followed; an id stands for `sample` neighbours in rank.
+//! A draw takes a real rank and divides, so that heads of skewed distributions keep their weight.
 
 use std::sync::Arc;
 
@@ -52,7 +52,8 @@ pub enum Distribution {
         /// Their keys, as indices below `workload.keys`. Copies of a configuration share them.
         #[serde(with = "shared")]
         keys: Arc<Vec<u32>>,
-        /// Which of the writes delete: their places in `keys`, ascending. Where there are none, `workload.deletes` is the share of them.
+        /// Which of the writes delete: their places in `keys`, ascending. Where there are none,
+        /// `workload.deletes` is the share of them.
         #[serde(with = "shared", default, skip_serializing_if = "is_empty")]
         deletes: Arc<Vec<u32>>,
     },
@@ -178,7 +179,8 @@ impl KeyStream {
         }
     }
 
-    /// A stream that reads what this one writes: of the same popularity, without new keys, with draws of its own.
+    /// A stream that reads what this one writes: of the same popularity, without new keys, with
+    /// draws of its own.
     pub fn reader(&self, seed: u64) -> KeyStream {
         let mut reader = KeyStream { rng: Rng::new(seed), ..self.clone() };
         if let Distribution::Latest { inserts, .. } = &mut reader.kind {
@@ -305,7 +307,8 @@ impl KeyStream {
     }
 }
 
-/// The writes of a workload: keys, and which of them delete. The lab writes the same ones into real stores.
+/// The writes of a workload: keys, and which of them delete. The lab writes the same ones into real
+/// stores.
 #[derive(Debug, Clone)]
 pub struct WriteStream {
     keys: KeyStream,
@@ -389,7 +392,8 @@ mod tests {
         }
     }
 
-    /// Goal: deletes of a trace delete their own keys, in every round. Method: a short trace, with a share of deletes that would delete others.
+    /// Goal: deletes of a trace delete their own keys, in every round. Method: a short trace, with
+    /// a share of deletes that would delete others.
     #[test]
     fn deletes_of_a_trace_keep_their_keys() {
         let mut writes = WriteStream::new(&trace(&[5, 9, 5, 3], &[1, 3]), 1000, 1, 0.5, 7);
@@ -401,7 +405,8 @@ mod tests {
         }
     }
 
-    /// Goal: a trace that repeats itself in steps of the sample keeps all its keys. Method: two keys by turns, one write in two followed; counts of both.
+    /// Goal: a trace that repeats itself in steps of the sample keeps all its keys. Method: two
+    /// keys by turns, one write in two followed; counts of both.
     #[test]
     fn sampling_a_trace_keeps_what_alternates() {
         let mut stream = KeyStream::new(&trace(&[100, 900].repeat(500), &[]), 1000, 2, 4);
@@ -420,7 +425,8 @@ mod tests {
         assert_eq!(found, (0..100).chain(0..100).collect::<Vec<_>>());
     }
 
-    /// Goal: a trace goes through JSON as arrays, and one from before deletes were kept is read. Method: both forms there and back.
+    /// Goal: a trace goes through JSON as arrays, and one from before deletes were kept is read.
+    /// Method: both forms there and back.
     #[test]
     fn traces_are_arrays() {
         for (text, kind) in [
@@ -432,8 +438,9 @@ mod tests {
         }
     }
 
-    /// Goal: who reads the latest keys asks for those that were written last, and adds none. Method: a writer that has gone on, and the share of lookups
-    /// of what it wrote last before and after its reader has followed.
+    /// Goal: who reads the latest keys asks for those that were written last, and adds none.
+    /// Method: a writer that has gone on, and the share of lookups of what it wrote last before and
+    /// after its reader has followed.
     #[test]
     fn readers_of_the_latest_follow_the_writer() {
         let kind = Distribution::Latest { theta: 0.99, inserts: 0.5 };
@@ -453,7 +460,8 @@ mod tests {
         assert_eq!(shares.iter().copied().fold(0.0, f64::max), shares[newest as usize]);
     }
 
-    /// Goal: a setting of another kind is refused, not swallowed. Method: one beside each kind that has none, and beside one that has others; the kinds alone.
+    /// Goal: a setting of another kind is refused, not swallowed. Method: one beside each kind that
+    /// has none, and beside one that has others; the kinds alone.
     #[test]
     fn settings_of_other_kinds_are_refused() {
         for kind in [Distribution::Uniform, Distribution::Sequential] {
@@ -467,7 +475,8 @@ mod tests {
         assert!(serde_json::from_str::<Distribution>(other).is_err());
     }
 
-    /// Goal: a key that is added is written, and once. Method: a stream that only adds, and one of half updates whose new keys are all there.
+    /// Goal: a key that is added is written, and once. Method: a stream that only adds, and one of
+    /// half updates whose new keys are all there.
     #[test]
     fn keys_that_are_added_are_written() {
         for inserts in [1.0, 0.5] {

@@ -65,8 +65,8 @@ pub fn varint_bytes(value: u64) -> f64 {
     f64::from((64 - value.max(1).leading_zeros()).div_ceil(7))
 }
 
-/// Bytes at the end of a key that differ from its neighbour's, `gap` keys away, on average: a digit differs when the number
-/// above it changes.
+/// Bytes at the end of a key that differ from its neighbour's, `gap` keys away, on average: a digit
+/// differs when the number above it changes.
 fn unshared_bytes(workload: &Workload, gap: f64) -> f64 {
     let radix = workload.key_radix as f64;
     let mut sum = 0.0;
@@ -78,7 +78,8 @@ fn unshared_bytes(workload: &Workload, gap: f64) -> f64 {
     sum.min(workload.key_bytes as f64)
 }
 
-/// What stands around the entries of a block of Cairn's kv: the frame's head, and the block's trailer.
+/// What stands around the entries of a block of Cairn's kv: the frame's head, and the block's
+/// trailer.
 const FRAME_BYTES: f64 = 20.0;
 const KV_TRAILER_BYTES: f64 = 24.0;
 /// Head and offset of a restart there, and entries from one to the next.
@@ -87,14 +88,15 @@ const KV_RESTART_INTERVAL: f64 = 8.0;
 /// Where its index says a block is: offset, length, ordinal.
 const KV_HANDLE_BYTES: f64 = 16.0;
 
-/// Bytes of the numbers in a file of Cairn's kv whose writes are so many apart: a block's lowest number stands once, those above it are
-/// varints of the distance and two bits of kind.
+/// Bytes of the numbers in a file of Cairn's kv whose writes are so many apart: a block's lowest
+/// number stands once, those above it are varints of the distance and two bits of kind.
 pub fn number_bytes(writes: f64) -> f64 {
     varint_bytes((writes.max(1.0) as u64).saturating_mul(4))
 }
 
-/// Entries of a file of Cairn's kv, `docs/src/formats/sstable.md`: what all keys of a block have in common stands in it once, and so does the length
-/// of values that have all the same. `numbers` is what number and kind take in each.
+/// Entries of a file of Cairn's kv, `docs/src/formats/sstable.md`: what all keys of a block have in
+/// common stands in it once, and so does the length of values that have all the same. `numbers` is
+/// what number and kind take in each.
 pub fn kv_entry_bytes(
     workload: &Workload,
     options: &Options,
@@ -105,7 +107,8 @@ pub fn kv_entry_bytes(
     let (key, value) = (workload.key_bytes as f64, workload.value_bytes as f64);
     let differing = unshared_bytes(workload, gap);
     let next = 1.0 + numbers + differing + value;
-    // A block is cut by an estimate that knows neither what all its keys share nor how long its values are.
+    // A block is cut by an estimate that knows neither what all its keys share nor how long its
+    // values are.
     let estimated = 3.0 + numbers + differing + value;
     let (mut count, mut size) = (1.0f64, KV_TRAILER_BYTES + KV_RESTART_BYTES + 3.0 + key + value);
     // BOUND: a block of 16 MiB has fewer entries than this.
@@ -131,8 +134,8 @@ pub fn kv_entry_bytes(
     }
 }
 
-/// The bytes of entries in a file whose neighbours are `gap` keys apart and whose filter has `filter_bits` a key; of Cairn's kv where
-/// nothing older is below.
+/// The bytes of entries in a file whose neighbours are `gap` keys apart and whose filter has
+/// `filter_bits` a key; of Cairn's kv where nothing older is below.
 pub fn entry_bytes(workload: &Workload, options: &Options, gap: f64, filter_bits: f64) -> EntryBytes {
     if options.engine == Engine::CairnKv {
         return kv_entry_bytes(workload, options, gap, filter_bits, 0.0);
@@ -180,8 +183,9 @@ fn separator_bytes(workload: &Workload, differing: f64) -> f64 {
 
 /// The chance that a lookup of an absent key reads two blocks of a file whose keys are `gap` apart.
 ///
-/// The index ends a block at a short separator, somewhere between its last key and the next block's first: who looks for a key in
-/// between and before the separator reads this block, finds its end, and goes on to the next.
+/// The index ends a block at a short separator, somewhere between its last key and the next block's
+/// first: who looks for a key in between and before the separator reads this block, finds its end,
+/// and goes on to the next.
 pub fn second_block(workload: &Workload, gap: f64, per_block: f64) -> f64 {
     const PARTS: u32 = 32;
     if gap <= 1.0 {
@@ -191,12 +195,14 @@ pub fn second_block(workload: &Workload, gap: f64, per_block: f64) -> f64 {
     let radix = workload.key_radix as f64;
     let (mut before, mut all) = (0.0, 0.0);
     for part in 0..PARTS {
-        // Gaps of uniform keys are exponential; this is one in the middle of each part of the distribution.
+        // Gaps of uniform keys are exponential; this is one in the middle of each part of the
+        // distribution.
         let step = -gap * (1.0 - (f64::from(part) + 0.5) / f64::from(PARTS)).ln();
         if step <= 1.0 {
             continue;
         }
-        // The separator is the first multiple, in the gap, of the largest power of the radix that has one there.
+        // The separator is the first multiple, in the gap, of the largest power of the radix that
+        // has one there.
         let power = radix.powi(step.log(radix) as i32);
         let is_next_power = (step / (power * radix)).min(1.0);
         before += is_next_power * (step - 1.0) / 2.0 + (1.0 - is_next_power) * (power - 1.0) / 2.0;
@@ -213,8 +219,8 @@ const HANDLE_BYTES: f64 = 2.0 + 6.0 + 4.0;
 mod tests {
     use super::*;
 
-    /// Goal: RocksDB's stored size of a record. Method: the 1028 bytes that a table of 16-byte keys, 1000-byte values and a filter of
-    /// 10 bits was measured to have.
+    /// Goal: RocksDB's stored size of a record. Method: the 1028 bytes that a table of 16-byte
+    /// keys, 1000-byte values and a filter of 10 bits was measured to have.
     #[test]
     fn a_record_has_the_measured_size() {
         let workload = Workload { key_radix: 16, ..Workload::default() };
@@ -227,8 +233,9 @@ mod tests {
         assert_eq!(bytes.put(0.9), bytes.put(1.0));
     }
 
-    /// Goal: absent keys between two blocks. Method: by hand: gaps below the radix cannot hold a separator that is no key's neighbour unless
-    /// a ten lies within; wide gaps are split in the middle or earlier; blocks of many entries have few such gaps.
+    /// Goal: absent keys between two blocks. Method: by hand: gaps below the radix cannot hold a
+    /// separator that is no key's neighbour unless a ten lies within; wide gaps are split in the
+    /// middle or earlier; blocks of many entries have few such gaps.
     #[test]
     fn separators_split_gaps() {
         let workload = Workload::default();
@@ -250,8 +257,9 @@ mod tests {
         assert!(sparse > dense + 2.0 && sparse < dense + 7.0, "{dense} {sparse}");
     }
 
-    /// Goal: an entry of the lowest level of Cairn's kv costs one byte beside its own, and the block's share of what stands around all. Method: 100-byte
-    /// values of dense keys by hand: 38 entries a block, each with one or two digits of its key; and what numbers add above.
+    /// Goal: an entry of the lowest level of Cairn's kv costs one byte beside its own, and the
+    /// block's share of what stands around all. Method: 100-byte values of dense keys by hand: 38
+    /// entries a block, each with one or two digits of its key; and what numbers add above.
     #[test]
     fn small_entries_of_kv_are_small() {
         let workload = Workload { value_bytes: 100, ..Workload::default() };

@@ -1,9 +1,9 @@
 //! A discrete-event simulator of LSM trees that predicts what RocksDB and Cairn's `kv` do.
 //!
-//! It has no threads, clocks or I/O, and no fitted factors: files hold sorted lists of sampled keys, so that overlap, overwrites and
-//! tombstones follow from the keys; compactions are picked by the engines' own rules; jobs, writers and readers share
-//! disk and cores on a virtual clock. The same configuration and seed give the same trace. `docs/src/design/sim.md` tells
-//! how and why.
+//! It has no threads, clocks or I/O, and no fitted factors: files hold sorted lists of sampled
+//! keys, so that overlap, overwrites and tombstones follow from the keys; compactions are picked by
+//! the engines' own rules; jobs, writers and readers share disk and cores on a virtual clock. The
+//! same configuration and seed give the same trace. `docs/src/design/sim.md` tells how and why.
 //!
 //! ```
 //! use cairn_sim::{Config, Simulation};

@@ -19,7 +19,8 @@ pub struct Merger {
 }
 
 impl Merger {
-    /// See [`union`]. Runs of a merge grow with age: the oldest comes in when those above it have become one list.
+    /// See [`union`]. Runs of a merge grow with age: the oldest comes in when those above it have
+    /// become one list.
     pub fn union(&mut self, runs: &[Pieces<'_>]) -> Vec<Entry> {
         let Some((oldest, above)) = runs.split_last() else { return Vec::new() };
         let mut lists: Vec<Vec<Entry>> = Vec::new();
@@ -59,7 +60,8 @@ fn union_of_lists(mut lists: Vec<Vec<Entry>>, memory: &mut Vec<Entry>) -> Vec<En
     lists.pop().unwrap_or_default()
 }
 
-/// Two lists are merged in two parts side by side: each step waits for the comparison before it, and steps of the other part fill the time.
+/// Two lists are merged in two parts side by side: each step waits for the comparison before it,
+/// and steps of the other part fill the time.
 fn union_of_two(newer: &[Entry], older: &[Entry], memory: &mut Vec<Entry>) -> Vec<Entry> {
     let most = newer.len() + older.len();
     if memory.len() < most {
@@ -106,8 +108,8 @@ struct Part<'a> {
 }
 
 impl<'a> Part<'a> {
-    /// Takes the next entry, from both lists where they have the same id. Without branches on the keys: which list is next cannot be
-    /// predicted. False when one of them has ended.
+    /// Takes the next entry, from both lists where they have the same id. Without branches on the
+    /// keys: which list is next cannot be predicted. False when one of them has ended.
     #[inline]
     fn step(&mut self, out: &mut [Entry]) -> bool {
         let (Some(&x), Some(&y), Some(slot)) =
@@ -252,9 +254,10 @@ impl Grandparents<'_> {
 
 /// Cuts entries into files: the index after the last entry of each, and its bytes.
 ///
-/// Ends a file at the most size; at a boundary of the next level when it would overlap too much there, would take in a
-/// file of the next level that the merge else skips, or has half of its target size, five percent more for each boundary
-/// behind it and nine tenths at most. (RocksDB since 7.8, `compaction_outputs.cc`.)
+/// Ends a file at the most size; at a boundary of the next level when it would overlap too much
+/// there, would take in a file of the next level that the merge else skips, or has half of its
+/// target size, five percent more for each boundary behind it and nine tenths at most. (RocksDB
+/// since 7.8, `compaction_outputs.cc`.)
 ///
 /// `splits` are ids, ascending, before which a file ends in any case.
 pub fn cut(
@@ -300,7 +303,8 @@ pub fn cut(
     cuts
 }
 
-/// How many entries come before the next one at which a file may end, at least one, and their bytes.
+/// How many entries come before the next one at which a file may end, at least one, and their
+/// bytes.
 fn stretch(entries: &[Entry], boundary: u64, room: f64, weights: &Weights) -> (usize, f64) {
     if weights.put != weights.tombstone {
         return (1, entries.first().map_or(0.0, |entry| weights.of(*entry)));
@@ -372,8 +376,8 @@ mod tests {
         }
     }
 
-    /// Goal: without a next level a file ends at its most size; with one, at the boundary after half of the target. Method: runs of
-    /// consecutive ids over next levels made by hand.
+    /// Goal: without a next level a file ends at its most size; with one, at the boundary after
+    /// half of the target. Method: runs of consecutive ids over next levels made by hand.
     #[test]
     fn files_end_at_boundaries() {
         let ids: Vec<u32> = (0..1000).collect();
@@ -419,7 +423,8 @@ mod tests {
     proptest! {
         #![proptest_config(crate::test_config::cases(64))]
 
-        /// Goal: a union has each id once, the newest entry of it, in order. Method: random lists against a map.
+        /// Goal: a union has each id once, the newest entry of it, in order. Method: random lists
+        /// against a map.
         #[test]
         fn unions_are_maps(lists in prop::collection::vec(prop::collection::btree_set(0u32..200, 0..80), 1..6)) {
             let lists: Vec<Vec<Entry>> = lists
@@ -440,7 +445,8 @@ mod tests {
             }
         }
 
-        /// Goal: cutting loses nothing and no file is above its most size. Method: random ids and next levels.
+        /// Goal: cutting loses nothing and no file is above its most size. Method: random ids and
+        /// next levels.
         #[test]
         fn cuts_cover_everything(ids in prop::collection::btree_set(0u32..5000, 1..900),
                                  bounds in prop::collection::btree_set(0u32..5000, 2..40),

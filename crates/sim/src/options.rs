@@ -383,7 +383,8 @@ impl Options {
         matches!(priority, CompactionPri::OldestLargestSeqFirst | CompactionPri::OldestSmallestSeqFirst)
     }
 
-    /// Target size of files in a level; `base` is the level that level 0 goes to. RocksDB counts levels from it when their sizes are dynamic.
+    /// Target size of files in a level; `base` is the level that level 0 goes to. RocksDB counts
+    /// levels from it when their sizes are dynamic.
     pub fn target_file_size(&self, level: usize, base: usize) -> u64 {
         if self.engine == Engine::CairnKv || self.compaction_style == CompactionStyle::Fifo {
             return self.target_file_size_base;
@@ -398,13 +399,15 @@ impl Options {
         self.target_file_size_base.saturating_mul(factor)
     }
 
-    /// Whether files of leveled trees end at boundaries of the next level: an option before RocksDB 9, and always since, whatever the option says.
+    /// Whether files of leveled trees end at boundaries of the next level: an option before RocksDB
+    /// 9, and always since, whatever the option says.
     pub fn aligns_files(&self) -> bool {
         let is_rocksdb = self.engine == Engine::Rocksdb && self.compaction_style == CompactionStyle::Leveled;
         is_rocksdb && (self.level_compaction_dynamic_file_size || self.rocksdb_version >= 9)
     }
 
-    /// Codec of a file written to `level`. `is_last` when nothing is below. `base` is the level that level 0 goes to.
+    /// Codec of a file written to `level`. `is_last` when nothing is below. `base` is the level
+    /// that level 0 goes to.
     pub fn compression_at(&self, level: usize, base: usize, is_last: bool) -> Compression {
         if let (Some(bottom), true) = (self.bottommost_compression, is_last && level > 0) {
             return bottom;
@@ -449,8 +452,9 @@ impl Options {
 mod tests {
     use super::*;
 
-    /// Goal: files of deeper levels are larger by the multiplier, counted from the base level where sizes are dynamic. Method: RocksDB's rule by
-    /// hand: the base level and the one behind it have the base size.
+    /// Goal: files of deeper levels are larger by the multiplier, counted from the base level where
+    /// sizes are dynamic. Method: RocksDB's rule by hand: the base level and the one behind it have
+    /// the base size.
     #[test]
     fn file_sizes_count_from_the_base_level() {
         let options = Options { target_file_size_multiplier: 2, ..Options::default() };
@@ -470,7 +474,8 @@ mod tests {
         assert_eq!(sizes(&Options { target_file_size_multiplier: 2, ..Options::cairn_kv() }, 1), [1; 6]);
     }
 
-    /// Goal: since version 9 RocksDB takes no notice of the option that turns aligned files off. Method: both values, versions and styles.
+    /// Goal: since version 9 RocksDB takes no notice of the option that turns aligned files off.
+    /// Method: both values, versions and styles.
     #[test]
     fn files_are_always_aligned_since_version_9() {
         let aligned = |rocksdb_version: u32, level_compaction_dynamic_file_size: bool| {

@@ -57,8 +57,8 @@ impl Builder {
         self.oldest_kept = seq;
     }
 
-    /// Files of some entries for a level. `is_last` when nothing older can be below; `age` is when the oldest of them and the newest were
-    /// flushed, in virtual seconds.
+    /// Files of some entries for a level. `is_last` when nothing older can be below; `age` is when
+    /// the oldest of them and the newest were flushed, in virtual seconds.
     #[allow(clippy::too_many_arguments)]
     pub fn files(
         &mut self,
@@ -269,8 +269,8 @@ fn splits(options: &Options, tree: &Tree, level: usize, next: &[File], range: (u
     }
 }
 
-/// Where Cairn's merges end a file: at the first file of the next level after which so many bytes of that level have gone by since the last such place,
-/// whatever was written between them.
+/// Where Cairn's merges end a file: at the first file of the next level after which so many bytes
+/// of that level have gone by since the last such place, whatever was written between them.
 fn overlap_splits(next: &[File], range: (u32, u32), bytes_max: u64) -> Vec<u32> {
     let mut splits = Vec::new();
     let mut bytes = 0;
@@ -329,8 +329,8 @@ mod tests {
     use super::*;
     use crate::compact::tests::file;
 
-    /// Goal: Cairn's merges end files where so much of the next level has gone by, counted from the last such place. Method: files of 40 bytes against
-    /// 100, whole and from the middle on.
+    /// Goal: Cairn's merges end files where so much of the next level has gone by, counted from the
+    /// last such place. Method: files of 40 bytes against 100, whole and from the middle on.
     #[test]
     fn splits_count_what_goes_by_below() {
         let next: Vec<File> = (0..8).map(|at| file(u64::from(at), at * 10, at * 10 + 9, 40)).collect();

@@ -1,4 +1,5 @@
-//! Built-in profiles of machines and workloads. They are data files: a new one is a file and a line here.
+//! Built-in profiles of machines and workloads. They are data files: a new one is a file and a line
+//! here.
 
 use serde::{Deserialize, Serialize};
 
@@ -66,7 +67,8 @@ mod tests {
     use super::*;
     use crate::config::Config;
 
-    /// Goal: every file can be read, says where its figures come from, and makes a valid configuration.
+    /// Goal: every file can be read, says where its figures come from, and makes a valid
+    /// configuration.
     #[test]
     fn profiles_are_sound() {
         for name in hardware_names() {

@@ -48,7 +48,8 @@ pub struct Point {
     pub secs: f64,
     /// Real writes so far: what a series of a paced run goes by.
     pub writes: f64,
-    /// MB (10^6 bytes) a second since the last point, in paced mode MB since then: accepted from users.
+    /// MB (10^6 bytes) a second since the last point, in paced mode MB since then: accepted from
+    /// users.
     pub user_mb: f64,
     /// Written by flushes.
     pub flush_mb: f64,
@@ -155,7 +156,8 @@ pub struct Results {
     pub sample: u64,
     /// Events.
     pub events: u64,
-    /// (flushed + compacted) / flushed, as RocksDB's statistics have it; 0 where nothing was flushed.
+    /// (flushed + compacted) / flushed, as RocksDB's statistics have it; 0 where nothing was
+    /// flushed.
     #[serde(rename = "write_amp")]
     pub write_amplification: f64,
     /// (log + flushed + compacted) / user bytes.
@@ -164,7 +166,8 @@ pub struct Results {
     /// Bytes of files / bytes of keys and values of live data.
     #[serde(rename = "space_amp")]
     pub space_amplification: f64,
-    /// Data blocks and filters of a lookup, the mean over the run when it had reads, else at the end: upper levels are saw-teeth.
+    /// Data blocks and filters of a lookup, the mean over the run when it had reads, else at the
+    /// end: upper levels are saw-teeth.
     pub reads: Option<ReadCosts>,
     /// Accepted MB a second.
     pub user_mb_per_sec: f64,
@@ -172,7 +175,8 @@ pub struct Results {
     pub backlog_mb: f64,
     /// The share of the time that writers were stopped.
     pub stopped: f64,
-    /// The share of the time that delayed writers slept, which is what the engines count: between sleeps they write.
+    /// The share of the time that delayed writers slept, which is what the engines count: between
+    /// sleeps they write.
     pub delayed: f64,
     /// Seconds stopped or slept, by cause.
     pub stall_secs: BTreeMap<Cause, f64>,

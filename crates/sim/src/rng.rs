@@ -1,4 +1,5 @@
-//! Random numbers that are the same everywhere: xoshiro256++ (Blackman and Vigna, 2019), seeded by SplitMix64.
+//! Random numbers that are the same everywhere: xoshiro256++ (Blackman and Vigna, 2019), seeded by
+//! SplitMix64.
 
 /// A generator. Equal seeds give equal sequences on every machine and version.
 #[derive(Debug, Clone)]
@@ -27,7 +28,8 @@ impl Rng {
         result
     }
 
-    /// Evenly in `0..bound`; 0 for a bound of 0. By multiplication: the bias is below 2^-32 for bounds below 2^32.
+    /// Evenly in `0..bound`; 0 for a bound of 0. By multiplication: the bias is below 2^-32 for
+    /// bounds below 2^32.
     #[inline]
     pub fn below(&mut self, bound: u64) -> u64 {
         ((u128::from(self.next_u64()) * u128::from(bound)) >> 64) as u64
@@ -59,7 +61,8 @@ pub fn mix(value: u64) -> u64 {
     value ^ (value >> 31)
 }
 
-/// A permutation of `0..count`: a Feistel network of four rounds, walked until it lands inside (Black and Rogaway, 2002).
+/// A permutation of `0..count`: a Feistel network of four rounds, walked until it lands inside
+/// (Black and Rogaway, 2002).
 #[derive(Debug, Clone)]
 pub struct Permutation {
     count: u64,
@@ -74,7 +77,8 @@ impl Permutation {
         Permutation { count, half_bits: bits.div_ceil(2).max(1), seed: mix(seed ^ 0x5eed) }
     }
 
-    /// Where `index`, which must be below the count, goes. Four rounds, at most four times on average.
+    /// Where `index`, which must be below the count, goes. Four rounds, at most four times on
+    /// average.
     #[inline]
     pub fn of(&self, index: u64) -> u64 {
         let mask = (1u64 << self.half_bits) - 1;
@@ -98,7 +102,8 @@ impl Permutation {
 mod tests {
     use super::*;
 
-    /// Goal: the permutation hits each place once. Method: all of several counts, round and odd ones.
+    /// Goal: the permutation hits each place once. Method: all of several counts, round and odd
+    /// ones.
     #[test]
     fn permutations_are_bijections() {
         for count in [1, 2, 3, 64, 1000, 4097] {
@@ -109,7 +114,8 @@ mod tests {
         }
     }
 
-    /// Goal: the sequence never changes, since traces are compared across versions. Method: pinned first numbers.
+    /// Goal: the sequence never changes, since traces are compared across versions. Method: pinned
+    /// first numbers.
     #[test]
     fn the_sequence_is_pinned() {
         let mut rng = Rng::new(1);

@@ -1,7 +1,8 @@
 //! The write controller: when writers run free, are slowed down, or stop.
 //!
-//! RocksDB's rules: three causes in a fixed order; a delayed rate that is cut by a fifth while debt grows, by two fifths near a
-//! stop, and raised by a quarter while debt falls. Cairn's: a speed that falls geometrically between a soft and a hard limit.
+//! RocksDB's rules: three causes in a fixed order; a delayed rate that is cut by a fifth while debt
+//! grows, by two fifths near a stop, and raised by a quarter while debt falls. Cairn's: a speed
+//! that falls geometrically between a soft and a hard limit.
 
 use std::fmt;
 
@@ -173,7 +174,8 @@ impl Controller {
     }
 
     fn adjust_rate(&mut self, before: Stall, debt: u64, near_stop: bool) {
-        // The first delay, also one after a stop, begins at the rate that is left from the last one.
+        // The first delay, also one after a stop, begins at the rate that is left from the last
+        // one.
         if !matches!(before, Stall::Delayed(_)) || self.rate_max <= RATE_MIN {
             return;
         }
@@ -206,7 +208,8 @@ impl Controller {
         };
         look(memtables, Cause::Memtables);
         if merges {
-            // A stop that no compaction would ever end is none: limits may be below what compactions begin at.
+            // A stop that no compaction would ever end is none: limits may be below what
+            // compactions begin at.
             let least = if signals.is_settled { CAIRN_SLOW } else { 0.0 };
             look(zero.max(least), Cause::LevelZero);
             look(if limits.0 == 0 { f64::INFINITY } else { pending.max(least) }, Cause::PendingCompaction);
@@ -301,7 +304,8 @@ mod tests {
         Signals { sealed, level_zero, debt_bytes, last_level_bytes: 0, flush_speed: 1e8, is_settled: false }
     }
 
-    /// Goal: RocksDB's order of causes, and its rates. Method: signals one after another, the rate followed by hand.
+    /// Goal: RocksDB's order of causes, and its rates. Method: signals one after another, the rate
+    /// followed by hand.
     #[test]
     fn rates_follow_the_rules() {
         let options = Options::default();
@@ -326,7 +330,8 @@ mod tests {
         assert_eq!(controller.stall, Stall::None);
     }
 
-    /// Goal: where RocksDB does not compact by itself, the delayed rate is the user's. Method: delays by memtables, one after another, beside compactions and without.
+    /// Goal: where RocksDB does not compact by itself, the delayed rate is the user's. Method:
+    /// delays by memtables, one after another, beside compactions and without.
     #[test]
     fn without_compactions_the_rate_stays() {
         for disable_auto_compactions in [true, false] {
@@ -341,8 +346,9 @@ mod tests {
         }
     }
 
-    /// Goal: compactions run side by side from RocksDB's limits of debt on. Method: limits by hand of both families of versions: a quarter of the soft limit, an eighth of the last level,
-    /// and none without a soft limit.
+    /// Goal: compactions run side by side from RocksDB's limits of debt on. Method: limits by hand
+    /// of both families of versions: a quarter of the soft limit, an eighth of the last level, and
+    /// none without a soft limit.
     #[test]
     fn debt_speeds_compactions_up() {
         let least = |rocksdb_version: u32, soft: u64, last_level_bytes: u64| {

@@ -6,7 +6,8 @@ use crate::error::{Result, expect};
 use crate::json::no_settings;
 use crate::rng::Rng;
 
-/// The rate of writes over time, in MB (10^6 bytes of keys and values) a second. A delete has no value.
+/// The rate of writes over time, in MB (10^6 bytes of keys and values) a second. A delete has no
+/// value.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Traffic {
@@ -199,7 +200,8 @@ mod tests {
         assert!(error.contains("unknown field `mb_per_sec`"), "{error}");
     }
 
-    /// Goal: long-run means are those of the parameters. Method: time-weighted means of each model over many changes.
+    /// Goal: long-run means are those of the parameters. Method: time-weighted means of each model
+    /// over many changes.
     #[test]
     fn means_are_right() {
         let cases = [

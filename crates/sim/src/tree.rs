@@ -30,7 +30,8 @@ impl Entry {
         (self.0 >> ID_SHIFT) as u32
     }
 
-    /// The number of its write among those of followed keys: what RocksDB calls a sequence number. 0 where no older entry can be.
+    /// The number of its write among those of followed keys: what RocksDB calls a sequence number.
+    /// 0 where no older entry can be.
     #[inline]
     pub fn seq(self) -> u64 {
         (self.0 & SEQ_MASK) >> 1
@@ -55,8 +56,9 @@ pub fn seq_range(entries: &[Entry]) -> (u64, u64) {
     (seqs().min().unwrap_or(0), seqs().max().unwrap_or(0))
 }
 
-/// What a file holds: a stretch of what its job has written, which lies in one piece. One job writes a dozen files of a hundred entries
-/// or so, and memory that was asked for and copied for each would take longer than their merge.
+/// What a file holds: a stretch of what its job has written, which lies in one piece. One job
+/// writes a dozen files of a hundred entries or so, and memory that was asked for and copied for
+/// each would take longer than their merge.
 #[derive(Debug, Clone)]
 pub struct Entries {
     all: Arc<Vec<Entry>>,
@@ -93,7 +95,8 @@ impl FromIterator<Entry> for Entries {
     }
 }
 
-/// A table file. What rules look at comes first: they go over thousands of files, and it is half of what a file takes.
+/// A table file. What rules look at comes first: they go over thousands of files, and it is half of
+/// what a file takes.
 #[derive(Debug, Clone)]
 #[repr(C)]
 pub struct File {
@@ -115,7 +118,8 @@ pub struct File {
     pub created_secs: f64,
     /// When the newest of its data was flushed.
     pub newest_secs: f64,
-    /// The oldest and the newest write among its entries. Below level 0 kept only where `compaction_pri` goes by them.
+    /// The oldest and the newest write among its entries. Below level 0 kept only where
+    /// `compaction_pri` goes by them.
     pub seqs: (u64, u64),
     /// Its data blocks' compressed over uncompressed bytes.
     pub ratio: f64,
@@ -174,7 +178,8 @@ impl Run {
 pub struct Level {
     /// The runs. Only the tree changes them: sums go along.
     pub runs: Vec<Run>,
-    /// Sums over all files. Rules ask for them at every event, and a level may have ten thousand files.
+    /// Sums over all files. Rules ask for them at every event, and a level may have ten thousand
+    /// files.
     bytes: u64,
     compensated_bytes: u64,
     /// Compensated bytes of files that running jobs read.
@@ -260,7 +265,8 @@ pub struct Input {
     pub run: u64,
     /// The numbers.
     pub files: Vec<u64>,
-    /// The first id and the last: a run of a large store has thousands of files, and only those between are looked at.
+    /// The first id and the last: a run of a large store has thousands of files, and only those
+    /// between are looked at.
     pub range: (u32, u32),
 }
 
@@ -369,8 +375,8 @@ impl Tree {
         removed
     }
 
-    /// Takes the inputs of a job out and puts its outputs in. Mostly they come where others of the same run go: the files behind them,
-    /// perhaps thousands, then move once, or stay.
+    /// Takes the inputs of a job out and puts its outputs in. Mostly they come where others of the
+    /// same run go: the files behind them, perhaps thousands, then move once, or stay.
     pub fn replace(
         &mut self,
         inputs: &[Input],
@@ -388,7 +394,8 @@ impl Tree {
         removed
     }
 
-    /// Whether the files of an input stand together, and those that are to come reach no others of their run.
+    /// Whether the files of an input stand together, and those that are to come reach no others of
+    /// their run.
     fn have_room(&self, input: &Input, files: &[File]) -> bool {
         let run = self.level(input.level).runs.iter().find(|run| run.id == input.run);
         let (Some(run), Some(first), Some(last)) = (run, files.first(), files.last()) else { return false };
@@ -424,7 +431,8 @@ impl Tree {
         level.runs.retain(|run| !run.files.is_empty());
     }
 
-    /// Puts files, which are in key order and overlap nothing of it, into a run of a level, made when it is not there.
+    /// Puts files, which are in key order and overlap nothing of it, into a run of a level, made
+    /// when it is not there.
     pub fn add(&mut self, level: usize, run_id: u64, files: Vec<File>) {
         let Some(level) = self.levels.get_mut(level) else { return };
         if files.is_empty() {
@@ -458,8 +466,8 @@ impl Tree {
         }
     }
 
-    /// What must hold at all times: runs sorted and disjoint, newest first; files sorted, with right bounds. The first that does
-    /// not, in words.
+    /// What must hold at all times: runs sorted and disjoint, newest first; files sorted, with
+    /// right bounds. The first that does not, in words.
     pub fn broken_invariant(&self) -> Option<String> {
         for (at, level) in self.levels.iter().enumerate() {
             if level.runs.windows(2).any(|pair| pair[0].id <= pair[1].id) {

@@ -1,4 +1,5 @@
-//! Exact zipfian ranks: rejection-inversion (Hörmann and Derflinger, ACM TOMACS 1996), without tables.
+//! Exact zipfian ranks: rejection-inversion (Hörmann and Derflinger, ACM TOMACS 1996), without
+//! tables.
 
 use crate::rng::Rng;
 
@@ -38,7 +39,8 @@ impl Zipf {
         if e.abs() < 1e-9 { value.exp() } else { (1.0 + e * value).max(f64::MIN_POSITIVE).powf(1.0 / e) }
     }
 
-    /// The weights of ranks `0..count`: the head exactly, the tail by the midpoint rule, whose error is below 1e-7.
+    /// The weights of ranks `0..count`: the head exactly, the tail by the midpoint rule, whose
+    /// error is below 1e-7.
     fn sum(&self, count: u64) -> f64 {
         const EXACT: u64 = 1000;
         let head: f64 = (1..=count.min(EXACT)).map(|rank| (rank as f64).powf(-self.theta)).sum();

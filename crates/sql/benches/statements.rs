@@ -1,4 +1,5 @@
-//! What prepared statements cost an application that embeds them, without clients and protocols. `[CAIRN_ROWS=200000] cargo bench -p cairn-sql --bench statements [-- FILTER]`.
+//! What prepared statements cost an application that embeds them, without clients and protocols.
+//! `[CAIRN_ROWS=200000] cargo bench -p cairn-sql --bench statements [-- FILTER]`.
 #![allow(clippy::unwrap_used, missing_docs, reason = "a benchmark")]
 
 use cairn_sql::{Connection, Database, Datum, DatumRef, Outcome, Statement};

@@ -17,13 +17,15 @@ use crate::syntax::parse;
 pub struct Canceller(cairn_table::Canceller);
 
 impl Canceller {
-    /// The statement that runs now ends with 57014. None that begins later is touched, but for those of the same message: [`Connection::begin_message`].
+    /// The statement that runs now ends with 57014. None that begins later is touched, but for
+    /// those of the same message: [`Connection::begin_message`].
     pub fn cancel(&self) {
         self.0.cancel();
     }
 }
 
-/// A session: settings, a transaction, prepared statements. One thread at a time uses it, and waits for what it asks.
+/// A session: settings, a transaction, prepared statements. One thread at a time uses it, and waits
+/// for what it asks.
 #[derive(Debug)]
 pub struct Connection {
     database: Database,
@@ -72,7 +74,8 @@ impl Connection {
         Ok(statement)
     }
 
-    /// Tables, indexes and views, as a statement would see them now: within a transaction, with its own changes.
+    /// Tables, indexes and views, as a statement would see them now: within a transaction, with its
+    /// own changes.
     ///
     /// Errors: 25P02 in a transaction that has failed.
     pub fn catalog(&mut self) -> Result<std::sync::Arc<cairn_table::Catalog>> {
@@ -117,7 +120,8 @@ impl Connection {
         }
     }
 
-    /// Runs several statements, separated by semicolons, and throws away the rows. Without a transaction of their own they are one transaction together.
+    /// Runs several statements, separated by semicolons, and throws away the rows. Without a
+    /// transaction of their own they are one transaction together.
     ///
     /// Errors: of the first one that fails; those behind it are not run.
     pub fn batch(&mut self, sql: &str) -> Result<()> {
@@ -171,7 +175,8 @@ impl Connection {
         Ok(statement)
     }
 
-    /// Whether a kept statement was planned for another catalog than the one it would run on, or under other settings.
+    /// Whether a kept statement was planned for another catalog than the one it would run on, or
+    /// under other settings.
     fn is_stale(&self, statement: &Statement) -> bool {
         let planned = statement.planned();
         matches!(statement.kind(), StatementKind::Query | StatementKind::Change)
@@ -185,9 +190,12 @@ impl Connection {
         if types.iter().all(Option::is_none) { self.prepare(sql) } else { self.session.prepare(sql, types) }
     }
 
-    /// Sees that a prepared query still is what it was: its tables and columns are there, and its rows have the columns that its caller knows. Costs nothing where no definition has changed since.
+    /// Sees that a prepared query still is what it was: its tables and columns are there, and its
+    /// rows have the columns that its caller knows. Costs nothing where no definition has changed
+    /// since.
     ///
-    /// Errors: whatever is wrong with it by now, and 0A000 for other columns. As an error of the statement's run they end the transaction that is open.
+    /// Errors: whatever is wrong with it by now, and 0A000 for other columns. As an error of the
+    /// statement's run they end the transaction that is open.
     pub fn revalidate(&mut self, statement: &Statement) -> Result<()> {
         // What asks for the system catalogs is planned anew each time that it runs.
         let is_of_now = statement.planned().catalog == u64::MAX;
@@ -213,8 +221,10 @@ impl Connection {
         self.session.run(statement, params, true)
     }
 
-    /// As [`Connection::run`], but of rows only the first few are given: a cursor of this name has the others, for [`Connection::fetch`], as long as the transaction lasts. The name is one that no cursor has,
-    /// which [`Connection::cursor`] tells; one that has it is gone. Other statements run between.
+    /// As [`Connection::run`], but of rows only the first few are given: a cursor of this name has
+    /// the others, for [`Connection::fetch`], as long as the transaction lasts. The name is one
+    /// that no cursor has, which [`Connection::cursor`] tells; one that has it is gone. Other
+    /// statements run between.
     ///
     /// Errors: as [`Connection::run`]; 54000 for too many cursors.
     pub fn run_in_parts(
@@ -227,9 +237,11 @@ impl Connection {
         self.session.run_in_parts(statement, params, name, most)
     }
 
-    /// Some more rows of a cursor, which DECLARE or [`Connection::run_in_parts`] made; 0 for all. [`Rows::tag`] is the query's.
+    /// Some more rows of a cursor, which DECLARE or [`Connection::run_in_parts`] made; 0 for all.
+    /// [`Rows::tag`] is the query's.
     ///
-    /// Errors: 34000 where there is none; those of computing the rows. A cursor that has failed gives 55000 from then on.
+    /// Errors: 34000 where there is none; those of computing the rows. A cursor that has failed
+    /// gives 55000 from then on.
     pub fn fetch(&mut self, name: &str, most: u64) -> Result<Rows<'_>> {
         self.session.fetch_more(name, most)
     }
@@ -239,7 +251,8 @@ impl Connection {
         self.session.cursors.get(name).map(|cursor| &*cursor.columns)
     }
 
-    /// The number of a cursor; `None` where there is none of this name. No other cursor of the connection has it: whoever comes back later sees whether this is the same one.
+    /// The number of a cursor; `None` where there is none of this name. No other cursor of the
+    /// connection has it: whoever comes back later sees whether this is the same one.
     pub fn cursor_number(&self, name: &str) -> Option<u64> {
         self.session.cursors.get(name).map(|cursor| cursor.number)
     }
@@ -250,23 +263,26 @@ impl Connection {
         let _ = self.session.cursors.close(name);
     }
 
-    /// Begins a transaction that the statements up to [`Connection::end_implicit`] are in together, unless one is open. BEGIN among them makes it an
-    /// ordinary one; COMMIT and ROLLBACK end it. For the wire protocol, where several statements come at once.
+    /// Begins a transaction that the statements up to [`Connection::end_implicit`] are in together,
+    /// unless one is open. BEGIN among them makes it an ordinary one; COMMIT and ROLLBACK end it.
+    /// For the wire protocol, where several statements come at once.
     ///
     /// Errors: as BEGIN.
     pub fn begin_implicit(&mut self) -> Result<()> {
         self.session.begin_implicit()
     }
 
-    /// Commits what [`Connection::begin_implicit`] began, or takes it back after an error. Nothing where BEGIN has made it an ordinary one.
+    /// Commits what [`Connection::begin_implicit`] began, or takes it back after an error. Nothing
+    /// where BEGIN has made it an ordinary one.
     ///
     /// Errors: as COMMIT.
     pub fn end_implicit(&mut self) -> Result<()> {
         self.session.end_implicit()
     }
 
-    /// Something that belongs to the open transaction has failed outside of it, such as reading the parameters of one of its statements: it can only be taken
-    /// back now. Without effect outside of transactions.
+    /// Something that belongs to the open transaction has failed outside of it, such as reading the
+    /// parameters of one of its statements: it can only be taken back now. Without effect outside
+    /// of transactions.
     pub fn fail(&mut self) {
         self.session.fail_block();
     }
@@ -281,8 +297,10 @@ impl Connection {
         Canceller(self.session.canceller.clone())
     }
 
-    /// From here on requests to cancel hold for all statements up to the next call of this, also for those that have not begun; what was asked before is forgotten. For
-    /// the wire protocol, where a message has several statements, and a request may come between them. Without it each call begins anew.
+    /// From here on requests to cancel hold for all statements up to the next call of this, also
+    /// for those that have not begun; what was asked before is forgotten. For the wire protocol,
+    /// where a message has several statements, and a request may come between them. Without it each
+    /// call begins anew.
     pub fn begin_message(&mut self) {
         self.session.keeps_cancels = true;
         self.session.canceller.reset();
@@ -295,17 +313,20 @@ impl Connection {
         self.session.set_named(name, &[value.to_owned()], false)
     }
 
-    /// What settings are now is what RESET, DISCARD ALL and the like make of them from here on: for whoever sets some before the session's own statements come.
+    /// What settings are now is what RESET, DISCARD ALL and the like make of them from here on: for
+    /// whoever sets some before the session's own statements come.
     pub fn keep_settings(&mut self) {
         self.session.context.settings.keep();
     }
 
-    /// A number that is another one after each change of a setting, also where a transaction takes it back; and at times where nothing has changed.
+    /// A number that is another one after each change of a setting, also where a transaction takes
+    /// it back; and at times where nothing has changed.
     pub fn settings_version(&self) -> u64 {
         self.session.context.settings.version
     }
 
-    /// Says who is connected: what `current_user` gives. It is `cairn` at first; all may do everything.
+    /// Says who is connected: what `current_user` gives. It is `cairn` at first; all may do
+    /// everything.
     pub fn set_user(&mut self, name: &str) {
         self.session.context.settings.set_user(name);
     }

@@ -29,7 +29,8 @@ pub enum Durability {
     Sync,
 }
 
-/// An open database. Clones are the same one; it is closed with the last of them and of its connections.
+/// An open database. Clones are the same one; it is closed with the last of them and of its
+/// connections.
 #[derive(Debug, Clone)]
 pub struct Database(Arc<Shared>);
 
@@ -62,7 +63,8 @@ pub(crate) struct Shared {
     seed: u64,
 }
 
-/// Threads of the general path. Ending does not wait for them: what they do has nobody any more who waits for it.
+/// Threads of the general path. Ending does not wait for them: what they do has nobody any more who
+/// waits for it.
 #[derive(Debug)]
 struct Runtime(Option<tokio::runtime::Runtime>);
 
@@ -74,7 +76,8 @@ impl Drop for Runtime {
     }
 }
 
-/// Room on the stack of such a thread, of which the system gives what is used: a plan of as many levels as there may be is computed by as many calls.
+/// Room on the stack of such a thread, of which the system gives what is used: a plan of as many
+/// levels as there may be is computed by as many calls.
 const STACK_BYTES: usize = 64 << 20;
 
 /// Threads that are started when they are needed first.
@@ -208,7 +211,8 @@ impl Builder {
         self
     }
 
-    /// The file system in which COPY finds the files that it names, and to which backups go: the database's own by default, which for one in memory nobody else sees.
+    /// The file system in which COPY finds the files that it names, and to which backups go: the
+    /// database's own by default, which for one in memory nobody else sees.
     #[must_use]
     pub fn files(mut self, fs: Arc<dyn Fs>) -> Self {
         self.files = Some(fs);
@@ -229,21 +233,24 @@ impl Builder {
         self
     }
 
-    /// What commits wait for: the disk by default. The setting `synchronous_commit` changes it for a session.
+    /// What commits wait for: the disk by default. The setting `synchronous_commit` changes it for
+    /// a session.
     #[must_use]
     pub fn durability(mut self, durability: Durability) -> Self {
         self.durability = durability;
         self
     }
 
-    /// How long statements may take: for ever by default. The setting `statement_timeout` changes it for a session.
+    /// How long statements may take: for ever by default. The setting `statement_timeout` changes
+    /// it for a session.
     #[must_use]
     pub fn statement_timeout(mut self, timeout: Option<Duration>) -> Self {
         self.statement_timeout = timeout;
         self
     }
 
-    /// How long statements wait for rows that another transaction has changed: for ever by default, as deadlocks are found. The setting `lock_timeout` changes it for a session.
+    /// How long statements wait for rows that another transaction has changed: for ever by default,
+    /// as deadlocks are found. The setting `lock_timeout` changes it for a session.
     #[must_use]
     pub fn lock_timeout(mut self, timeout: Option<Duration>) -> Self {
         self.lock_timeout = timeout;
@@ -257,22 +264,26 @@ impl Builder {
         self
     }
 
-    /// How much memory sorts, joins and groups of all queries together may take, in bytes: 1 GiB by default. More goes to temporary files. Any limit will do: an operator may have 8 MiB
-    /// whatever it is. SQLSTATE 53200 is for what can neither go to files nor be had in another way, as `NOT IN` of a subquery that does not fit.
+    /// How much memory sorts, joins and groups of all queries together may take, in bytes: 1 GiB by
+    /// default. More goes to temporary files. Any limit will do: an operator may have 8 MiB
+    /// whatever it is. SQLSTATE 53200 is for what can neither go to files nor be had in another
+    /// way, as `NOT IN` of a subquery that does not fit.
     #[must_use]
     pub fn memory_limit(mut self, bytes: u64) -> Self {
         self.memory_limit = bytes;
         self
     }
 
-    /// Whether a database is made where there is none: true by default. An empty file without a log is none, too.
+    /// Whether a database is made where there is none: true by default. An empty file without a log
+    /// is none, too.
     #[must_use]
     pub fn create(mut self, create: bool) -> Self {
         self.create = create;
         self
     }
 
-    /// Refuses all changes with 25006, and makes no database where there is none. Opening one recovers it all the same, and keeps others out.
+    /// Refuses all changes with 25006, and makes no database where there is none. Opening one
+    /// recovers it all the same, and keeps others out.
     #[must_use]
     pub fn read_only(mut self, read_only: bool) -> Self {
         self.read_only = read_only;
@@ -281,7 +292,9 @@ impl Builder {
 
     /// Opens the database in this file, or makes one.
     ///
-    /// Errors: 58030 where the file system fails, XX001 where the file is damaged or is no database, 58P01 where there is none and [`Builder::create`] or [`Builder::read_only`] says that none is made.
+    /// Errors: 58030 where the file system fails, XX001 where the file is damaged or is no
+    /// database, 58P01 where there is none and [`Builder::create`] or [`Builder::read_only`] says
+    /// that none is made.
     pub fn open(&self, path: impl AsRef<Path>) -> Result<Database> {
         let path = path.as_ref();
         if self.read_only || !self.create {
@@ -349,7 +362,8 @@ impl Builder {
 }
 
 impl Database {
-    /// Opens the database in this file, or makes one, with the settings that [`Builder`] starts with.
+    /// Opens the database in this file, or makes one, with the settings that [`Builder`] starts
+    /// with.
     ///
     /// Errors: as [`Builder::open`].
     pub fn open(path: impl AsRef<Path>) -> Result<Database> {
@@ -366,12 +380,14 @@ impl Database {
         self.connect_as(self.take_id())
     }
 
-    /// A number that no connection has, for whoever names a session before it begins: [`Database::connect_as`].
+    /// A number that no connection has, for whoever names a session before it begins:
+    /// [`Database::connect_as`].
     pub fn take_id(&self) -> u32 {
         self.0.take_backend()
     }
 
-    /// A new session of a number from [`Database::take_id`], each of which is for one: [`Connection::id`].
+    /// A new session of a number from [`Database::take_id`], each of which is for one:
+    /// [`Connection::id`].
     pub fn connect_as(&self, id: u32) -> Connection {
         Connection::new(self.clone(), id)
     }
@@ -399,7 +415,8 @@ impl Database {
         Ok(self.0.tables.backup(&self.0.fs, to)?)
     }
 
-    /// Looks through everything: trees, the entry of each row in each index, pages. It waits until no transaction runs, this thread's own included.
+    /// Looks through everything: trees, the entry of each row in each index, pages. It waits until
+    /// no transaction runs, this thread's own included.
     ///
     /// Errors: XX001 for the first thing that is wrong; 58030 where the file system fails.
     pub fn check(&self) -> Result<cairn_table::CheckReport> {

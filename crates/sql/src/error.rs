@@ -22,7 +22,8 @@ struct Inner {
     source: Option<cairn_table::Error>,
 }
 
-/// What of the database an error is about, as far as it says. Of constraints that were violated: their names, and the tables that have them; of NULL where there may be none: the column.
+/// What of the database an error is about, as far as it says. Of constraints that were violated:
+/// their names, and the tables that have them; of NULL where there may be none: the column.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Subject {
@@ -120,7 +121,8 @@ impl Error {
         self
     }
 
-    /// The routine of PostgreSQL's that has this error, where clients tell errors of one code apart by it.
+    /// The routine of PostgreSQL's that has this error, where clients tell errors of one code apart
+    /// by it.
     pub fn routine(&self) -> Option<&'static str> {
         self.0.routine
     }

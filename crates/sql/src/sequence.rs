@@ -1,9 +1,12 @@
 //! Sequences: what `serial` columns count with.
 //!
-//! A sequence is a row of a table that nobody sees, and a number in memory that all sessions share. The row says where to go on after a restart: it is ahead of
-//! the number by up to [`BLOCK`] values, so that counting writes nothing most of the time. Who takes a value that the row is not ahead of moves the row just before their own
-//! commit, in a transaction beside it, so a value that was committed is never given again; and others who want to move it wait for that moment only, with nothing that anybody
-//! waits for. But whoever has made or altered a sequence has its row up to their own end. Closing the database moves the rows back to where the numbers are.
+//! A sequence is a row of a table that nobody sees, and a number in memory that all sessions share.
+//! The row says where to go on after a restart: it is ahead of the number by up to [`BLOCK`]
+//! values, so that counting writes nothing most of the time. Who takes a value that the row is not
+//! ahead of moves the row just before their own commit, in a transaction beside it, so a value that
+//! was committed is never given again; and others who want to move it wait for that moment only,
+//! with nothing that anybody waits for. But whoever has made or altered a sequence has its row up
+//! to their own end. Closing the database moves the rows back to where the numbers are.
 
 use std::collections::{HashMap, HashSet};
 
@@ -78,7 +81,8 @@ impl Sequence {
         })
     }
 
-    /// Counts within other bounds from now on. One that had come to its end goes on behind the old bound where there is room now.
+    /// Counts within other bounds from now on. One that had come to its end goes on behind the old
+    /// bound where there is room now.
     pub(crate) fn set_bounds(&mut self, minimum: i64, maximum: i64) {
         let behind =
             if self.increment > 0 { self.maximum.checked_add(1) } else { self.minimum.checked_sub(1) };
@@ -86,12 +90,14 @@ impl Sequence {
         self.next = self.next.or(behind.filter(|next| (minimum..=maximum).contains(next)));
     }
 
-    /// The value that decides whether it is within its bounds: the next one, or the last one where it has come to its end.
+    /// The value that decides whether it is within its bounds: the next one, or the last one where
+    /// it has come to its end.
     pub(crate) fn place(&self) -> i64 {
         self.next.unwrap_or(if self.increment > 0 { self.maximum } else { self.minimum })
     }
 
-    /// What it would give after so many values more, or gives now where it would begin again or end before.
+    /// What it would give after so many values more, or gives now where it would begin again or end
+    /// before.
     fn ahead(&self, count: u32) -> Option<i64> {
         let next = self.next?;
         let reach = i128::from(next) + i128::from(self.increment) * i128::from(count);
@@ -121,7 +127,8 @@ impl Counter {
         self.moves += 1;
     }
 
-    /// Is what it was before a change. It still counts on from here, so that no value is given twice, unless the change has set it somewhere else.
+    /// Is what it was before a change. It still counts on from here, so that no value is given
+    /// twice, unless the change has set it somewhere else.
     fn take_back(&mut self, before: Sequence, has_moved: bool) {
         let bounds = before.minimum..=before.maximum;
         self.sequence.set_bounds(before.minimum, before.maximum);
@@ -144,11 +151,13 @@ struct Change {
 /// What all sessions share.
 pub(crate) type Counters = HashMap<Name, Counter>;
 
-/// What a session knows of sequences. Queries that run on other threads count too: who needs both locks takes that of the counters first.
+/// What a session knows of sequences. Queries that run on other threads count too: who needs both
+/// locks takes that of the counters first.
 #[derive(Debug, Default)]
 pub(crate) struct SessionSequences {
     inner: Mutex<Inner>,
-    /// Whether the transaction may have something to do with sequences. Most have nothing, and their ends need no lock.
+    /// Whether the transaction may have something to do with sequences. Most have nothing, and
+    /// their ends need no lock.
     is_used: AtomicBool,
 }
 
@@ -158,7 +167,8 @@ struct Inner {
     last: Option<Name>,
     /// Those whose rows have to be moved before the commit.
     behind: HashSet<Name>,
-    /// What this transaction has done to sequences, the oldest first: others must not know of it if it does not commit.
+    /// What this transaction has done to sequences, the oldest first: others must not know of it if
+    /// it does not commit.
     changes: Vec<Change>,
     /// Those whose rows are this transaction's. They stay so when their changes are taken back.
     own: HashSet<Name>,
@@ -206,7 +216,8 @@ pub(crate) fn parse_name(text: &str, schema: &str) -> Name {
     (parts.pop().unwrap_or_else(|| schema.to_owned()), name)
 }
 
-/// The sequence that an identity column counts with: its namespace and its own name. `None` for other columns.
+/// The sequence that an identity column counts with: its namespace and its own name. `None` for
+/// other columns.
 pub fn identity_sequence(def: &TableDef, column: &ColumnDef) -> Option<(String, String)> {
     column.identity?;
     let text = column.default.as_deref()?.strip_prefix("nextval('")?.strip_suffix("')")?;
@@ -231,7 +242,8 @@ impl SessionSequences {
     /// What the session knows, for who is about to note something of the transaction.
     fn used(&self) -> MutexGuard<'_, Inner> {
         let inner = lock(&self.inner);
-        // ORDER: with the loads of the transaction's end, which comes after what its queries did on other threads.
+        // ORDER: with the loads of the transaction's end, which comes after what its queries did on
+        // other threads.
         self.is_used.store(true, Release);
         inner
     }
@@ -283,7 +295,8 @@ impl SessionSequences {
         })
     }
 
-    /// `DISCARD SEQUENCES`: what `currval` and `lastval` tell of, which nobody may learn who gets the session next.
+    /// `DISCARD SEQUENCES`: what `currval` and `lastval` tell of, which nobody may learn who gets
+    /// the session next.
     pub fn forget(&self) {
         let mut inner = lock(&self.inner);
         inner.current.clear();
@@ -358,7 +371,8 @@ impl SessionSequences {
             let has_moved = sequence.next != counter.sequence.next;
             let before = Some(counter.clone());
             counter.sequence = sequence.clone();
-            // ORDER: before the row is written. Whoever takes a value from here on moves the row once this transaction has ended.
+            // ORDER: before the row is written. Whoever takes a value from here on moves the row
+            // once this transaction has ended.
             counter.fall_behind();
             self.used().note(Change { name: name.clone(), before, has_moved });
             sequence
@@ -397,7 +411,8 @@ impl SessionSequences {
         };
         for (is_own, name) in behind {
             if is_own {
-                // Its row is this transaction's already. Nobody is told that it is ahead before it is committed, so it is not.
+                // Its row is this transaction's already. Nobody is told that it is ahead before it
+                // is committed, so it is not.
                 advance(shared, transaction, &name, 0)?;
             } else if let Some(moved) = transaction.beside(|other| advance(shared, other, &name, BLOCK))? {
                 moved.tell(shared, &name);
@@ -411,9 +426,11 @@ impl SessionSequences {
         lock(&self.inner).changes.len()
     }
 
-    /// Sequences are what they were at a mark. Values that were given since are not given again, except those of places that sequences were set to since.
+    /// Sequences are what they were at a mark. Values that were given since are not given again,
+    /// except those of places that sequences were set to since.
     ///
-    /// To be called while their rows are still the transaction's: others find either what it had made of them or what they were.
+    /// To be called while their rows are still the transaction's: others find either what it had
+    /// made of them or what they were.
     pub fn take_back(&self, shared: &Shared, mark: usize) {
         let changes = {
             let mut inner = lock(&self.inner);
@@ -430,7 +447,8 @@ impl SessionSequences {
         }
     }
 
-    /// The transaction has ended, or is about to be taken back. Sequences are what they were before it, if it was not committed.
+    /// The transaction has ended, or is about to be taken back. Sequences are what they were before
+    /// it, if it was not committed.
     pub fn end(&self, shared: &Shared, committed: bool) {
         if !self.is_used.load(Acquire) {
             return;
@@ -455,7 +473,8 @@ struct Moved {
 }
 
 impl Moved {
-    /// Says how far a row is ahead whose move is in the log. Nothing where it was moved again since: whoever did that has counted further, or says that it is behind.
+    /// Says how far a row is ahead whose move is in the log. Nothing where it was moved again
+    /// since: whoever did that has counted further, or says that it is behind.
     fn tell(&self, shared: &Shared, name: &Name) {
         let mut counters = lock(&shared.sequences);
         let Some(counter) = counters.get_mut(name).filter(|counter| counter.moves == self.number) else {
@@ -469,14 +488,16 @@ impl Moved {
     }
 }
 
-/// Moves a row ahead of its number. `None` where there is no more to be told: it is ahead because of somebody else, or has no number to be ahead of.
+/// Moves a row ahead of its number. `None` where there is no more to be told: it is ahead because
+/// of somebody else, or has no number to be ahead of.
 fn advance(shared: &Shared, transaction: &mut Transaction, name: &Name, by: u32) -> Result<Option<Moved>> {
     let Some(table) = transaction.view().catalog().table(HIDDEN, TABLE).cloned() else { return Ok(None) };
     let (key, mut row) = (key_of(&table, name), RowBuf::default());
     if !transaction.lock(&table, &key, &mut row)? {
         return Ok(None);
     }
-    // What the sequence is stands in the row: what is in memory may be a change that is not committed.
+    // What the sequence is stands in the row: what is in memory may be a change that is not
+    // committed.
     let sequence = of_row(&row.row(&table));
     // ORDER: the lock first. Whoever moves the row after this one counts from a later number.
     let (next, number) = {

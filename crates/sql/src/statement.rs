@@ -20,14 +20,16 @@ pub enum StatementKind {
     Copy,
     /// BEGIN, COMMIT, ROLLBACK, SAVEPOINT, RELEASE.
     Transaction,
-    /// FETCH and EXECUTE: rows of a cursor, or what a statement of PREPARE gives. What its columns are depends on what has that name when it runs.
+    /// FETCH and EXECUTE: rows of a cursor, or what a statement of PREPARE gives. What its columns
+    /// are depends on what has that name when it runs.
     Fetch,
     /// CREATE, ALTER, DROP, SET, DECLARE, CLOSE and the like.
     Utility,
 }
 
-/// A prepared statement: parsed, bound to tables, with types of parameters and columns known. Cheap to clone. Any connection of its database runs it; it is
-/// planned anew when the tables have changed.
+/// A prepared statement: parsed, bound to tables, with types of parameters and columns known. Cheap
+/// to clone. Any connection of its database runs it; it is planned anew when the tables have
+/// changed.
 #[derive(Debug, Clone)]
 pub struct Statement(Arc<Inner>);
 
@@ -90,7 +92,8 @@ impl Statement {
         }
     }
 
-    /// Whether it runs outside of transactions only, and so never together with others: VACUUM and DISCARD ALL.
+    /// Whether it runs outside of transactions only, and so never together with others: VACUUM and
+    /// DISCARD ALL.
     pub fn is_alone(&self) -> bool {
         match &self.0.first.plan {
             Plan::Utility(tree) => tree.is_alone(),

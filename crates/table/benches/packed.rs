@@ -1,4 +1,5 @@
-//! What packed leaves save and cost, for the lab's table of records. `[CAIRN_ROWS=1000000] [CAIRN_ROUNDS=3] cargo bench -p cairn-table --bench packed [-- FILTER]`.
+//! What packed leaves save and cost, for the lab's table of records. `[CAIRN_ROWS=1000000]
+//! [CAIRN_ROUNDS=3] cargo bench -p cairn-table --bench packed [-- FILTER]`.
 #![allow(clippy::unwrap_used, clippy::panic, missing_docs, reason = "a benchmark")]
 
 use std::fmt::Write;

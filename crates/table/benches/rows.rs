@@ -1,4 +1,5 @@
-//! What single operations on rows cost, without SQL. `[CAIRN_ROWS=1000000] cargo bench -p cairn-table --bench rows [-- FILTER]`.
+//! What single operations on rows cost, without SQL. `[CAIRN_ROWS=1000000] cargo bench -p
+//! cairn-table --bench rows [-- FILTER]`.
 #![allow(clippy::unwrap_used, clippy::panic, missing_docs, reason = "a benchmark")]
 
 use std::ops::Bound;
@@ -99,7 +100,8 @@ fn blocks(bench: &Bench, db: &Database, table: &Arc<Table>, rows: i64) {
     });
 }
 
-/// Deletes as applications do them: rows that came lately, some in each leaf of an index. Each is locked first, and a savepoint of its own.
+/// Deletes as applications do them: rows that came lately, some in each leaf of an index. Each is
+/// locked first, and a savepoint of its own.
 fn delete_of_few(bench: &Bench, db: &Database, table: &Arc<Table>, rows: i64) {
     const NAME: &str = "delete of few, transactions of 500, an index";
     if !bench.wants(NAME) {

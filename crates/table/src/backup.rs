@@ -16,11 +16,14 @@ use crate::view::View;
 use crate::{Error, Result};
 
 impl Database {
-    /// Makes a database at another path that has what is committed now. Others read and write meanwhile; only changes of the schema wait. The copy is packed, as after
-    /// a vacuum, and durable when this returns.
+    /// Makes a database at another path that has what is committed now. Others read and write
+    /// meanwhile; only changes of the schema wait. The copy is packed, as after a vacuum, and
+    /// durable when this returns.
     ///
-    /// Cost: reads all rows, writes all pages of the copy. Errors: [`Error::AlreadyExists`] when there is something at the path, or what a database at that path would take for its log or its double write; those of reading and of bulk inserts, and then
-    /// what there is of the copy is removed.
+    /// Cost: reads all rows, writes all pages of the copy. Errors: [`Error::AlreadyExists`] when
+    /// there is something at the path, or what a database at that path would take for its log or
+    /// its double write; those of reading and of bulk inserts, and then what there is of the copy
+    /// is removed.
     pub fn backup(&self, fs: &Arc<dyn Fs>, to: &Path) -> Result<()> {
         let source = self.begin(Isolation::Snapshot)?;
         if let Some(there) = crate::storage::Store::find(fs, to)? {

@@ -64,7 +64,8 @@ impl Pages {
         pages.add(inner, 0)?;
         let mut counts = Vec::with_capacity(roots.len());
         for &root in roots {
-            // Again from the start when somebody changes a page that was looked at: so first into a set of its own.
+            // Again from the start when somebody changes a page that was looked at: so first into a
+            // set of its own.
             let (mut found, mut count) = (Vec::new(), 0);
             let space = inner.store.space();
             Tree::open(space, root).check_with(&mut |page, level, bytes| {
@@ -107,8 +108,11 @@ pub(crate) fn all_roots(transaction: &Transaction) -> Vec<u32> {
 }
 
 impl Database {
-    /// Looks through everything: that trees are sound, that each row has its entry in each index and no entry is without a row, that no page is used twice. It waits until
-    /// no other transaction runs, and they wait for it: one of this thread's own would be waited for for ever. Cost: reads the whole file. Errors: [`Error::Corruption`](crate::Error::Corruption), the first thing that is wrong.
+    /// Looks through everything: that trees are sound, that each row has its entry in each index
+    /// and no entry is without a row, that no page is used twice. It waits until no other
+    /// transaction runs, and they wait for it: one of this thread's own would be waited for for
+    /// ever. Cost: reads the whole file. Errors: [`Error::Corruption`](crate::Error::Corruption),
+    /// the first thing that is wrong.
     pub fn check(&self) -> Result<CheckReport> {
         let mut transaction = self.begin(Isolation::ReadCommitted)?;
         transaction.lock_schema_afresh()?;

@@ -4,8 +4,9 @@
 //!   ended, and seen by all:  versions are forgotten | claims are let go of | ghosts are removed, a leaf at a time | chains and trees are given back
 //! ```
 //!
-//! Every transaction that ends cleans up after some that have ended before, side by side with others who do: so nobody falls behind. Giving a tree back needs to be
-//! alone, as those before it may have left ghosts there.
+//! Every transaction that ends cleans up after some that have ended before, side by side with
+//! others who do: so nobody falls behind. Giving a tree back needs to be alone, as those before it
+//! may have left ghosts there.
 
 use std::collections::{HashSet, VecDeque};
 use std::mem::take;
@@ -22,14 +23,17 @@ use crate::storage::{Giving, RunMemory, Store, Tree, free_chain, is_ghost};
 /// Who cleans up, and what could not be.
 #[derive(Debug, Default)]
 pub(crate) struct Cleaning {
-    /// Held for reading by those who give back what ended transactions have left. They may have no snapshot, so that nobody else would know of them.
+    /// Held for reading by those who give back what ended transactions have left. They may have no
+    /// snapshot, so that nobody else would know of them.
     turn: RwLock<()>,
-    /// Ghosts that could not be removed in their turn, because somebody had the key: it may have been given up since.
+    /// Ghosts that could not be removed in their turn, because somebody had the key: it may have
+    /// been given up since.
     left: Mutex<VecDeque<Ghost>>,
 }
 
 impl Inner {
-    /// Forgets versions that nobody needs, and removes what they were kept for. `most` transactions at once; nothing while somebody does it alone.
+    /// Forgets versions that nobody needs, and removes what they were kept for. `most` transactions
+    /// at once; nothing while somebody does it alone.
     pub(crate) fn clean(&self, most: usize) -> Result<()> {
         let _giving = Giving::back();
         {
@@ -46,7 +50,8 @@ impl Inner {
         }
     }
 
-    /// Cleans up after everybody, and keeps others from it: who looks at all pages must not see them given back meanwhile.
+    /// Cleans up after everybody, and keeps others from it: who looks at all pages must not see
+    /// them given back meanwhile.
     pub(crate) fn clean_alone(&self) -> Result<RwLockWriteGuard<'_, ()>> {
         let turn = write(&self.cleaning.turn);
         self.clean_with(&turn, usize::MAX)?;
@@ -74,7 +79,8 @@ impl Inner {
         Ok(())
     }
 
-    /// Does what is left to be done, and takes it out of the lists. After an error the rest is still there.
+    /// Does what is left to be done, and takes it out of the lists. After an error the rest is
+    /// still there.
     fn clean_after(&self, ended: &mut Ended) -> Result<()> {
         take(&mut ended.writes).iter().for_each(|write| self.rows.forget(write));
         take(&mut ended.claims).iter().for_each(|(tree, key)| self.rows.release(*tree, key));
@@ -113,8 +119,10 @@ impl Inner {
         lock(&self.cleaning.left).clear();
     }
 
-    /// Removes what is left of rows that nobody sees, and takes out of the list what it is done with: what is damaged as well, which would be no better the next time. Where somebody is about to
-    /// put another row, or may still see the one that was there, nothing is done until later. Cost: the list is sorted, and a walk down the tree for each leaf that has some.
+    /// Removes what is left of rows that nobody sees, and takes out of the list what it is done
+    /// with: what is damaged as well, which would be no better the next time. Where somebody is
+    /// about to put another row, or may still see the one that was there, nothing is done until
+    /// later. Cost: the list is sorted, and a walk down the tree for each leaf that has some.
     pub(crate) fn remove_ghosts(&self, ghosts: &mut Vec<Ghost>) -> Result<()> {
         ghosts.sort_unstable();
         let (mut done, mut result, mut memory) = (0, Ok(()), RunMemory::default());
@@ -135,7 +143,8 @@ impl Inner {
     }
 }
 
-/// Removes those of some keys that are ghosts and free, and tells which are not free; they are in order. Gives how many it is done with.
+/// Removes those of some keys that are ghosts and free, and tells which are not free; they are in
+/// order. Gives how many it is done with.
 fn remove_in_runs<K: AsRef<[u8]>>(
     tree: &Tree,
     keys: &[K],
@@ -159,7 +168,8 @@ fn remove_in_runs<K: AsRef<[u8]>>(
     (done, Ok(()))
 }
 
-/// Removes what those had not removed any more who were there before: nobody sees what they were. Of trees that are still somebody's.
+/// Removes what those had not removed any more who were there before: nobody sees what they were.
+/// Of trees that are still somebody's.
 pub(crate) fn remove_left(store: &Store, catalog: &Catalog, mut ghosts: Vec<(u32, Vec<u8>)>) -> Result<()> {
     let roots: HashSet<u32> = catalog.tables().flat_map(|table| table.roots()).chain([ROOT]).collect();
     ghosts.retain(|(root, _)| roots.contains(root));
@@ -174,7 +184,8 @@ pub(crate) fn remove_left(store: &Store, catalog: &Catalog, mut ghosts: Vec<(u32
     Ok(())
 }
 
-/// Does something with each of a list, and takes out those that it is done with. What is damaged is done with as well: it would be no better the next time.
+/// Does something with each of a list, and takes out those that it is done with. What is damaged is
+/// done with as well: it would be no better the next time.
 fn each<T>(list: &mut Vec<T>, mut work: impl FnMut(&mut T) -> Result<()>) -> Result<()> {
     let mut done = 0;
     let mut result = Ok(());

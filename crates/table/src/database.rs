@@ -33,9 +33,11 @@ pub enum Isolation {
     /// Each statement sees what was committed before it began.
     #[default]
     ReadCommitted,
-    /// All statements see what was committed before the first one. Of two that change the same row, the second fails.
+    /// All statements see what was committed before the first one. Of two that change the same row,
+    /// the second fails.
     Snapshot,
-    /// As if transactions had run one after the other. One fails that has read what another has changed meanwhile.
+    /// As if transactions had run one after the other. One fails that has read what another has
+    /// changed meanwhile.
     Serializable,
 }
 
@@ -45,15 +47,20 @@ pub enum Isolation {
 pub struct Options {
     /// Pages and log.
     pub store: StoreOptions,
-    /// A checkpoint follows so many bytes of log: what a recovery has to read, at most about twice. Default 256 MiB.
+    /// A checkpoint follows so many bytes of log: what a recovery has to read, at most about twice.
+    /// Default 256 MiB.
     pub checkpoint_bytes: u64,
-    /// Memory for sorting: entries of an index that is made, rows of a bulk load and of a backup that do not come in order. What is more goes to a file beside the
-    /// database, which is gone afterwards. Default 64 MiB.
+    /// Memory for sorting: entries of an index that is made, rows of a bulk load and of a backup
+    /// that do not come in order. What is more goes to a file beside the database, which is gone
+    /// afterwards. Default 64 MiB.
     pub sort_bytes: usize,
-    /// How long a transaction waits for a row that another one has. `None`, the default: until that one ends; circles are found at once, not by time.
+    /// How long a transaction waits for a row that another one has. `None`, the default: until that
+    /// one ends; circles are found at once, not by time.
     pub lock_timeout: Option<Duration>,
-    /// Whether trees that are built at once, by bulk inserts into empty tables and new indexes, get packed leaves where these save a quarter of the bytes at least. The default: rows that are
-    /// changed later cost more the first time, as their leaf is taken apart. Files have both kinds in any case.
+    /// Whether trees that are built at once, by bulk inserts into empty tables and new indexes, get
+    /// packed leaves where these save a quarter of the bytes at least. The default: rows that are
+    /// changed later cost more the first time, as their leaf is taken apart. Files have both kinds
+    /// in any case.
     pub pack: bool,
     /// Time, for the timeout.
     pub clock: Arc<dyn Clock>,
@@ -132,10 +139,11 @@ pub(crate) struct Counts {
 }
 
 impl Database {
-    /// Opens a database, or makes one. What was committed before a crash is there, what was not is not.
+    /// Opens a database, or makes one. What was committed before a crash is there, what was not is
+    /// not.
     ///
-    /// Cost: reads the log since the last checkpoint, and undoes what did not commit. Errors: `Busy` while somebody has it open; [`Error::Corruption`];
-    /// the file system's.
+    /// Cost: reads the log since the last checkpoint, and undoes what did not commit. Errors:
+    /// `Busy` while somebody has it open; [`Error::Corruption`]; the file system's.
     pub fn open(fs: &Arc<dyn Fs>, path: &Path, options: &Options) -> Result<Database> {
         let mut rng =
             SystemRng::new().map_err(|source| cairn_vfs::Error::new(Operation::Open, path, source))?;
@@ -183,12 +191,14 @@ impl Database {
         Ok(database)
     }
 
-    /// Begins a transaction. Cost: some ten nanoseconds, until it changes something. Errors: [`Error::Busy`], [`Error::Failed`].
+    /// Begins a transaction. Cost: some ten nanoseconds, until it changes something. Errors:
+    /// [`Error::Busy`], [`Error::Failed`].
     pub fn begin(&self, isolation: Isolation) -> Result<Transaction> {
         Transaction::begin(&self.inner, isolation, Canceller::new(), self.inner.options.lock_timeout)
     }
 
-    /// As [`Database::begin`], of a transaction that somebody else can cancel, also while it waits for who changes the schema, and that waits for others so long.
+    /// As [`Database::begin`], of a transaction that somebody else can cancel, also while it waits
+    /// for who changes the schema, and that waits for others so long.
     /// Errors: [`Error::Cancelled`] besides.
     pub fn begin_with(
         &self,
@@ -199,7 +209,8 @@ impl Database {
         Transaction::begin(&self.inner, isolation, canceller.clone(), lock_timeout)
     }
 
-    /// As [`Database::begin_with`], with what a transaction has left that ended before: cheaper, and without counts in memory that threads share.
+    /// As [`Database::begin_with`], with what a transaction has left that ended before: cheaper,
+    /// and without counts in memory that threads share.
     pub fn begin_from(
         &self,
         spare: Option<Spare>,
@@ -210,10 +221,12 @@ impl Database {
         Transaction::begin_from(spare, &self.inner, isolation, canceller, lock_timeout)
     }
 
-    /// Writes what is in memory only, so that the next opening has little to do, and gives the log back that nobody needs. Others go on meanwhile.
+    /// Writes what is in memory only, so that the next opening has little to do, and gives the log
+    /// back that nobody needs. Others go on meanwhile.
     /// Errors: the pool's and the log's.
     ///
-    /// What has failed since the last call behind commits and rollbacks, which have nothing to do with it, is told here as well, once.
+    /// What has failed since the last call behind commits and rollbacks, which have nothing to do
+    /// with it, is told here as well, once.
     pub fn checkpoint(&self) -> Result<()> {
         self.inner.checkpoint()?;
         lock(&self.inner.put_off).take().map_or(Ok(()), Err)
@@ -249,7 +262,8 @@ impl Database {
         self.inner.store.space().path()
     }
 
-    /// The number of the newest committed catalog: another one after each committed change of the schema. Takes no lock.
+    /// The number of the newest committed catalog: another one after each committed change of the
+    /// schema. Takes no lock.
     pub fn catalog_version(&self) -> u64 {
         self.inner.catalog.load().version()
     }
@@ -325,7 +339,8 @@ impl Inner {
         self.catalog.load_full()
     }
 
-    /// Writes pages and gives log back, up to where the oldest transaction that writes may have begun. True when none of the log before it is left.
+    /// Writes pages and gives log back, up to where the oldest transaction that writes may have
+    /// begun. True when none of the log before it is left.
     pub(crate) fn checkpoint(&self) -> Result<bool> {
         self.checkpoint_with(&lock(&self.checkpointing))
     }
@@ -334,9 +349,11 @@ impl Inner {
         self.check()?;
         hook::at("makes a checkpoint");
         let end = self.log_end();
-        // ORDER: the log's end first, then the writers: one that is missed has all its records behind the end.
+        // ORDER: the log's end first, then the writers: one that is missed has all its records
+        // behind the end.
         let needed = self.slots.oldest_writer().map_or(end, |oldest| oldest.min(end));
-        // ORDER: and then this once more: one that could not be undone is no writer any more by the time that it says so, and the next opening needs the log for it.
+        // ORDER: and then this once more: one that could not be undone is no writer any more by the
+        // time that it says so, and the next opening needs the log for it.
         self.check()?;
         let is_all = self.store.checkpoint(needed)?;
         self.checkpointed.store(self.store.log_bytes(), Ordering::Relaxed);
@@ -364,23 +381,25 @@ impl Inner {
         grown >= if self.store.is_short() { due.min(self.store.short_checkpoint_bytes()) } else { due }
     }
 
-    /// As [`Inner::check`], for inserts and updates: they also fail while the reserve for deletions is
-    /// missing and cannot be allocated again.
+    /// As [`Inner::check`], for inserts and updates: they also fail while the reserve for deletions
+    /// is missing and cannot be allocated again.
     #[inline]
     pub(crate) fn check_room(&self) -> Result<()> {
         self.check()?;
         if self.store.is_short() && !is_giving() { self.store.restore_reserve() } else { Ok(()) }
     }
 
-    /// Runs a due checkpoint while the reserve is given up, so that log segments are freed. The caller
-    /// must hold no page latch. A failure is not reported here: the change that needs space reports it.
+    /// Runs a due checkpoint while the reserve is given up, so that log segments are freed. The
+    /// caller must hold no page latch. A failure is not reported here: the change that needs space
+    /// reports it.
     pub(crate) fn make_room(&self) {
         if self.store.is_short() {
             let _ = self.checkpoint_when_due();
         }
     }
 
-    /// Does for everybody what a transaction's end is a good occasion for. It has ended by then, so its caller is not told of what fails here.
+    /// Does for everybody what a transaction's end is a good occasion for. It has ended by then, so
+    /// its caller is not told of what fails here.
     pub(crate) fn tidy_up(&self, most: usize) {
         for done in [self.clean(most), self.checkpoint_when_due()] {
             done.unwrap_or_else(|error| self.put_off(error));

@@ -76,7 +76,8 @@ pub enum Error {
         /// The most.
         most: usize,
     },
-    /// An earlier failure left changes in memory that could be neither logged nor undone. Opening the database again recovers it.
+    /// An earlier failure left changes in memory that could be neither logged nor undone. Opening
+    /// the database again recovers it.
     #[error("the database has to be opened again after a failure: {cause}")]
     Failed {
         /// What failed.
@@ -120,7 +121,8 @@ pub enum Error {
         /// The columns and values, and what is with them.
         detail: String,
     },
-    /// A row that follows another one, and may not be: whoever makes the rules for rows said so ([`Rules`](crate::Rules)).
+    /// A row that follows another one, and may not be: whoever makes the rules for rows said so
+    /// ([`Rules`](crate::Rules)).
     #[error("{cause}")]
     Refused {
         /// What they said.
@@ -158,7 +160,8 @@ pub enum Error {
         /// Why.
         what: &'static str,
     },
-    /// Transactions wait for each other in a circle. This one has to be undone, and can be tried again.
+    /// Transactions wait for each other in a circle. This one has to be undone, and can be tried
+    /// again.
     #[error("deadlock detected")]
     Deadlock {
         /// The transactions of the circle, by their numbers.
@@ -170,7 +173,8 @@ pub enum Error {
     /// Somebody cancelled it.
     #[error("canceling statement due to user request")]
     Cancelled,
-    /// A table that was looked up before its schema was changed, or before that change was taken back: look it up again.
+    /// A table that was looked up before its schema was changed, or before that change was taken
+    /// back: look it up again.
     #[error("table \"{table}\" was changed or removed since it was looked up")]
     StaleTable {
         /// Its name, as it was.

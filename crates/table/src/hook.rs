@@ -1,4 +1,5 @@
-//! Places at which a test stops a thread, or does something else there. In other builds there is nothing.
+//! Places at which a test stops a thread, or does something else there. In other builds there is
+//! nothing.
 
 #[cfg(test)]
 use std::cell::RefCell;

@@ -9,10 +9,13 @@ use crate::storage::{log_dir, pages_path, real_path};
 use crate::{Database, Options, Result};
 
 impl Database {
-    /// Opens a database without writing to its files: what a crash has left is recovered in memory, and so is every change, which is gone when this is closed. Needs no room on the disk, and
-    /// no right to write there. Keeps others out as long as it is open, as their changes would be read in part.
+    /// Opens a database without writing to its files: what a crash has left is recovered in memory,
+    /// and so is every change, which is gone when this is closed. Needs no room on the disk, and no
+    /// right to write there. Keeps others out as long as it is open, as their changes would be read
+    /// in part.
     ///
-    /// Cost: as [`Database::open`], and memory for the pages and the log that the recovery writes. Errors: as [`Database::open`]; files that cannot be mapped.
+    /// Cost: as [`Database::open`], and memory for the pages and the log that the recovery writes.
+    /// Errors: as [`Database::open`]; files that cannot be mapped.
     pub fn open_shadow(fs: &Arc<dyn Fs>, path: &Path, options: &Options) -> Result<Database> {
         let path = &*real_path(fs, path)?;
         let file = fs.open(path, OpenOptions::read())?;

@@ -6,7 +6,8 @@
 //!   run:   block | block | ...        block:  length u32 | hash u64 | records        record:  lengths of key and value u32, key, value
 //! ```
 //!
-//! The file has lost its name before it has a byte, so nothing of it outlives the process. Its blocks are hashed: what comes back is what was written, or an error.
+//! The file has lost its name before it has a byte, so nothing of it outlives the process. Its
+//! blocks are hashed: what comes back is what was written, or an error.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -104,7 +105,8 @@ impl Sorter {
         self.is_ordered
     }
 
-    /// Gives the records that are in memory in the order in which they came, and lets go of them. Errors: those of `each`.
+    /// Gives the records that are in memory in the order in which they came, and lets go of them.
+    /// Errors: those of `each`.
     pub(crate) fn take_all(&mut self, mut each: impl FnMut(&[u8], &[u8]) -> Result<()>) -> Result<()> {
         let mut all = Sorter {
             bytes: take(&mut self.bytes),
@@ -188,7 +190,8 @@ pub(crate) enum Sorted {
 }
 
 impl Sorted {
-    /// The next key and value. Errors: the file system's; [`Error::Corruption`] when the file has not kept what was written.
+    /// The next key and value. Errors: the file system's; [`Error::Corruption`] when the file has
+    /// not kept what was written.
     pub(crate) fn next(&mut self) -> Result<Option<(&[u8], &[u8])>> {
         match self {
             Sorted::Memory { sorter, next } => {

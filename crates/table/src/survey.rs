@@ -1,4 +1,5 @@
-//! What a database looks like inside: its trees, level by level, how full their pages are, and in which form their columns are written.
+//! What a database looks like inside: its trees, level by level, how full their pages are, and in
+//! which form their columns are written.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -94,14 +95,17 @@ impl LevelSurvey {
 }
 
 impl Database {
-    /// Bytes of a page by what the file at `path` says of itself; `None` when it is no database. So that whoever did not make it knows how to open it.
+    /// Bytes of a page by what the file at `path` says of itself; `None` when it is no database. So
+    /// that whoever did not make it knows how to open it.
     /// Errors: the file system's.
     pub fn page_size_of(fs: &Arc<dyn Fs>, path: &Path) -> Result<Option<u32>> {
         page_size_of(&*fs.open(path, OpenOptions::read())?)
     }
 
-    /// Looks at all trees. What is damaged is told of its tree, and the others are looked at all the same. Others may go on; what they change meanwhile may be counted
-    /// or not. Cost: reads all pages that trees have. Errors: [`Error::Busy`]; those of page 0 and of the list of free pages.
+    /// Looks at all trees. What is damaged is told of its tree, and the others are looked at all
+    /// the same. Others may go on; what they change meanwhile may be counted or not. Cost: reads
+    /// all pages that trees have. Errors: [`Error::Busy`]; those of page 0 and of the list of free
+    /// pages.
     pub fn survey(&self) -> Result<Survey> {
         let transaction = self.begin(Isolation::Snapshot)?;
         let (inner, space) = (&self.inner, self.inner.store.space());

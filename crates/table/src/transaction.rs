@@ -34,7 +34,8 @@ pub use rules::Rules;
 pub(crate) use schema_lock::SchemaLock;
 pub use spare::Spare;
 
-/// How many ended transactions one that ends cleans up after: more than one, so that they do not pile up.
+/// How many ended transactions one that ends cleans up after: more than one, so that they do not
+/// pile up.
 const CLEAN: usize = 16;
 
 /// A place in a transaction to go back to.
@@ -68,13 +69,15 @@ pub struct Transaction {
     undone: Vec<Arc<Write>>,
     /// Rows that it has, to be let go of when nobody needs their versions: trees and keys.
     claims: Vec<(u32, Key)>,
-    /// The row that was locked last, unless something was changed or undone since. Nobody else can change it.
+    /// The row that was locked last, unless something was changed or undone since. Nobody else can
+    /// change it.
     looked: Option<Looked>,
     /// Records that became ghosts, to be removed then.
     ghosts: Vec<Ghost>,
     /// Counts the savepoints.
     epoch: u32,
-    /// Alive as long as there are views that were fixed with this epoch: what is changed meanwhile is of the next one.
+    /// Alive as long as there are views that were fixed with this epoch: what is changed meanwhile
+    /// is of the next one.
     fixed: Weak<Fixed>,
     /// Trees that go if it does not commit.
     made: Vec<u32>,
@@ -174,12 +177,14 @@ impl Transaction {
         }
     }
 
-    /// How long it waits for rows that another transaction has changed, and for changes of the schema, from now on; `None` for as long as it takes.
+    /// How long it waits for rows that another transaction has changed, and for changes of the
+    /// schema, from now on; `None` for as long as it takes.
     pub fn set_lock_timeout(&mut self, timeout: Option<Duration>) {
         self.lock_timeout = timeout;
     }
 
-    /// Its number. Others learn of it with the first change, and so does the transaction itself: 0 before.
+    /// Its number. Others learn of it with the first change, and so does the transaction itself: 0
+    /// before.
     pub fn id(&self) -> u64 {
         self.state.as_ref().map_or(0, |state| state.id)
     }
@@ -199,8 +204,10 @@ impl Transaction {
         &self.view
     }
 
-    /// Until [`Transaction::unfix_view`], clones of its view go on seeing what is there now, and nothing of what it changes afterwards: for rows that are read while it
-    /// changes others, or the same. Cost: an allocation; a row that was changed before and is changed again while there are such clones has a version for each.
+    /// Until [`Transaction::unfix_view`], clones of its view go on seeing what is there now, and
+    /// nothing of what it changes afterwards: for rows that are read while it changes others, or
+    /// the same. Cost: an allocation; a row that was changed before and is changed again while
+    /// there are such clones has a version for each.
     pub fn fix_view(&mut self) {
         // Changes are told apart by the savepoint that they are behind.
         self.view.own_until = self.epoch;
@@ -225,7 +232,8 @@ impl Transaction {
         &self.view.canceller
     }
 
-    /// To be called before each statement: with read committed, it sees from now on what is committed by now. Errors: [`Error::Busy`], [`Error::Failed`].
+    /// To be called before each statement: with read committed, it sees from now on what is
+    /// committed by now. Errors: [`Error::Busy`], [`Error::Failed`].
     pub fn begin_statement(&mut self) -> Result<()> {
         self.view.db.check()?;
         if self.isolation == Isolation::ReadCommitted { self.look_again() } else { Ok(()) }
@@ -243,7 +251,8 @@ impl Transaction {
         Ok(())
     }
 
-    /// Marks a place that [`Transaction::rollback_to`] goes back to. Cost: nothing; but rows changed before it and again after it have a version for each.
+    /// Marks a place that [`Transaction::rollback_to`] goes back to. Cost: nothing; but rows
+    /// changed before it and again after it have a version for each.
     pub fn savepoint(&mut self) -> Savepoint {
         self.next_epoch();
         self.counts_since = self.counts.len();
@@ -260,8 +269,10 @@ impl Transaction {
         }
     }
 
-    /// Undoes everything since a savepoint, which can be gone back to again. Rows that were locked since stay locked. Errors: [`Error::Invalid`] for a savepoint between
-    /// changes of one statement, when that has ended ([`Transaction::end_changes`]); the pool's and the log's, and then the database has to be opened again.
+    /// Undoes everything since a savepoint, which can be gone back to again. Rows that were locked
+    /// since stay locked. Errors: [`Error::Invalid`] for a savepoint between changes of one
+    /// statement, when that has ended ([`Transaction::end_changes`]); the pool's and the log's, and
+    /// then the database has to be opened again.
     pub fn rollback_to(&mut self, savepoint: Savepoint) -> Result<()> {
         let _giving = Giving::undo();
         self.statement.go_back(savepoint.statement)?;
@@ -274,7 +285,8 @@ impl Transaction {
         self.counts_since = savepoint.counts;
         self.dropped.truncate(savepoint.dropped);
         self.unmade.extend(self.made.drain(savepoint.made.min(self.made.len())..));
-        // Who looks through all pages has a snapshot, and may have read a row before it was taken back: then its pages stay until that is seen by all.
+        // Who looks through all pages has a snapshot, and may have read a row before it was taken
+        // back: then its pages stay until that is seen by all.
         let kept = savepoint.new_chains.min(self.new_chains.len());
         let is_looked_at = kept < self.new_chains.len() && self.view.db.slots.snapshots() > 1;
         for mut chain in self.new_chains.drain(kept..) {
@@ -311,12 +323,15 @@ impl Transaction {
         Ok(())
     }
 
-    /// Makes its changes visible to others, and as durable as is asked. Of a serializable transaction that has read what others have changed meanwhile: it is undone, and
-    /// [`Error::SerializationFailure`] says so. Cost with [`Durability::Sync`]: a sync of the log, which all share who commit at the same time.
+    /// Makes its changes visible to others, and as durable as is asked. Of a serializable
+    /// transaction that has read what others have changed meanwhile: it is undone, and
+    /// [`Error::SerializationFailure`] says so. Cost with [`Durability::Sync`]: a sync of the log,
+    /// which all share who commit at the same time.
     ///
-    /// Errors: those of [`Transaction::end_changes`], which is done first where it was not, and then the transaction is undone; the log's, and whether it is committed is known
-    /// after the database has been opened again then. What fails behind the commit, of giving space and log back, is told by the next
-    /// [`Database::checkpoint`](crate::Database::checkpoint).
+    /// Errors: those of [`Transaction::end_changes`], which is done first where it was not, and
+    /// then the transaction is undone; the log's, and whether it is committed is known after the
+    /// database has been opened again then. What fails behind the commit, of giving space and log
+    /// back, is told by the next [`Database::checkpoint`](crate::Database::checkpoint).
     pub fn commit(mut self, durability: Durability) -> Result<()> {
         if self.commit_here(durability, &mut || {})? {
             let db = Arc::clone(&self.view.db);
@@ -326,7 +341,8 @@ impl Transaction {
         Ok(())
     }
 
-    /// Commits; false where there was nothing to commit. Its snapshot is still there. Where it is to be undone instead, `undoes` is called first.
+    /// Commits; false where there was nothing to commit. Its snapshot is still there. Where it is
+    /// to be undone instead, `undoes` is called first.
     fn commit_here(&mut self, durability: Durability, undoes: &mut dyn FnMut()) -> Result<bool> {
         self.end_changes().inspect_err(|_| undoes())?;
         self.is_over = true;
@@ -373,7 +389,8 @@ impl Transaction {
         }
         let read = guard.as_ref().map(|reads| (&**reads, self.view.snapshot.csn));
         let line = db.commits.begin(read, || {
-            // ORDER: before the commit, and kept in the log as long as it: a recovery gives these trees back.
+            // ORDER: before the commit, and kept in the log as long as it: a recovery gives these
+            // trees back.
             for tree in self.gone(true) {
                 db.store.append(&Record::Dropped { transaction: state.id, tree })?;
             }
@@ -389,7 +406,8 @@ impl Transaction {
                 Ok(None)
             }
             Err(error) => {
-                // Nothing can be logged, so nothing can be undone either; who waits for it learns that it failed.
+                // Nothing can be logged, so nothing can be undone either; who waits for it learns
+                // that it failed.
                 self.view.db.fail(&error);
                 state.end();
                 Err(error)
@@ -418,7 +436,8 @@ impl Transaction {
         }
     }
 
-    /// Trees that go with its end. What it has made itself and takes back has no long rows of its own: those are among its chains.
+    /// Trees that go with its end. What it has made itself and takes back has no long rows of its
+    /// own: those are among its chains.
     fn gone(&self, commits: bool) -> Vec<Gone> {
         let (whole, rest) = if commits { (&self.dropped[..], &[][..]) } else { (&[][..], &self.made[..]) };
         let whole = whole.iter().map(|root| Gone { root: *root, with_chains: true });
@@ -426,7 +445,8 @@ impl Transaction {
         whole.chain(rest).collect()
     }
 
-    /// Undoes its changes. Errors: the pool's and the log's, and then the database has to be opened again.
+    /// Undoes its changes. Errors: the pool's and the log's, and then the database has to be opened
+    /// again.
     pub fn rollback(mut self) -> Result<()> {
         self.is_over = true;
         self.abort()?;
@@ -464,7 +484,8 @@ impl Transaction {
         std::mem::replace(&mut self.view.catalog, catalog)
     }
 
-    /// Sees that a table is what the catalog says it is: the trees of one that was planned with in a schema that has been taken back may be anybody's by now.
+    /// Sees that a table is what the catalog says it is: the trees of one that was planned with in
+    /// a schema that has been taken back may be anybody's by now.
     /// Errors: [`Error::StaleTable`].
     #[inline]
     fn check_table(&mut self, table: &Arc<Table>) -> Result<()> {
@@ -551,7 +572,8 @@ impl Inner {
     ) -> Result<()> {
         loop {
             snapshot.take(|| self.log_end())?;
-            // ORDER: the slot is taken, and then this is looked at. Who changes the schema says so first, and looks at the slots afterwards.
+            // ORDER: the slot is taken, and then this is looked at. Who changes the schema says so
+            // first, and looks at the slots afterwards.
             if !self.schema.is_held() {
                 return Ok(());
             }

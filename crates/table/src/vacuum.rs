@@ -1,10 +1,12 @@
-//! Giving space back: what nobody needs is removed, pages move to the front of the file, and its end is cut off.
+//! Giving space back: what nobody needs is removed, pages move to the front of the file, and its
+//! end is cut off.
 //!
 //! ```text
 //!   ghosts go | which pages are used? | those in front that are not become the free list | nodes and chains move there | the file is cut off
 //! ```
 //!
-//! Every step is a change like any other, so a crash leaves a sound database that is as long as before.
+//! Every step is a change like any other, so a crash leaves a sound database that is as long as
+//! before.
 
 use std::ops::Bound;
 
@@ -25,14 +27,16 @@ use crate::view::long_place;
 pub struct VacuumReport {
     /// Pages of the file before.
     pub pages_before: u32,
-    /// Pages of the file after. None fewer where there was no room for a new segment of the log, and so the old one could not be given back: then the next vacuum cuts the file off.
+    /// Pages of the file after. None fewer where there was no room for a new segment of the log,
+    /// and so the old one could not be given back: then the next vacuum cuts the file off.
     pub pages_after: u32,
     /// Records of rows that were deleted long ago, removed.
     pub ghosts: u64,
 }
 
 impl Database {
-    /// Makes the file as short as its contents allow. It waits until no other transaction runs, and they wait for it. Cost: reads the whole file, and writes what moves.
+    /// Makes the file as short as its contents allow. It waits until no other transaction runs, and
+    /// they wait for it. Cost: reads the whole file, and writes what moves.
     /// Errors: the pool's and the log's; [`Error::Corruption`](crate::Error::Corruption).
     pub fn vacuum(&self) -> Result<VacuumReport> {
         let _giving = Giving::back();
@@ -57,7 +61,9 @@ impl Database {
         let end = pages.last() + 1;
         let free: Vec<u32> = (1..end).filter(|page| !pages.has(*page)).collect();
         space.set_free(end, &free)?;
-        // ORDER: the log is given back before the file is cut off. What is left of it may have changes of pages behind the end, and a recovery would make these anew, with nothing on them that the changes fit to.
+        // ORDER: the log is given back before the file is cut off. What is left of it may have
+        // changes of pages behind the end, and a recovery would make these anew, with nothing on
+        // them that the changes fit to.
         let is_cut = self.inner.checkpoint()?;
         if is_cut {
             space.truncate(end)?;
@@ -70,7 +76,8 @@ impl Database {
         Ok(report)
     }
 
-    /// Removes ghosts, and moves the roots of trees to the front, which the catalog has to learn of.
+    /// Removes ghosts, and moves the roots of trees to the front, which the catalog has to learn
+    /// of.
     fn move_roots(&self, report: &mut VacuumReport) -> Result<()> {
         let mut transaction = self.begin(Isolation::ReadCommitted)?;
         transaction.lock_schema_afresh()?;
@@ -106,7 +113,8 @@ impl Inner {
         Ok(count)
     }
 
-    /// Makes the pages free that nothing is on and that come before as many as are used. Gives that number: what is behind it has to move.
+    /// Makes the pages free that nothing is on and that come before as many as are used. Gives that
+    /// number: what is behind it has to move.
     fn gather_free(&self, roots: &[u32]) -> Result<u32> {
         let (pages, _) = Pages::of(self, roots)?;
         let target = pages.len();
@@ -116,7 +124,8 @@ impl Inner {
         Ok(target)
     }
 
-    /// Moves long rows that have a page from `from` on. False when there was no room for one further to the front.
+    /// Moves long rows that have a page from `from` on. False when there was no room for one
+    /// further to the front.
     fn relocate_chains(&self, tree: &Tree, from: u32) -> Result<bool> {
         let space = self.store.space();
         let mut cursor = tree.scan((Bound::Unbounded, Bound::Unbounded), Direction::Forward);
@@ -144,7 +153,8 @@ impl Transaction {
         let space = db.store.space();
         let mut trees = table.trees();
         for tree in trees.iter_mut().filter(|tree| tree.root() >= from) {
-            // The page that is not the root in the end is nobody's, and free with the next look at which ones are used.
+            // The page that is not the root in the end is nobody's, and free with the next look at
+            // which ones are used.
             *tree = tree.copy_root()?;
         }
         let new = Table::new(table.id(), table.def().clone(), &trees, Arc::clone(&table.counters));

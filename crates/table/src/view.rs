@@ -19,8 +19,9 @@ pub type KeyRange = (Bound<Vec<u8>>, Bound<Vec<u8>>);
 #[derive(Debug, Default)]
 pub(crate) struct Fixed;
 
-/// The database at one moment: what was committed before it, and what its transaction has done since. Can be cloned, sent to other threads and kept; as long as it
-/// lives old versions are kept for it, and changes of the schema wait.
+/// The database at one moment: what was committed before it, and what its transaction has done
+/// since. Can be cloned, sent to other threads and kept; as long as it lives old versions are kept
+/// for it, and changes of the schema wait.
 #[derive(Clone)]
 pub struct View {
     pub(crate) db: Arc<Inner>,
@@ -82,13 +83,15 @@ impl View {
         View { canceller, ..self }
     }
 
-    /// Reads the row with a key, as [`Table::key_format`] makes them; false when there is none. Cost: a walk down the tree without a latch, some hundred
-    /// nanoseconds. Errors: [`Error::Corruption`], the pool's.
+    /// Reads the row with a key, as [`Table::key_format`] makes them; false when there is none.
+    /// Cost: a walk down the tree without a latch, some hundred nanoseconds. Errors:
+    /// [`Error::Corruption`], the pool's.
     pub fn get(&self, table: &Table, key: &[u8], row: &mut RowBuf) -> Result<bool> {
         self.get_wanted(table, key, ColumnSet::ALL, row)
     }
 
-    /// As [`View::get`], for who looks at some columns of the row only, besides its key: others may be NULL. Cost: what they take of a packed leaf is not looked at.
+    /// As [`View::get`], for who looks at some columns of the row only, besides its key: others may
+    /// be NULL. Cost: what they take of a packed leaf is not looked at.
     pub fn get_columns(
         &self,
         table: &Table,
@@ -153,7 +156,8 @@ impl View {
         }
     }
 
-    /// The rows of a range, in the order of the table's keys or of an index. Nothing is read before the first call of [`Scan::next`].
+    /// The rows of a range, in the order of the table's keys or of an index. Nothing is read before
+    /// the first call of [`Scan::next`].
     pub fn scan(
         &self,
         table: &Arc<Table>,
@@ -181,7 +185,8 @@ impl View {
         Ok(tree.scan(range, direction))
     }
 
-    /// As [`View::scan`], for who looks at some columns of the rows only, besides their keys: others may be NULL. Cost: what they take of a packed leaf is neither copied nor unpacked.
+    /// As [`View::scan`], for who looks at some columns of the rows only, besides their keys:
+    /// others may be NULL. Cost: what they take of a packed leaf is neither copied nor unpacked.
     pub fn scan_columns(
         &self,
         table: &Arc<Table>,
@@ -197,7 +202,9 @@ impl View {
         Ok(scan)
     }
 
-    /// How many rows a range has, about, for whoever has to choose between ways to them: ranges of up to some thousand rows are counted, and of others the ends are looked for. Cost: some microseconds.
+    /// How many rows a range has, about, for whoever has to choose between ways to them: ranges of
+    /// up to some thousand rows are counted, and of others the ends are looked for. Cost: some
+    /// microseconds.
     /// Errors: as [`View::get`].
     pub fn rows_about(
         &self,
@@ -209,7 +216,8 @@ impl View {
         if guess <= ROWS_COUNTED { self.count(table, index, range) } else { Ok(guess) }
     }
 
-    /// Divides a range into parts of about the same size, for as many threads to scan. There may be fewer. Cost: reads a node or two. Errors: as [`View::get`].
+    /// Divides a range into parts of about the same size, for as many threads to scan. There may be
+    /// fewer. Cost: reads a node or two. Errors: as [`View::get`].
     pub fn split(
         &self,
         table: &Arc<Table>,
@@ -279,7 +287,8 @@ const ROWS_COUNTED: u64 = 2_000;
 const LOOK: u32 = 64;
 
 impl Scan {
-    /// The next row; `None` after the last. Of a scan of an index it has the columns that the index has ([`Table::index_covers`]), and the row's key.
+    /// The next row; `None` after the last. Of a scan of an index it has the columns that the index
+    /// has ([`Table::index_covers`]), and the row's key.
     /// Errors: [`Error::Cancelled`], [`Error::Corruption`], the pool's.
     #[inline]
     #[allow(clippy::should_implement_trait, reason = "the row borrows from the scan")]
@@ -290,7 +299,8 @@ impl Scan {
         self.row().map(Some)
     }
 
-    /// Goes to the next row; false after the last. For loops that give away the row they stop at. Errors: as [`Scan::next`].
+    /// Goes to the next row; false after the last. For loops that give away the row they stop at.
+    /// Errors: as [`Scan::next`].
     #[inline]
     pub fn advance(&mut self) -> Result<bool> {
         loop {

@@ -1,7 +1,7 @@
 //! Whole databases under schedules that follow from a seed.
 //!
-//! `RUSTFLAGS="--cfg cairn_shuttle" cargo test -p cairn-table --test shuttle`, with a target folder of its own; see
-//! `testing/schedules.rs` for what that shows and what not.
+//! `RUSTFLAGS="--cfg cairn_shuttle" cargo test -p cairn-table --test shuttle`, with a target folder
+//! of its own; see `testing/schedules.rs` for what that shows and what not.
 #![cfg(cairn_shuttle)]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test program")]
 
@@ -100,9 +100,10 @@ fn with_rows(unique: bool, rows: &[(i32, i32)]) -> (Database, Arc<Table>) {
     (db, table)
 }
 
-/// Goal: no update is lost with read committed, and whoever locks a row finds there what its next statement sees.
-/// Method: threads that lock a row, look at it in a statement of their own, and raise its number; one of them is
-/// undone and tries again.
+/// Goal: no update is lost with read committed, and whoever locks a row finds there what its next
+/// statement sees.
+/// Method: threads that lock a row, look at it in a statement of their own, and raise its number;
+/// one of them is undone and tries again.
 #[test]
 fn locked_rows_are_seen() {
     explore(1_000, || {
@@ -132,9 +133,9 @@ fn locked_rows_are_seen() {
     });
 }
 
-/// Goal: whoever finds nothing in the way of a row, because the one that was there has been deleted, does not see
-/// that one afterwards. Method: one thread deletes a row, another one puts one with the same unique number, and
-/// looks at all of the table.
+/// Goal: whoever finds nothing in the way of a row, because the one that was there has been
+/// deleted, does not see that one afterwards. Method: one thread deletes a row, another one puts
+/// one with the same unique number, and looks at all of the table.
 #[test]
 fn rows_in_place_of_deleted_ones_are_alone() {
     explore(1_000, || {
@@ -167,9 +168,9 @@ fn rows_in_place_of_deleted_ones_are_alone() {
     });
 }
 
-/// Goal: a parent and its child that go in two transactions leave no child alone, and the parent's deletion is
-/// refused only while the child is there. Method: one thread deletes the child, another one the parent; a third
-/// one puts a child there.
+/// Goal: a parent and its child that go in two transactions leave no child alone, and the parent's
+/// deletion is refused only while the child is there. Method: one thread deletes the child, another
+/// one the parent; a third one puts a child there.
 #[test]
 fn parents_and_children_that_go() {
     explore(700, || {

@@ -1,9 +1,13 @@
-//! What recording costs a user of `kv`: `cargo bench -p cairn-trace --features kv --bench recorder -- [PAIRS] [WORD]`.
+//! What recording costs a user of `kv`: `cargo bench -p cairn-trace --features kv --bench recorder
+//! -- [PAIRS] [WORD]`.
 //!
-//! Pairs of 100,000 lookups each, or six times as many operations with writes among them, with and without a recorder, on one store. Within a pair the two take
-//! turns of 10,000 operations, who goes first being drawn: what disturbs the machine, and what a flush costs, hits both. Printed is the median of the pairs' ratios
-//! with the interval of its ranks (95 %), and of how many keys one was recorded in the end: rows with "auto" leave that to the recorder, as is the
-//! default. "no recorder" compares a handle with itself: what it says is noise. With "no keys" the recorder is asked and records nothing.
+//! Pairs of 100,000 lookups each, or six times as many operations with writes among them, with and
+//! without a recorder, on one store. Within a pair the two take turns of 10,000 operations, who
+//! goes first being drawn: what disturbs the machine, and what a flush costs, hits both. Printed is
+//! the median of the pairs' ratios with the interval of its ranks (95 %), and of how many keys one
+//! was recorded in the end: rows with "auto" leave that to the recorder, as is the default. "no
+//! recorder" compares a handle with itself: what it says is noise. With "no keys" the recorder is
+//! asked and records nothing.
 #![allow(clippy::disallowed_methods)]
 
 use std::path::Path;
@@ -19,8 +23,9 @@ type Failure = Box<dyn std::error::Error>;
 
 const ENTRIES: u64 = 100_000;
 const OPERATIONS: u64 = 100_000;
-/// Operations until the other one's turn. Long beside the half of a millisecond after which the recorder's thread has taken out what was recorded, so that little of
-/// that falls into the other's, and short beside what other users of the machine do to it.
+/// Operations until the other one's turn. Long beside the half of a millisecond after which the
+/// recorder's thread has taken out what was recorded, so that little of that falls into the
+/// other's, and short beside what other users of the machine do to it.
 const TURN: u64 = 10_000;
 /// Pairs with writes are longer, so that each has a flush and the merges that follow.
 const WRITES: u64 = 6 * OPERATIONS;
@@ -32,7 +37,8 @@ const TOGETHER: u64 = 100;
 const SAMPLE: u32 = 10;
 /// Of these there is none that is recorded.
 const NONE: u32 = 1_000_000_000;
-/// Pairs that do not count: caches fill, and the recorder finds its share of the keys, which takes it 50 ms for each step.
+/// Pairs that do not count: caches fill, and the recorder finds its share of the keys, which takes
+/// it 50 ms for each step.
 const WARM_UP: u64 = 20;
 
 #[derive(Clone, Copy)]
@@ -48,7 +54,8 @@ enum Load {
     MultiGet,
 }
 
-/// What the operations of a batch are like. Keys are of 16 bytes and values of 8, unless it says otherwise.
+/// What the operations of a batch are like. Keys are of 16 bytes and values of 8, unless it says
+/// otherwise.
 #[derive(Clone, Copy)]
 enum Each {
     Alike,
@@ -100,7 +107,8 @@ fn key(number: u64) -> [u8; 16] {
     key
 }
 
-/// Nanoseconds an operation of each side. Begins with nothing left over of the pair before: what that has still to be merged would be paid by this one.
+/// Nanoseconds an operation of each side. Begins with nothing left over of the pair before: what
+/// that has still to be merged would be paid by this one.
 fn pair(settled: &Db, sides: [&TracedDb; 2], load: Load, seed: u64) -> Result<[f64; 2], Failure> {
     if load.writes() {
         settled.flush()?;

@@ -1,4 +1,5 @@
-//! The bytes of a trace: header, heads of blocks, records. One writer and one reader for each, side by side.
+//! The bytes of a trace: header, heads of blocks, records. One writer and one reader for each, side
+//! by side.
 //!
 //! ```text
 //!   +--------+---------+---------+- - -+---------+
@@ -10,9 +11,11 @@
 //!   record   kind and flags 1 · [delta ns] · [keyspace] · key · detail            varints but for the first byte and hashes
 //! ```
 //!
-//! What stands in brackets is version 3's, and was version 2's, which a recorder writes that may lower its share of the keys. Each of its blocks says in its head of how many
-//! keys one was recorded when the block was written: the largest of these is what the whole trace is a sample of, also where its end is missing.
-//! Whatever was recorded before of other keys is passed over by who reads. Version 1 has zeros there.
+//! What stands in brackets is version 3's, and was version 2's, which a recorder writes that may
+//! lower its share of the keys. Each of its blocks says in its head of how many keys one was
+//! recorded when the block was written: the largest of these is what the whole trace is a sample
+//! of, also where its end is missing. Whatever was recorded before of other keys is passed over by
+//! who reads. Version 1 has zeros there.
 
 use cairn_codec::checksum::{xxh3_64, xxh3_64_seeded};
 use cairn_codec::varint;
@@ -23,7 +26,8 @@ use crate::event::{Detail, Event};
 pub const MAGIC: [u8; 8] = *b"CAIRNTRC";
 /// The version of a trace whose share of the keys stays as it is.
 pub const VERSION: u32 = 1;
-/// The version of one whose share may have been lowered: who knows only version 1 would take what was recorded before for the whole.
+/// The version of one whose share may have been lowered: who knows only version 1 would take what
+/// was recorded before for the whole.
 pub const VERSION_ADAPTIVE: u32 = 3;
 /// The same as it was recorded before: by [`SampleHash::Xxh3`].
 pub const VERSION_ADAPTIVE_XXH3: u32 = 2;
@@ -70,7 +74,8 @@ pub enum SampleHash {
     /// [`cairn_codec::key_hash`].
     #[default]
     Rapid,
-    /// [`cairn_codec::checksum::xxh3_64_seeded`], of traces that were recorded before there was the other. They are still read.
+    /// [`cairn_codec::checksum::xxh3_64_seeded`], of traces that were recorded before there was the
+    /// other. They are still read.
     Xxh3,
 }
 
@@ -79,7 +84,8 @@ pub enum SampleHash {
 pub struct Adaptive {
     /// The hash that decides.
     pub hash: SampleHash,
-    /// Its seed. Of a trace of hashes it is not kept, since guessed keys could be looked up by it; nor is it needed.
+    /// Its seed. Of a trace of hashes it is not kept, since guessed keys could be looked up by it;
+    /// nor is it needed.
     pub seed: u64,
 }
 
@@ -94,7 +100,8 @@ pub struct Header {
     pub started_ns: u64,
     /// The seed of the checksums: a block of another file is none of this one.
     pub file_id: u64,
-    /// The operations of one key in so many were recorded; at first, where the share may have been lowered: see [`crate::Trace::sample`].
+    /// The operations of one key in so many were recorded; at first, where the share may have been
+    /// lowered: see [`crate::Trace::sample`].
     pub sample: u32,
     /// That the share may have been lowered while it was recorded, with how.
     pub adaptive: Option<Adaptive>,
@@ -205,7 +212,8 @@ pub struct BlockHead {
     pub records: u32,
     /// Whose. Below 2^16.
     pub lane: u32,
-    /// Of how many keys one was recorded when it was written; 0 where that is not told, as of version 1.
+    /// Of how many keys one was recorded when it was written; 0 where that is not told, as of
+    /// version 1.
     pub sample: u16,
     /// When the first one was.
     pub first_ns: u64,
@@ -216,7 +224,8 @@ pub struct BlockHead {
 }
 
 impl BlockHead {
-    /// Fills the front of `block`, which has room for the head and holds the records, and puts the checksum in.
+    /// Fills the front of `block`, which has room for the head and holds the records, and puts the
+    /// checksum in.
     pub fn seal(&self, block: &mut [u8], file_id: u64) {
         let mut head = [0; CHECKED_BYTES];
         let magic = if self.end { END_MAGIC } else { BLOCK_MAGIC };
@@ -299,7 +308,8 @@ pub(crate) fn encode(
     end: Option<StoredKey<'_>>,
 ) {
     match short(frame, key, detail) {
-        // In one piece with zeros behind it, which are cut off again: a store of fixed length instead of a byte at a time.
+        // In one piece with zeros behind it, which are cut off again: a store of fixed length
+        // instead of a byte at a time.
         Some((bytes, length)) => {
             let whole = out.len() + length;
             out.extend_from_slice(&bytes);
@@ -309,7 +319,8 @@ pub(crate) fn encode(
     }
 }
 
-/// The record of a lookup or a write with a hashed key, which nearly all are, where its numbers are small; and its length.
+/// The record of a lookup or a write with a hashed key, which nearly all are, where its numbers are
+/// small; and its length.
 #[inline]
 fn short(frame: Frame, key: StoredKey<'_>, detail: Detail<'_>) -> Option<([u8; 16], usize)> {
     let (kind, number) = match detail {
@@ -397,7 +408,8 @@ fn push_varint(out: &mut Vec<u8>, value: u64) {
     }
 }
 
-/// Reads the record at the front of `bytes`, whose predecessor was at `before_ns`; the event and what it takes.
+/// Reads the record at the front of `bytes`, whose predecessor was at `before_ns`; the event and
+/// what it takes.
 ///
 /// Errors: what is wrong with it.
 pub(crate) fn decode<'a>(

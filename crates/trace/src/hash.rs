@@ -1,6 +1,8 @@
-//! The table of [`cairn_hash`] with a recorder beside it. Used as a [`Reader`] is, and dereferences to it.
+//! The table of [`cairn_hash`] with a recorder beside it. Used as a [`Reader`] is, and dereferences
+//! to it.
 //!
-//! Not recorded: [`Reader::scan`], [`Reader::verify`] and whatever else goes through the whole table.
+//! Not recorded: [`Reader::scan`], [`Reader::verify`] and whatever else goes through the whole
+//! table.
 
 use std::borrow::Cow;
 use std::ops::Deref;
@@ -104,7 +106,8 @@ mod tests {
     use super::*;
     use crate::{Options, Trace};
 
-    /// Goal: lookups are in the trace with what came of them. Method: each way to look up, present keys and absent ones.
+    /// Goal: lookups are in the trace with what came of them. Method: each way to look up, present
+    /// keys and absent ones.
     #[test]
     fn lookups_are_recorded() {
         let fs: Arc<dyn Fs> = Arc::new(MemFs::new());

@@ -1,7 +1,8 @@
 //! [`cairn_kv`] with a recorder beside it.
 //!
-//! A [`TracedDb`] is used as a [`Db`] is, and dereferences to it for what is no operation on records. Without a recorder it costs a
-//! branch; so a program can always use it, and record when the environment asks for that.
+//! A [`TracedDb`] is used as a [`Db`] is, and dereferences to it for what is no operation on
+//! records. Without a recorder it costs a branch; so a program can always use it, and record when
+//! the environment asks for that.
 //!
 //! ```
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -18,7 +19,8 @@
 //! # }
 //! ```
 //!
-//! Not recorded: transactions, and tables that are ingested. What the types that are dereferenced to hand out is not traced either.
+//! Not recorded: transactions, and tables that are ingested. What the types that are dereferenced
+//! to hand out is not traced either.
 
 use std::ops::Deref;
 
@@ -257,8 +259,8 @@ impl TracedKeyspace {
         });
     }
 
-    /// As [`Keyspace::cursor`]. What is read from one position on is a scan of the trace, noted when the cursor moves elsewhere or
-    /// is dropped.
+    /// As [`Keyspace::cursor`]. What is read from one position on is a scan of the trace, noted
+    /// when the cursor moves elsewhere or is dropped.
     pub fn cursor(&self) -> Result<TracedCursor> {
         Ok(self.traced(self.keyspace.cursor()?, Vec::new()))
     }
@@ -368,8 +370,8 @@ impl Drop for Scan {
     }
 }
 
-/// A [`DbCursor`] whose scans are recorded: each from a position on, with the entries that it showed, a position that had none as one of
-/// one entry.
+/// A [`DbCursor`] whose scans are recorded: each from a position on, with the entries that it
+/// showed, a position that had none as one of one entry.
 #[derive(Debug)]
 pub struct TracedCursor {
     cursor: DbCursor,
@@ -439,7 +441,8 @@ impl TracedCursor {
     }
 }
 
-/// A [`Range`] whose scan is recorded, with the entries that were taken from either end; of none where nothing was found. One that is never asked is none.
+/// A [`Range`] whose scan is recorded, with the entries that were taken from either end; of none
+/// where nothing was found. One that is never asked is none.
 #[derive(Debug)]
 pub struct TracedRange {
     range: Range,

@@ -1,4 +1,5 @@
-//! Reading a trace: whole blocks from the start, merged by time; of one whose share of the keys was lowered, what is of the last share.
+//! Reading a trace: whole blocks from the start, merged by time; of one whose share of the keys was
+//! lowered, what is of the last share.
 
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -20,12 +21,14 @@ const STEP_NS_MIN: u64 = 1_000;
 /// How a trace ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ending {
-    /// As its writer ended it; so many operations were not recorded, because of a limit or an error.
+    /// As its writer ended it; so many operations were not recorded, because of a limit or an
+    /// error.
     Complete {
         /// How many.
         dropped: u64,
     },
-    /// Without an end: the program was killed, or still goes on. What is before the offset is sound.
+    /// Without an end: the program was killed, or still goes on. What is before the offset is
+    /// sound.
     Cut {
         /// Where the first byte stands that is in no whole block.
         offset: u64,
@@ -91,10 +94,12 @@ impl std::fmt::Debug for Trace {
 }
 
 impl Trace {
-    /// Opens a trace and checks every block; cost: one pass over the file at the speed of memory or disk.
+    /// Opens a trace and checks every block; cost: one pass over the file at the speed of memory or
+    /// disk.
     ///
-    /// Errors: [`Error::Vfs`]; [`Error::Foreign`] for a file that does not begin as a trace; [`Error::Corruption`] for one whose header is damaged;
-    /// [`Error::Unsupported`] for another version. A trace that is cut or damaged later on is no error: see [`Trace::ending`].
+    /// Errors: [`Error::Vfs`]; [`Error::Foreign`] for a file that does not begin as a trace;
+    /// [`Error::Corruption`] for one whose header is damaged; [`Error::Unsupported`] for another
+    /// version. A trace that is cut or damaged later on is no error: see [`Trace::ending`].
     pub fn open(fs: &dyn Fs, path: &Path) -> Result<Trace> {
         let file = fs.open(path, OpenOptions::read())?;
         let map = file.map()?;
@@ -142,7 +147,8 @@ impl Trace {
         &self.header
     }
 
-    /// Of how many keys it has the operations of one, all of it: where the share was lowered, what was recorded before of other keys is passed over.
+    /// Of how many keys it has the operations of one, all of it: where the share was lowered, what
+    /// was recorded before of other keys is passed over.
     pub fn sample(&self) -> u32 {
         self.sample
     }
@@ -167,7 +173,8 @@ impl Trace {
         self.map.len() as u64
     }
 
-    /// Operations in its sound blocks. Cost where the share was lowered: that of reading them, once.
+    /// Operations in its sound blocks. Cost where the share was lowered: that of reading them,
+    /// once.
     pub fn records(&self) -> u64 {
         if self.filter.is_some() {
             return *self.filtered.get_or_init(|| self.events().filter(Result::is_ok).count() as u64);
@@ -180,8 +187,9 @@ impl Trace {
         self.blocks.iter().map(|block| block.head.last_ns).max().unwrap_or(0)
     }
 
-    /// What all times are whole multiples of, in nanoseconds: a second where a clock with whole seconds gave them; less than a microsecond is told as 1, and no times
-    /// but 0 as 0. Cost: that of reading them, up to where it is 1, which of a recorder's is after a few.
+    /// What all times are whole multiples of, in nanoseconds: a second where a clock with whole
+    /// seconds gave them; less than a microsecond is told as 1, and no times but 0 as 0. Cost: that
+    /// of reading them, up to where it is 1, which of a recorder's is after a few.
     pub fn step_ns(&self) -> u64 {
         let mut step = 0;
         for event in self.events().map_while(Result::ok) {
@@ -201,7 +209,8 @@ impl Trace {
         lanes.len()
     }
 
-    /// All events in order of time; those of a lane in their own order, and a batch without others in between.
+    /// All events in order of time; those of a lane in their own order, and a batch without others
+    /// in between.
     pub fn events(&self) -> Events<'_> {
         let mut lanes: Vec<LaneCursor<'_>> = Vec::new();
         let mut order: Vec<(u32, usize)> =
@@ -235,7 +244,8 @@ struct Scanned {
     operation_ns: Option<u64>,
 }
 
-/// The sound blocks from `begin` on, how the file ends, and the least share of the keys that any block is of.
+/// The sound blocks from `begin` on, how the file ends, and the least share of the keys that any
+/// block is of.
 fn scan(map: &[u8], begin: usize, header: &Header) -> Scanned {
     let mut blocks: Vec<Place> = Vec::new();
     let (mut at, mut sample) = (begin, header.sample);
@@ -404,7 +414,8 @@ impl Trace {
     }
 }
 
-/// Opens whatever bytes there are and reads every event; for the fuzzer. How many events there were.
+/// Opens whatever bytes there are and reads every event; for the fuzzer. How many events there
+/// were.
 #[doc(hidden)]
 pub fn fuzz(bytes: &[u8]) -> usize {
     let fs = cairn_vfs::MemFs::new();

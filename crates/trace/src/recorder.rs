@@ -1,4 +1,5 @@
-//! Recording while a program runs: rings, a clock that is read as seldom as it can be, and errors that stay here.
+//! Recording while a program runs: rings, a clock that is read as seldom as it can be, and errors
+//! that stay here.
 //!
 //! ```text
 //!   operation ─► ring of its thread ─(a helper thread, or whoever finds it full)─► lane ─(64 KiB, or a second)─► file
@@ -42,14 +43,15 @@ pub const ENV_SAMPLE: &str = "CAIRN_TRACE_SAMPLE";
 pub struct Options {
     /// How keys are kept. Default: hashed, since keys tell about people.
     pub keys: KeyForm,
-    /// Whose operations are recorded. Default: [`Sample::Auto`], all keys as long as that costs a thread little of its time.
+    /// Whose operations are recorded. Default: [`Sample::Auto`], all keys as long as that costs a
+    /// thread little of its time.
     pub sample: Sample,
     /// Recording ends when the file has so many bytes. Default: 16 GiB.
     pub bytes_max: u64,
     /// What is traced, for whoever reads the trace. Default: nothing.
     pub source: String,
-    /// Seeds the hashes of keys. Default: a random number that is kept nowhere, so that traces of two runs cannot be joined and
-    /// guessed keys cannot be looked up.
+    /// Seeds the hashes of keys. Default: a random number that is kept nowhere, so that traces of
+    /// two runs cannot be joined and guessed keys cannot be looked up.
     pub hash_seed: Option<u64>,
 }
 
@@ -68,7 +70,8 @@ impl Default for Options {
 /// What came of a recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Summary {
-    /// Operations in the file. Where the share was lowered, those of keys that are not in the final sample count, though readers pass them over.
+    /// Operations in the file. Where the share was lowered, those of keys that are not in the final
+    /// sample count, though readers pass them over.
     pub records: u64,
     /// Operations that are not, because of [`Options::bytes_max`] or an error.
     pub dropped: u64,
@@ -78,11 +81,12 @@ pub struct Summary {
     pub sample: u32,
 }
 
-/// Writes a trace of what it is told, from any number of threads. Cheap to clone; the trace ends with
-/// [`Recorder::finish`] or with the last clone.
+/// Writes a trace of what it is told, from any number of threads. Cheap to clone; the trace ends
+/// with [`Recorder::finish`] or with the last clone.
 ///
-/// An operation costs the hash of its key, in memory of its thread's own; a thread of the recorder's does the rest. Nothing
-/// that goes wrong is shown to the operation: recording stops, what is not recorded is counted, and [`Recorder::finish`] tells.
+/// An operation costs the hash of its key, in memory of its thread's own; a thread of the
+/// recorder's does the rest. Nothing that goes wrong is shown to the operation: recording stops,
+/// what is not recorded is counted, and [`Recorder::finish`] tells.
 #[derive(Debug, Clone)]
 pub struct Recorder {
     shared: Arc<Shared>,
@@ -100,7 +104,8 @@ struct Owner {
 }
 
 impl Recorder {
-    /// Records to a new file on the real disk. Errors: [`Error::Vfs`] where there is a file, [`Error::Invalid`].
+    /// Records to a new file on the real disk. Errors: [`Error::Vfs`] where there is a file,
+    /// [`Error::Invalid`].
     pub fn create(path: impl AsRef<Path>, options: Options) -> Result<Recorder> {
         let fs: Arc<dyn Fs> = Arc::new(StdFs::new());
         Recorder::create_in(&fs, path.as_ref(), options)
@@ -114,8 +119,8 @@ impl Recorder {
         Ok(Recorder::of(shared, helper))
     }
 
-    /// As [`Recorder::create_in`], by a clock of the caller's and without a thread of its own: what is written when
-    /// follows from what is recorded when.
+    /// As [`Recorder::create_in`], by a clock of the caller's and without a thread of its own: what
+    /// is written when follows from what is recorded when.
     pub fn with_clock(
         fs: &Arc<dyn Fs>,
         path: &Path,
@@ -130,14 +135,14 @@ impl Recorder {
         Recorder { _owner: Arc::new(Owner { shared: Arc::clone(&shared), helper }), number, shared }
     }
 
-    /// A recorder where the environment asks for one: [`ENV_PATH`] names the file, [`ENV_KEYS`] and [`ENV_SAMPLE`] say how. `None`
-    /// where it does not. `source` says what is traced.
+    /// A recorder where the environment asks for one: [`ENV_PATH`] names the file, [`ENV_KEYS`] and
+    /// [`ENV_SAMPLE`] say how. `None` where it does not. `source` says what is traced.
     ///
-    /// Call [`Recorder::finish`] before the program ends, and say what it returns: whoever asked by the environment cannot. Without that a
-    /// full disk shows only in a trace that has no end.
+    /// Call [`Recorder::finish`] before the program ends, and say what it returns: whoever asked by
+    /// the environment cannot. Without that a full disk shows only in a trace that has no end.
     ///
-    /// A file that is there already is left alone, and the next free of `<file>.1`, `<file>.2`, ... is written: a program may open
-    /// several stores, and each gets its trace.
+    /// A file that is there already is left alone, and the next free of `<file>.1`, `<file>.2`, ...
+    /// is written: a program may open several stores, and each gets its trace.
     pub fn from_env(source: &str) -> Result<Option<Recorder>> {
         let Some(path) = env::var_os(ENV_PATH).filter(|path| !path.is_empty()) else { return Ok(None) };
         let keys = match env::var(ENV_KEYS).as_deref() {
@@ -173,7 +178,8 @@ impl Recorder {
         self.record_with(keyspace, key, || detail);
     }
 
-    /// As [`Recorder::record`]; `detail` is asked only for an operation whose key may be in the sample.
+    /// As [`Recorder::record`]; `detail` is asked only for an operation whose key may be in the
+    /// sample.
     #[inline]
     pub fn record_with<'a>(&self, keyspace: u32, key: &[u8], detail: impl FnOnce() -> Detail<'a>) {
         if !HOT.with(|hot| hot.passes_over(self.number, key)) {
@@ -226,7 +232,8 @@ impl Recorder {
         }
     }
 
-    /// Makes sure that the thread's place is in this recorder, at a time that is known. False where nothing is recorded any more.
+    /// Makes sure that the thread's place is in this recorder, at a time that is known. False where
+    /// nothing is recorded any more.
     fn begin(&self, hot: &Hot, local: &mut Local) -> bool {
         let shared = &self.shared;
         if local.recorder != shared.number {
@@ -236,7 +243,8 @@ impl Recorder {
         (hot.left.get() > 0 && hot.epoch.get() == shared.epoch()) || shared.look_at_clock(hot, local)
     }
 
-    /// Records operations that belong together: a batch, a multi-get. Within `fill` nothing else is recorded.
+    /// Records operations that belong together: a batch, a multi-get. Within `fill` nothing else is
+    /// recorded.
     pub fn batch(&self, fill: impl FnOnce(&mut Batch<'_>)) {
         let shared = &*self.shared;
         let done = LOCAL.try_with(|local| {
@@ -282,8 +290,8 @@ impl Recorder {
         self.record(keyspace, from, Detail::Scan { entries, backwards });
     }
 
-    /// Records a statement of SQL and the rows that it returned or changed. Of a raw trace its text is kept, up to 65,535
-    /// bytes, literals included.
+    /// Records a statement of SQL and the rows that it returned or changed. Of a raw trace its text
+    /// is kept, up to 65,535 bytes, literals included.
     #[inline]
     pub fn statement(&self, text: &str, rows: u64) {
         self.record(
@@ -308,8 +316,8 @@ impl Recorder {
         }
     }
 
-    /// Ends the trace, with what all threads have recorded before; what others record meanwhile may be part of it or not. Durable when it
-    /// returns. Further calls return the same.
+    /// Ends the trace, with what all threads have recorded before; what others record meanwhile may
+    /// be part of it or not. Durable when it returns. Further calls return the same.
     ///
     /// Errors: the one that ended the recording before; the file then reads as one that was cut.
     pub fn finish(&self) -> Result<Summary> {
@@ -350,8 +358,9 @@ impl Batch<'_> {
         }
     }
 
-    /// What tells operations apart that are not in the sample, for who has many: they are counted with [`Batch::count`] all at once, and those that are not left
-    /// out are recorded with [`Batch::record_counted`].
+    /// What tells operations apart that are not in the sample, for who has many: they are counted
+    /// with [`Batch::count`] all at once, and those that are not left out are recorded with
+    /// [`Batch::record_counted`].
     #[inline]
     pub fn sampler(&self) -> Sampler {
         self.place.map_or(Sampler::ALL, |(hot, _)| hot.sampler())

@@ -1,15 +1,18 @@
-//! Of how many keys a trace has the operations: what is asked for, and what it says where it came otherwise.
+//! Of how many keys a trace has the operations: what is asked for, and what it says where it came
+//! otherwise.
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::Serialize;
 
-/// The share of the keys that is recorded. It is by the key's hash, so that of each key there is everything or nothing (SHARDS).
+/// The share of the keys that is recorded. It is by the key's hash, so that of each key there is
+/// everything or nothing (SHARDS).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Sample {
-    /// All keys, and fewer of them once a thread's operations are so fast that recording them costs it more than 1.1 %, their hashes aside: half, a quarter, one in 256 at
-    /// least. Never more again, so that what is left at the end is a uniform sample, which is all that a reader gets.
+    /// All keys, and fewer of them once a thread's operations are so fast that recording them costs
+    /// it more than 1.1 %, their hashes aside: half, a quarter, one in 256 at least. Never more
+    /// again, so that what is left at the end is a uniform sample, which is all that a reader gets.
     #[default]
     Auto,
     /// The operations of one key in so many, from 1 for all, whatever that costs.
@@ -52,7 +55,8 @@ impl FromStr for Sample {
 /// Why a recorder lowered the share, in words by its `Display`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Lowered {
-    /// What an operation took where that was last decided. `None` of a trace without an end, which does not tell.
+    /// What an operation took where that was last decided. `None` of a trace without an end, which
+    /// does not tell.
     pub operation_ns: Option<u64>,
 }
 
@@ -77,9 +81,10 @@ pub(crate) fn of_threshold(threshold: u64) -> u32 {
     u32::try_from(u64::MAX / threshold.max(1)).unwrap_or(u32::MAX)
 }
 
-/// True for an operation that is in the sample of a threshold, by its key's hash. What is left of a batch is joined to what is left of it: `joined` says
-/// whether the operation belongs to the one before, and `goes_on`, which is kept from one operation to the next, whether anything of the current batch is
-/// in the sample.
+/// True for an operation that is in the sample of a threshold, by its key's hash. What is left of a
+/// batch is joined to what is left of it: `joined` says whether the operation belongs to the one
+/// before, and `goes_on`, which is kept from one operation to the next, whether anything of the
+/// current batch is in the sample.
 #[inline]
 pub(crate) fn takes(hash: u64, threshold: u64, joined: &mut bool, goes_on: &mut bool) -> bool {
     *goes_on &= *joined;

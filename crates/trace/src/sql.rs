@@ -1,8 +1,9 @@
 //! [`cairn_sql`] with a recorder beside it.
 //!
-//! A [`TracedConnection`] is used as a [`Connection`] is, and dereferences to it for what runs no statements. Recorded is the text of a
-//! statement as it was sent (its hash, unless keys are kept raw), with the rows that it returned or changed; a prepared statement
-//! has its `$1` in it, and what is given for them is not recorded. Statements that fail are not.
+//! A [`TracedConnection`] is used as a [`Connection`] is, and dereferences to it for what runs no
+//! statements. Recorded is the text of a statement as it was sent (its hash, unless keys are kept
+//! raw), with the rows that it returned or changed; a prepared statement has its `$1` in it, and
+//! what is given for them is not recorded. Statements that fail are not.
 //!
 //! ```
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -21,7 +22,8 @@
 //! # }
 //! ```
 //!
-//! Not recorded: [`Connection::begin_implicit`] and [`Connection::end_implicit`], which are no statements.
+//! Not recorded: [`Connection::begin_implicit`] and [`Connection::end_implicit`], which are no
+//! statements.
 
 use std::ops::{Deref, DerefMut};
 
@@ -31,7 +33,8 @@ use cairn_sql::{
 
 use crate::recorder::Recorder;
 
-/// A [`Connection`] whose statements are recorded. Without a recorder a statement costs a branch more.
+/// A [`Connection`] whose statements are recorded. Without a recorder a statement costs a branch
+/// more.
 #[derive(Debug)]
 pub struct TracedConnection {
     connection: Connection,
@@ -180,7 +183,8 @@ mod tests {
     use crate::event::Detail;
     use crate::{KeyForm, Options, Trace};
 
-    /// Goal: statements are in the trace in their order, with their rows, and failed ones are not. Method: each way to run them.
+    /// Goal: statements are in the trace in their order, with their rows, and failed ones are not.
+    /// Method: each way to run them.
     #[test]
     fn statements_are_recorded() {
         let fs: Arc<dyn Fs> = Arc::new(MemFs::new());

@@ -42,7 +42,8 @@ pub(crate) struct Totals {
 }
 
 impl Tail {
-    /// Makes the file, which must not exist, with its header. Leaves none where that cannot be written.
+    /// Makes the file, which must not exist, with its header. Leaves none where that cannot be
+    /// written.
     pub fn create(fs: &Arc<dyn Fs>, path: &Path, header: &Header) -> Result<Tail> {
         let file = fs.open(path, OpenOptions::create_new())?;
         let bytes = header.encode();
@@ -67,7 +68,8 @@ impl Tail {
         self.offset
     }
 
-    /// Appends a block whose first bytes are room for its head, recorded of one key in `sample`. `head` lacks only that, its number and its length.
+    /// Appends a block whose first bytes are room for its head, recorded of one key in `sample`.
+    /// `head` lacks only that, its number and its length.
     pub fn append(&mut self, block: &mut [u8], head: BlockHead, sample: u32) -> Result<()> {
         assert!(block.len() >= BLOCK_HEAD_BYTES, "a block has room for its head");
         let bytes = (block.len() - BLOCK_HEAD_BYTES) as u32;
@@ -151,7 +153,8 @@ impl Pending {
         self.records += 1;
     }
 
-    /// The next record is at this time; how long after the last one that is. Begins a block where there is none.
+    /// The next record is at this time; how long after the last one that is. Begins a block where
+    /// there is none.
     fn move_to(&mut self, time_ns: u64) -> u64 {
         if self.records == 0 {
             self.block.clear();
@@ -170,7 +173,8 @@ impl Pending {
         u64::from(std::mem::take(&mut self.records))
     }
 
-    /// Writes what there is, recorded of one key in `sample`, and is empty after it, whatever came of it.
+    /// Writes what there is, recorded of one key in `sample`, and is empty after it, whatever came
+    /// of it.
     pub fn flush(&mut self, tail: &mut Tail, sample: u32) -> Result<()> {
         if self.records == 0 {
             return Ok(());
@@ -192,7 +196,8 @@ impl Pending {
 
 /// Writes a trace whose operations one thread has in order, as an importer does.
 ///
-/// After an error the writer is of no use. A file without [`Writer::finish`] reads as one that was cut.
+/// After an error the writer is of no use. A file without [`Writer::finish`] reads as one that was
+/// cut.
 #[derive(Debug)]
 pub struct Writer {
     tail: Tail,
@@ -220,8 +225,9 @@ impl Writer {
         })
     }
 
-    /// Adds an event; its lane does not count. Keys of a hashed trace are hashed already. A time before the last one's
-    /// is taken for that; in a trace without times each event gets the next number, from 0.
+    /// Adds an event; its lane does not count. Keys of a hashed trace are hashed already. A time
+    /// before the last one's is taken for that; in a trace without times each event gets the next
+    /// number, from 0.
     ///
     /// Errors: [`Error::Invalid`] for a key that is too long or no hash, [`Error::Vfs`].
     pub fn add(&mut self, event: &Event<'_>) -> Result<()> {

@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use crate::{Error, File, Operation, Result};
 
-/// Appends to a file through a buffer. Bytes reach the file when the buffer is full or flushed, and the medium
-/// when the file is synced.
+/// Appends to a file through a buffer. Bytes reach the file when the buffer is full or flushed, and
+/// the medium when the file is synced.
 ///
-/// After an error the writer stays failed: what of the buffer reached the file is unknown, so going on could leave
-/// a hole. Dropping it discards what is buffered; call [`AppendWriter::flush`] or [`AppendWriter::into_file`].
+/// After an error the writer stays failed: what of the buffer reached the file is unknown, so going
+/// on could leave a hole. Dropping it discards what is buffered; call [`AppendWriter::flush`] or
+/// [`AppendWriter::into_file`].
 #[derive(Debug)]
 pub struct AppendWriter {
     file: Arc<dyn File>,
@@ -21,7 +22,8 @@ pub struct AppendWriter {
 }
 
 impl AppendWriter {
-    /// Writes to `file` from `offset` on, in pieces of at least `buffer_bytes` (0 writes everything through).
+    /// Writes to `file` from `offset` on, in pieces of at least `buffer_bytes` (0 writes everything
+    /// through).
     pub fn new(file: Arc<dyn File>, offset: u64, buffer_bytes: usize) -> Self {
         AppendWriter { file, offset, buffer: Vec::new(), buffer_bytes, failed: false }
     }

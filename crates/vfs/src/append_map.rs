@@ -1,18 +1,21 @@
-//! Appending to a file by storing into memory: many threads at once, no system call for each record.
+//! Appending to a file by storing into memory: many threads at once, no system call for each
+//! record.
 //!
-//! A range of the file is allocated on disk and, where the file system can, mapped. One owner, the [`AppendMap`],
-//! hands out pieces of it in ascending order; whoever holds a [`Slot`] fills it and commits it, in parallel with the
-//! holders of others. What was stored in a shared mapping belongs to the kernel: it outlives the process, as after
-//! `write`. It does not outlive the power before [`File::sync_data`].
+//! A range of the file is allocated on disk and, where the file system can, mapped. One owner, the
+//! [`AppendMap`], hands out pieces of it in ascending order; whoever holds a [`Slot`] fills it and
+//! commits it, in parallel with the holders of others. What was stored in a shared mapping belongs
+//! to the kernel: it outlives the process, as after `write`. It does not outlive the power before
+//! [`File::sync_data`].
 //!
 //! ```text
 //!   start            committed                reserved        ready                          end
 //!     |  all committed   |  some still filling    |   in memory   |  allocated, not in memory  |
 //! ```
 //!
-//! Committing takes no lock and no read-modify-write: a slot stores its end into its place of a ring, and whoever
-//! wants to know how far everything is committed walks the ring. On a file system without mappings (the simulated
-//! ones, and those whose allocations do not hold) a slot is memory on the heap, and its commit writes it.
+//! Committing takes no lock and no read-modify-write: a slot stores its end into its place of a
+//! ring, and whoever wants to know how far everything is committed walks the ring. On a file system
+//! without mappings (the simulated ones, and those whose allocations do not hold) a slot is memory
+//! on the heap, and its commit writes it.
 
 use std::fmt;
 use std::io;
@@ -32,11 +35,13 @@ pub use region::Region;
 /// How many slots may be open at once. A power of two; 4 KiB of memory.
 const RING: u64 = 512;
 
-/// Zeros are written in pieces of this size where the pages are going to be written back one by one. What is
-/// written together the kernel keeps together, and writes back together: a page of a large piece costs the piece.
+/// Zeros are written in pieces of this size where the pages are going to be written back one by
+/// one. What is written together the kernel keeps together, and writes back together: a page of a
+/// large piece costs the piece.
 const SMALL_PIECE_BYTES: usize = 4 << 10;
 
-/// And in pieces of this size where they are not: a page of a large piece costs a fifth to bring in.
+/// And in pieces of this size where they are not: a page of a large piece costs a fifth to bring
+/// in.
 const LARGE_PIECE_BYTES: usize = 64 << 10;
 
 /// What [`AppendProgress::prepare`] does about the bytes that are there.
@@ -46,15 +51,16 @@ pub enum Zeros {
     Keep,
     /// Overwrites them with zeros. Cheapest to write later without a sync.
     Large,
-    /// Overwrites them with zeros, such that a later sync writes back no more than the pages that were touched, and
-    /// has no metadata to write once the zeros are on the disk. A sync is to be expected before the memory is stored into.
+    /// Overwrites them with zeros, such that a later sync writes back no more than the pages that
+    /// were touched, and has no metadata to write once the zeros are on the disk. A sync is to be
+    /// expected before the memory is stored into.
     Small,
 }
 
 /// The end of a file at which one owner hands out pieces to write. See the [module](self).
 ///
-/// Nobody else may write the range, and nobody may cut the file short while it is mapped: on the real disk that ends
-/// the process with `SIGBUS`.
+/// Nobody else may write the range, and nobody may cut the file short while it is mapped: on the
+/// real disk that ends the process with `SIGBUS`.
 pub struct AppendMap {
     shared: Arc<Held>,
     /// Offset in the file of the next slot.
@@ -67,14 +73,15 @@ pub struct AppendMap {
     ready: u64,
 }
 
-/// What is known of an [`AppendMap`] by everybody: how far it is committed, and how far its memory is there.
+/// What is known of an [`AppendMap`] by everybody: how far it is committed, and how far its memory
+/// is there.
 #[derive(Clone)]
 pub struct AppendProgress {
     shared: Arc<Held>,
 }
 
-/// A piece of a file that its holder alone may write. Dropped without a commit, it fails the whole [`AppendMap`]:
-/// what its bytes are then is unknown, and later slots stand behind them.
+/// A piece of a file that its holder alone may write. Dropped without a commit, it fails the whole
+/// [`AppendMap`]: what its bytes are then is unknown, and later slots stand behind them.
 pub struct Slot {
     inner: NonNull<Inner>,
     memory: Memory,
@@ -102,13 +109,14 @@ struct Inner {
     /// Who is told of each failure.
     listener: OnceLock<Listener>,
     ready: Line<AtomicU64>,
-    /// Serialises [`AppendProgress::prepare`]: zeros must never be written where a slot was handed out. The offset up
-    /// to which the process has let go of the memory.
+    /// Serialises [`AppendProgress::prepare`]: zeros must never be written where a slot was handed
+    /// out. The offset up to which the process has let go of the memory.
     preparing: Mutex<u64>,
     /// Written by the owner only.
     reserved: Line<Reserved>,
     walked: Line<Mutex<Walked>>,
-    /// Place `index % RING` holds the end of slot `index` once that is committed, and before that of an earlier one.
+    /// Place `index % RING` holds the end of slot `index` once that is committed, and before that
+    /// of an earlier one.
     ring: [AtomicU64; RING as usize],
 }
 
@@ -128,10 +136,12 @@ struct Walked {
 }
 
 impl AppendMap {
-    /// Allocates `range` of `file` on disk, makes the file that long, and maps the range where that is safe.
+    /// Allocates `range` of `file` on disk, makes the file that long, and maps the range where that
+    /// is safe.
     ///
-    /// `range.start` must be a multiple of 4096. Nothing can be reserved before [`AppendProgress::prepare`]. The new
-    /// length is not durable before a sync. Errors: `Allocate` or `SetLen` when the disk is full, `Map`.
+    /// `range.start` must be a multiple of 4096. Nothing can be reserved before
+    /// [`AppendProgress::prepare`]. The new length is not durable before a sync. Errors: `Allocate`
+    /// or `SetLen` when the disk is full, `Map`.
     pub fn new(file: Arc<dyn File>, range: Range<u64>) -> Result<AppendMap> {
         if range.is_empty() || !range.start.is_multiple_of(4096) {
             let source =
@@ -165,14 +175,16 @@ impl AppendMap {
         Ok(AppendMap { shared, next: start, index: 0, done: 0, ready: start })
     }
 
-    /// Has `tell` called with the error of each slot that fails, in the thread that it fails in and before the slot counts as committed: for who must not wait until he
-    /// asks [`AppendProgress::failure`]. To be set before there are slots, and once: later ones are not taken.
+    /// Has `tell` called with the error of each slot that fails, in the thread that it fails in and
+    /// before the slot counts as committed: for who must not wait until he asks
+    /// [`AppendProgress::failure`]. To be set before there are slots, and once: later ones are not
+    /// taken.
     pub fn on_failure(&mut self, tell: impl Fn(&Arc<Error>) + Send + Sync + 'static) {
         _ = self.shared.inner().listener.set(Box::new(tell));
     }
 
-    /// The next `len` bytes, for their holder alone; `None` when fewer are ready, or `len` is 0. Costs some ten
-    /// nanoseconds and no system call.
+    /// The next `len` bytes, for their holder alone; `None` when fewer are ready, or `len` is 0.
+    /// Costs some ten nanoseconds and no system call.
     ///
     /// Waits when 512 slots are open, for the oldest of them.
     #[inline]
@@ -207,7 +219,8 @@ impl AppendMap {
         self.shared.inner().range.end
     }
 
-    /// True when slots are memory of a kernel mapping, false when they are on the heap and written at their commit.
+    /// True when slots are memory of a kernel mapping, false when they are on the heap and written
+    /// at their commit.
     pub fn is_mapped(&self) -> bool {
         self.shared.inner().region.is_some()
     }
@@ -237,14 +250,15 @@ impl AppendMap {
 }
 
 impl AppendProgress {
-    /// The offset up to which every slot is committed. Slots that failed count: see [`AppendProgress::failure`],
-    /// which must be asked after this.
+    /// The offset up to which every slot is committed. Slots that failed count: see
+    /// [`AppendProgress::failure`], which must be asked after this.
     pub fn committed(&self) -> u64 {
         self.shared.inner().walk().offset
     }
 
-    /// Waits until every slot below `offset`, which must have been handed out, is committed; returns
-    /// [`AppendProgress::committed`]. Their holders are filling memory, so it does not sleep.
+    /// Waits until every slot below `offset`, which must have been handed out, is committed;
+    /// returns [`AppendProgress::committed`]. Their holders are filling memory, so it does not
+    /// sleep.
     pub fn wait(&self, offset: u64) -> u64 {
         let mut spins = 0;
         loop {
@@ -271,16 +285,18 @@ impl AppendProgress {
         self.shared.inner().ready.0.load(Ordering::Acquire)
     }
 
-    /// Why a slot failed: its write did, or it was dropped without a commit. The bytes from there on are unknown.
+    /// Why a slot failed: its write did, or it was dropped without a commit. The bytes from there
+    /// on are unknown.
     pub fn failure(&self) -> Option<Arc<Error>> {
         self.shared.inner().failure.get().cloned()
     }
 
-    /// Makes memory ready up to `to` (rounded up to 4096, cut to the range), so that stores there read nothing from the
-    /// disk and allocate nothing, and but for [`Zeros::Small`] take no page fault. Does nothing when it is ready already; concurrent calls wait for each other.
+    /// Makes memory ready up to `to` (rounded up to 4096, cut to the range), so that stores there
+    /// read nothing from the disk and allocate nothing, and but for [`Zeros::Small`] take no page
+    /// fault. Does nothing when it is ready already; concurrent calls wait for each other.
     ///
-    /// Costs 0.3 to 3 microseconds for each 4 KiB. Errors: of writing the zeros; `Map` when pages cannot be had,
-    /// which a store would meet as a signal.
+    /// Costs 0.3 to 3 microseconds for each 4 KiB. Errors: of writing the zeros; `Map` when pages
+    /// cannot be had, which a store would meet as a signal.
     pub fn prepare(&self, to: u64, zeros: Zeros) -> Result<()> {
         let inner = self.shared.inner();
         let to = to.checked_next_multiple_of(4096).unwrap_or(u64::MAX).min(inner.range.end);
@@ -291,8 +307,8 @@ impl AppendProgress {
         }
         inner.fill(from..to, zeros)?;
         if let Some(region) = &inner.region {
-            // What is synced before it is stored into would be made read-only again, page by page, with an interruption of
-            // all processors for each.
+            // What is synced before it is stored into would be made read-only again, page by page,
+            // with an interruption of all processors for each.
             let present = if zeros == Zeros::Small { Present::Readable } else { Present::Writable };
             region
                 .populate(from..to, present)
@@ -302,11 +318,12 @@ impl AppendProgress {
         Ok(())
     }
 
-    /// Takes what is committed out of the process's resident memory, if that is `bytes_min` or more, whole pages only. It is the
-    /// kernel's to keep and to write back, as after `write`. Does nothing while somebody else prepares memory or lets go of it.
+    /// Takes what is committed out of the process's resident memory, if that is `bytes_min` or
+    /// more, whole pages only. It is the kernel's to keep and to write back, as after `write`. Does
+    /// nothing while somebody else prepares memory or lets go of it.
     ///
-    /// Costs a system call and one interruption of the other processors for all pages; a sync interrupts them for each page
-    /// that is still mapped. Errors: `Map`.
+    /// Costs a system call and one interruption of the other processors for all pages; a sync
+    /// interrupts them for each page that is still mapped. Errors: `Map`.
     pub fn let_go(&self, bytes_min: u64) -> Result<()> {
         let inner = self.shared.inner();
         let Some(region) = &inner.region else { return Ok(()) };
@@ -329,9 +346,10 @@ impl Slot {
     #[inline]
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         match &mut self.memory {
-            // SAFETY: the region is mapped, writable and at least this long (`reserve` checked that the slot ends
-            // below `ready`), and stays so until this slot is marked as committed, which ends its life. Each byte
-            // was handed out once, to this slot, which is borrowed uniquely.
+            // SAFETY: the region is mapped, writable and at least this long (`reserve` checked that
+            // the slot ends below `ready`), and stays so until this slot is marked as committed,
+            // which ends its life. Each byte was handed out once, to this slot, which is borrowed
+            // uniquely.
             Memory::Mapped { start, len } => unsafe { std::slice::from_raw_parts_mut(start.as_ptr(), *len) },
             Memory::Heap(bytes) => bytes,
         }
@@ -349,8 +367,8 @@ impl Slot {
         self.end
     }
 
-    /// Gives the bytes to the kernel. Infallible in a mapping; otherwise errors as [`File::write_all_at`], and the
-    /// whole [`AppendMap`] has failed.
+    /// Gives the bytes to the kernel. Infallible in a mapping; otherwise errors as
+    /// [`File::write_all_at`], and the whole [`AppendMap`] has failed.
     #[inline]
     pub fn commit(self) -> std::result::Result<(), Arc<Error>> {
         // Marked here, instead of by the destructor.
@@ -370,8 +388,8 @@ impl Slot {
     }
 
     fn inner(&self) -> &Inner {
-        // SAFETY: `Held` does not free what has slots that are not marked, and this one is not: marking is the last
-        // that it does.
+        // SAFETY: `Held` does not free what has slots that are not marked, and this one is not:
+        // marking is the last that it does.
         unsafe { self.inner.as_ref() }
     }
 
@@ -393,7 +411,8 @@ impl Drop for Slot {
     }
 }
 
-// SAFETY: a slot is the only way to its bytes, and what it shares with others are atomics and locks.
+// SAFETY: a slot is the only way to its bytes, and what it shares with others are atomics and
+// locks.
 unsafe impl Send for Slot {}
 // SAFETY: shared access to a slot reads its offsets only.
 unsafe impl Sync for Slot {}
@@ -413,8 +432,9 @@ impl Inner {
         let mut walked = lock(&self.walked.0);
         let slots = self.reserved.0.slots.load(Ordering::Acquire);
         while walked.index < slots {
-            // What stands here is the end of this slot, or that of an earlier one, which lies at or below `offset`:
-            // the owner hands out slot `index + RING` only after this walk has passed `index`.
+            // What stands here is the end of this slot, or that of an earlier one, which lies at or
+            // below `offset`: the owner hands out slot `index + RING` only after this walk has
+            // passed `index`.
             let end = self.ring[(walked.index % RING) as usize].load(Ordering::Acquire);
             if end <= walked.offset {
                 break;
@@ -464,7 +484,8 @@ unsafe impl Send for Held {}
 // SAFETY: as above.
 unsafe impl Sync for Held {}
 
-/// An [`Inner`] without owner. It may have open slots, which hold no count, so that commits need not change one.
+/// An [`Inner`] without owner. It may have open slots, which hold no count, so that commits need
+/// not change one.
 struct Grave(NonNull<Inner>);
 
 // SAFETY: as `Held`.
@@ -472,7 +493,8 @@ unsafe impl Send for Grave {}
 
 /// Frees what has no open slots; keeps the rest, `grave` included, until the next call.
 fn bury(grave: Option<Grave>) {
-    // Never held while anything else is done, other locks taken among it; and so of the standard library always.
+    // Never held while anything else is done, other locks taken among it; and so of the standard
+    // library always.
     static GRAVES: std::sync::Mutex<Vec<Grave>> = std::sync::Mutex::new(Vec::new());
     let all = || GRAVES.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     let mut graves = std::mem::take(&mut *all());
@@ -481,8 +503,8 @@ fn bury(grave: Option<Grave>) {
     let is_open = |grave: &Grave| unsafe { grave.0.as_ref() }.has_open_slots();
     let (open, idle): (Vec<Grave>, Vec<Grave>) = graves.into_iter().partition(is_open);
     for grave in idle {
-        // SAFETY: made by `Box::leak`; owner and observers are gone (`Held` was dropped), every slot has marked
-        // itself, and this list alone has it.
+        // SAFETY: made by `Box::leak`; owner and observers are gone (`Held` was dropped), every
+        // slot has marked itself, and this list alone has it.
         drop(unsafe { Box::from_raw(grave.0.as_ptr()) });
     }
     all().extend(open);

@@ -1,4 +1,5 @@
-//! Argument checks that every file system makes alike, so that an engine meets the same error on each.
+//! Argument checks that every file system makes alike, so that an engine meets the same error on
+//! each.
 
 use std::io;
 use std::path::Path;

@@ -76,7 +76,8 @@ impl ManualClock {
         });
     }
 
-    /// Sets the wall clock, forwards or back, as an operator or a time server does. `now` is unmoved.
+    /// Sets the wall clock, forwards or back, as an operator or a time server does. `now` is
+    /// unmoved.
     pub fn jump_to(&self, wall: Duration) {
         self.change(|hands| hands.wall = wall);
     }

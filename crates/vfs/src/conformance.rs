@@ -1,5 +1,5 @@
-//! What every [`Fs`] must do, run against each of them, so that a test on a simulated disk says something about a
-//! real one.
+//! What every [`Fs`] must do, run against each of them, so that a test on a simulated disk says
+//! something about a real one.
 
 use std::path::{Path, PathBuf};
 
@@ -256,7 +256,8 @@ fn mem_fs_conforms() {
     removal_of_directories(&fs, Path::new("/some"));
 }
 
-/// Goal: so does the disk that loses power, as long as it does not; also while it records and captures.
+/// Goal: so does the disk that loses power, as long as it does not; also while it records and
+/// captures.
 #[test]
 fn fault_fs_conforms() {
     check(&FaultFs::new(FaultOptions::default()), Path::new("/some/where"));

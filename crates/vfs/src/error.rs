@@ -47,7 +47,8 @@ pub enum Operation {
     Stat,
     Map,
     Lock,
-    /// Not of a file system: a thread that works on files could not be started. The path is the directory of those.
+    /// Not of a file system: a thread that works on files could not be started. The path is the
+    /// directory of those.
     StartThread,
 }
 
@@ -101,7 +102,8 @@ fn told(operation: Operation, path: &Path, offset: Option<u64>, source: &io::Err
         (Operation::ReadDir, NotADirectory) => return format!("{path} is a file, expected a directory"),
         _ => {}
     }
-    // What the system says of a lock that somebody has, "temporarily unavailable", says nothing to who meets it.
+    // What the system says of a lock that somebody has, "temporarily unavailable", says nothing to
+    // who meets it.
     if operation == Operation::Lock
         && source.kind() == io::ErrorKind::WouldBlock
         && source.raw_os_error().is_some()
@@ -144,8 +146,8 @@ impl Error {
         }
     }
 
-    /// True when the process, or the system, may have no more files open (`EMFILE`, `ENFILE`). Nothing was done, and it can be tried
-    /// again when some are closed.
+    /// True when the process, or the system, may have no more files open (`EMFILE`, `ENFILE`).
+    /// Nothing was done, and it can be tried again when some are closed.
     pub fn is_out_of_files(&self) -> bool {
         let errno = self.source.raw_os_error();
         errno.is_some() && [Errno::MFILE, Errno::NFILE].map(Errno::raw_os_error).map(Some).contains(&errno)

@@ -1,8 +1,8 @@
 //! A disk that loses power, fills up, fails, lies and rots, all on request and all from a seed.
 //!
-//! [`FaultFs`] is a disk in memory on which nothing is safe before its sync. Each write, length, name and directory
-//! since the last sync that covers it is *pending*; a [`CrashImage`] decides which of them survive, and in what
-//! shape. Why it is made so: `docs/src/design/vfs.md`.
+//! [`FaultFs`] is a disk in memory on which nothing is safe before its sync. Each write, length,
+//! name and directory since the last sync that covers it is *pending*; a [`CrashImage`] decides
+//! which of them survive, and in what shape. Why it is made so: `docs/src/design/vfs.md`.
 //!
 //! ```
 //! use std::path::Path;
@@ -19,7 +19,8 @@
 //! # Ok::<(), cairn_vfs::Error>(())
 //! ```
 //!
-//! To crash a workload at every operation, see [`crash_sweep`]; to fail each of its operations, [`fault_sweep`].
+//! To crash a workload at every operation, see [`crash_sweep`]; to fail each of its operations,
+//! [`fault_sweep`].
 
 use std::path::{Path, PathBuf};
 
@@ -61,8 +62,9 @@ const DEVICE: u64 = 1;
 
 /// A simulated machine with one disk. Clones are the same machine.
 ///
-/// Without faults it behaves as [`MemFs`](crate::MemFs) and [`StdFs`](crate::StdFs) do, errors included.
-/// It is safe to use from many threads; runs are reproducible as far as the order of calls is.
+/// Without faults it behaves as [`MemFs`](crate::MemFs) and [`StdFs`](crate::StdFs) do, errors
+/// included. It is safe to use from many threads; runs are reproducible as far as the order of
+/// calls is.
 #[derive(Debug, Clone)]
 pub struct FaultFs {
     shared: Arc<Mutex<State>>,
@@ -83,15 +85,16 @@ impl FaultFs {
         lock(&self.shared)
     }
 
-    /// Loses power, and returns the machine after the restart. Every handle of this one, and this one itself, fails
-    /// from now on.
+    /// Loses power, and returns the machine after the restart. Every handle of this one, and this
+    /// one itself, fails from now on.
     pub fn crash(&self, image: CrashImage) -> FaultFs {
         let mut state = self.state();
         state.gate.power_off();
         state.crash_point(state.gate.operations()).image(image)
     }
 
-    /// Loses power, and returns the two fixed images (nothing kept, all kept) and `random` drawn ones.
+    /// Loses power, and returns the two fixed images (nothing kept, all kept) and `random` drawn
+    /// ones.
     pub fn images_at_crash(&self, random: u64) -> Vec<(CrashImage, FaultFs)> {
         self.state().gate.power_off();
         self.crash_point().images(random).collect()
@@ -103,8 +106,8 @@ impl FaultFs {
         state.crash_point(state.gate.operations())
     }
 
-    /// Begins to remember a [`CrashPoint`] for each state of the disk, until [`FaultFs::take_crash_points`].
-    /// One run of a workload thus yields all its crash points.
+    /// Begins to remember a [`CrashPoint`] for each state of the disk, until
+    /// [`FaultFs::take_crash_points`]. One run of a workload thus yields all its crash points.
     pub fn capture_crash_points(&self) {
         self.state().start_capture();
     }
@@ -114,7 +117,8 @@ impl FaultFs {
         self.state().take_captured()
     }
 
-    /// Loses power when the operation with this index (counted from 0) is asked for. It and all later ones fail.
+    /// Loses power when the operation with this index (counted from 0) is asked for. It and all
+    /// later ones fail.
     pub fn crash_at(&self, index: u64) {
         self.state().gate.crash_at(index);
     }
@@ -124,8 +128,8 @@ impl FaultFs {
         self.state().gate.is_powered_off()
     }
 
-    /// How many operations were asked for while there was power: every call of [`Fs`] and [`File`] except `path`,
-    /// `id`, `advise` and drop.
+    /// How many operations were asked for while there was power: every call of [`Fs`] and [`File`]
+    /// except `path`, `id`, `advise` and drop.
     pub fn operation_count(&self) -> u64 {
         self.state().gate.operations()
     }

@@ -37,9 +37,9 @@ pub struct OpenOptions {
     pub access: Access,
     /// Whether a missing file is made.
     pub create: Create,
-    /// Bypasses the page cache (`O_DIRECT`). Offsets, lengths and buffers must then be aligned to 4096 bytes, or to what
-    /// [`File::direct_alignment`] says.
-    /// File systems that refuse it (tmpfs) fail the open with `Unsupported`.
+    /// Bypasses the page cache (`O_DIRECT`). Offsets, lengths and buffers must then be aligned to
+    /// 4096 bytes, or to what [`File::direct_alignment`] says. File systems that refuse it (tmpfs)
+    /// fail the open with `Unsupported`.
     pub direct: bool,
 }
 
@@ -65,7 +65,8 @@ impl OpenOptions {
     }
 }
 
-/// Names a file by what it is, not by what it is called: equal ids are the same file, renames included.
+/// Names a file by what it is, not by what it is called: equal ids are the same file, renames
+/// included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FileId {
     /// The device.
@@ -104,18 +105,21 @@ pub enum Advice {
 
 /// A file system. Cheap to clone behind an [`Arc`](std::sync::Arc); safe to use from many threads.
 pub trait Fs: Debug + Send + Sync + 'static {
-    /// Opens a file. Never waits. `Invalid` for a pipe, a terminal and the like, which have no offsets: see [`Fs::open_stream`].
+    /// Opens a file. Never waits. `Invalid` for a pipe, a terminal and the like, which have no
+    /// offsets: see [`Fs::open_stream`].
     fn open(&self, path: &Path, options: OpenOptions) -> Result<Box<dyn File>>;
 
-    /// Opens what stands behind `path` to write through it from its beginning: a pipe, a terminal, another device. Waits until a pipe has
-    /// a reader. What is written must come in order, since most of these know no offsets; a sync of them does nothing. `Unsupported`,
-    /// which is what this does, where a system has none of them.
+    /// Opens what stands behind `path` to write through it from its beginning: a pipe, a terminal,
+    /// another device. Waits until a pipe has a reader. What is written must come in order, since
+    /// most of these know no offsets; a sync of them does nothing. `Unsupported`, which is what
+    /// this does, where a system has none of them.
     fn open_stream(&self, path: &Path) -> Result<Box<dyn File>> {
         Err(Error::new(Operation::Open, path, io::ErrorKind::Unsupported.into()))
     }
 
-    /// The name that is meant by `path`: where its symbolic links lead, there or not. `path` itself, which is what this says, where it is no
-    /// link. `None` for a link to a file that somebody has open and that may have no name, as `/dev/stdout` is one.
+    /// The name that is meant by `path`: where its symbolic links lead, there or not. `path`
+    /// itself, which is what this says, where it is no link. `None` for a link to a file that
+    /// somebody has open and that may have no name, as `/dev/stdout` is one.
     fn follow(&self, path: &Path) -> Result<Option<PathBuf>> {
         Ok(Some(path.to_owned()))
     }
@@ -123,8 +127,8 @@ pub trait Fs: Debug + Send + Sync + 'static {
     /// What stands behind `path`. `NotFound` when there is nothing.
     fn metadata(&self, path: &Path) -> Result<Metadata>;
 
-    /// Gives `from` the name `to`, replacing what was there. Atomic for readers at once; durable after
-    /// [`Fs::sync_dir`] of both directories.
+    /// Gives `from` the name `to`, replacing what was there. Atomic for readers at once; durable
+    /// after [`Fs::sync_dir`] of both directories.
     fn rename(&self, from: &Path, to: &Path) -> Result<()>;
 
     /// Adds the name `to` to the file `from` (a hard link). Fails with `Conflict` when `to` exists.
@@ -133,7 +137,8 @@ pub trait Fs: Debug + Send + Sync + 'static {
     /// Removes a name. The file lives on while it is open.
     fn remove(&self, path: &Path) -> Result<()>;
 
-    /// Removes an empty directory. The default has no such operation and says `Unsupported`: who calls it must be able to do without.
+    /// Removes an empty directory. The default has no such operation and says `Unsupported`: who
+    /// calls it must be able to do without.
     fn remove_dir(&self, path: &Path) -> Result<()> {
         Err(Error::new(Operation::Remove, path, io::ErrorKind::Unsupported.into()))
     }
@@ -141,8 +146,9 @@ pub trait Fs: Debug + Send + Sync + 'static {
     /// Creates a directory and its missing parents. Existing ones are fine.
     fn create_dir_all(&self, path: &Path) -> Result<()>;
 
-    /// [`Fs::create_dir_all`], with the names of `path` and of the parents that were missing made durable. Costs a sync of a directory for each; of one
-    /// that is there already, the sync of its parent.
+    /// [`Fs::create_dir_all`], with the names of `path` and of the parents that were missing made
+    /// durable. Costs a sync of a directory for each; of one that is there already, the sync of its
+    /// parent.
     fn create_dir_all_durably(&self, path: &Path) -> Result<()> {
         let mut missing = vec![path];
         // BOUND: a path has so many parents.
@@ -152,7 +158,8 @@ pub trait Fs: Debug + Send + Sync + 'static {
             }
             missing.push(parent);
         }
-        // ORDER: from the top down, each name before what is made behind it: a directory that is durable in one that is not is lost with it.
+        // ORDER: from the top down, each name before what is made behind it: a directory that is
+        // durable in one that is not is lost with it.
         for directory in missing.into_iter().rev() {
             self.create_dir_all(directory)?;
             self.sync_parent(directory)?;
@@ -163,7 +170,8 @@ pub trait Fs: Debug + Send + Sync + 'static {
     /// The paths directly inside a directory, sorted.
     fn read_dir(&self, path: &Path) -> Result<Vec<PathBuf>>;
 
-    /// Makes the names in a directory durable: what was created, renamed or removed in it before this call.
+    /// Makes the names in a directory durable: what was created, renamed or removed in it before
+    /// this call.
     fn sync_dir(&self, path: &Path) -> Result<()>;
 
     /// True when something stands behind `path`.
@@ -184,7 +192,8 @@ pub trait Fs: Debug + Send + Sync + 'static {
     }
 }
 
-/// A part of a file to be read into buffers, one after the other, as one of several: see [`File::read_batch`].
+/// A part of a file to be read into buffers, one after the other, as one of several: see
+/// [`File::read_batch`].
 #[derive(Debug)]
 pub struct ReadRequest<'a> {
     /// Where in the file.
@@ -228,8 +237,9 @@ pub trait File: Debug + Send + Sync + 'static {
     /// Its identity, to tell whether a name still means this file.
     fn id(&self) -> FileId;
 
-    /// Lets the others do with it what they may do with the regular file at `path`, as far as this process can; its owner may read and write
-    /// it in any case. What this does, where there are no such rights: nothing.
+    /// Lets the others do with it what they may do with the regular file at `path`, as far as this
+    /// process can; its owner may read and write it in any case. What this does, where there are no
+    /// such rights: nothing.
     fn take_mode(&self, _path: &Path) {}
 
     /// Its length in bytes.
@@ -240,11 +250,12 @@ pub trait File: Debug + Send + Sync + 'static {
         Ok(self.len()? == 0)
     }
 
-    /// Reads up to `buf.len()` bytes at `offset`; fewer at the end of the file or when interrupted, 0 past the end.
+    /// Reads up to `buf.len()` bytes at `offset`; fewer at the end of the file or when interrupted,
+    /// 0 past the end.
     fn read_at(&self, buf: &mut [u8], offset: u64) -> Result<usize>;
 
-    /// As [`File::read_at`], into several buffers one after the other (`preadv`). What this does, where a system knows no such call: one read for each
-    /// buffer, until one falls short.
+    /// As [`File::read_at`], into several buffers one after the other (`preadv`). What this does,
+    /// where a system knows no such call: one read for each buffer, until one falls short.
     fn read_vectored_at(&self, bufs: &mut [IoSliceMut<'_>], offset: u64) -> Result<usize> {
         let mut done = 0;
         for buf in bufs {
@@ -263,39 +274,43 @@ pub trait File: Debug + Send + Sync + 'static {
         Ok(done)
     }
 
-    /// Reads several parts, at the same time where the system can (`io_uring`), and returns when all have ended. Each says for itself how
-    /// it went; as with the other calls, that may be less than was asked for.
+    /// Reads several parts, at the same time where the system can (`io_uring`), and returns when
+    /// all have ended. Each says for itself how it went; as with the other calls, that may be less
+    /// than was asked for.
     fn read_batch(&self, requests: &mut [ReadRequest<'_>]) {
         for request in requests {
             request.result = self.read_vectored_at(&mut request.buffers, request.offset);
         }
     }
 
-    /// Writes several parts, at the same time where the system can and it helps, in no particular order, and returns when all have ended. Each says for itself how it
-    /// went. Parts must not overlap.
+    /// Writes several parts, at the same time where the system can and it helps, in no particular
+    /// order, and returns when all have ended. Each says for itself how it went. Parts must not
+    /// overlap.
     fn write_batch(&self, requests: &mut [WriteRequest<'_>]) {
         for request in requests {
             request.result = self.write_at(request.bytes, request.offset);
         }
     }
 
-    /// Writes up to `buf.len()` bytes at `offset`, growing the file; says how many. Not durable before a sync.
+    /// Writes up to `buf.len()` bytes at `offset`, growing the file; says how many. Not durable
+    /// before a sync.
     fn write_at(&self, buf: &[u8], offset: u64) -> Result<usize>;
 
     /// Cuts the file or extends it with zeros.
     fn set_len(&self, len: u64) -> Result<()>;
 
-    /// Reserves disk space for `len` bytes from `offset`, so that later writes there do not meet a full disk.
+    /// Reserves disk space for `len` bytes from `offset`, so that later writes there do not meet a
+    /// full disk.
     fn allocate(&self, offset: u64, len: u64) -> Result<()>;
 
     /// Makes written bytes and the length durable (`fdatasync`). Says nothing about names.
     ///
-    /// After an error the state of the unsynced bytes is unknown; a second call that succeeds proves nothing
-    /// (the kernel may have dropped them), so callers must treat the file as lost.
+    /// After an error the state of the unsynced bytes is unknown; a second call that succeeds
+    /// proves nothing (the kernel may have dropped them), so callers must treat the file as lost.
     fn sync_data(&self) -> Result<()>;
 
-    /// What offsets, lengths and buffers must be multiples of where the file is open for direct I/O: a power of two, at most 4096, which
-    /// this says and which always does.
+    /// What offsets, lengths and buffers must be multiples of where the file is open for direct
+    /// I/O: a power of two, at most 4096, which this says and which always does.
     fn direct_alignment(&self) -> u64 {
         4096
     }
@@ -307,12 +322,13 @@ pub trait File: Debug + Send + Sync + 'static {
     /// Hints how a range will be read. Best effort.
     fn advise(&self, offset: u64, len: u64, advice: Advice);
 
-    /// The whole file as bytes, without copying where the system can. Only for files that nobody changes in place:
-    /// a mapped file that is cut short under its reader ends the process.
+    /// The whole file as bytes, without copying where the system can. Only for files that nobody
+    /// changes in place: a mapped file that is cut short under its reader ends the process.
     fn map(&self) -> Result<Map>;
 
-    /// Maps a range for writing, for [`AppendMap`](crate::append_map::AppendMap). `None`, which is what this does,
-    /// where there are no mappings, or where a store into one could meet a full disk.
+    /// Maps a range for writing, for [`AppendMap`](crate::append_map::AppendMap). `None`, which is
+    /// what this does, where there are no mappings, or where a store into one could meet a full
+    /// disk.
     fn append_region(&self, range: Range<u64>) -> Result<Option<Region>> {
         let _ = range;
         Ok(None)

@@ -1,7 +1,7 @@
 //! A whole file as bytes: mapped by the kernel, or held on the heap.
 //!
-//! A [`Map`] is a pointer, a length and a shared owner, so that a lookup in it costs no more than one in a slice.
-//! Three owners exist:
+//! A [`Map`] is a pointer, a length and a shared owner, so that a lookup in it costs no more than
+//! one in a slice. Three owners exist:
 //!
 //! ```text
 //!   kernel mapping of a file   PROT_READ, MAP_SHARED: pages come from the page cache, shared by all processes
@@ -32,9 +32,10 @@ const COPY_CHUNK_BYTES: usize = 8 << 20;
 
 /// Immutable bytes of a file, shared by cheap clones and by threads. Dereferences to `[u8]`.
 ///
-/// A kernel mapping shows the file as it is now: it must not be changed in place while it is mapped (the bytes
-/// would change under a `&[u8]`), and cutting it short ends the process with `SIGBUS` at the next access. Cairn's
-/// files are replaced by rename and never rewritten, which keeps an old mapping intact.
+/// A kernel mapping shows the file as it is now: it must not be changed in place while it is mapped
+/// (the bytes would change under a `&[u8]`), and cutting it short ends the process with `SIGBUS` at
+/// the next access. Cairn's files are replaced by rename and never rewritten, which keeps an old
+/// mapping intact.
 #[derive(Clone)]
 pub struct Map {
     start: *const u8,
@@ -42,7 +43,8 @@ pub struct Map {
     region: Arc<Region>,
 }
 
-// SAFETY: `start` points to bytes that `region` keeps alive and that nobody writes after construction.
+// SAFETY: `start` points to bytes that `region` keeps alive and that nobody writes after
+// construction.
 unsafe impl Send for Map {}
 // SAFETY: as above; shared access is only reads.
 unsafe impl Sync for Map {}
@@ -51,8 +53,8 @@ unsafe impl Sync for Map {}
 enum Region {
     /// `munmap`ped on drop.
     Kernel { base: *mut libc::c_void, bytes: usize, is_file: bool },
-    /// Freed by the allocator. Ranges that were `mlock`ed must be unlocked first, or the pages would stay locked
-    /// after the allocator hands them to somebody else.
+    /// Freed by the allocator. Ranges that were `mlock`ed must be unlocked first, or the pages
+    /// would stay locked after the allocator hands them to somebody else.
     Heap { bytes: Vec<u8>, locked: Mutex<Vec<(usize, usize)>> },
 }
 
@@ -70,9 +72,9 @@ impl Map {
 
     /// Copies a file to private memory, on huge pages where the kernel offers them.
     ///
-    /// Costs one read of the file and as much memory. Lookups in it miss the TLB less often than in a mapping of
-    /// the file, and nothing that happens to the file later can reach it. Errors: `Read` when the file is shorter
-    /// than it says, `Map` when there is no memory.
+    /// Costs one read of the file and as much memory. Lookups in it miss the TLB less often than in
+    /// a mapping of the file, and nothing that happens to the file later can reach it. Errors:
+    /// `Read` when the file is shorter than it says, `Map` when there is no memory.
     pub fn copy_of(file: &dyn File) -> Result<Map> {
         Map::copy_range(file, 0..file.len()?)
     }
@@ -104,7 +106,8 @@ impl Map {
         if len == 0 {
             return Ok(Map::from_vec(Vec::new()));
         }
-        // Room to move the start up to a huge page boundary; untouched, it costs address space only.
+        // Room to move the start up to a huge page boundary; untouched, it costs address space
+        // only.
         let slack = if len >= HUGE_PAGE_BYTES { HUGE_PAGE_BYTES } else { 0 };
         let bytes = len.checked_add(slack).ok_or(io::ErrorKind::OutOfMemory)?;
         // SAFETY: a new private mapping at an address of the kernel's choice overlaps nothing.
@@ -116,7 +119,8 @@ impl Map {
         debug_assert!(skip + len <= bytes);
         // SAFETY: skip + len <= bytes, so the range lies inside the mapping made above.
         let start = unsafe { base.cast::<u8>().add(skip) };
-        // SAFETY: the advice changes how the range is backed, not what it holds. Without huge pages it fails; fine.
+        // SAFETY: the advice changes how the range is backed, not what it holds. Without huge pages
+        // it fails; fine.
         let _ = unsafe { mm::madvise(start.cast(), len, mm::Advice::LinuxHugepage) };
         // SAFETY: the range is mapped, writable, zeroed by the kernel and known to nobody else yet.
         fill(unsafe { std::slice::from_raw_parts_mut(start, len) });
@@ -129,7 +133,8 @@ impl Map {
         if len == 0 {
             return Ok(Map::from_vec(Vec::new())); // the kernel refuses empty mappings
         }
-        // SAFETY: a new mapping at an address of the kernel's choice overlaps nothing; it is only ever read.
+        // SAFETY: a new mapping at an address of the kernel's choice overlaps nothing; it is only
+        // ever read.
         let base =
             unsafe { mm::mmap(ptr::null_mut(), len, ProtFlags::READ, MapFlags::SHARED, descriptor, 0)? };
         let region = Region::Kernel { base, bytes: len, is_file: true };
@@ -145,8 +150,9 @@ impl Map {
         Map { start: self.start.wrapping_add(start), len: end - start, region: self.region.clone() }
     }
 
-    /// Hints how a range will be read. Best effort; ranges past the end are cut. Nothing happens to memory that
-    /// is not a kernel mapping, nor for `DontNeed` on memory that could not be read in again.
+    /// Hints how a range will be read. Best effort; ranges past the end are cut. Nothing happens to
+    /// memory that is not a kernel mapping, nor for `DontNeed` on memory that could not be read in
+    /// again.
     pub fn advise(&self, range: Range<usize>, advice: Advice) {
         let Region::Kernel { is_file, .. } = *self.region else { return };
         let advice = match advice {
@@ -159,8 +165,9 @@ impl Map {
             Advice::DontNeed => return,
         };
         if let Some(pages) = self.pages(&range) {
-            // SAFETY: `pages` lies in a kernel mapping that `self.region` keeps; none of these hints changes
-            // what it reads as (DontNeed reaches file mappings only, which are read in again).
+            // SAFETY: `pages` lies in a kernel mapping that `self.region` keeps; none of these
+            // hints changes what it reads as (DontNeed reaches file mappings only, which are read
+            // in again).
             let _ = unsafe { mm::madvise(pages.start, pages.bytes, advice) };
         }
     }
@@ -199,13 +206,15 @@ impl Drop for Region {
     fn drop(&mut self) {
         match self {
             Region::Kernel { base, bytes, .. } => {
-                // SAFETY: exactly the mapping made at construction; the last Map that pointed into it is gone.
+                // SAFETY: exactly the mapping made at construction; the last Map that pointed into
+                // it is gone.
                 let _ = unsafe { mm::munmap(*base, *bytes) };
             }
             Region::Heap { bytes, locked } => {
                 for &(address, len) in locked.get_mut().unwrap_or_else(PoisonError::into_inner).iter() {
                     let start = ptr::with_exposed_provenance_mut(address);
-                    // SAFETY: pages around `bytes`, which are still allocated here; unlocking moves no data.
+                    // SAFETY: pages around `bytes`, which are still allocated here; unlocking moves
+                    // no data.
                     let _ = unsafe { mm::munlock(start, len) };
                 }
                 bytes.clear();
@@ -219,7 +228,8 @@ impl Deref for Map {
 
     #[inline]
     fn deref(&self) -> &[u8] {
-        // SAFETY: `region` owns `len` initialised bytes at `start` for as long as `self` lives; nobody writes them.
+        // SAFETY: `region` owns `len` initialised bytes at `start` for as long as `self` lives;
+        // nobody writes them.
         unsafe { std::slice::from_raw_parts(self.start, self.len) }
     }
 }

@@ -17,10 +17,11 @@ use content::{Content, check_end};
 use open::OpenTable;
 use tree::{Found, NameChange, Node, Tree};
 
-/// Files in memory: names lead to inodes, an open file outlives its last name. Errors are those of [`StdFs`] on
-/// Linux. Clones share the files.
+/// Files in memory: names lead to inodes, an open file outlives its last name. Errors are those of
+/// [`StdFs`] on Linux. Clones share the files.
 ///
-/// It starts with an empty root directory; relative paths begin there. Nothing is ever lost: syncs do nothing.
+/// It starts with an empty root directory; relative paths begin there. Nothing is ever lost: syncs
+/// do nothing.
 ///
 /// [`StdFs`]: crate::StdFs
 #[derive(Debug, Clone)]
@@ -40,10 +41,13 @@ impl MemFs {
         MemFs { shared: Arc::new(Mutex::new(State { tree: Tree::new(), open: OpenTable::default() })) }
     }
 
-    /// Adds the file `path` as a shadow of another one, from whichever disk: it reads as that one, and what is written to it stays here. So what would change
-    /// files can be tried on them, at a cost of the pages that it changes. Nobody may change `file` as long as the shadow is there: see [`File::map`].
+    /// Adds the file `path` as a shadow of another one, from whichever disk: it reads as that one,
+    /// and what is written to it stays here. So what would change files can be tried on them, at a
+    /// cost of the pages that it changes. Nobody may change `file` as long as the shadow is there:
+    /// see [`File::map`].
     ///
-    /// Errors: `Conflict` when there is such a file; there is no directory for it; the other file cannot be mapped.
+    /// Errors: `Conflict` when there is such a file; there is no directory for it; the other file
+    /// cannot be mapped.
     pub fn add_shadow(&self, path: &Path, file: &dyn File) -> Result<()> {
         let content = Content::shadow_of(file.map()?);
         let handle = self.open(path, OpenOptions::create_new())?;
@@ -55,7 +59,8 @@ impl MemFs {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // Every change is made whole before anything can panic, so a poisoned state is a consistent one.
+        // Every change is made whole before anything can panic, so a poisoned state is a consistent
+        // one.
         lock(&self.shared)
     }
 }

@@ -15,8 +15,8 @@ const HUGE_PAGE_BYTES: usize = 2 << 20;
 
 /// Anonymous memory of the kernel: zeros, private to the process, given back when dropped.
 ///
-/// It only hands out addresses. Who reads and writes through them settles among its threads who may, as for
-/// memory from an allocator.
+/// It only hands out addresses. Who reads and writes through them settles among its threads who
+/// may, as for memory from an allocator.
 pub struct Reservation {
     base: NonNull<u8>,
     mapped: usize,
@@ -26,11 +26,13 @@ pub struct Reservation {
 
 // SAFETY: a mapping belongs to the process, not to a thread.
 unsafe impl Send for Reservation {}
-// SAFETY: shared access gives out addresses and advises the kernel, which threads may do side by side.
+// SAFETY: shared access gives out addresses and advises the kernel, which threads may do side by
+// side.
 unsafe impl Sync for Reservation {}
 
 impl Reservation {
-    /// Reserves `len` bytes, aligned to 4 KiB, and to 2 MiB from that size on. Costs address space until it is touched.
+    /// Reserves `len` bytes, aligned to 4 KiB, and to 2 MiB from that size on. Costs address space
+    /// until it is touched.
     /// Errors: `OutOfMemory` when there is no such address space, or a limit on it.
     pub fn new(len: usize) -> io::Result<Reservation> {
         let slack = if len >= HUGE_PAGE_BYTES { HUGE_PAGE_BYTES } else { 0 };
@@ -49,7 +51,8 @@ impl Reservation {
         Ok(Reservation { base, mapped, start, len })
     }
 
-    /// Asks for huge pages, which cost fewer misses of the address translation. Without them nothing changes.
+    /// Asks for huge pages, which cost fewer misses of the address translation. Without them
+    /// nothing changes.
     pub fn prefer_huge_pages(&self) {
         // SAFETY: the advice changes how the range is backed, not what it holds.
         let _ = unsafe { mm::madvise(self.start.as_ptr().cast(), self.len, mm::Advice::LinuxHugepage) };
@@ -71,21 +74,23 @@ impl Reservation {
         self.len == 0
     }
 
-    /// Brings the pages of a part in now, so that no later access has to wait for one. What they hold stays. Best effort: where the kernel
-    /// cannot do that ahead, they come when they are touched.
+    /// Brings the pages of a part in now, so that no later access has to wait for one. What they
+    /// hold stays. Best effort: where the kernel cannot do that ahead, they come when they are
+    /// touched.
     ///
     /// Errors: `OutOfMemory` when there is none left.
     pub fn populate(&self, part: Range<usize>) -> io::Result<()> {
         let Some((start, len)) = self.whole_pages(part, true) else { return Ok(()) };
-        // SAFETY: the range is part of the mapping; bringing pages in does not change what they hold.
+        // SAFETY: the range is part of the mapping; bringing pages in does not change what they
+        // hold.
         match unsafe { mm::madvise(start.as_ptr().cast(), len, mm::Advice::LinuxPopulateWrite) } {
             Err(rustix::io::Errno::NOMEM) => Err(io::ErrorKind::OutOfMemory.into()),
             _ => Ok(()),
         }
     }
 
-    /// Gives the memory of a part back to the system: it holds zeros from then on. Bytes on the same page of the system as
-    /// what lies beside the part stay.
+    /// Gives the memory of a part back to the system: it holds zeros from then on. Bytes on the
+    /// same page of the system as what lies beside the part stay.
     ///
     /// # Safety
     /// Nobody refers to bytes of the part meanwhile.
@@ -154,8 +159,9 @@ impl DerefMut for Buffer {
 /// Types whose value of all zero bits is one of theirs.
 ///
 /// # Safety
-/// All zero bits must be a valid value, the same as the default one, and dropping it must do nothing. (Not where schedules are explored:
-/// there it is the default that counts, since atomics are more than their bits.)
+/// All zero bits must be a valid value, the same as the default one, and dropping it must do
+/// nothing. (Not where schedules are explored: there it is the default that counts, since atomics
+/// are more than their bits.)
 pub unsafe trait ZeroIsValid: Default {}
 
 macro_rules! zero_is_valid {
@@ -168,7 +174,8 @@ macro_rules! zero_is_valid {
 }
 zero_is_valid!(AtomicU8, AtomicU16, AtomicU32, AtomicU64, AtomicUsize);
 
-/// A slice of zeros that takes up memory where it was touched. For tables that are sized for the largest case.
+/// A slice of zeros that takes up memory where it was touched. For tables that are sized for the
+/// largest case.
 pub struct Zeroed<T> {
     #[cfg(not(cairn_shuttle))]
     memory: Reservation,
@@ -197,8 +204,8 @@ impl<T: ZeroIsValid> Zeroed<T> {
     #[inline]
     pub unsafe fn at(&self, index: usize) -> &T {
         debug_assert!(index < self.len);
-        // SAFETY: the caller's index is within the memory, which is aligned and was zeros, a value of T; what changes it
-        // since goes through shared references to T.
+        // SAFETY: the caller's index is within the memory, which is aligned and was zeros, a value
+        // of T; what changes it since goes through shared references to T.
         unsafe { self.first().add(index).as_ref() }
     }
 }
@@ -239,8 +246,8 @@ mod tests {
     use super::*;
     use crate::sync::atomic::Ordering::Relaxed;
 
-    /// Goal: reserved memory is zeros, aligned, can be written, brought in and given back. Method: a byte on each page; what lies beside
-    /// a released part stays.
+    /// Goal: reserved memory is zeros, aligned, can be written, brought in and given back. Method:
+    /// a byte on each page; what lies beside a released part stays.
     #[test]
     fn reserved_memory() {
         for len in [1, 4096, 10_000, 5 << 20] {

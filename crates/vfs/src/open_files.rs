@@ -2,14 +2,17 @@
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// The most files that this process may have open by now (`RLIMIT_NOFILE`, the soft limit); `None` without a limit.
+/// The most files that this process may have open by now (`RLIMIT_NOFILE`, the soft limit); `None`
+/// without a limit.
 pub fn open_files_limit() -> Option<u64> {
     getrlimit(Resource::Nofile).current
 }
 
-/// Raises that limit as far as the system lets it without asking anybody (to the hard limit), and says what it is then.
+/// Raises that limit as far as the system lets it without asking anybody (to the hard limit), and
+/// says what it is then.
 ///
-/// For programs: the soft limit is low by tradition, for the sake of `select`. A library leaves it to them.
+/// For programs: the soft limit is low by tradition, for the sake of `select`. A library leaves it
+/// to them.
 pub fn raise_open_files_limit() -> Option<u64> {
     let limit = getrlimit(Resource::Nofile);
     if limit.current != limit.maximum {

@@ -1,4 +1,5 @@
-//! Where a result goes that somebody asked for by name: a regular file as a whole, anything else as it comes.
+//! Where a result goes that somebody asked for by name: a regular file as a whole, anything else as
+//! it comes.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -7,8 +8,9 @@ use crate::{AtomicFile, File, Fs, Result, atomic};
 
 /// A file that a user has named for a result.
 ///
-/// A regular file, or one that is not there yet, is replaced as [`AtomicFile`] does it. A pipe, a terminal or another device stays what it is and is
-/// written through, and so is a file that is meant by its being open (`/dev/stdout`). Bytes must be written in order.
+/// A regular file, or one that is not there yet, is replaced as [`AtomicFile`] does it. A pipe, a
+/// terminal or another device stays what it is and is written through, and so is a file that is
+/// meant by its being open (`/dev/stdout`). Bytes must be written in order.
 #[derive(Debug)]
 pub enum OutputFile {
     /// Appears at the commit.

@@ -1,8 +1,9 @@
 //! Randomness, owned by whoever runs the engine.
 //!
-//! None of this is for secrets. Seeded streams are xoshiro256++ (Blackman and Vigna, "Scrambled Linear
-//! Pseudorandom Number Generators", ACM TOMS 2021), their state filled by SplitMix64 (Steele, Lea and Flood,
-//! "Fast Splittable Pseudorandom Number Generators", OOPSLA 2014), as the authors of xoshiro advise.
+//! None of this is for secrets. Seeded streams are xoshiro256++ (Blackman and Vigna, "Scrambled
+//! Linear Pseudorandom Number Generators", ACM TOMS 2021), their state filled by SplitMix64
+//! (Steele, Lea and Flood, "Fast Splittable Pseudorandom Number Generators", OOPSLA 2014), as the
+//! authors of xoshiro advise.
 
 use std::fmt::Debug;
 use std::io;
@@ -22,8 +23,9 @@ pub trait Rng: Debug + Send {
         }
     }
 
-    /// A uniform number under `bound`; 0 when `bound` is 0. Unbiased (Lemire, "Fast Random Integer Generation in
-    /// an Interval", 2019): a product whose low half falls in the uneven part is drawn again.
+    /// A uniform number under `bound`; 0 when `bound` is 0. Unbiased (Lemire, "Fast Random Integer
+    /// Generation in an Interval", 2019): a product whose low half falls in the uneven part is
+    /// drawn again.
     fn below(&mut self, bound: u64) -> u64 {
         let mut product = u128::from(self.next_u64()) * u128::from(bound);
         if (product as u64) < bound {
@@ -59,8 +61,9 @@ impl SeededRng {
         SeededRng { state: std::array::from_fn(|_| splitmix64(&mut seed)) }
     }
 
-    /// An independent stream for a part of a run, named by `label`. The same stream and label always give the same
-    /// child, and `self` does not move, so adding a part leaves the numbers of the others as they were.
+    /// An independent stream for a part of a run, named by `label`. The same stream and label
+    /// always give the same child, and `self` does not move, so adding a part leaves the numbers of
+    /// the others as they were.
     #[must_use]
     pub fn fork(&self, label: &str) -> SeededRng {
         // FNV-1a over the label, then through SplitMix64 with each word of the state.
@@ -99,7 +102,8 @@ fn splitmix64(state: &mut u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// The kernel's randomness, one system call for each number: for seeds and unique names, not for inner loops.
+/// The kernel's randomness, one system call for each number: for seeds and unique names, not for
+/// inner loops.
 #[derive(Debug)]
 pub struct SystemRng {
     /// Stands in if the kernel, having answered once, should ever refuse.
@@ -107,8 +111,8 @@ pub struct SystemRng {
 }
 
 impl SystemRng {
-    /// Asks the kernel for a first number. Fails on kernels without `getrandom` (before 3.17) and where a sandbox
-    /// forbids it.
+    /// Asks the kernel for a first number. Fails on kernels without `getrandom` (before 3.17) and
+    /// where a sandbox forbids it.
     pub fn new() -> io::Result<Self> {
         Ok(SystemRng { reserve: SeededRng::new(system_u64()?) })
     }
@@ -137,8 +141,8 @@ fn system_u64() -> io::Result<u64> {
 mod tests {
     use super::*;
 
-    /// Goal: the generator is the published one. Method: the first outputs of the reference code for the state
-    /// {1, 2, 3, 4}, and SplitMix64's for the seed 1234567.
+    /// Goal: the generator is the published one. Method: the first outputs of the reference code
+    /// for the state {1, 2, 3, 4}, and SplitMix64's for the seed 1234567.
     #[test]
     fn matches_the_published_generators() {
         let mut rng = SeededRng { state: [1, 2, 3, 4] };
@@ -149,8 +153,8 @@ mod tests {
         assert_eq!(splitmix64(&mut seed), 3_203_168_211_198_807_973);
     }
 
-    /// Goal: `below` is in range and even. Method: 60,000 draws under 6; each face within 5 % of its share (a fair
-    /// die leaves that band with probability under 1e-6).
+    /// Goal: `below` is in range and even. Method: 60,000 draws under 6; each face within 5 % of
+    /// its share (a fair die leaves that band with probability under 1e-6).
     #[test]
     fn below_is_even() {
         let mut rng = SeededRng::new(7);

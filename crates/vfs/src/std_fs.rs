@@ -26,7 +26,8 @@ const OPEN_FILES: &str = "/proc";
 
 /// The file system of the machine, through `pread`, `pwrite`, `fdatasync` and friends.
 ///
-/// Interrupted calls (`EINTR`) are repeated. Relative paths are relative to the process's working directory.
+/// Interrupted calls (`EINTR`) are repeated. Relative paths are relative to the process's working
+/// directory.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct StdFs;
 
@@ -75,7 +76,8 @@ impl Fs for StdFs {
     fn open_stream(&self, path: &Path) -> Result<Box<dyn File>> {
         let wrap = |source| Error::new(Operation::Open, path, source);
         let mut open = fs::OpenOptions::new();
-        // For writing alone: a pipe that we could read as well would not wait for its reader, and would lose what nobody has read.
+        // For writing alone: a pipe that we could read as well would not wait for its reader, and
+        // would lose what nobody has read.
         open.write(true).truncate(true);
         let file = repeat(|| open.open(path)).map_err(|source| not_made(path, source))?;
         let metadata = file.metadata().map_err(wrap)?;
@@ -96,7 +98,8 @@ impl Fs for StdFs {
                 Err(error) => return Err(wrap(error)),
             }
             let dir = target.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
-            // What these links say is no path, or that of a file which its holder goes on writing to.
+            // What these links say is no path, or that of a file which its holder goes on writing
+            // to.
             if fs::canonicalize(dir).map_err(wrap)?.starts_with(OPEN_FILES) {
                 return Ok(None);
             }
@@ -150,7 +153,8 @@ impl Fs for StdFs {
     }
 }
 
-/// The error of a directory that could not be synced. The one meaning that EINVAL has there: this file system, one of a network or of a process perhaps, cannot.
+/// The error of a directory that could not be synced. The one meaning that EINVAL has there: this
+/// file system, one of a network or of a process perhaps, cannot.
 fn or_unsupported(source: io::Error) -> io::Error {
     match source.raw_os_error() {
         Some(errno) if errno == Errno::INVAL.raw_os_error() => io::Error::new(
@@ -208,7 +212,8 @@ impl File for StdFile {
         if let Ok(other) = fs::metadata(path)
             && other.is_file()
         {
-            // The owner's: whoever finds it left over has to open it. No more than rights: who runs it as whom is not passed on.
+            // The owner's: whoever finds it left over has to open it. No more than rights: who runs
+            // it as whom is not passed on.
             let mode = other.mode() & 0o777 | 0o600;
             let _ = self.file.set_permissions(fs::Permissions::from_mode(mode));
         }
@@ -248,7 +253,8 @@ impl File for StdFile {
         }
     }
 
-    /// Through the page cache one after the other: the kernel would hand each to a thread of its own, which takes longer than the copy.
+    /// Through the page cache one after the other: the kernel would hand each to a thread of its
+    /// own, which takes longer than the copy.
     fn write_batch(&self, requests: &mut [WriteRequest<'_>]) {
         let wrap = |offset| move |source| Error::new(Operation::Write, &self.path, source).at(offset);
         let may_overlap = self.direct && requests.len() > 1 && check_writable(self.access).is_ok();

@@ -1,7 +1,7 @@
 //! Locks, atomics and condition variables. The engines take them from here and nowhere else.
 //!
-//! Built with `--cfg cairn_shuttle` they are those of `shuttle`, which runs all threads of a test on one and decides
-//! by a seed, at each of these calls, which of them goes on.
+//! Built with `--cfg cairn_shuttle` they are those of `shuttle`, which runs all threads of a test
+//! on one and decides by a seed, at each of these calls, which of them goes on.
 
 mod current;
 mod futex;
@@ -26,8 +26,8 @@ pub use std::sync::{
 /// Of the standard library in either build: what sets it must not let other threads run meanwhile.
 pub use std::sync::OnceLock;
 
-/// A value on cache lines of its own (two, since processors fetch pairs): for what threads change at every step, beside
-/// what others only read.
+/// A value on cache lines of its own (two, since processors fetch pairs): for what threads change
+/// at every step, beside what others only read.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub struct Line<T>(pub T);
@@ -42,13 +42,15 @@ impl<T> std::ops::Deref for Line<T> {
 
 /// Locks `mutex`, also when a thread panicked while it held it.
 ///
-/// For state whose changes are made whole before anything can panic. State that a panic can leave half changed has
-/// to say so itself: an engine latches an error and does not rely on the lock's mark.
+/// For state whose changes are made whole before anything can panic. State that a panic can leave
+/// half changed has to say so itself: an engine latches an error and does not rely on the lock's
+/// mark.
 pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Waits on `condvar` with `guard` released, as [`Condvar::wait`], ignoring a panic of another holder as [`lock`] does.
+/// Waits on `condvar` with `guard` released, as [`Condvar::wait`], ignoring a panic of another
+/// holder as [`lock`] does.
 pub fn wait<'a, T>(condvar: &Condvar, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
     condvar.wait(guard).unwrap_or_else(PoisonError::into_inner)
 }
@@ -67,7 +69,8 @@ pub fn write<T>(lock: &RwLock<T>) -> RwLockWriteGuard<'_, T> {
 mod tests {
     use super::*;
 
-    /// Goal: a panic under a lock does not take the lock from everybody else. Method: panic while holding each kind.
+    /// Goal: a panic under a lock does not take the lock from everybody else. Method: panic while
+    /// holding each kind.
     #[test]
     fn locks_outlive_a_panic() {
         let (mutex, shared) = (Mutex::new(1), RwLock::new(1));

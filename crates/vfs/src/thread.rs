@@ -1,5 +1,5 @@
-//! Threads. The engines start them here and nowhere else; built with `--cfg cairn_shuttle`, they are a scheduler's
-//! under test (see [`sync`](crate::sync)).
+//! Threads. The engines start them here and nowhere else; built with `--cfg cairn_shuttle`, they
+//! are a scheduler's under test (see [`sync`](crate::sync)).
 
 #[cfg(not(cairn_shuttle))]
 use std::cell::Cell;
@@ -17,10 +17,11 @@ pub use threads::{JoinHandle, Scope, ScopedJoinHandle};
 mod refusal;
 pub use refusal::{Refusal, refuse_after};
 
-/// Starts a thread whose name shows in debuggers and profilers (the kernel keeps its first 15 bytes).
+/// Starts a thread whose name shows in debuggers and profilers (the kernel keeps its first 15
+/// bytes).
 ///
-/// Errors: what the operating system says when it has no more threads to give, and `InvalidInput` for a name with
-/// a zero byte.
+/// Errors: what the operating system says when it has no more threads to give, and `InvalidInput`
+/// for a name with a zero byte.
 pub fn spawn<F, T>(name: &str, f: F) -> io::Result<JoinHandle<T>>
 where
     F: FnOnce() -> T + Send + 'static,
@@ -33,8 +34,8 @@ where
     threads::Builder::new().name(name.to_owned()).spawn(f)
 }
 
-/// Runs `f` with a scope in which threads may borrow from the caller; all of them end before it returns.
-/// As [`std::thread::scope`].
+/// Runs `f` with a scope in which threads may borrow from the caller; all of them end before it
+/// returns. As [`std::thread::scope`].
 pub fn scope<'env, F, T>(f: F) -> T
 where
     F: for<'scope> FnOnce(&'scope Scope<'scope, 'env>) -> T,
@@ -42,8 +43,8 @@ where
     threads::scope(f)
 }
 
-/// As [`Scope::spawn`], for a thread that has a name, and that the operating system may refuse: an error, where the
-/// other one panics.
+/// As [`Scope::spawn`], for a thread that has a name, and that the operating system may refuse: an
+/// error, where the other one panics.
 ///
 /// Errors: as [`spawn`].
 pub fn spawn_scoped<'scope, F, T>(
@@ -65,7 +66,8 @@ where
     threads::Builder::new().name(name.to_owned()).spawn_scoped(scope, f)
 }
 
-/// How many threads can run at once: processors, cut by affinity and control groups; 1 when that is unknown.
+/// How many threads can run at once: processors, cut by affinity and control groups; 1 when that is
+/// unknown.
 pub fn available_parallelism() -> usize {
     std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
 }
@@ -75,8 +77,8 @@ pub fn yield_now() {
     threads::yield_now();
 }
 
-/// A turn of a loop that waits for another thread without sleeping. Under a scheduler under test that thread is let
-/// run: it may be the only one that ends the loop.
+/// A turn of a loop that waits for another thread without sleeping. Under a scheduler under test
+/// that thread is let run: it may be the only one that ends the loop.
 #[inline]
 pub fn spin_loop() {
     #[cfg(cairn_shuttle)]
@@ -85,8 +87,8 @@ pub fn spin_loop() {
     std::hint::spin_loop();
 }
 
-/// A step of its own under a scheduler under test, before which others may go on: for what it knows nothing of. Else
-/// nothing.
+/// A step of its own under a scheduler under test, before which others may go on: for what it knows
+/// nothing of. Else nothing.
 #[inline]
 pub fn step() {
     // That is all that sleeping means there.
@@ -151,8 +153,9 @@ mod tests {
         });
     }
 
-    /// Goal: threads are refused as the system refuses them, from the asked-for one on, to who asked for that alone, and no longer than
-    /// asked. Method: guards within each other; another thread beside them.
+    /// Goal: threads are refused as the system refuses them, from the asked-for one on, to who
+    /// asked for that alone, and no longer than asked. Method: guards within each other; another
+    /// thread beside them.
     #[test]
     fn refusals() {
         let start = || spawn("vfs-refused", || ()).map(|thread| thread.join().unwrap());

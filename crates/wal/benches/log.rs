@@ -1,7 +1,9 @@
-//! What the log costs: appending by one, two and eight threads, and syncing beside the device's own flush.
+//! What the log costs: appending by one, two and eight threads, and syncing beside the device's own
+//! flush.
 //!
-//! `cargo bench -p cairn-wal` prints one line for each case; the best and the middle of several rounds, on a log in
-//! the temporary folder. `cargo bench -p cairn-wal -- append` runs the cases whose names contain a word.
+//! `cargo bench -p cairn-wal` prints one line for each case; the best and the middle of several
+//! rounds, on a log in the temporary folder. `cargo bench -p cairn-wal -- append` runs the cases
+//! whose names contain a word.
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a benchmark")]
 
 use std::path::Path;

@@ -16,8 +16,9 @@ use crate::{Error, Lsn, Result};
 /// What the mark of a log that is closed takes.
 const MARK_BYTES: usize = HEAD_BYTES + NOTE_BYTES;
 
-/// Hands out room for records, in the order in which a recovery will find them. There is one for each log; many
-/// threads share it under a lock of theirs, which they hold for a reservation and not for filling it.
+/// Hands out room for records, in the order in which a recovery will find them. There is one for
+/// each log; many threads share it under a lock of theirs, which they hold for a reservation and
+/// not for filling it.
 #[derive(Debug)]
 pub struct Appender {
     map: AppendMap,
@@ -33,8 +34,8 @@ pub struct Appender {
 
 /// Room for one record, for its holder alone.
 ///
-/// Fill [`Reservation::payload_mut`], then [`Reservation::commit`]. One that is dropped instead leaves room that
-/// recoveries pass over. While one is out, no later record can be synced.
+/// Fill [`Reservation::payload_mut`], then [`Reservation::commit`]. One that is dropped instead
+/// leaves room that recoveries pass over. While one is out, no later record can be synced.
 #[derive(Debug)]
 pub struct Reservation {
     /// `None` only while it is being dropped.
@@ -58,9 +59,10 @@ impl Appender {
 
     /// Takes room for a record with a payload of this many bytes, and gives it its position.
     ///
-    /// Costs some ten nanoseconds; where nothing was prepared ahead, now and then a tenth of a millisecond for memory,
-    /// and a few syncs for a segment. Waits when 512 reservations are out. Errors: `Invalid` above
-    /// [`MAX_RECORD_BYTES`]; a full disk, after which it can be tried again; all others poison the log.
+    /// Costs some ten nanoseconds; where nothing was prepared ahead, now and then a tenth of a
+    /// millisecond for memory, and a few syncs for a segment. Waits when 512 reservations are out.
+    /// Errors: `Invalid` above [`MAX_RECORD_BYTES`]; a full disk, after which it can be tried
+    /// again; all others poison the log.
     #[inline]
     pub fn reserve(&mut self, payload_bytes: usize) -> Result<Reservation> {
         self.reserve_kind(payload_bytes, Kind::Data)
@@ -83,8 +85,9 @@ impl Appender {
         Lsn::new(self.number, self.map.position() as u32)
     }
 
-    /// Begins a new segment, so that what was appended so far can be released when it is not needed any more. Does
-    /// nothing in one without records. Returns [`Appender::position`]. Errors as [`Appender::reserve`].
+    /// Begins a new segment, so that what was appended so far can be released when it is not needed
+    /// any more. Does nothing in one without records. Returns [`Appender::position`]. Errors as
+    /// [`Appender::reserve`].
     pub fn rotate(&mut self) -> Result<Lsn> {
         self.shared.check()?;
         if self.map.position() > u64::from(HEADER_BYTES) {
@@ -93,9 +96,9 @@ impl Appender {
         Ok(self.position())
     }
 
-    /// Syncs everything and marks the end, so that a later recovery can tell damage to any record from a crash. Of a log that has
-    /// records in its last segment; in another one the header says the same.
-    /// Reservations must be committed before.
+    /// Syncs everything and marks the end, so that a later recovery can tell damage to any record
+    /// from a crash. Of a log that has records in its last segment; in another one the header says
+    /// the same. Reservations must be committed before.
     pub fn close(mut self) -> Result<()> {
         self.mark_end()
     }
@@ -110,8 +113,8 @@ impl Appender {
         self.shared.sync_to(mark)
     }
 
-    /// Appends what the owner has noted ([`Log::set_note`](crate::Log::set_note)), for a recovery to find without waiting for the
-    /// next segment. Its position. Errors as [`Appender::reserve`].
+    /// Appends what the owner has noted ([`Log::set_note`](crate::Log::set_note)), for a recovery
+    /// to find without waiting for the next segment. Its position. Errors as [`Appender::reserve`].
     pub fn note(&mut self) -> Result<Lsn> {
         self.append_note(Kind::Note)
     }
@@ -135,7 +138,8 @@ impl Appender {
             return Err(too_long(payload_bytes));
         }
         let bytes = record_bytes(payload_bytes);
-        // So there is always room for the mark of a log that is closed, on a full disk as well: without it the next process has to write anew what this one has synced.
+        // So there is always room for the mark of a log that is closed, on a full disk as well:
+        // without it the next process has to write anew what this one has synced.
         let behind = if kind == Kind::Close { 0 } else { MARK_BYTES };
         if self.map.position() + (bytes + behind) as u64 > self.map.end() {
             self.next_segment(bytes + behind)?;
@@ -243,12 +247,14 @@ fn activate(
 ) -> Result<(AppendMap, Arc<Segment>)> {
     let number = prepared.number;
     let oldest = oldest.unwrap_or(number);
-    // ORDER: after the oldest is known. What was released before is so by the owner's word, which the note is then not older than.
+    // ORDER: after the oldest is known. What was released before is so by the owner's word, which
+    // the note is then not older than.
     let (salt, note) = (shared.salt_of(number), *lock(&shared.note));
     let bytes = u64::from(prepared.bytes());
     let header = Header { number, log_id: shared.log_id, salt, previous, oldest, bytes, note };
     let segment = Arc::new(Segment::new(&prepared, header));
-    // A record that was not written is a hole, and no recovery reaches what is behind it: nothing more is to be acknowledged, whoever commits.
+    // A record that was not written is a hole, and no recovery reaches what is behind it: nothing
+    // more is to be acknowledged, whoever commits.
     let log = Arc::downgrade(shared);
     prepared.map.on_failure(move |error| {
         if let Some(log) = log.upgrade() {
@@ -282,11 +288,14 @@ impl Reservation {
         bytes.get_mut(HEAD_BYTES..HEAD_BYTES + len).unwrap_or_default()
     }
 
-    /// Makes it a record, and returns its position. It belongs to the kernel then. It outlives the process once all that were reserved before it are committed or
-    /// given up as well: recoveries read from record to record. Whoever acknowledges records that several threads commit waits for those, and then asks
-    /// [`Log::check`](crate::Log::check) whether any of them could not be written.
+    /// Makes it a record, and returns its position. It belongs to the kernel then. It outlives the
+    /// process once all that were reserved before it are committed or given up as well: recoveries
+    /// read from record to record. Whoever acknowledges records that several threads commit waits
+    /// for those, and then asks [`Log::check`](crate::Log::check) whether any of them could not be
+    /// written.
     ///
-    /// Costs the checksum of the payload. Fails only where the file system has no mappings, as on a full disk that does not keep what it has allocated; the log is poisoned then.
+    /// Costs the checksum of the payload. Fails only where the file system has no mappings, as on a
+    /// full disk that does not keep what it has allocated; the log is poisoned then.
     #[inline]
     pub fn commit(self) -> Result<Lsn> {
         self.commit_as(Kind::Data)

@@ -12,7 +12,8 @@ pub enum Error {
     /// The file system failed.
     #[error(transparent)]
     Vfs(#[from] Arc<cairn_vfs::Error>),
-    /// Stored bytes are not what a writer of this format writes, and not what a crash may leave either.
+    /// Stored bytes are not what a writer of this format writes, and not what a crash may leave
+    /// either.
     #[error("{} is damaged at offset {offset}: {what}", file.display())]
     Corruption {
         /// The damaged file.
@@ -36,7 +37,8 @@ pub enum Error {
         /// The argument, its value and what was expected.
         what: String,
     },
-    /// An earlier write or sync failed, so that the state of the files is unknown. Drop the log and recover it.
+    /// An earlier write or sync failed, so that the state of the files is unknown. Drop the log and
+    /// recover it.
     #[error("the log in {} stopped writing after a failure: {cause}; reopen it", dir.display())]
     Poisoned {
         /// The log's directory.
@@ -66,8 +68,8 @@ impl Error {
         }
     }
 
-    /// True when what is missing may be there later: room on the disk, or files that may be open. Of a log that is not poisoned, the operation can
-    /// be tried again.
+    /// True when what is missing may be there later: room on the disk, or files that may be open.
+    /// Of a log that is not poisoned, the operation can be tried again.
     pub fn can_be_tried_again(&self) -> bool {
         matches!(self, Error::Vfs(error) if error.is_full() || error.is_out_of_files())
     }

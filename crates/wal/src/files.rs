@@ -65,8 +65,9 @@ pub fn is_log_file(path: &Path) -> bool {
     number_of(path, "wal").is_some() || number_of(path, "free").is_some()
 }
 
-/// Whether a path has the name of a copy of a segment that was cut off. The segment itself is there, or was released: nothing is lost with such a file, and by
-/// itself it is no sign of a log. Who removes a log's files removes these as well.
+/// Whether a path has the name of a copy of a segment that was cut off. The segment itself is
+/// there, or was released: nothing is lost with such a file, and by itself it is no sign of a log.
+/// Who removes a log's files removes these as well.
 pub fn is_log_leftover(path: &Path) -> bool {
     number_of(path, "wal.tmp").is_some()
 }

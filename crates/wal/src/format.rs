@@ -24,19 +24,23 @@
 //!   88  checksum        u64   xxh3-64 of the 88 bytes before
 //! ```
 //!
-//! Headers of version 1 end behind the first checksum. Records of kind 3 and 4 have a note as their payload, or none.
+//! Headers of version 1 end behind the first checksum. Records of kind 3 and 4 have a note as their
+//! payload, or none.
 //!
-//! Synced is what was certainly on stable storage when the record was begun: 0 for nothing that matters, 4096 for all
-//! earlier segments, more for these and the records of this segment up to that offset, a multiple of 8.
+//! Synced is what was certainly on stable storage when the record was begun: 0 for nothing that
+//! matters, 4096 for all earlier segments, more for these and the records of this segment up to
+//! that offset, a multiple of 8.
 //!
-//! Salt, number and log id make a segment's seed, which is in every record's checksum with the record's offset: bytes
-//! of another segment, of an earlier life of the file, or of another place in it are no records.
+//! Salt, number and log id make a segment's seed, which is in every record's checksum with the
+//! record's offset: bytes of another segment, of an earlier life of the file, or of another place
+//! in it are no records.
 
 use cairn_codec::checksum::xxh3_64;
 
 use crate::Lsn;
 
-/// What a segment's records begin behind. A page: the header is never written together with records.
+/// What a segment's records begin behind. A page: the header is never written together with
+/// records.
 pub(crate) const HEADER_BYTES: u32 = 4096;
 /// Where the header stands, twice, in sectors of their own. Damage to one costs nothing.
 pub(crate) const HEADER_COPIES: [usize; 2] = [0, 2048];
@@ -46,7 +50,8 @@ const HEADER_USED_1: usize = 64;
 const MAGIC: [u8; 8] = *b"CAIRNWAL";
 pub(crate) const VERSION: u32 = 2;
 
-/// What a log's owner has it carry along: two numbers that only the owner understands. Zeros say nothing.
+/// What a log's owner has it carry along: two numbers that only the owner understands. Zeros say
+/// nothing.
 pub(crate) type Note = [u64; 2];
 /// Bytes of a note.
 pub(crate) const NOTE_BYTES: usize = 16;
@@ -86,10 +91,11 @@ pub(crate) struct Header {
     pub(crate) salt: u64,
     /// The segment whose records come before these; `None` for the first.
     pub(crate) previous: Option<Previous>,
-    /// The oldest segment that had not been released when this one was begun, itself if there was none before; 0 where nothing
-    /// says so.
+    /// The oldest segment that had not been released when this one was begun, itself if there was
+    /// none before; 0 where nothing says so.
     pub(crate) oldest: u32,
-    /// Length of the file, which is on stable storage before this header is; 0 where nothing says so.
+    /// Length of the file, which is on stable storage before this header is; 0 where nothing says
+    /// so.
     pub(crate) bytes: u64,
     /// The owner's, when the segment was begun.
     pub(crate) note: Note,
@@ -235,7 +241,8 @@ impl Head {
         bytes
     }
 
-    /// The head at `offset`, if it looks like one: garbage does by a chance of 2^-16, before the payload is looked at.
+    /// The head at `offset`, if it looks like one: garbage does by a chance of 2^-16, before the
+    /// payload is looked at.
     #[inline]
     pub(crate) fn decode(seed: Seed, offset: u32, bytes: &[u8; HEAD_BYTES]) -> Option<Head> {
         let words = word(bytes, 8);
@@ -258,7 +265,8 @@ impl Head {
     }
 }
 
-/// Mixes everything but the payload. One to one in `words`, so that no change of a head goes unseen.
+/// Mixes everything but the payload. One to one in `words`, so that no change of a head goes
+/// unseen.
 #[inline]
 fn mix(seed: Seed, offset: u32, words: u64) -> u64 {
     let position = seed.0.wrapping_add(u64::from(offset).wrapping_mul(0x9e37_79b9_7f4a_7c15));
@@ -303,7 +311,8 @@ mod tests {
         assert_eq!(Header::decode(&[1; 95], 0), Decoded::Blank);
     }
 
-    /// Goal: what is sound by its checksum and still cannot be is refused; an earlier version is read, and a later one told apart.
+    /// Goal: what is sound by its checksum and still cannot be is refused; an earlier version is
+    /// read, and a later one told apart.
     #[test]
     fn header_forgeries() {
         let forge = |at: usize, value: u32| {
@@ -323,7 +332,8 @@ mod tests {
         }
     }
 
-    /// Goal: a record passes in its own place only. Method: every flipped bit, and other seeds, offsets and salts.
+    /// Goal: a record passes in its own place only. Method: every flipped bit, and other seeds,
+    /// offsets and salts.
     #[test]
     fn records_are_tied_to_their_place() {
         let (seed, offset, payload) = (header().seed(), 4096, b"some payload of a record");

@@ -1,15 +1,17 @@
 //! Group commit: many threads that want a sync share one.
 //!
-//! One of them leads: it syncs, while the others sleep. The sync covers what was committed when it began, so there are two
-//! groups at a time, those whom it is for and those who came later, and each sleeps on a word of its own. At its end the
-//! leader wakes all of its group, who take no lock on their way out, and invites one of the other to lead.
+//! One of them leads: it syncs, while the others sleep. The sync covers what was committed when it
+//! began, so there are two groups at a time, those whom it is for and those who came later, and
+//! each sleeps on a word of its own. At its end the leader wakes all of its group, who take no lock
+//! on their way out, and invites one of the other to lead.
 //!
 //! ```text
 //!   sync 1  |------------|              woken at its end: those who came before it began, and
 //!   sync 2                |---------|   one of those who came meanwhile, who leads this one
 //! ```
 //!
-//! Whoever sleeps has a leader before it, or an invitation is on its way to one of those who sleep in the same place.
+//! Whoever sleeps has a leader before it, or an invitation is on its way to one of those who sleep
+//! in the same place.
 
 use cairn_vfs::sync::Futex;
 use cairn_vfs::sync::atomic::{AtomicBool, AtomicU64, Ordering::*};
@@ -36,7 +38,8 @@ pub(crate) struct Group {
     came: AtomicU64,
     /// Of those, so many were served by syncs that have ended. Leaders change it.
     served: AtomicU64,
-    /// How many the last sync found or left waiting: those whom it was for, and those who came meanwhile. Leaders change it.
+    /// How many the last sync found or left waiting: those whom it was for, and those who came
+    /// meanwhile. Leaders change it.
     last_seen: AtomicU64,
 }
 
@@ -52,8 +55,8 @@ impl Group {
         self.waiting.load(Acquire)
     }
 
-    /// Waits until `is_done`, which says whether `lsn` is durable or never will be; or until it is this thread's turn to
-    /// sync, for which it calls `sync`.
+    /// Waits until `is_done`, which says whether `lsn` is durable or never will be; or until it is
+    /// this thread's turn to sync, for which it calls `sync`.
     pub(crate) fn enter<E>(
         &self,
         lsn: Lsn,
@@ -105,8 +108,9 @@ fn seat(sync: u64) -> usize {
 impl Lead<'_> {
     /// Waits until those have come back whom the last sync has let go.
     ///
-    /// They have been woken and are on their way: a sync begun right now would be for those alone who came meanwhile, and there
-    /// would be two groups that take turns at the device, each with half of the writers.
+    /// They have been woken and are on their way: a sync begun right now would be for those alone
+    /// who came meanwhile, and there would be two groups that take turns at the device, each with
+    /// half of the writers.
     pub(crate) fn gather(&self) {
         let (served, expected) = (self.group.served.load(Relaxed), self.group.last_seen.load(Relaxed));
         // BOUND: a few turns for each thread, whether it comes or not.

@@ -1,6 +1,7 @@
 //! The thread that prepares memory and segments ahead of need.
 //!
-//! It does nothing that the appender would not do itself, at the time of need, if the thread were late.
+//! It does nothing that the appender would not do itself, at the time of need, if the thread were
+//! late.
 
 use cairn_vfs::AppendProgress;
 use cairn_vfs::sync::{Arc, lock, wait};
@@ -40,8 +41,8 @@ impl Shared {
         self.wanted_changed.notify_one();
     }
 
-    /// Brings memory of a segment in. A full disk, where the file system does not keep what was allocated, costs
-    /// nothing but the attempt: no record stands there yet. Other errors poison.
+    /// Brings memory of a segment in. A full disk, where the file system does not keep what was
+    /// allocated, costs nothing but the attempt: no record stands there yet. Other errors poison.
     pub(crate) fn prepare_window(&self, progress: &AppendProgress, to: u64) -> Result<()> {
         if progress.ready() >= to {
             return Ok(());
@@ -68,7 +69,8 @@ pub(crate) fn run(shared: &Arc<Shared>) {
         } else if wanted.segment {
             wanted.segment = false;
             drop(wanted);
-            // So here, or the disk is full: then the appender finds out for itself when it needs the segment.
+            // So here, or the disk is full: then the appender finds out for itself when it needs
+            // the segment.
             let _ = shared.prepare_ahead();
         } else {
             wanted = wait(&shared.wanted_changed, wanted);

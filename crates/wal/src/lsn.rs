@@ -2,16 +2,18 @@
 
 use std::fmt;
 
-/// A position in the log: a segment's number and an offset in it. Later records have higher positions.
+/// A position in the log: a segment's number and an offset in it. Later records have higher
+/// positions.
 ///
-/// The position *of a record* is the one behind its last byte, so that a position stands for everything before it:
-/// [`Log::sync_to`](crate::Log::sync_to) with a record's position syncs that record, and a recovery from a record's
-/// position begins with the record after it.
+/// The position *of a record* is the one behind its last byte, so that a position stands for
+/// everything before it: [`Log::sync_to`](crate::Log::sync_to) with a record's position syncs that
+/// record, and a recovery from a record's position begins with the record after it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Lsn(u64);
 
 impl Lsn {
-    /// Before every record. A recovery from here begins with the oldest record that was not released.
+    /// Before every record. A recovery from here begins with the oldest record that was not
+    /// released.
     pub const ZERO: Lsn = Lsn(0);
 
     pub(crate) fn new(segment: u32, offset: u32) -> Lsn {

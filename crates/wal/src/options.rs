@@ -26,40 +26,44 @@ impl Default for Options {
 }
 
 impl Options {
-    /// Most that a segment's file has, 8 KiB to 2 GiB, in multiples of 4 KiB. Default 16 MiB: what is left over at
-    /// either end of a log is small. A record that does not fit gets a segment of its own size.
+    /// Most that a segment's file has, 8 KiB to 2 GiB, in multiples of 4 KiB. Default 16 MiB: what
+    /// is left over at either end of a log is small. A record that does not fit gets a segment of
+    /// its own size.
     #[must_use]
     pub fn segment_bytes(mut self, bytes: u32) -> Self {
         self.segment_bytes = bytes;
         self
     }
 
-    /// Size of the first segment of a log that was just opened, or trimmed ([`Log::trim`](crate::Log::trim)), in multiples of 4 KiB. Those that follow
-    /// are each twice the one before, up to [`Options::segment_bytes`], so that few records take little room. Default 256 KiB; more than
-    /// a segment may have counts as that.
+    /// Size of the first segment of a log that was just opened, or trimmed
+    /// ([`Log::trim`](crate::Log::trim)), in multiples of 4 KiB. Those that follow are each twice
+    /// the one before, up to [`Options::segment_bytes`], so that few records take little room.
+    /// Default 256 KiB; more than a segment may have counts as that.
     #[must_use]
     pub fn first_segment_bytes(mut self, bytes: u32) -> Self {
         self.first_segment_bytes = bytes;
         self
     }
 
-    /// How much of a segment is brought into memory at a time, in multiples of 4 KiB. Default 256 KiB: some four
-    /// thousand small records, and a tenth of a millisecond of work.
+    /// How much of a segment is brought into memory at a time, in multiples of 4 KiB. Default 256
+    /// KiB: some four thousand small records, and a tenth of a millisecond of work.
     #[must_use]
     pub fn window_bytes(mut self, bytes: u32) -> Self {
         self.window_bytes = bytes;
         self
     }
 
-    /// How many released segments of the full size are kept to be written again; others are removed. Default 4.
+    /// How many released segments of the full size are kept to be written again; others are
+    /// removed. Default 4.
     #[must_use]
     pub fn recycled_max(mut self, count: usize) -> Self {
         self.recycled_max = count;
         self
     }
 
-    /// Whether a thread prepares memory and segments ahead of need. Default true. Without it whoever appends does so,
-    /// at the time of need, and everything the log does is a function of the calls.
+    /// Whether a thread prepares memory and segments ahead of need. Default true. Without it
+    /// whoever appends does so, at the time of need, and everything the log does is a function of
+    /// the calls.
     #[must_use]
     pub fn background(mut self, on: bool) -> Self {
         self.background = on;
@@ -92,14 +96,14 @@ impl Options {
 /// What a recovery does about damage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Mode {
-    /// Ends at the first damaged record if nothing says that it had been synced; what a power loss leaves behind is
-    /// thereby no error. Damage below what had been synced is `Corruption`.
+    /// Ends at the first damaged record if nothing says that it had been synced; what a power loss
+    /// leaves behind is thereby no error. Damage below what had been synced is `Corruption`.
     #[default]
     TolerateTornTail,
     /// Any damage is `Corruption`. For logs that were closed in order.
     Strict,
-    /// Skips what is damaged, says what that was, and goes on with what is sound. For repair: what comes out may have
-    /// holes.
+    /// Skips what is damaged, says what that was, and goes on with what is sound. For repair: what
+    /// comes out may have holes.
     Salvage,
 }
 
@@ -112,15 +116,17 @@ pub struct RecoveryOptions {
     pub(crate) known: Option<Known>,
 }
 
-/// What the owner of a log has written down of it, elsewhere than in the log: by this a recovery knows the log from others and notices that the end of it is
-/// gone, which nothing within a log can say.
+/// What the owner of a log has written down of it, elsewhere than in the log: by this a recovery
+/// knows the log from others and notices that the end of it is gone, which nothing within a log can
+/// say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Known {
     /// The random number that all segments of the log carry ([`Log::id`](crate::Log::id)).
     pub log_id: u64,
     /// A position up to which everything is on stable storage; [`Lsn::ZERO`] for none.
     pub reached: Lsn,
-    /// Which segment that position is in: a random number of its own. Means nothing where the position does not.
+    /// Which segment that position is in: a random number of its own. Means nothing where the
+    /// position does not.
     pub salt: u64,
 }
 
@@ -138,8 +144,8 @@ impl RecoveryOptions {
         self
     }
 
-    /// How many bytes are read at a time, at least 4 KiB. Default 1 MiB. This, or the largest record where that is
-    /// more, is the memory that a recovery takes.
+    /// How many bytes are read at a time, at least 4 KiB. Default 1 MiB. This, or the largest
+    /// record where that is more, is the memory that a recovery takes.
     #[must_use]
     pub fn read_bytes(mut self, bytes: usize) -> Self {
         // BOUND: no segment is longer.
@@ -147,18 +153,19 @@ impl RecoveryOptions {
         self
     }
 
-    /// Whether the caller knows that nothing has been released since the newest segment was begun. A recovery from
-    /// [`Lsn::ZERO`](crate::Lsn::ZERO) takes segments that are not there for released ones; then it takes them for lost if they were there at
-    /// that time. Default false.
+    /// Whether the caller knows that nothing has been released since the newest segment was begun.
+    /// A recovery from [`Lsn::ZERO`](crate::Lsn::ZERO) takes segments that are not there for
+    /// released ones; then it takes them for lost if they were there at that time. Default false.
     #[must_use]
     pub fn nothing_released(mut self, known: bool) -> Self {
         self.nothing_released = known;
         self
     }
 
-    /// What is known of the log from elsewhere, as [`Log::known`](crate::Log::known) has said it. Segments of another log, and a log
-    /// that ends before the position, are then `Corruption`, of the file that is wrong or missing; a salvage says so and goes on. A log
-    /// that is begun takes the id. Default: nothing, and the newest segment says which log it is.
+    /// What is known of the log from elsewhere, as [`Log::known`](crate::Log::known) has said it.
+    /// Segments of another log, and a log that ends before the position, are then `Corruption`, of
+    /// the file that is wrong or missing; a salvage says so and goes on. A log that is begun takes
+    /// the id. Default: nothing, and the newest segment says which log it is.
     #[must_use]
     pub fn known(mut self, known: Known) -> Self {
         self.known = Some(known);

@@ -1,13 +1,14 @@
 //! Reading a log back: record by record, in bounded memory, trusting nothing.
 //!
-//! A log ends at the first thing in it that is no record. A power loss leaves such an end behind, so that by itself it
-//! is no damage; what comes after it is lost, too, for a log has no holes. It is damage where something says that more
-//! had been synced. Four things can say so: the header of the next segment says how far this one had been; any
-//! record behind the damage says how far its own segment had been when it was written; and a record or header of a
-//! later segment that had itself been synced to any extent, since segments are synced in order.
+//! A log ends at the first thing in it that is no record. A power loss leaves such an end behind,
+//! so that by itself it is no damage; what comes after it is lost, too, for a log has no holes. It
+//! is damage where something says that more had been synced. Four things can say so: the header of
+//! the next segment says how far this one had been; any record behind the damage says how far its
+//! own segment had been when it was written; and a record or header of a later segment that had
+//! itself been synced to any extent, since segments are synced in order.
 //!
-//! Nothing is changed on the disk before [`Log::open`](crate::Log::open), so that a crash in a recovery leaves what
-//! was there before it.
+//! Nothing is changed on the disk before [`Log::open`](crate::Log::open), so that a crash in a
+//! recovery leaves what was there before it.
 
 use std::path::{Path, PathBuf};
 
@@ -28,8 +29,8 @@ use reader::{Found, Item, SegmentReader};
 
 /// Reads a log's records in the order of their positions.
 ///
-/// After an error it stays failed, with the same error. It may run beside a writer of the same log; it then ends
-/// somewhere in what is being written.
+/// After an error it stays failed, with the same error. It may run beside a writer of the same log;
+/// it then ends somewhere in what is being written.
 #[derive(Debug)]
 pub struct Recovery {
     fs: Arc<dyn Fs>,
@@ -105,8 +106,9 @@ pub struct Tail {
     salts: Vec<(u32, u64)>,
     pub(crate) end: Lsn,
     pub(crate) reached: Lsn,
-    /// Segments behind the end, of the log no more: the newest if it has no records, and what was given up. The headers of newer ones say where the log
-    /// goes on before them, and nothing else says how far it reached, so none goes before there is a new header.
+    /// Segments behind the end, of the log no more: the newest if it has no records, and what was
+    /// given up. The headers of newer ones say where the log goes on before them, and nothing else
+    /// says how far it reached, so none goes before there is a new header.
     pub(crate) cut: Vec<PathBuf>,
     /// Of the last segment of the log, if it has one.
     pub(crate) salt: u64,
@@ -158,24 +160,27 @@ impl Tail {
         self
     }
 
-    /// Everything behind this position, up to [`Tail::end`], is there; what was before was released, or is missing. [`Lsn::ZERO`] of a log that is there from its
-    /// beginning on. Of a recovery from [`Lsn::ZERO`].
+    /// Everything behind this position, up to [`Tail::end`], is there; what was before was
+    /// released, or is missing. [`Lsn::ZERO`] of a log that is there from its beginning on. Of a
+    /// recovery from [`Lsn::ZERO`].
     pub fn start(&self) -> Lsn {
         self.start
     }
 
-    /// The random number of a segment of the log, by its own number; `None` when it is not there. See [`Log::salt`](crate::Log::salt).
+    /// The random number of a segment of the log, by its own number; `None` when it is not there.
+    /// See [`Log::salt`](crate::Log::salt).
     pub fn salt(&self, segment: u32) -> Option<u64> {
         self.salts.iter().find(|(number, _)| *number == segment).map(|(_, salt)| *salt)
     }
 
-    /// The highest position that anybody can have seen of the log: its end, or where its newest segment begins that has no records.
+    /// The highest position that anybody can have seen of the log: its end, or where its newest
+    /// segment begins that has no records.
     pub fn reached(&self) -> Lsn {
         self.reached
     }
 
-    /// What the log's owner has noted last ([`Log::set_note`](crate::Log::set_note)); zeros where there is no note. Of a log whose beginning was
-    /// released, notes of that part are gone.
+    /// What the log's owner has noted last ([`Log::set_note`](crate::Log::set_note)); zeros where
+    /// there is no note. Of a log whose beginning was released, notes of that part are gone.
     pub fn note(&self) -> [u64; 2] {
         self.note
     }
@@ -185,8 +190,9 @@ impl Tail {
         self.note = note;
     }
 
-    /// Nobody needs the records up to `lsn` any more, as for [`Log::release_before`](crate::Log::release_before): segments
-    /// without later ones are not taken over, which spares making them durable. The last one stays.
+    /// Nobody needs the records up to `lsn` any more, as for
+    /// [`Log::release_before`](crate::Log::release_before): segments without later ones are not
+    /// taken over, which spares making them durable. The last one stays.
     pub fn release_before(&mut self, lsn: Lsn) {
         let last = self.segments.len().saturating_sub(1);
         let is_over = |old: &&Old| Lsn::new(old.number, old.end) <= lsn;
@@ -196,11 +202,13 @@ impl Tail {
 }
 
 impl Recovery {
-    /// Opens the log in `dir` for reading, behind the record with position `from`; [`Lsn::ZERO`] begins with the
-    /// oldest record that was not released. A directory that is not there is an empty log.
+    /// Opens the log in `dir` for reading, behind the record with position `from`; [`Lsn::ZERO`]
+    /// begins with the oldest record that was not released. A directory that is not there is an
+    /// empty log.
     ///
-    /// Costs a read of 4 KiB for each segment. Errors: `Invalid` when no record can end at `from`; `Corruption` when
-    /// segments are missing or, by their headers, damaged; `Unsupported` for a later version of the format.
+    /// Costs a read of 4 KiB for each segment. Errors: `Invalid` when no record can end at `from`;
+    /// `Corruption` when segments are missing or, by their headers, damaged; `Unsupported` for a
+    /// later version of the format.
     pub fn open(fs: &Arc<dyn Fs>, dir: &Path, from: Lsn, options: &RecoveryOptions) -> Result<Recovery> {
         if !from.offset().is_multiple_of(8) {
             return Err(Error::invalid(format!(
@@ -248,7 +256,8 @@ impl Recovery {
 
     /// The next record; `None` at the end of the log.
     ///
-    /// Costs one read for each window, see [`RecoveryOptions::read_bytes`]. Errors: `Corruption`, see [`Mode`].
+    /// Costs one read for each window, see [`RecoveryOptions::read_bytes`]. Errors: `Corruption`,
+    /// see [`Mode`].
     #[expect(clippy::should_implement_trait, reason = "a record borrows from the recovery")]
     pub fn next(&mut self) -> Result<Option<Record<'_>>> {
         let found = loop {
@@ -276,11 +285,13 @@ impl Recovery {
         }
     }
 
-    /// Makes what was read so far durable. A log that another process wrote, and did not sync, may be in the page cache
-    /// only: whoever is about to make durable what follows from its records needs this first.
+    /// Makes what was read so far durable. A log that another process wrote, and did not sync, may
+    /// be in the page cache only: whoever is about to make durable what follows from its records
+    /// needs this first.
     ///
-    /// Costs a copy, which is read back, of each segment that was read since the last call and of which nothing says that it is durable. Errors: those of the
-    /// file system; among them that a copy has not what was read.
+    /// Costs a copy, which is read back, of each segment that was read since the last call and of
+    /// which nothing says that it is durable. Errors: those of the file system; among them that a
+    /// copy has not what was read.
     pub fn sync(&mut self) -> Result<()> {
         for index in self.hardened..self.links.len().min(self.index + 1) {
             let sealed_at = self.sealed_at(index).unwrap_or(u32::MAX);
@@ -293,7 +304,8 @@ impl Recovery {
                 harden(&self.fs, &link.path, sealed_at, &self.expected(link, end))?;
                 self.hardened = index + 1;
                 if index == self.index {
-                    // What is left is to be read from the copy: the file that is open has lost its name.
+                    // What is left is to be read from the copy: the file that is open has lost its
+                    // name.
                     self.reader = None;
                 }
             }
@@ -360,7 +372,8 @@ impl Recovery {
         Ok(())
     }
 
-    /// What was found damaged so far: skipped, or given up at the end of the log. A torn tail is here too.
+    /// What was found damaged so far: skipped, or given up at the end of the log. A torn tail is
+    /// here too.
     pub fn damage(&self) -> &[Damage] {
         &self.damage
     }
@@ -427,7 +440,8 @@ impl Recovery {
         }
     }
 
-    /// Where a segment ends by the word of the next one. Where one between them is missing, in a salvage, nobody knows.
+    /// Where a segment ends by the word of the next one. Where one between them is missing, in a
+    /// salvage, nobody knows.
     fn sealed_at(&self, index: usize) -> Option<u32> {
         let (link, next) = (self.links.get(index)?, self.links.get(index + 1)?);
         let previous = next.header.previous.filter(|p| p.end.segment() == link.header.number);
@@ -482,8 +496,8 @@ impl Recovery {
         }
     }
 
-    /// The record at [`Self::offset`], if there is one by now. What is in memory may be older than what proves it damaged, where a writer of this log
-    /// runs beside.
+    /// The record at [`Self::offset`], if there is one by now. What is in memory may be older than
+    /// what proves it damaged, where a writer of this log runs beside.
     fn look_again(&mut self, seed: Seed, limit: u32, error: Error) -> Result<Found> {
         if let (Error::Corruption { .. }, Some(reader)) = (&error, &mut self.reader) {
             reader.forget();
@@ -494,14 +508,16 @@ impl Recovery {
         Err(error)
     }
 
-    /// Decides about what is no record. True to go on at [`Self::offset`], false when the log ends there.
+    /// Decides about what is no record. True to go on at [`Self::offset`], false when the log ends
+    /// there.
     fn pass(&mut self, item: &Item, sealed_at: Option<u32>) -> Result<bool> {
         let (Some(link), Some(reader)) = (self.links.get(self.index), self.reader.as_mut()) else {
             return Ok(false);
         };
         let (seed, offset, len) = (link.header.seed(), self.offset, reader.len());
         let until = sealed_at.map_or(len, |end| end.min(len));
-        // What stands behind the mark of a closed log is of no record, zeros or what an earlier life of the file has left.
+        // What stands behind the mark of a closed log is of no record, zeros or what an earlier
+        // life of the file has left.
         let looks_torn = matches!(item, Item::Damaged) && self.close_mark.is_none();
         // A crash leaves the length that the file had before there was a record in it.
         let cut = cut_from(link, len, sealed_at, offset, self.close_mark)
@@ -561,8 +577,9 @@ impl Recovery {
     }
 }
 
-/// The length that a segment of `len` bytes should have, which has no record at `offset` and is shorter. Who closes a log cuts its last segment
-/// behind the mark, or behind the header of one without records.
+/// The length that a segment of `len` bytes should have, which has no record at `offset` and is
+/// shorter. Who closes a log cuts its last segment behind the mark, or behind the header of one
+/// without records.
 fn cut_from(link: &Link, len: u32, sealed_at: Option<u32>, offset: u32, mark: Option<u32>) -> Option<u64> {
     let wanted = match sealed_at.filter(|end| *end != u32::MAX) {
         Some(end) => u64::from(end),

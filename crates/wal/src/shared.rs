@@ -16,8 +16,10 @@ use crate::recovery::Tail;
 use crate::segment::{Prepared, Segment};
 use crate::{Error, Known, Lsn, Options, Result};
 
-/// A sync of so much or more first takes it out of the process's memory. The kernel makes each page that it writes back read-only where it is mapped, and interrupts
-/// all processors for it: of a transaction of some hundred rows that took a sixth of all time, and letting go of all pages at once interrupts them once.
+/// A sync of so much or more first takes it out of the process's memory. The kernel makes each page
+/// that it writes back read-only where it is mapped, and interrupts all processors for it: of a
+/// transaction of some hundred rows that took a sixth of all time, and letting go of all pages at
+/// once interrupts them once.
 const LET_GO_BEFORE_SYNC_BYTES: u64 = 16 << 10;
 
 #[derive(Debug)]
@@ -36,12 +38,13 @@ pub(crate) struct Shared {
     failure: OnceLock<Arc<Error>>,
     /// Segments that may have records to sync, oldest first; the last one is being written.
     pub(crate) unsynced: Mutex<VecDeque<Arc<Segment>>>,
-    /// Segments that are not released, oldest first, the one being written left out. Never locked for long.
+    /// Segments that are not released, oldest first, the one being written left out. Never locked
+    /// for long.
     pub(crate) sealed: Mutex<VecDeque<Sealed>>,
     /// The segment after the one being written. Never locked for long.
     prepared: Mutex<Option<Prepared>>,
-    /// Held while files are made, renamed or removed, which takes its time; the appender does not wait for it as long
-    /// as there is a prepared segment.
+    /// Held while files are made, renamed or removed, which takes its time; the appender does not
+    /// wait for it as long as there is a prepared segment.
     pub(crate) files: Mutex<Files>,
     group: Group,
     /// How often memory was prepared since the last sync.
@@ -122,7 +125,8 @@ impl Shared {
         }
     }
 
-    /// The salt of a segment of this process: another number of the same stream for each, as SplitMix64 makes them.
+    /// The salt of a segment of this process: another number of the same stream for each, as
+    /// SplitMix64 makes them.
     pub(crate) fn salt_of(&self, number: u32) -> u64 {
         self.salt.wrapping_add(u64::from(number).wrapping_mul(0x9e37_79b9_7f4a_7c15))
     }
@@ -177,7 +181,8 @@ impl Shared {
         let newest = lock(&self.unsynced).back().map_or(Lsn::ZERO, |segment| {
             Lsn::new(segment.number, u32::try_from(segment.progress.reserved()).unwrap_or(u32::MAX))
         });
-        // ORDER: after the look. Between the end of one segment and the beginning of the next, a sync may have forgotten the one, and has said so before.
+        // ORDER: after the look. Between the end of one segment and the beginning of the next, a
+        // sync may have forgotten the one, and has said so before.
         newest.max(self.synced())
     }
 
@@ -256,7 +261,8 @@ impl Shared {
         lock(&self.unsynced).retain(|segment| segment.number != number);
     }
 
-    /// How the next window is to be filled. Whoever syncs does so more often than once in this many windows.
+    /// How the next window is to be filled. Whoever syncs does so more often than once in this many
+    /// windows.
     pub(crate) fn zeros(&self) -> Zeros {
         const WINDOWS: u64 = 3;
         let before = self.windows_unsynced.fetch_add(1, Ordering::Relaxed);
@@ -265,7 +271,8 @@ impl Shared {
 
     /// Takes the segment that was prepared, or makes one; of at least `bytes`.
     ///
-    /// A full disk, and a process with too many files open, leave everything as it was, so that it can be tried again. Other errors poison.
+    /// A full disk, and a process with too many files open, leave everything as it was, so that it
+    /// can be tried again. Other errors poison.
     pub(crate) fn take_prepared(&self, bytes: u64) -> Result<Prepared> {
         let mut ready = lock(&self.prepared).take();
         if let Some(prepared) = ready.take_if(|prepared| u64::from(prepared.bytes()) >= bytes) {
@@ -359,7 +366,8 @@ impl Shared {
         Ok(Prepared { number, path, file, map })
     }
 
-    /// Removes what a full disk, or a process with too many files open, left half made; poisons after other errors.
+    /// Removes what a full disk, or a process with too many files open, left half made; poisons
+    /// after other errors.
     fn or_clean_up(&self, path: &Path, result: Result<Prepared>) -> Result<Prepared> {
         result.map_err(|error| {
             if !error.can_be_tried_again() {
@@ -386,8 +394,10 @@ impl Shared {
             lock(&self.sealed).pop_front();
         }
         if let Some(&end) = released.last() {
-            // ORDER: a released segment has lost its old name for certain before it gets a new one; and before a record says that all of it was synced, which
-            // would be taken for damage if it came back with an end that was not. So until then syncs of what is behind it sync it as well.
+            // ORDER: a released segment has lost its old name for certain before it gets a new one;
+            // and before a record says that all of it was synced, which would be taken for damage
+            // if it came back with an end that was not. So until then syncs of what is behind it
+            // sync it as well.
             self.fs.sync_dir(&self.dir).map_err(|error| self.poison(error.into()))?;
             released.iter().for_each(|end| self.forget_unsynced(end.segment()));
             self.raise_synced(end);
@@ -424,7 +434,8 @@ impl Shared {
             let Prepared { number, path, map, .. } = large;
             drop(map);
             drop(prepared);
-            // Numbers have no holes. A file that cannot be removed is the next segment's all the same.
+            // Numbers have no holes. A file that cannot be removed is the next segment's all the
+            // same.
             files.next = number;
             self.fs.remove(&path)?;
             // A small one, before it is needed.
@@ -435,8 +446,8 @@ impl Shared {
         Ok(())
     }
 
-    /// See [`Log::close`](crate::Log::close); nobody appends any more, and the helper has ended. The last segment is cut at `end`, where there is
-    /// a mark or no record.
+    /// See [`Log::close`](crate::Log::close); nobody appends any more, and the helper has ended.
+    /// The last segment is cut at `end`, where there is a mark or no record.
     pub(crate) fn shrink(&self, last: &Segment, end: Option<u64>) -> Result<()> {
         self.check()?;
         self.trim()?;

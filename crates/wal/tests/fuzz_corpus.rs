@@ -1,7 +1,8 @@
 //! The log's fuzz target on a stable Rust: the committed corpus, and mutations of it from a seed.
 //!
-//! `CAIRN_SEED` asks for other mutations, `CAIRN_ROUND` for a single one of them, `CAIRN_SOAK=1` for fifty times as
-//! many, and `CAIRN_WRITE_CORPUS=1` writes the corpus anew, after a change of the format.
+//! `CAIRN_SEED` asks for other mutations, `CAIRN_ROUND` for a single one of them, `CAIRN_SOAK=1`
+//! for fifty times as many, and `CAIRN_WRITE_CORPUS=1` writes the corpus anew, after a change of
+//! the format.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::disallowed_methods, reason = "a test program")]
 
 use std::path::{Path, PathBuf};
@@ -34,7 +35,8 @@ fn corpus_is_harmless() {
     corpus.iter().for_each(|bytes| target::wal_segments(bytes));
 }
 
-/// Goal: nor does anything near it. Method: bits flipped, numbers that arithmetic trips over, blocks copied and cut.
+/// Goal: nor does anything near it. Method: bits flipped, numbers that arithmetic trips over,
+/// blocks copied and cut.
 #[test]
 fn mutations_are_harmless() {
     let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());

@@ -1,7 +1,7 @@
 //! The log under schedules that follow from a seed.
 //!
-//! `RUSTFLAGS="--cfg cairn_shuttle" cargo test -p cairn-wal --test shuttle`, with a target folder of its own. A failing
-//! schedule is printed, and can be run again with `shuttle::replay`.
+//! `RUSTFLAGS="--cfg cairn_shuttle" cargo test -p cairn-wal --test shuttle`, with a target folder
+//! of its own. A failing schedule is printed, and can be run again with `shuttle::replay`.
 #![cfg(cairn_shuttle)]
 #![allow(clippy::unwrap_used, reason = "a test program")]
 
@@ -60,8 +60,8 @@ fn fresh() -> FaultFs {
     FaultFs::new(FaultOptions::seeded(1))
 }
 
-/// Goal: a sync that returned has put its record, and all before it, on the disk; whoever led it. Method: three
-/// threads append and sync; at each return, look at what a crash would leave.
+/// Goal: a sync that returned has put its record, and all before it, on the disk; whoever led it.
+/// Method: three threads append and sync; at each return, look at what a crash would leave.
 #[test]
 fn a_sync_that_returned_holds() {
     explore(|| {
@@ -82,8 +82,9 @@ fn a_sync_that_returned_holds() {
     });
 }
 
-/// Goal: the same over rotations, with the helper thread preparing memory and segments meanwhile, and with a thread
-/// that releases what is synced. No schedule hangs, and none loses a record that was not released.
+/// Goal: the same over rotations, with the helper thread preparing memory and segments meanwhile,
+/// and with a thread that releases what is synced. No schedule hangs, and none loses a record that
+/// was not released.
 #[test]
 fn rotation_release_and_the_helper() {
     explore(|| {
@@ -115,8 +116,9 @@ fn rotation_release_and_the_helper() {
     });
 }
 
-/// Goal: a trim takes away what was prepared from under nobody: no schedule hangs, and none loses a record. Method: two threads append over segments that grow, the
-/// helper prepares, and a third trims and releases what is durable.
+/// Goal: a trim takes away what was prepared from under nobody: no schedule hangs, and none loses a
+/// record. Method: two threads append over segments that grow, the helper prepares, and a third
+/// trims and releases what is durable.
 #[test]
 fn trims_beside_appends() {
     explore(|| {
@@ -150,7 +152,8 @@ fn trims_beside_appends() {
     });
 }
 
-/// Goal: reservations that are given up, and appenders that go away while one is out, neither hang nor leave a hole.
+/// Goal: reservations that are given up, and appenders that go away while one is out, neither hang
+/// nor leave a hole.
 #[test]
 fn late_commits() {
     explore(|| {
@@ -171,9 +174,10 @@ fn late_commits() {
     });
 }
 
-/// Goal: whoever waits for a sync is woken, whoever led and whatever it covered, and when syncs fail or are not needed any
-/// more. Method: four threads append and sync twice each, in segments of three records, beside one that releases what is durable;
-/// in half of the runs a sync fails. Shuttle reports who sleeps for ever.
+/// Goal: whoever waits for a sync is woken, whoever led and whatever it covered, and when syncs
+/// fail or are not needed any more. Method: four threads append and sync twice each, in segments of
+/// three records, beside one that releases what is durable; in half of the runs a sync fails.
+/// Shuttle reports who sleeps for ever.
 #[test]
 fn nobody_sleeps_for_ever() {
     for failing in [None, Some(1), Some(2)] {

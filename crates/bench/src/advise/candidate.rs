@@ -25,7 +25,8 @@ pub struct Candidate {
 }
 
 impl Candidate {
-    /// Its settings in its own language, as the store itself opens with them. Errors: the store is not here.
+    /// Its settings in its own language, as the store itself opens with them. Errors: the store is
+    /// not here.
     pub(super) fn code(&self) -> crate::Result<String> {
         Ok(catalog::store(&self.store)?.code(&self.settings))
     }

@@ -52,7 +52,8 @@ impl Known<'_> {
         Some(1.0 / (seconds * self.correction))
     }
 
-    /// Operations a second with so many entries, their misses and their compactions among what they cost.
+    /// Operations a second with so many entries, their misses and their compactions among what they
+    /// cost.
     fn of_size(&self, (workload, from): (&Workload, u64), records: u64, machine: &Machine) -> Option<f64> {
         let run = seconds_of_mix(self.costs, workload, workload.mix, from)? * self.correction;
         let predicted = |records: u64| {
@@ -64,7 +65,8 @@ impl Known<'_> {
 
 /// Where somebody else is ahead.
 struct Turning<'a> {
-    /// The first step at which it is so, from 1, and whether the winner can do nothing there at all.
+    /// The first step at which it is so, from 1, and whether the winner can do nothing there at
+    /// all.
     step: usize,
     winner_ends: bool,
     best: &'a Known<'a>,
@@ -83,8 +85,10 @@ const STEPS: usize = 20;
 const SIZES: [f64; 3] = [4.0, 16.0, 64.0];
 
 impl Changing<'_> {
-    /// Sentences such as "above 30 % writes take kv". Found by the costs of single operations, corrected by what was measured. Nobody is named who breaks a
-    /// constraint, or promises less than the workload asks for; nor who by its costs would be ahead on the workload itself, where it is not: those say nothing of it.
+    /// Sentences such as "above 30 % writes take kv". Found by the costs of single operations,
+    /// corrected by what was measured. Nobody is named who breaks a constraint, or promises less
+    /// than the workload asks for; nor who by its costs would be ahead on the workload itself,
+    /// where it is not: those say nothing of it.
     pub fn from(&self, winner: &str) -> Vec<String> {
         let mut known = self.known();
         known.retain(|known| known.name() == winner || self.alike.iter().all(|alike| alike != known.name()));
@@ -98,7 +102,8 @@ impl Changing<'_> {
             let steps = if (to - writes).abs() < 1e-9 { 0 } else { STEPS };
             let of = |known: &Known<'_>, step: usize| known.of_mix(self.workload, mix(share(step)));
             if let Some(turning) = first(&known, &own, steps, of) {
-                // Who cannot write at all is behind from the first write on, not from the first step.
+                // Who cannot write at all is behind from the first write on, not from the first
+                // step.
                 let at = if turning.winner_ends { share(turning.step - 1) } else { share(turning.step) };
                 found.push(format!("{word} {:.0} % writes {}", at * 100.0, turning.take()));
             }
@@ -148,7 +153,8 @@ impl Changing<'_> {
     }
 }
 
-/// The first of some steps away from the workload itself, which is step 0, at which somebody else is ahead.
+/// The first of some steps away from the workload itself, which is step 0, at which somebody else
+/// is ahead.
 fn first<'k>(
     others: &'k [Known<'k>],
     own: &Known<'_>,
@@ -166,7 +172,8 @@ fn first<'k>(
     })
 }
 
-/// The same workload with another share of writes; their kinds among themselves as before, updates where there were none.
+/// The same workload with another share of writes; their kinds among themselves as before, updates
+/// where there were none.
 fn with_share(workload: &Workload, writes: f64) -> Mix {
     let mix = workload.shares();
     let (had, others) = (workload.writes(), 1.0 - workload.writes());
@@ -246,7 +253,8 @@ mod tests {
     const MACHINE: Machine =
         Machine { cache_bytes: Some(1e9), read_secs: 100e-6, write_bytes_per_sec: 1e9, cores: 2 };
 
-    /// Goal: a store that cannot write is no answer from the first write on. Method: the constant store ahead of another one in lookups.
+    /// Goal: a store that cannot write is no answer from the first write on. Method: the constant
+    /// store ahead of another one in lookups.
     #[test]
     fn who_cannot_write_ends_with_the_first_write() {
         let all =
@@ -255,7 +263,8 @@ mod tests {
         assert_eq!(said, ["above 0 % writes take cairn, by prediction"]);
     }
 
-    /// Goal: settings that cannot be told from the winner's are no other answer. Method: some that write faster by the costs.
+    /// Goal: settings that cannot be told from the winner's are no other answer. Method: some that
+    /// write faster by the costs.
     #[test]
     fn settings_alike_change_nothing() {
         let usual = known("cairn", "cairn", 1e-6, Some(2e-6));
@@ -264,8 +273,8 @@ mod tests {
         assert!(said.len() == 1 && said[0].contains("no other share of writes"), "{said:?}");
     }
 
-    /// Goal: nobody is named who breaks a constraint or promises too little. Method: a fast store that is out; one that keeps its writes in memory, asked for
-    /// writes that survive the process.
+    /// Goal: nobody is named who breaks a constraint or promises too little. Method: a fast store
+    /// that is out; one that keeps its writes in memory, asked for writes that survive the process.
     #[test]
     fn who_may_not_be_taken_is_not_named() {
         let all = |fast: &str| {
@@ -279,8 +288,10 @@ mod tests {
         }
     }
 
-    /// Goal: who by its costs is ahead already, and was not found to be, is no change; nor is there a share of writes below none. Method: the winner measured at half of
-    /// what its costs say, beside one of the same costs that was not run, which is taken to be off by as much, and one that claims ten times as much.
+    /// Goal: who by its costs is ahead already, and was not found to be, is no change; nor is there
+    /// a share of writes below none. Method: the winner measured at half of what its costs say,
+    /// beside one of the same costs that was not run, which is taken to be off by as much, and one
+    /// that claims ten times as much.
     #[test]
     fn costs_that_are_wrong_here_change_nothing() {
         let all = [
@@ -320,7 +331,8 @@ mod tests {
         assert!(said.len() == 1 && said[0].contains("no other share of writes"), "{said:?}");
     }
 
-    /// Goal: a size at which the data no longer fit in memory counts. Method: two stores of which one takes a hundredth of the other's bytes and twice its time.
+    /// Goal: a size at which the data no longer fit in memory counts. Method: two stores of which
+    /// one takes a hundredth of the other's bytes and twice its time.
     #[test]
     fn what_does_not_fit_changes_the_answer() {
         let (large, small) =
@@ -332,7 +344,8 @@ mod tests {
         assert!(said.contains(" entries take small, by prediction"), "{said}");
     }
 
-    /// Goal: another share of writes leaves the rest in proportion. Method: mixes with and without writes.
+    /// Goal: another share of writes leaves the rest in proportion. Method: mixes with and without
+    /// writes.
     #[test]
     fn shares_of_writes() {
         let mix = Mix { read: 0.6, update: 0.1, scan: 0.2, insert: 0.1, read_modify_write: 0.0 };

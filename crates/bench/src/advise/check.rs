@@ -1,5 +1,5 @@
-//! How good the advice is: workloads of many kinds, each answered as for a user, and then everybody run on it. The *regret* is how much faster the best was than the
-//! choice.
+//! How good the advice is: workloads of many kinds, each answered as for a user, and then everybody
+//! run on it. The *regret* is how much faster the best was than the choice.
 
 use std::fmt::Write as _;
 
@@ -28,11 +28,13 @@ pub struct Row {
     pub best: String,
     /// What the best did.
     pub best_measured: f64,
-    /// `best_measured / measured - 1`; `None` where nobody was advised, or who was failed when everybody ran.
+    /// `best_measured / measured - 1`; `None` where nobody was advised, or who was failed when
+    /// everybody ran.
     pub regret: Option<f64>,
 }
 
-/// Fourteen workloads: of reads, writes, scans and inserts; small and large values; all kinds of keys; with and without waiting for the disk.
+/// Fourteen workloads: of reads, writes, scans and inserts; small and large values; all kinds of
+/// keys; with and without waiting for the disk.
 pub fn workloads() -> Vec<Workload> {
     let mix = |read: f64, update: f64, insert: f64, scan: f64, read_modify_write: f64| Mix {
         read,
@@ -87,7 +89,8 @@ pub fn workloads() -> Vec<Workload> {
     ]
 }
 
-/// Advises on each workload and then runs everybody on it. When `stop` is reached it ends with the rows that it has.
+/// Advises on each workload and then runs everybody on it. When `stop` is reached it ends with the
+/// rows that it has.
 ///
 /// Errors: as [`super::advise`].
 pub fn check(
@@ -155,7 +158,8 @@ fn line(row: &Row) -> String {
     )
 }
 
-/// The table, in Markdown, with the median and the worst of all regrets, and how far off predictions were.
+/// The table, in Markdown, with the median and the worst of all regrets, and how far off
+/// predictions were.
 pub fn to_markdown(rows: &[Row]) -> String {
     let mut text =
         "| workload | advised | predicted | measured | best | measured | regret |\n|---|---|---:|---:|---|---:|---:|\n"

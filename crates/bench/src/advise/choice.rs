@@ -5,7 +5,8 @@ use serde::{Deserialize, Serialize};
 use super::verify::Verified;
 use crate::stats::{self, Estimate};
 
-/// A candidate whose median is within this of the best one's cannot be told from it in practice, whatever the interval says.
+/// A candidate whose median is within this of the best one's cannot be told from it in practice,
+/// whatever the interval says.
 const ALIKE: f64 = 1.03;
 
 /// Who it is.
@@ -14,16 +15,20 @@ const ALIKE: f64 = 1.03;
 pub enum Choice {
     /// One store is ahead of all others that were run.
     Winner {
-        /// The candidate to take: the store with the settings that are ahead, or with the usual ones where those cannot be told from them.
+        /// The candidate to take: the store with the settings that are ahead, or with the usual
+        /// ones where those cannot be told from them.
         name: String,
-        /// The settings of the store that cannot be told apart, the one to take first; empty where none are like it.
+        /// The settings of the store that cannot be told apart, the one to take first; empty where
+        /// none are like it.
         #[serde(default)]
         alike: Vec<String>,
-        /// The best candidate of another store, and how many times as fast the winner is with all of the workload's entries, with the interval; where no other
-        /// store that was run keeps to the constraints the next settings, and `None` where there are no such either.
+        /// The best candidate of another store, and how many times as fast the winner is with all
+        /// of the workload's entries, with the interval; where no other store that was run keeps to
+        /// the constraints the next settings, and `None` where there are no such either.
         ahead_of: Option<(String, f64, f64, f64)>,
     },
-    /// These cannot be told apart, and they are not all of one store; the first had the best median.
+    /// These cannot be told apart, and they are not all of one store; the first had the best
+    /// median.
     NoClearWinner {
         /// Their names.
         names: Vec<String>,
@@ -51,8 +56,9 @@ impl Choice {
     }
 }
 
-/// The winner among those who were run, the fastest first. Where they were run on less than the workload's entries, it must be the same one at the full size,
-/// by what predictions say of the way there; `doubt` is the factor that they may be off by on it, 1 where there is no way to go.
+/// The winner among those who were run, the fastest first. Where they were run on less than the
+/// workload's entries, it must be the same one at the full size, by what predictions say of the way
+/// there; `doubt` is the factor that they may be off by on it, 1 where there is no way to go.
 pub(super) fn choose(verified: &[Verified], seed: u64, doubt: f64) -> Choice {
     let measured = Ranked::new(verified.to_vec(), seed, 1.0);
     let grown = Ranked::new(verified.iter().map(grown).collect(), seed, doubt);
@@ -67,7 +73,8 @@ pub(super) fn choose(verified: &[Verified], seed: u64, doubt: f64) -> Choice {
     let usual = names.iter().copied().find(|name| *name == first.store);
     let clear = usual.into_iter().chain(names.iter().copied()).find(|name| unclear(name).is_empty());
     let Some(taken) = clear.filter(|_| is_one_store).and_then(of) else {
-        // Settings that are ahead of the other stores only here or only at the full size: by whom they are not is part of it.
+        // Settings that are ahead of the other stores only here or only at the full size: by whom
+        // they are not is part of it.
         for name in if is_one_store { unclear(&first.name) } else { Vec::new() } {
             if !names.contains(&name) {
                 names.push(name);

@@ -67,7 +67,8 @@ impl Kind {
 pub struct Costs {
     /// Entries of the store when costs were measured.
     pub records: u64,
-    /// Entries when its memory was: those that were inserted among them. 0 in costs of before it was kept.
+    /// Entries when its memory was: those that were inserted among them. 0 in costs of before it
+    /// was kept.
     #[serde(default)]
     pub entries: u64,
     /// Seconds of an operation of each kind, all threads together.
@@ -85,16 +86,19 @@ pub struct Costs {
 
 /// The sizes that a workload is calibrated at.
 pub(super) fn sizes(workload: &Workload) -> Vec<u64> {
-    // A store whose every write waits for the disk takes long to load, and what it waits for does not grow with it.
+    // A store whose every write waits for the disk takes long to load, and what it waits for does
+    // not grow with it.
     let part = if workload.durability == crate::workload::Durability::Sync { 10 } else { 1 };
     let mut sizes: Vec<u64> = SIZES.iter().map(|size| (*size / part).min(workload.records)).collect();
     sizes.dedup();
     sizes
 }
 
-/// Measures a candidate at a size: the mix itself, then each kind of operation that it or a mix near it has.
+/// Measures a candidate at a size: the mix itself, then each kind of operation that it or a mix
+/// near it has.
 ///
-/// `known` are the costs at a smaller size, if there are any. Errors: the store's own; a wrong answer.
+/// `known` are the costs at a smaller size, if there are any. Errors: the store's own; a wrong
+/// answer.
 pub(super) fn measure(
     runner: &Runner<'_>,
     candidate: &Candidate,
@@ -108,7 +112,8 @@ pub(super) fn measure(
         known.map_or(least, |seconds| ((SECONDS / seconds) as u64).clamp(least / 10, OPERATIONS_MOST))
     };
     let mixed = operations(workload.writes(), known.map(|known| known.mixed));
-    // What a store does the first time only, reading its files and checking their sums, is done before anything is measured.
+    // What a store does the first time only, reading its files and checking their sums, is done
+    // before anything is measured.
     let entries = 1.0 + workload.shares().scan * workload.scan_records as f64 / 2.0;
     let all = (records as f64 / entries) as u64;
     let all = if waits && workload.writes() > 0.0 { all.min(SYNC_OPERATIONS) } else { all };

@@ -1,4 +1,5 @@
-//! Fields of workload files as people write them: sizes with their units, distributions in words, and numbers whose range is told where they are out of it.
+//! Fields of workload files as people write them: sizes with their units, distributions in words,
+//! and numbers whose range is told where they are out of it.
 
 use std::fmt;
 

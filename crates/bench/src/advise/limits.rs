@@ -54,7 +54,8 @@ pub(super) fn broken(
     (all > most as f64).then(|| told("disk", measured, all, most))
 }
 
-/// What constraints cannot be held against: nobody knows that they are kept. `records` is what the store held.
+/// What constraints cannot be held against: nobody knows that they are kept. `records` is what the
+/// store held.
 pub(super) fn unknown(question: &Question, one: &Verified, records: u64) -> Vec<String> {
     let mut notes = Vec::new();
     if question.constraints.memory_bytes.is_some() && one.memory_bytes.is_none() {
@@ -159,8 +160,8 @@ mod tests {
         Question { workload: Workload { records, ..Workload::default() }, ..Question::default() }
     }
 
-    /// Goal: what a file has whatever it holds is not taken for bytes of an entry. Method: 10 MB and 100 bytes an entry, at sizes that are run and at one that
-    /// is not.
+    /// Goal: what a file has whatever it holds is not taken for bytes of an entry. Method: 10 MB
+    /// and 100 bytes an entry, at sizes that are run and at one that is not.
     #[test]
     fn files_have_a_fixed_part() {
         let mut asked = question(1_000_000);
@@ -177,8 +178,8 @@ mod tests {
         assert_eq!(broken(&asked, &one, &candidate("sled"), &costs, 200_000), None);
     }
 
-    /// Goal: memory is carried to the size that was asked for, to the bound of a cache at most, and what is not known is told. Method: a store that grows by 1 kB
-    /// an entry.
+    /// Goal: memory is carried to the size that was asked for, to the bound of a cache at most, and
+    /// what is not known is told. Method: a store that grows by 1 kB an entry.
     #[test]
     fn memory_grows_with_the_store() {
         let mut asked = question(1_000_000);
@@ -195,8 +196,10 @@ mod tests {
         assert_eq!(unknown(&asked, &run(1.0, None), 200_000), Vec::<String>::new());
     }
 
-    /// Goal: a store without write buffers is not taken to fill any, one with a cache for each connection fills all of them, and settings that fit a limit never break it
-    /// by what they are taken to grow to. Method: the candidates of a limit, held against it as if they had grown without end.
+    /// Goal: a store without write buffers is not taken to fill any, one with a cache for each
+    /// connection fills all of them, and settings that fit a limit never break it by what they are
+    /// taken to grow to. Method: the candidates of a limit, held against it as if they had grown
+    /// without end.
     #[test]
     fn caches_and_buffers_are_bounds() {
         let mut asked = question(1_000_000_000);
@@ -217,7 +220,8 @@ mod tests {
         assert_eq!((bound("redb"), bound("sqlite")), (100 << 20, 400 << 20));
     }
 
-    /// Goal: who is out for its promise says whether it would take part with more. Method: stores that write when they please, asked for writes that survive the process.
+    /// Goal: who is out for its promise says whether it would take part with more. Method: stores
+    /// that write when they please, asked for writes that survive the process.
     #[test]
     fn who_promises_less_says_what_to_ask() {
         if !cfg!(feature = "peers") {
@@ -228,7 +232,8 @@ mod tests {
         assert!(redb.reason.ends_with("; it takes part with --durability sync"), "{}", redb.reason);
     }
 
-    /// Goal: the peak of a small store counts for the entries that it had by then. Method: one that inserted as many as it held.
+    /// Goal: the peak of a small store counts for the entries that it had by then. Method: one that
+    /// inserted as many as it held.
     #[test]
     fn peaks_are_of_what_was_there() {
         let mut asked = question(1_000_000);

@@ -1,4 +1,5 @@
-//! The adviser: which store, with which settings, for a workload on this machine, and how sure that is.
+//! The adviser: which store, with which settings, for a workload on this machine, and how sure that
+//! is.
 //!
 //! ```text
 //!   question: workload, constraints
@@ -7,8 +8,8 @@
 //!                 └─► the best few are run, interleaved ─► the choice, or that there is none ─► what would change it
 //! ```
 //!
-//! A prediction only decides who is run; what is advised has been measured. `check` says how good that is: on workloads of many kinds everybody is run, and the
-//! choice is held against the best.
+//! A prediction only decides who is run; what is advised has been measured. `check` says how good
+//! that is: on workloads of many kinds everybody is run, and the choice is held against the best.
 
 mod candidate;
 mod change;
@@ -105,7 +106,8 @@ pub struct Advice {
 
 /// Answers a question.
 ///
-/// Errors: a question that makes no sense; a work directory that cannot be written; [`Error::Interrupted`].
+/// Errors: a question that makes no sense; a work directory that cannot be written;
+/// [`Error::Interrupted`].
 pub fn advise(
     question: &Question,
     options: &Options,
@@ -244,8 +246,8 @@ impl<'a> Adviser<'a> {
         Ok(())
     }
 
-    /// All predictions with the fastest first, and who is out. What would take more disk than there may be is out only where the prediction is far beyond it:
-    /// the rest is measured.
+    /// All predictions with the fastest first, and who is out. What would take more disk than there
+    /// may be is out only where the prediction is far beyond it: the rest is measured.
     fn predictions(&self) -> (Vec<Prediction>, Vec<Discarded>) {
         let mut out = self.out.clone();
         let mut predictions = Vec::new();
@@ -281,8 +283,9 @@ impl<'a> Adviser<'a> {
         Some(Finalist { candidate, prediction, costs: self.costs_of(&prediction.name) })
     }
 
-    /// Who is run next: those of before who are `kept`, and of those who are left, the fastest first, who could be the best by the range of the prediction. So many
-    /// stores, two at first whatever their range, each with those of its settings that could be.
+    /// Who is run next: those of before who are `kept`, and of those who are left, the fastest
+    /// first, who could be the best by the range of the prediction. So many stores, two at first
+    /// whatever their range, each with those of its settings that could be.
     fn finalists<'b>(&'b self, left: &[&'b Prediction], kept: &[&'b Prediction]) -> Vec<Finalist<'b>> {
         let least = kept.iter().chain(left).map(|prediction| prediction.range.0).fold(0.0, f64::max);
         let mut found: Vec<Finalist<'b>> =
@@ -322,7 +325,8 @@ impl<'a> Adviser<'a> {
         verifier.run(finalists, records)
     }
 
-    /// Runs the best few, and where less than two stores of them keep to the constraints the next ones beside those, until two do or nobody is left who could be the best.
+    /// Runs the best few, and where less than two stores of them keep to the constraints the next
+    /// ones beside those, until two do or nobody is left who could be the best.
     fn answer(&self) -> Result<Answer> {
         let (predictions, mut discarded) = self.predictions();
         let mut left: Vec<&Prediction> = predictions.iter().collect();

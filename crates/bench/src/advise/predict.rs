@@ -6,8 +6,10 @@
 //!                            + writes x bytes x (write amplification of the size - that of the calibration) / what background work moves a second
 //! ```
 //!
-//! Trees grow with the logarithm of their size, so the cost of the mix is drawn as a line over it. Write amplification is the simulator's, which has been held against real
-//! runs of both stores that it knows; others have what was measured on the small store. What is predicted is a range: it widens with the distance from what was measured.
+//! Trees grow with the logarithm of their size, so the cost of the mix is drawn as a line over it.
+//! Write amplification is the simulator's, which has been held against real runs of both stores
+//! that it knows; others have what was measured on the small store. What is predicted is a range:
+//! it widens with the distance from what was measured.
 
 use cairn_sim::options::{CompactionStyle, Compression, Engine};
 use cairn_sim::{Config, Mode, Preload, Simulation};
@@ -19,11 +21,13 @@ use super::question::Workload;
 use crate::suite_kv::Mix;
 use crate::workload::Distribution;
 
-/// Bytes a second that flushes and compactions move at most on one core: merging, checksums and copying.
+/// Bytes a second that flushes and compactions move at most on one core: merging, checksums and
+/// copying.
 const BACKGROUND_BYTES_PER_SEC: f64 = 250e6;
 
-/// Factor of doubt of a prediction at the size that was measured, and how much of it comes with each doubling of the size. `--check` says how far off predictions are:
-/// of its first rows four of five were within this.
+/// Factor of doubt of a prediction at the size that was measured, and how much of it comes with
+/// each doubling of the size. `--check` says how far off predictions are: of its first rows four of
+/// five were within this.
 const DOUBT: f64 = 1.8;
 const DOUBT_A_DOUBLING: f64 = 0.03;
 
@@ -51,10 +55,12 @@ pub struct Prediction {
     pub range: (f64, f64),
     /// Bytes of its files.
     pub disk_bytes: f64,
-    /// Bytes written to the disk for a byte written by the program, where the simulator knows the store.
+    /// Bytes written to the disk for a byte written by the program, where the simulator knows the
+    /// store.
     #[serde(alias = "write_amplification")]
     pub write_amp: Option<f64>,
-    /// Seconds of an operation that come from measured costs, from misses, and from background work.
+    /// Seconds of an operation that come from measured costs, from misses, and from background
+    /// work.
     #[serde(alias = "seconds")]
     pub secs: [f64; 3],
 }
@@ -102,7 +108,8 @@ pub(super) fn predict(
     }
 }
 
-/// Seconds of an operation of another mix, by the costs of its kinds: what the share of each kind says, scaled so that the mix that was measured comes out as it was.
+/// Seconds of an operation of another mix, by the costs of its kinds: what the share of each kind
+/// says, scaled so that the mix that was measured comes out as it was.
 pub(super) fn seconds_of_mix(costs: &[Costs], workload: &Workload, mix: Mix, records: u64) -> Option<f64> {
     let of = |mix: Mix| {
         let cost = |kind: Kind| {
@@ -129,7 +136,8 @@ pub(super) fn seconds_of_mix(costs: &[Costs], workload: &Workload, mix: Mix, rec
     Some(of(mix)? * scale)
 }
 
-/// A cost at a size: on the line through the last two sizes over the logarithm of the size. It does not fall as the store grows, nor rise faster than with its square root.
+/// A cost at a size: on the line through the last two sizes over the logarithm of the size. It does
+/// not fall as the store grows, nor rise faster than with its square root.
 fn extrapolated(costs: &[Costs], records: u64, cost: impl Fn(&Costs) -> f64) -> f64 {
     let Some(last) = costs.last() else { return f64::INFINITY };
     let at = cost(last);
@@ -146,7 +154,8 @@ fn extrapolated(costs: &[Costs], records: u64, cost: impl Fn(&Costs) -> f64) -> 
     (at + slope.max(0.0) * doublings).min(at * 2_f64.powf(doublings / 2.0))
 }
 
-/// Bytes of files: on the line through the last two sizes, since a file has a part that does not grow.
+/// Bytes of files: on the line through the last two sizes, since a file has a part that does not
+/// grow.
 fn disk_bytes(costs: &[Costs], records: u64) -> f64 {
     let point = |costs: &Costs| (costs.records as f64, costs.bytes_per_entry * costs.records as f64);
     match costs {
@@ -169,7 +178,8 @@ fn miss_share(distribution: &Distribution, cache_bytes: Option<f64>, data_bytes:
     let part = cache / data_bytes;
     match *distribution {
         Distribution::Uniform | Distribution::Sequential => 1.0 - part,
-        // Of a law of rank^-theta the most popular part of the keys takes about its (1 - theta)th power of all.
+        // Of a law of rank^-theta the most popular part of the keys takes about its (1 - theta)th
+        // power of all.
         Distribution::Zipfian { theta, .. } | Distribution::Latest { theta } => {
             1.0 - part.powf((1.0 - theta).clamp(0.05, 1.0))
         }
@@ -180,7 +190,8 @@ fn miss_share(distribution: &Distribution, cache_bytes: Option<f64>, data_bytes:
     }
 }
 
-/// The simulator's write amplification of as many writes as there are entries, on a store that has them. `None` for stores that it does not know, and without writes.
+/// The simulator's write amplification of as many writes as there are entries, on a store that has
+/// them. `None` for stores that it does not know, and without writes.
 fn amplification(candidate: &Candidate, workload: &Workload, records: u64) -> Option<f64> {
     if workload.writes() <= 0.0 {
         return None;

@@ -33,7 +33,8 @@ pub struct Workload {
     /// The longest scan, in entries; each length up to it is as likely.
     #[serde(deserialize_with = "fields::scan_records")]
     pub scan_records: u64,
-    /// Which keys are asked for: `uniform`, `zipfian 0.99`, `latest 0.99`, `hot set 0.2 0.8`, `sequential`.
+    /// Which keys are asked for: `uniform`, `zipfian 0.99`, `latest 0.99`, `hot set 0.2 0.8`,
+    /// `sequential`.
     #[serde(with = "fields::distribution")]
     pub distribution: Distribution,
     /// Threads of the program.
@@ -191,7 +192,8 @@ impl Constraints {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Question {
-    /// A trace of it, which those who are run replay. What is done is the trace's then, but for durability and threads.
+    /// A trace of it, which those who are run replay. What is done is the trace's then, but for
+    /// durability and threads.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trace: Option<PathBuf>,
     /// What is done.
@@ -201,9 +203,11 @@ pub struct Question {
 }
 
 impl Question {
-    /// Reads a workload file, in JSON. `file` is for messages. Where it names a trace, that is read, too.
+    /// Reads a workload file, in JSON. `file` is for messages. Where it names a trace, that is
+    /// read, too.
     ///
-    /// Errors: [`Error::Input`] with the line, the field and what was expected of it; those of [`super::from_trace`].
+    /// Errors: [`Error::Input`] with the line, the field and what was expected of it; those of
+    /// [`super::from_trace`].
     pub fn from_json(text: &str, file: &str) -> Result<Question> {
         let refuse = |line: Option<usize>, what: String| {
             let line = line.map(|line| line as u64);

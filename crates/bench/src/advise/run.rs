@@ -28,7 +28,8 @@ pub(super) struct Runner<'a> {
 /// What a turn found.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Measured {
-    /// Operations a second, by the name of the workload; of those that write, until what they wrote is settled.
+    /// Operations a second, by the name of the workload; of those that write, until what they wrote
+    /// is settled.
     pub throughput: BTreeMap<String, f64>,
     /// Latencies by kind, of the workload that is asked for.
     pub latencies: BTreeMap<String, Latencies>,
@@ -71,7 +72,8 @@ impl Runner<'_> {
         Ok(Measured { entries: records + inserted(specs), ..measured })
     }
 
-    /// Replays a trace twice, every answer checked: so many operations for throughput, then so many for latencies; of all its entries or of those of the first operations.
+    /// Replays a trace twice, every answer checked: so many operations for throughput, then so many
+    /// for latencies; of all its entries or of those of the first operations.
     ///
     /// Errors: as [`Runner::run`].
     pub fn replay(
@@ -125,14 +127,16 @@ fn inserted(specs: &[YcsbSpec]) -> u64 {
     specs.iter().map(of).sum::<f64>() as u64
 }
 
-/// What of an outcome is of use: latencies of the workload `timed`, throughput until settled of those that write.
+/// What of an outcome is of use: latencies of the workload `timed`, throughput until settled of
+/// those that write.
 fn read(outcome: KvOutcome, timed: &str, writes: &dyn Fn(&str) -> bool) -> Measured {
     let mut measured = Measured::default();
     for figure in outcome.figures {
         let value = figure.values.first().copied().unwrap_or_default();
         match figure.metric {
             KvMetric::Throughput if figure.done.operation == "load" => measured.load = value,
-            // A write is done when the work that it leaves is done, and turns are too short to show that by themselves.
+            // A write is done when the work that it leaves is done, and turns are too short to show
+            // that by themselves.
             KvMetric::Throughput if writes(&figure.done.dataset) => {}
             KvMetric::Throughput => _ = measured.throughput.insert(figure.done.dataset, value),
             KvMetric::SettledThroughput if writes(&figure.done.dataset) => {

@@ -37,8 +37,8 @@ fn verified(name: &str, samples: &[f64]) -> Verified {
     }
 }
 
-/// Goal: the adviser answers from end to end, what it advises was run, and the constant store takes part where nothing writes. Method: a small workload of lookups, one with
-/// writes.
+/// Goal: the adviser answers from end to end, what it advises was run, and the constant store takes
+/// part where nothing writes. Method: a small workload of lookups, one with writes.
 #[test]
 fn an_answer_from_end_to_end() {
     let dir = tempfile::tempdir().unwrap();
@@ -61,7 +61,8 @@ fn an_answer_from_end_to_end() {
     assert!(advice.choice.name().is_some_and(|name| name.starts_with("cairn")));
 }
 
-/// Goal: who breaks a constraint is no answer, and is told which. Method: constraints that nobody can keep to.
+/// Goal: who breaks a constraint is no answer, and is told which. Method: constraints that nobody
+/// can keep to.
 #[test]
 fn constraints_are_kept() {
     let dir = tempfile::tempdir().unwrap();
@@ -81,7 +82,8 @@ fn constraints_are_kept() {
     assert!(error.contains("nosuch") && error.contains("cairn-hash"), "{error}");
 }
 
-/// Goal: a lead that is noise is no lead. Method: samples that overlap, that do not, and that differ by less than matters.
+/// Goal: a lead that is noise is no lead. Method: samples that overlap, that do not, and that
+/// differ by less than matters.
 #[test]
 fn choices() {
     let fast = verified("fast", &[100.0, 101.0, 99.0, 100.5, 100.2]);
@@ -120,8 +122,10 @@ fn advice(question: Question, choice: Choice, verified: Vec<Verified>) -> Advice
     }
 }
 
-/// Goal: a store that is clearly ahead is named though two of its settings cannot be told apart, and the usual ones are taken then. Method: settings that
-/// overlap far ahead of another store, settings that do not, and one where only the settings with the best median are clear of the other store.
+/// Goal: a store that is clearly ahead is named though two of its settings cannot be told apart,
+/// and the usual ones are taken then. Method: settings that overlap far ahead of another store,
+/// settings that do not, and one where only the settings with the best median are clear of the
+/// other store.
 #[test]
 fn settings_do_not_hide_the_store() {
     let large = verified("rocksdb, large buffers", &[100.0, 101.0, 99.0, 100.5, 100.2]);
@@ -153,7 +157,8 @@ fn settings_do_not_hide_the_store() {
     let near = verified("sqlite", &[90.0, 90.5, 89.5, 90.2, 90.1]);
     let choice = choose(&[large.clone(), wide, near.clone()], 1, 1.0);
     assert!(matches!(&choice, Choice::Winner { name, .. } if *name == large.name), "{choice:?}");
-    // On the way to the full size the settings change places, and the store stays ahead; or it does not.
+    // On the way to the full size the settings change places, and the store stays ahead; or it does
+    // not.
     let grown = |of: &Verified, growth: f64| Verified { growth, ..of.clone() };
     let choice = choose(
         &[grown(&large, 0.5), grown(&verified("rocksdb", &[80.0; 5]), 0.9), grown(&near, 0.3)],
@@ -175,8 +180,9 @@ fn settings_do_not_hide_the_store() {
     assert!(matches!(&choice, Choice::NoClearWinner { names } if names.len() == 3), "{choice:?}");
 }
 
-/// Goal: an answer says what is so: who was the only one, latencies under a microsecond, sizes in the units that they are asked in. Method: one store alone, without
-/// constraints and with one; a lookup of 40 ns; each size of a memory.
+/// Goal: an answer says what is so: who was the only one, latencies under a microsecond, sizes in
+/// the units that they are asked in. Method: one store alone, without constraints and with one; a
+/// lookup of 40 ns; each size of a memory.
 #[test]
 fn answers_are_in_the_words_of_the_question() {
     let mut only = verified("sqlite", &[100.0; 5]);
@@ -199,7 +205,8 @@ fn answers_are_in_the_words_of_the_question() {
     assert_eq!(shown, ["1 KiB", "1000 B", "64 KiB", "1.5 MiB", "3 GiB"]);
 }
 
-/// Goal: a lead on a smaller store is none where the prediction turns the order round. Method: the leader falls behind with the size, or stays ahead.
+/// Goal: a lead on a smaller store is none where the prediction turns the order round. Method: the
+/// leader falls behind with the size, or stays ahead.
 #[test]
 fn a_lead_must_last_to_the_full_size() {
     let of = |growth: [f64; 2]| {
@@ -214,7 +221,8 @@ fn a_lead_must_last_to_the_full_size() {
     assert_eq!(of([0.4, 0.9]), Choice::NoClearWinner { names });
 }
 
-/// Goal: a lead that is smaller than the doubt of the way to the full size is none, and the interval holds that doubt. Method: a lead of a tenth, with less doubt and with more.
+/// Goal: a lead that is smaller than the doubt of the way to the full size is none, and the
+/// interval holds that doubt. Method: a lead of a tenth, with less doubt and with more.
 #[test]
 fn the_way_to_the_full_size_is_doubtful() {
     let all = [verified("fast", &[110.0; 5]), verified("slow", &[100.0; 5])];
@@ -242,8 +250,8 @@ impl Progress for EndsAt<'_> {
     fn note(&self, _: &str) {}
 }
 
-/// Goal: what was ended early compares whole rounds only, names no winner by one of them, and says so. Method: an end in the third turn of two stores, and one in
-/// the first.
+/// Goal: what was ended early compares whole rounds only, names no winner by one of them, and says
+/// so. Method: an end in the third turn of two stores, and one in the first.
 #[test]
 fn an_early_end_is_told() {
     let dir = tempfile::tempdir().unwrap();
@@ -259,7 +267,8 @@ fn an_early_end_is_told() {
     assert!(matches!(error, Error::Interrupted), "{error}");
 }
 
-/// Goal: nobody is said to keep to the constraints before everybody was run. Method: one store at a time, and a latency that none of them has.
+/// Goal: nobody is said to keep to the constraints before everybody was run. Method: one store at a
+/// time, and a latency that none of them has.
 #[test]
 fn everybody_is_tried() {
     let dir = tempfile::tempdir().unwrap();
@@ -275,7 +284,8 @@ fn everybody_is_tried() {
     assert!(advice.discarded.iter().all(|out| out.reason.contains("1 of 100")), "{:?}", advice.discarded);
 }
 
-/// Goal: a percentile is told of enough operations only. Method: a mix with a kind that comes one time in a hundred.
+/// Goal: a percentile is told of enough operations only. Method: a mix with a kind that comes one
+/// time in a hundred.
 #[test]
 fn rare_kinds_have_no_percentile() {
     let dir = tempfile::tempdir().unwrap();
@@ -289,7 +299,8 @@ fn rare_kinds_have_no_percentile() {
     assert!(advice.notes.iter().any(|note| note.contains("kind update are too few")), "{:?}", advice.notes);
 }
 
-/// Goal: memory is given to caches and buffers where there are such. Method: stores with write buffers, without, and one with a cache for each connection.
+/// Goal: memory is given to caches and buffers where there are such. Method: stores with write
+/// buffers, without, and one with a cache for each connection.
 #[test]
 fn memory_is_shared_out() {
     let mut asked = question(Mix { read: 0.9, update: 0.1, ..Mix::default() }, &[]);
@@ -320,7 +331,8 @@ fn costs(records: u64, read: f64, update: f64, mixed: f64) -> Costs {
     }
 }
 
-/// Goal: predictions follow what they are made of. Method: growth with size, data that does not fit into memory, background work.
+/// Goal: predictions follow what they are made of. Method: growth with size, data that does not fit
+/// into memory, background work.
 #[test]
 fn predictions() {
     let candidate = Candidate {
@@ -351,7 +363,8 @@ fn predictions() {
     assert!((seconds(half) / 2.1e-6 - 1.0).abs() < 1e-6 && (seconds(only) / 3e-6 - 1.0).abs() < 1e-6);
 }
 
-/// Goal: what is wrong in a workload file is told with its place or its field. Method: files with one fault each, and a right one.
+/// Goal: what is wrong in a workload file is told with its place or its field. Method: files with
+/// one fault each, and a right one.
 #[test]
 fn workload_files() {
     let right = r#"{"workload": {"records": 5000, "mix": {"read": 1, "update": 0, "scan": 0, "insert": 0, "read_modify_write": 0},
@@ -453,8 +466,9 @@ fn workload_files() {
     }
 }
 
-/// Goal: a store that maps its file takes the size that it is given for the map. Method: workloads whose bytes are no whole pages; the map has room for what
-/// is there and is a multiple of any page.
+/// Goal: a store that maps its file takes the size that it is given for the map. Method: workloads
+/// whose bytes are no whole pages; the map has room for what is there and is a multiple of any
+/// page.
 #[test]
 fn maps_are_whole_pages() {
     for (records, value_bytes) in
@@ -471,7 +485,8 @@ fn maps_are_whole_pages() {
     }
 }
 
-/// Writes a trace of so many rounds over 300 keys: they are there before, looked up twice and written once; then twenty new ones, and a scan.
+/// Writes a trace of so many rounds over 300 keys: they are there before, looked up twice and
+/// written once; then twenty new ones, and a scan.
 fn make_trace(path: &std::path::Path, rounds: u64) {
     use cairn_trace::{Detail, Event, Header, KeyForm, Writer};
     let fs: std::sync::Arc<dyn Fs> = std::sync::Arc::new(StdFs::new());
@@ -505,7 +520,8 @@ fn make_trace(path: &std::path::Path, rounds: u64) {
     writer.finish().unwrap();
 }
 
-/// Goal: a trace asks the question that it is: mix, sizes, keys, skew, threads. Method: a trace that was made so.
+/// Goal: a trace asks the question that it is: mix, sizes, keys, skew, threads. Method: a trace
+/// that was made so.
 #[test]
 fn a_trace_is_a_question() {
     let dir = tempfile::tempdir().unwrap();
@@ -538,8 +554,8 @@ fn a_trace_is_a_question() {
     assert!(missing.contains("nothing"), "{missing}");
 }
 
-/// Goal: who is run on a trace replays it, and the answer says how it came and that it is not whole. Method: Cairn's own store on a trace with writes
-/// and without an end.
+/// Goal: who is run on a trace replays it, and the answer says how it came and that it is not
+/// whole. Method: Cairn's own store on a trace with writes and without an end.
 #[test]
 fn a_trace_is_replayed() {
     let dir = tempfile::tempdir().unwrap();
@@ -572,7 +588,8 @@ fn a_trace_is_replayed() {
     assert_eq!(again, asked);
 }
 
-/// Goal: what of a trace is replayed after a part of it begins with what that part left. Method: the last round of four, and the first.
+/// Goal: what of a trace is replayed after a part of it begins with what that part left. Method:
+/// the last round of four, and the first.
 #[test]
 fn parts_of_a_trace() {
     let dir = tempfile::tempdir().unwrap();
@@ -587,7 +604,8 @@ fn parts_of_a_trace() {
     assert_eq!((traced.records, traced.entries_of_first(921).unwrap()), (380, 320));
 }
 
-/// Goal: what is over some stores is not over the others, and settings of a store that is run take nobody's place. Method: predictions of which the first two are of one store.
+/// Goal: what is over some stores is not over the others, and settings of a store that is run take
+/// nobody's place. Method: predictions of which the first two are of one store.
 #[test]
 fn stores_are_finalists() {
     let dir = tempfile::tempdir().unwrap();

@@ -6,7 +6,8 @@ use super::change::count;
 use super::{Advice, Choice};
 use crate::stats;
 
-/// Everything on a page: the choice, how far ahead it is, its settings, what would change it, who was run and who is out.
+/// Everything on a page: the choice, how far ahead it is, its settings, what would change it, who
+/// was run and who is out.
 pub fn to_text(advice: &Advice) -> String {
     let mut text = String::new();
     let workload = &advice.question.workload;
@@ -162,7 +163,8 @@ fn others(text: &mut String, advice: &Advice) {
     }
 }
 
-/// Microseconds with three digits that say something: a lookup in memory takes a few hundredths of one.
+/// Microseconds with three digits that say something: a lookup in memory takes a few hundredths of
+/// one.
 pub(super) fn micros(of: f64) -> String {
     match of {
         of if of >= 100.0 => format!("{of:.0}"),

@@ -1,6 +1,8 @@
-//! A question that a trace asks: its mix, sizes, keys, skew, threads and arrival, and the trace itself for the candidates that are run.
+//! A question that a trace asks: its mix, sizes, keys, skew, threads and arrival, and the trace
+//! itself for the candidates that are run.
 //!
-//! Statistics are those of `cairn trace stats`; what was there before, and which writes are of new keys, is as a replay takes it.
+//! Statistics are those of `cairn trace stats`; what was there before, and which writes are of new
+//! keys, is as a replay takes it.
 
 use std::path::{Path, PathBuf};
 
@@ -82,7 +84,8 @@ impl Traced {
         })
     }
 
-    /// The replay of so many operations: the last ones, on the store that those before leave, where it has all the entries; else the first ones.
+    /// The replay of so many operations: the last ones, on the store that those before leave, where
+    /// it has all the entries; else the first ones.
     pub fn part(&self, operations: u64, is_whole: bool) -> Replay {
         if operations >= self.operations {
             return self.replay.clone();

@@ -21,7 +21,8 @@ use crate::workload::shuffle;
 /// Operations of a turn.
 const OPERATIONS: (f64, f64) = (2_000.0, 2_000_000.0);
 
-/// Operations of a kind, of all rounds together, that its 99th percentile takes: ten are then beyond it.
+/// Operations of a kind, of all rounds together, that its 99th percentile takes: ten are then
+/// beyond it.
 pub(super) const P99_OPERATIONS: u64 = 1_000;
 
 /// How long verifying may take, and how often each candidate runs.
@@ -31,7 +32,8 @@ pub struct Effort {
     pub finalists: usize,
     /// Turns of each. With fewer than [`stats::PAIRS_MIN`] nobody is called a winner.
     pub rounds: u32,
-    /// Seconds that all loads together may take, about: the store is made smaller where they would take longer.
+    /// Seconds that all loads together may take, about: the store is made smaller where they would
+    /// take longer.
     pub load_secs: f64,
     /// Seconds that a turn's operations take by the prediction.
     pub turn_secs: f64,
@@ -63,7 +65,8 @@ pub struct Verified {
     pub predicted: f64,
     /// What is predicted for all of the workload's entries over that; 1 where all of them were run.
     pub growth: f64,
-    /// Microseconds that 99 of 100 operations took at most, by kind, all rounds together. Without kinds of too few operations.
+    /// Microseconds that 99 of 100 operations took at most, by kind, all rounds together. Without
+    /// kinds of too few operations.
     #[serde(alias = "p99_micros")]
     pub p99_us: BTreeMap<String, f64>,
     /// Kinds whose 99th percentile cannot be told, with the operations that there were.
@@ -92,7 +95,8 @@ pub(super) struct Verification {
     /// The fastest first.
     pub verified: Vec<Verified>,
     pub failed: Vec<Discarded>,
-    /// Entries of the stores: fewer than the workload has where loading all of them would have taken too long.
+    /// Entries of the stores: fewer than the workload has where loading all of them would have
+    /// taken too long.
     pub records: u64,
     /// What of a trace was replayed, where it was not all.
     pub note: Option<String>,
@@ -114,9 +118,11 @@ pub(super) struct Verifier<'a> {
 }
 
 impl Verifier<'_> {
-    /// Runs candidates in turns, with a shuffled order in each round, on stores of so many entries or as many as there is time for.
+    /// Runs candidates in turns, with a shuffled order in each round, on stores of so many entries
+    /// or as many as there is time for.
     ///
-    /// Errors: [`Error::Interrupted`] before the first round is over. A candidate that fails is left out, with its reason.
+    /// Errors: [`Error::Interrupted`] before the first round is over. A candidate that fails is
+    /// left out, with its reason.
     pub fn run(&self, finalists: &[Finalist<'_>], records: Option<u64>) -> Result<Verification> {
         let fastest = finalists.iter().map(|finalist| finalist.prediction.per_sec).fold(0.0, f64::max);
         let records = match records {
@@ -130,7 +136,8 @@ impl Verifier<'_> {
         let mut verification = Verification { records, note, ..Verification::default() };
         let mut rng = SeededRng::new(self.runner.seed);
         'rounds: for round in 0..self.effort.rounds {
-            // Other draws in each round, the same for everybody: an interval over rounds holds what draws do, too.
+            // Other draws in each round, the same for everybody: an interval over rounds holds what
+            // draws do, too.
             let seed = self.runner.seed.wrapping_add(u64::from(round));
             let mut order = left.clone();
             shuffle(&mut order, &mut rng);
@@ -186,7 +193,8 @@ impl Verifier<'_> {
         Ok(Turned { per_sec: measured.per_sec(&self.workload.name), measured })
     }
 
-    /// Entries that everybody can load in the time there is; of a trace all of them, or those of the operations that are replayed from its start.
+    /// Entries that everybody can load in the time there is; of a trace all of them, or those of
+    /// the operations that are replayed from its start.
     fn records(&self, finalists: &[Finalist<'_>], fastest: f64) -> Result<u64> {
         let loads = finalists.iter().filter_map(|finalist| Some(finalist.costs.last()?.loads_per_sec));
         let slowest = loads.fold(f64::INFINITY, f64::min);
@@ -260,14 +268,16 @@ impl Verifier<'_> {
     }
 }
 
-/// What a turn does on a store of so many entries: the workload's operations, behind as many lookups as there are entries where it reads at all.
+/// What a turn does on a store of so many entries: the workload's operations, behind as many
+/// lookups as there are entries where it reads at all.
 fn specs(workload: &Workload, records: u64, operations: u64) -> Vec<YcsbSpec> {
     let own = YcsbSpec { operations: Some(operations), ..workload.spec() };
     let shares = workload.shares();
     if shares.read + shares.scan + shares.read_modify_write <= 0.0 {
         return vec![own];
     }
-    // What a program's first lookups find, files that nobody has read and sums that nobody has checked, is soon over there, and not in a turn of a second.
+    // What a program's first lookups find, files that nobody has read and sums that nobody has
+    // checked, is soon over there, and not in a turn of a second.
     let (mix, count) = (Mix { read: 1.0, ..Mix::default() }, Some(records.min(operations)));
     vec![YcsbSpec { name: WARM_UP.to_owned(), mix, operations: count, ..own.clone() }, own]
 }
@@ -307,7 +317,8 @@ impl Found {
 mod tests {
     use super::*;
 
-    /// Goal: first touches of files come before what is measured, and nothing comes before what does not read. Method: a mix with lookups, one with scans, one of inserts.
+    /// Goal: first touches of files come before what is measured, and nothing comes before what
+    /// does not read. Method: a mix with lookups, one with scans, one of inserts.
     #[test]
     fn first_touches_are_not_measured() {
         let of = |mix: Mix| specs(&Workload { mix, ..Workload::default() }, 5_000, 20_000);

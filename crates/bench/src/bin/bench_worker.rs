@@ -1,5 +1,5 @@
-//! A worker for programs that embed the lab and cannot run themselves again: one job on standard input, its result on
-//! standard output. The `cairn` command has the same behind a hidden argument.
+//! A worker for programs that embed the lab and cannot run themselves again: one job on standard
+//! input, its result on standard output. The `cairn` command has the same behind a hidden argument.
 
 use std::io::{self, Read, Write};
 

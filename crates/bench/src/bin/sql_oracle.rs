@@ -1,4 +1,5 @@
-//! SQL whose answers engines agree on: `records [DIR]` writes files for the sqllogictest runner, `differ SEED STATEMENTS` tests Cairn.
+//! SQL whose answers engines agree on: `records [DIR]` writes files for the sqllogictest runner,
+//! `differ SEED STATEMENTS` tests Cairn.
 #![forbid(unsafe_code)]
 
 use std::env;

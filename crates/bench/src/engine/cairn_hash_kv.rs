@@ -1,5 +1,5 @@
-//! Cairn's constant table where a key-value store is expected: what is put before the first flush is built, then it is read. For replays
-//! of traces without writes.
+//! Cairn's constant table where a key-value store is expected: what is put before the first flush
+//! is built, then it is read. For replays of traces without writes.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -136,7 +136,8 @@ impl KvSession for Session<'_> {
         }
     }
 
-    /// From the first key on its entries are gathered and sorted, for the check at a replay's end; other scans it does not have.
+    /// From the first key on its entries are gathered and sorted, for the check at a replay's end;
+    /// other scans it does not have.
     fn scan(&mut self, from: &[u8], visit: &mut dyn FnMut(&[u8], &[u8]) -> bool) -> Result<()> {
         let Some(reader) = self.open.reader.get().filter(|_| from.is_empty()) else {
             return Err(Error::engine(NAME, "has no order of keys to scan in"));

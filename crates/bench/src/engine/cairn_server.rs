@@ -1,7 +1,8 @@
-//! Cairn's relational engine behind its server: asked by PostgreSQL's own client library over a Unix socket, as PostgreSQL is.
+//! Cairn's relational engine behind its server: asked by PostgreSQL's own client library over a
+//! Unix socket, as PostgreSQL is.
 //!
-//! The server's threads are in the lab's own process. Where load comes from another one (pgbench) that makes no difference; where the lab's threads
-//! ask, they share one process instead of two.
+//! The server's threads are in the lab's own process. Where load comes from another one (pgbench)
+//! that makes no difference; where the lab's threads ask, they share one process instead of two.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -113,7 +113,8 @@ impl ConstantStore for CairnSparkey {
     fn open(&self, dir: &Path, variant: usize) -> Result<Box<dyn ConstantReader>> {
         let way = WAYS.get(variant).copied().unwrap_or(Way::Mmap);
         let reader = SparkeyReader::open(dir.join(FILE), &way.options())?;
-        // Where the value has to be copied or unpacked anyway, a buffer that is kept spares an allocation.
+        // Where the value has to be copied or unpacked anyway, a buffer that is kept spares an
+        // allocation.
         let borrows = matches!(way, Way::Mmap | Way::Heap);
         Ok(Box::new(CairnReader { reader, borrows }))
     }

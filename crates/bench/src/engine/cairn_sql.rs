@@ -1,4 +1,5 @@
-//! Cairn's relational engine, embedded: `cairn-sql` in this process, a connection for each client thread.
+//! Cairn's relational engine, embedded: `cairn-sql` in this process, a connection for each client
+//! thread.
 
 use std::path::{Path, PathBuf};
 

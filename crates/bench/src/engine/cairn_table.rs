@@ -80,7 +80,8 @@ impl ConstantStore for CairnTable {
     fn open(&self, dir: &Path, variant: usize) -> Result<Box<dyn ConstantReader>> {
         let mode = MODES.get(variant).copied().unwrap_or_default();
         let reader = Reader::open(dir.join(FILE), ReaderOptions::default().mode(mode))?;
-        // Where the value has to be copied or unpacked anyway, a buffer that is kept spares an allocation.
+        // Where the value has to be copied or unpacked anyway, a buffer that is kept spares an
+        // allocation.
         let borrows = mode != Mode::Pread && reader.info().compression == Format::None;
         Ok(Box::new(CairnReader { reader, borrows }))
     }

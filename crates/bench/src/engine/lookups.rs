@@ -1,7 +1,8 @@
 //! The loops over prepared keys, compiled once for every engine.
 //!
-//! An engine says how it walks a batch and hands each answer to a closure; what is done with the answers — adding
-//! them up, reading the clock between them — is the same for all, so that no engine is measured by another ruler.
+//! An engine says how it walks a batch and hands each answer to a closure; what is done with the
+//! answers — adding them up, reading the clock between them — is the same for all, so that no
+//! engine is measured by another ruler.
 
 use cairn_vfs::Clock;
 
@@ -16,8 +17,8 @@ pub trait Lookups {
     /// Looks up one key after the other and calls `visit` with each answer, in order.
     fn each(&mut self, keys: KeyBatch<'_>, visit: impl FnMut(Option<&[u8]>)) -> Result<()>;
 
-    /// Looks keys up by the engine's batch operation and calls `visit` with each key's position and answer, in any
-    /// order. Without one: [`Lookups::each`].
+    /// Looks keys up by the engine's batch operation and calls `visit` with each key's position and
+    /// answer, in any order. Without one: [`Lookups::each`].
     fn each_batched(
         &mut self,
         keys: KeyBatch<'_>,
@@ -31,7 +32,8 @@ pub trait Lookups {
     }
 }
 
-/// Hands `keys` to `look_up` in slices of `batch_keys`; it gets the position of the first of them among all.
+/// Hands `keys` to `look_up` in slices of `batch_keys`; it gets the position of the first of them
+/// among all.
 pub fn in_batches(
     keys: KeyBatch<'_>,
     batch_keys: usize,
@@ -91,7 +93,8 @@ impl<L: Lookups> Session for L {
     }
 }
 
-/// Answers every key with the same value and looks nothing up: what the loop, the keys and the digest cost.
+/// Answers every key with the same value and looks nothing up: what the loop, the keys and the
+/// digest cost.
 #[derive(Debug)]
 pub struct Baseline {
     value: Vec<u8>,
@@ -108,7 +111,8 @@ impl Lookups for Baseline {
     #[inline]
     fn each(&mut self, keys: KeyBatch<'_>, mut visit: impl FnMut(Option<&[u8]>)) -> Result<()> {
         for key in keys.iter() {
-            // The length must come from the key, or the compiler would lift the work out of the loop.
+            // The length must come from the key, or the compiler would lift the work out of the
+            // loop.
             let len = if std::hint::black_box(key).is_empty() { 0 } else { self.value.len() };
             visit(Some(&self.value[..len]));
         }

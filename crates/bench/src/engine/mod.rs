@@ -1,8 +1,10 @@
-//! Constant stores as the lab sees them: something that is built from a data set, opened, and asked.
+//! Constant stores as the lab sees them: something that is built from a data set, opened, and
+//! asked.
 //!
-//! One [`ConstantStore`] is one writer with its files; it offers one or more [`Variant`]s, ways to open the same
-//! files that are measured as contenders of their own. The clock runs around whole chunks of keys, so going through
-//! `dyn` costs nothing that could be seen: the loop over the keys is compiled inside each engine (see [`lookups`]).
+//! One [`ConstantStore`] is one writer with its files; it offers one or more [`Variant`]s, ways to
+//! open the same files that are measured as contenders of their own. The clock runs around whole
+//! chunks of keys, so going through `dyn` costs nothing that could be seen: the loop over the keys
+//! is compiled inside each engine (see [`lookups`]).
 
 mod cairn;
 pub mod cairn_hash_kv;
@@ -81,7 +83,8 @@ pub struct Variant {
 }
 
 impl Variant {
-    /// The usual: answers batches one by one, reads nothing in advance, makes sense for every compression.
+    /// The usual: answers batches one by one, reads nothing in advance, makes sense for every
+    /// compression.
     pub fn new(name: impl Into<String>, settings: Settings) -> Variant {
         Variant { name: name.into(), settings, batched: false, loads_at_open: false, compressed: None }
     }
@@ -95,8 +98,8 @@ impl Variant {
 /// What a build left behind, besides the time that the runner took.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Built {
-    /// Bytes that serve finding records rather than holding them, where a format keeps the two apart: hash tables
-    /// do, sorted files do not.
+    /// Bytes that serve finding records rather than holding them, where a format keeps the two
+    /// apart: hash tables do, sorted files do not.
     pub index_bytes: Option<u64>,
 }
 
@@ -129,10 +132,12 @@ pub trait ConstantStore: fmt::Debug + Send + Sync {
         compression == Compression::None
     }
 
-    /// Writes all of `data` into the empty directory `dir`. When it returns, the files are on stable storage.
+    /// Writes all of `data` into the empty directory `dir`. When it returns, the files are on
+    /// stable storage.
     fn build(&self, dir: &Path, data: &Dataset, compression: Compression) -> Result<Built>;
 
-    /// Opens what [`ConstantStore::build`] left in `dir`, in the way of the `variant`-th of [`Self::variants`].
+    /// Opens what [`ConstantStore::build`] left in `dir`, in the way of the `variant`-th of
+    /// [`Self::variants`].
     fn open(&self, dir: &Path, variant: usize) -> Result<Box<dyn ConstantReader>>;
 }
 
@@ -147,7 +152,8 @@ pub trait Session {
     /// Looks each key up by itself.
     fn run(&mut self, keys: KeyBatch<'_>) -> Result<Digest>;
 
-    /// Looks keys up in batches of the engine's own choice, by its batch operation. A loop where it has none.
+    /// Looks keys up in batches of the engine's own choice, by its batch operation. A loop where it
+    /// has none.
     fn run_batched(&mut self, keys: KeyBatch<'_>) -> Result<Digest>;
 
     /// As [`Session::run`], reading the clock around each lookup.

@@ -8,9 +8,9 @@ use crate::histogram::Latencies;
 use crate::scratch::Scratch;
 use crate::workload::{Dataset, Distribution, KeyShape, Lookup, ReadOrder, ValueShape};
 
-/// Builds 3,000 records with values of 0 to 300 bytes in every compression that the store knows, opens them in every
-/// way, and compares all answers with those of the data set: present and absent keys, one by one, batched and
-/// timed, from two sessions at once.
+/// Builds 3,000 records with values of 0 to 300 bytes in every compression that the store knows,
+/// opens them in every way, and compares all answers with those of the data set: present and absent
+/// keys, one by one, batched and timed, from two sessions at once.
 pub(crate) fn check_store(store: &dyn ConstantStore) {
     let data = Dataset::synthetic(3_000, &KeyShape::default(), &ValueShape::Range { min: 0, max: 300 });
     let orders = [Lookup::Present, Lookup::Absent]

@@ -5,7 +5,8 @@
 //!   run/<suite>\0<start>\0<number>          the run as JSON, without its HTML
 //!   series/<case, contender, metric>\0<start>\0<number>     one figure of it, so that a trend is one scan
 //! ```
-//! Both are written in one batch: a run is there whole or not at all. The files of runs stay the originals.
+//! Both are written in one batch: a run is there whole or not at all. The files of runs stay the
+//! originals.
 
 mod noise;
 mod text;
@@ -53,7 +54,8 @@ pub struct SeriesPoint {
     pub high: f64,
     /// The machine, by [`comparable_machine`].
     pub machine: String,
-    /// What was measured and with which settings, by [`settings_of`]; empty in points of before it was kept.
+    /// What was measured and with which settings, by [`settings_of`]; empty in points of before it
+    /// was kept.
     #[serde(default)]
     pub settings: String,
     /// The commit that was measured, where the run knows.
@@ -64,10 +66,12 @@ pub struct SeriesPoint {
     pub higher_is_better: bool,
 }
 
-/// One figure over time, on one machine and with the same settings: others are other figures, whatever their names.
+/// One figure over time, on one machine and with the same settings: others are other figures,
+/// whatever their names.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Series {
-    /// Suite, case, contender and metric, as dashboards have it. Several series may have it: see [`told_apart`].
+    /// Suite, case, contender and metric, as dashboards have it. Several series may have it: see
+    /// [`told_apart`].
     pub name: String,
     /// The machine, as its points have it.
     pub machine: String,
@@ -155,8 +159,9 @@ impl History {
         Ok(History { db })
     }
 
-    /// Adds a run. One that is there already, by suite, start and content, is left as it is; one that was interrupted when it was added gives way to itself with more:
-    /// two points of one run would pass for two runs.
+    /// Adds a run. One that is there already, by suite, start and content, is left as it is; one
+    /// that was interrupted when it was added gives way to itself with more: two points of one run
+    /// would pass for two runs.
     pub fn record(&self, run: &Run) -> Result<Recorded> {
         let json = serde_json::to_vec(run)
             .map_err(|error| Error::invalid(format!("a run cannot be written as JSON: {error}")))?;
@@ -229,8 +234,8 @@ impl History {
         Ok(out)
     }
 
-    /// The series whose names have all of `words` in them, each with its last points, `most` at most. Those of one name stand behind each other, in the order of
-    /// their first points.
+    /// The series whose names have all of `words` in them, each with its last points, `most` at
+    /// most. Those of one name stand behind each other, in the order of their first points.
     pub fn series(&self, words: &[String], most: usize) -> Result<Vec<Series>> {
         let mut out: Vec<Series> = Vec::new();
         for pair in self.db.prefix("series/") {
@@ -270,8 +275,9 @@ impl History {
         Ok(out)
     }
 
-    /// The run before `run` that it can be held against: of the same suite, mode and settings, from the same machine, with figures that both have. The last one in
-    /// which nobody failed, where there is one: what failed has no figures to hold anything against.
+    /// The run before `run` that it can be held against: of the same suite, mode and settings, from
+    /// the same machine, with figures that both have. The last one in which nobody failed, where
+    /// there is one: what failed has no figures to hold anything against.
     pub fn before(&self, run: &Run) -> Result<Option<Run>> {
         let (machine, settings) = (comparable_machine(run), settings_of(run));
         let runs = self.runs(Some(&run.suite))?.into_iter().map(|(_, kept)| kept);
@@ -290,9 +296,11 @@ impl History {
     }
 }
 
-/// Sees that a store is a history: it is marked as one, or has no key that a history has not, as those of before there was a mark.
+/// Sees that a store is a history: it is marked as one, or has no key that a history has not, as
+/// those of before there was a mark.
 ///
-/// Errors: somebody else's store, which would get runs among its keys, or whose keys would be taken for runs.
+/// Errors: somebody else's store, which would get runs among its keys, or whose keys would be taken
+/// for runs.
 fn check_history(db: &Db, dir: &Path) -> Result<()> {
     if db.get(MARK).map_err(fail)?.is_some_and(|mark| mark[..] == *MARK_VALUE) {
         return Ok(());
@@ -338,7 +346,8 @@ fn series_key(run: &Run, measurement: &Measurement, number: u32) -> Vec<u8> {
     key
 }
 
-/// True where `run` is what became of `known`, which had been interrupted: of the same start and draws, with all of its figures.
+/// True where `run` is what became of `known`, which had been interrupted: of the same start and
+/// draws, with all of its figures.
 fn goes_on(known: &Run, run: &Run) -> bool {
     known.stopped
         && known.seed == run.seed
@@ -356,13 +365,15 @@ fn field<'a>(run: &'a Run, name: &str) -> &'a str {
     run.machine.iter().find(|(known, _)| known == name).map_or("", |(_, value)| value.as_str())
 }
 
-/// The machine of a run, in a few words: times of two machines are not compared. Processor, cores and file system.
+/// The machine of a run, in a few words: times of two machines are not compared. Processor, cores
+/// and file system.
 pub fn machine_of(run: &Run) -> String {
     ["cpu", "cores", "file system"].map(|name| field(run, name)).join(", ")
 }
 
-/// What two runs must have been measured on alike to be held against each other: the machine, as [`machine_of`] says it. Instructions come out the same on any
-/// processor of a kind, so for them it is the architecture alone: a rented machine is another one every day.
+/// What two runs must have been measured on alike to be held against each other: the machine, as
+/// [`machine_of`] says it. Instructions come out the same on any processor of a kind, so for them
+/// it is the architecture alone: a rented machine is another one every day.
 pub fn comparable_machine(run: &Run) -> String {
     if run.suite != suite_counts::NAME {
         return machine_of(run);
@@ -370,8 +381,9 @@ pub fn comparable_machine(run: &Run) -> String {
     field(run, "target").split('-').next().unwrap_or_default().to_owned()
 }
 
-/// What tells each of some series from others of its name, as [`History::series`] gives them: the machine where it differs, and a number of the settings where
-/// they do on one machine. Empty where the name is enough.
+/// What tells each of some series from others of its name, as [`History::series`] gives them: the
+/// machine where it differs, and a number of the settings where they do on one machine. Empty where
+/// the name is enough.
 pub fn told_apart(series: &[Series]) -> Vec<String> {
     let mut told = Vec::new();
     for same in series.chunk_by(|one, next| one.name == next.name) {
@@ -393,8 +405,8 @@ pub fn told_apart(series: &[Series]) -> Vec<String> {
     told
 }
 
-/// Stands for what a run measured and with which settings, by its mode, its own description and [`Run::settings`]: figures of others have the same names and
-/// are not the same figures.
+/// Stands for what a run measured and with which settings, by its mode, its own description and
+/// [`Run::settings`]: figures of others have the same names and are not the same figures.
 pub fn settings_of(run: &Run) -> String {
     let settings = run.settings.iter().map(|(name, value)| format!("\0{name}\0{value}"));
     let all: String = [run.mode.clone(), format!("\0{}", run.data)].into_iter().chain(settings).collect();

@@ -1,9 +1,11 @@
 //! What is a regression, and what is noise.
 //!
-//! Counts vary by little, so any change beyond a small limit is one. A time has got worse where three things hold: the interval of the ratio
-//! excludes 1, the ratio is beyond the limit, and it is farther off than three times what the series does by itself, which is the median
-//! absolute deviation of its last medians, made comparable with a standard deviation, as a share. With fewer than five earlier runs nobody knows
-//! what the series does by itself, and the first two decide. Of fewer than three rounds nobody knows anything: such a time is neither better nor worse nor the
+//! Counts vary by little, so any change beyond a small limit is one. A time has got worse where
+//! three things hold: the interval of the ratio excludes 1, the ratio is beyond the limit, and it
+//! is farther off than three times what the series does by itself, which is the median absolute
+//! deviation of its last medians, made comparable with a standard deviation, as a share. With fewer
+//! than five earlier runs nobody knows what the series does by itself, and the first two decide. Of
+//! fewer than three rounds nobody knows anything: such a time is neither better nor worse nor the
 //! same, and is counted as not judged.
 
 use std::cmp::Ordering;
@@ -58,13 +60,15 @@ pub struct Judged {
     /// The row.
     #[serde(flatten)]
     pub row: Row,
-    /// What the series does by itself, as a share; absent where too few runs are known, and of counts.
+    /// What the series does by itself, as a share; absent where too few runs are known, and of
+    /// counts.
     pub noise: Option<f64>,
     /// The verdict.
     pub verdict: Verdict,
 }
 
-/// What a series does by itself, as a share; `None` where too little is known. Only points of the same machine and settings count.
+/// What a series does by itself, as a share; `None` where too little is known. Only points of the
+/// same machine and settings count.
 fn noise(points: &[SeriesPoint], machine: &str, settings: &str) -> Option<f64> {
     let is_like =
         |point: &&SeriesPoint| point.machine == machine && point.settings == settings && point.value > 0.0;
@@ -78,7 +82,8 @@ fn noise(points: &[SeriesPoint], machine: &str, settings: &str) -> Option<f64> {
     Some(NORMAL * stats::median(&deviations) / middle)
 }
 
-/// Judges every row. `points` gives the earlier points of a row's series, where there is a history; `after` is the later run.
+/// Judges every row. `points` gives the earlier points of a row's series, where there is a history;
+/// `after` is the later run.
 pub fn judge(
     comparison: &Comparison,
     limits: Limits,
@@ -121,12 +126,14 @@ fn from_or_to_nothing(row: &Row) -> Verdict {
     }
 }
 
-/// How much worse the later figure is, as a share of the earlier one: half a rate is worse by 50 %, twice the time by 100 %.
+/// How much worse the later figure is, as a share of the earlier one: half a rate is worse by 50 %,
+/// twice the time by 100 %.
 fn worse_by(row: &Row, gain: f64) -> f64 {
     if row.higher_is_better { 1.0 - gain } else { 1.0 / gain - 1.0 }
 }
 
-/// How many rows nobody can judge: what varies, with too few rounds on a side to tell a change from noise.
+/// How many rows nobody can judge: what varies, with too few rounds on a side to tell a change from
+/// noise.
 pub fn unjudged(judged: &[Judged]) -> usize {
     judged.iter().filter(|judged| judged.row.is_too_short()).count()
 }

@@ -27,7 +27,8 @@ pub fn runs_text(runs: &[Kept]) -> String {
     table.to_text()
 }
 
-/// Trends, a line each: first, last, how they changed, and a line of blocks from the smallest value to the largest.
+/// Trends, a line each: first, last, how they changed, and a line of blocks from the smallest value
+/// to the largest.
 pub fn trends_text(series: &[Series]) -> String {
     let mut table = Table::new(&[
         ("series", Align::Left),
@@ -64,7 +65,8 @@ fn sparkline(values: &[f64]) -> String {
     values.iter().map(block).collect()
 }
 
-/// A comparison with its verdicts: what changed, or everything. `~` where nothing can be told from noise, and `?` where too few rounds were taken to tell.
+/// A comparison with its verdicts: what changed, or everything. `~` where nothing can be told from
+/// noise, and `?` where too few rounds were taken to tell.
 pub fn judged_text(judged: &[Judged], everything: bool) -> String {
     let interval = format!("{} interval", stats::LEVEL);
     let mut table = Table::new(&[

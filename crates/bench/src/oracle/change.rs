@@ -5,7 +5,8 @@ use super::expr::{Expressions, Scope};
 use super::schema::{Table, Type};
 use super::{Kind, Statement};
 
-/// An INSERT, UPDATE or DELETE of a table; now and then one that has to be refused, for its key is there.
+/// An INSERT, UPDATE or DELETE of a table; now and then one that has to be refused, for its key is
+/// there.
 pub fn change(draw: &mut Draw, tables: &[Table]) -> Option<Statement> {
     let table = draw.one(tables)?.clone();
     // Without an alias, columns are named by the table.

@@ -1,4 +1,5 @@
-//! Differential random testing: the same statements to Cairn and to engines that have been right for decades.
+//! Differential random testing: the same statements to Cairn and to engines that have been right
+//! for decades.
 
 use std::fmt;
 
@@ -42,7 +43,8 @@ pub struct Found {
     pub compared: usize,
     /// Statements that the others disagree on.
     pub dropped: usize,
-    /// Statements that the tested one says it does not have (0A000, feature_not_supported). Not compared, and counted apart.
+    /// Statements that the tested one says it does not have (0A000, feature_not_supported). Not
+    /// compared, and counted apart.
     pub unsupported: Vec<String>,
     /// What the tested one answered differently.
     pub differences: Vec<Difference>,
@@ -67,9 +69,11 @@ impl fmt::Display for Found {
     }
 }
 
-/// Runs statements that are drawn from `seed`, about `count` of them, and gathers what `tested` answers differently, `most` at most.
+/// Runs statements that are drawn from `seed`, about `count` of them, and gathers what `tested`
+/// answers differently, `most` at most.
 ///
-/// The others are references: only what they agree on is compared. After a change that went apart the tables are made anew.
+/// The others are references: only what they agree on is compared. After a change that went apart
+/// the tables are made anew.
 /// Errors: an engine fails in another way than by refusing a statement.
 pub fn run(
     seed: u64,

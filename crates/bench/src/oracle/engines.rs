@@ -14,7 +14,8 @@ fn open(store: &dyn SqlStore, dir: &Path) -> Result<Box<dyn SqlDb>> {
     store.open(dir, &SqlSettings { durability: Durability::Memory, cache_bytes: 64 << 20, sessions: 4 })
 }
 
-/// Lends sessions of empty databases of PostgreSQL and SQLite in `dir`. Without PostgreSQL only SQLite's, unless it must be there.
+/// Lends sessions of empty databases of PostgreSQL and SQLite in `dir`. Without PostgreSQL only
+/// SQLite's, unless it must be there.
 ///
 /// Errors: PostgreSQL is not here and must be, or an engine fails.
 pub fn with_references(
@@ -36,7 +37,8 @@ pub fn with_references(
     })
 }
 
-/// Tests Cairn, embedded, with about `count` statements drawn from `seed`; gathers `most` differences at most.
+/// Tests Cairn, embedded, with about `count` statements drawn from `seed`; gathers `most`
+/// differences at most.
 ///
 /// Errors: as [`with_references`].
 #[cfg(feature = "sql")]
@@ -59,8 +61,9 @@ pub fn test_cairn(
     Ok(found)
 }
 
-/// Tests Cairn against itself: the reference runs with `settings`, such as `cairn.optimizer = off`, on a database of its
-/// own. Draws about `count` statements from `seed` and gathers `most` differences at most.
+/// Tests Cairn against itself: the reference runs with `settings`, such as `cairn.optimizer = off`,
+/// on a database of its own. Draws about `count` statements from `seed` and gathers `most`
+/// differences at most.
 ///
 /// Errors: a setting is refused, or an engine fails.
 #[cfg(feature = "sql")]

@@ -8,9 +8,10 @@
 //!                  PostgreSQL with SQLite, or Cairn itself without its optimizer or its direct path
 //! ```
 //!
-//! Statements are drawn so that agreeing is likely and means something: NULLs everywhere, small numbers, texts that compare alike in every
-//! collation that goes by bytes. Where engines disagree by design (division by zero, booleans, the order of NULLs), PostgreSQL's way is asked
-//! for in words that both have, or the statement is not kept.
+//! Statements are drawn so that agreeing is likely and means something: NULLs everywhere, small
+//! numbers, texts that compare alike in every collation that goes by bytes. Where engines disagree
+//! by design (division by zero, booleans, the order of NULLs), PostgreSQL's way is asked for in
+//! words that both have, or the statement is not kept.
 
 pub mod change;
 pub mod differ;

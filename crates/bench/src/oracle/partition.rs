@@ -1,9 +1,10 @@
-//! One engine against itself: a query, and the same rows put together from the parts where a condition is true, false
-//! and unknown. No other engine is asked.
+//! One engine against itself: a query, and the same rows put together from the parts where a
+//! condition is true, false and unknown. No other engine is asked.
 //!
-//! Rigger, Su, "Finding Bugs in Database Systems via Query Partitioning", OOPSLA 2020; counting what a condition is true
-//! for instead of filtering by it is from "Detecting Optimization Bugs in Database Engines via Non-Optimizing Reference
-//! Engine Construction", ESEC/FSE 2020, by the same authors.
+//! Rigger, Su, "Finding Bugs in Database Systems via Query Partitioning", OOPSLA 2020; counting
+//! what a condition is true for instead of filtering by it is from "Detecting Optimization Bugs in
+//! Database Engines via Non-Optimizing Reference Engine Construction", ESEC/FSE 2020, by the same
+//! authors.
 
 use super::differ::{Difference, Found};
 use super::draw::Draw;
@@ -53,9 +54,11 @@ pub fn pair(queries: &mut Queries<'_>) -> Pair {
     }
 }
 
-/// Runs pairs that are drawn from `seed`, about `count` of them, and gathers those whose halves differ, `most` at most.
+/// Runs pairs that are drawn from `seed`, about `count` of them, and gathers those whose halves
+/// differ, `most` at most.
 ///
-/// Pairs with a half that is refused are counted as dropped: which of two errors comes first is left open by SQL.
+/// Pairs with a half that is refused are counted as dropped: which of two errors comes first is
+/// left open by SQL.
 /// Errors: the engine fails in another way than by refusing a statement.
 pub fn run(seed: u64, count: usize, tested: &mut dyn SqlSession, most: usize) -> Result<Found> {
     let (mut draw, mut found) = (Draw::new(seed), Found::default());

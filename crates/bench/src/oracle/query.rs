@@ -64,7 +64,8 @@ impl Queries<'_> {
         (0..=self.draw.below(most)).map(|_| self.expressions(scope).any(depth)).collect()
     }
 
-    /// What a pair of [`super::partition`] is made of: tables, columns of which the first is `v`, and a condition.
+    /// What a pair of [`super::partition`] is made of: tables, columns of which the first is `v`,
+    /// and a condition.
     pub(super) fn conditional(&mut self) -> (String, String, String) {
         let (from, scope) = self.from(3);
         let list: Vec<String> = self

@@ -1,7 +1,9 @@
-//! Records for the sqllogictest runner: statements with what SQLite and PostgreSQL both say to them.
+//! Records for the sqllogictest runner: statements with what SQLite and PostgreSQL both say to
+//! them.
 //!
-//! A record of a query has its rows sorted (`rowsort`) unless the query orders them itself; NULL is `NULL`, an empty text `(empty)`, cells of a
-//! row stand a blank apart, which is how the runner compares them.
+//! A record of a query has its rows sorted (`rowsort`) unless the query orders them itself; NULL is
+//! `NULL`, an empty text `(empty)`, cells of a row stand a blank apart, which is how the runner
+//! compares them.
 
 use std::fmt::Write as _;
 
@@ -90,8 +92,9 @@ fn types(rows: &[Vec<Shown>]) -> String {
 
 /// Runs a statement with all sessions. `None` where they disagree; then none of them has done it.
 ///
-/// A change is made in a transaction, so that it can be taken back where only some have made it. Errors: asking failed for another reason than the
-/// statement, or what belongs to a transaction went apart.
+/// A change is made in a transaction, so that it can be taken back where only some have made it.
+/// Errors: asking failed for another reason than the statement, or what belongs to a transaction
+/// went apart.
 pub fn agreed(sessions: &mut [&mut dyn SqlSession], statement: &Statement) -> Result<Option<Outcome>> {
     let changes = statement.kind == Kind::Change;
     let mut outcomes = Vec::new();

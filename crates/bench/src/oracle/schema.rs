@@ -48,7 +48,8 @@ impl Table {
     pub fn draw(draw: &mut Draw, number: usize) -> Self {
         let id = Column { name: "id", kind: Type::Int, declared: "INTEGER" };
         let count = 3 + draw.below(4);
-        // Always numbers and text: the first is a number, and with three columns the text is the third.
+        // Always numbers and text: the first is a number, and with three columns the text is the
+        // third.
         let mut columns: Vec<Column> = std::iter::once(id).chain(COLUMNS.into_iter().take(count)).collect();
         if count == 3 {
             columns.pop();

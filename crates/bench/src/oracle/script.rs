@@ -31,7 +31,8 @@ impl Script {
     }
 }
 
-/// Keys, unique columns, NOT NULL, CHECK, DEFAULT, and references in both directions; some of what is tried is refused.
+/// Keys, unique columns, NOT NULL, CHECK, DEFAULT, and references in both directions; some of what
+/// is tried is refused.
 fn constraints(draw: &mut Draw, number: usize) -> Vec<Statement> {
     let mut script = Script(Vec::new());
     let (parent, child) = (format!("p{number}"), format!("c{number}"));
@@ -81,7 +82,8 @@ fn constraints(draw: &mut Draw, number: usize) -> Vec<Statement> {
     script.0
 }
 
-/// Transactions that end either way, with savepoints; within one nothing fails but behind a savepoint that is gone back to.
+/// Transactions that end either way, with savepoints; within one nothing fails but behind a
+/// savepoint that is gone back to.
 fn transactions(draw: &mut Draw, number: usize) -> Vec<Statement> {
     let mut script = Script(Vec::new());
     let table = format!("x{number}");

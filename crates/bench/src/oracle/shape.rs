@@ -1,5 +1,5 @@
-//! Statements of the shapes that planners get wrong: aggregates in correlated subqueries, parts with an order of their
-//! own, grouping sets over keys, CTEs that are used several times.
+//! Statements of the shapes that planners get wrong: aggregates in correlated subqueries, parts
+//! with an order of their own, grouping sets over keys, CTEs that are used several times.
 
 use super::draw::Draw;
 use super::expr::{Expressions, Scope};
@@ -31,7 +31,8 @@ impl Queries<'_> {
         Some((outer, outside, inner, inside))
     }
 
-    /// A condition on a subquery that has an aggregate and no GROUP BY: it has one row whatever there is.
+    /// A condition on a subquery that has an aggregate and no GROUP BY: it has one row whatever
+    /// there is.
     fn aggregated_condition(&mut self, outside: &Scope, inner: &Table, inside: &Scope) -> String {
         let column = |scope: &Scope, draw: &mut Draw| scope.column(draw, Type::Int).unwrap_or("1").to_owned();
         let (mine, theirs) = (column(outside, self.draw), column(inside, self.draw));
@@ -118,7 +119,8 @@ impl Queries<'_> {
     /// Groups of several sets of keys, the table's own among them, in an order.
     pub fn grouping_sets(&mut self) -> Statement {
         let Some(table) = self.draw.one(self.tables).cloned() else { return self.bare() };
-        // Not the key itself: without its optimizer DataFusion takes two sets of the same column for one.
+        // Not the key itself: without its optimizer DataFusion takes two sets of the same column
+        // for one.
         let mut others = Scope::of(&table, "x");
         others.names.retain(|(name, _)| name != "x.id");
         let column = others.column(self.draw, Type::Int).unwrap_or("x.a").to_owned();

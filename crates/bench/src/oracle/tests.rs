@@ -68,7 +68,8 @@ mod with_sqlite {
         Sqlite.open(&scratch.dir(name).unwrap(), &settings).unwrap()
     }
 
-    /// Goal: every kind of file gets full, twice the same, with records in the runner's form. Method: SQLite with itself, which agrees.
+    /// Goal: every kind of file gets full, twice the same, with records in the runner's form.
+    /// Method: SQLite with itself, which agrees.
     #[test]
     fn files_are_made() {
         for name in records::names() {
@@ -103,8 +104,8 @@ mod with_sqlite {
         }
     }
 
-    /// Goal: an engine that is right has no differences; one that is wrong is found. Method: SQLite against itself, and against itself with texts
-    /// compared without case.
+    /// Goal: an engine that is right has no differences; one that is wrong is found. Method: SQLite
+    /// against itself, and against itself with texts compared without case.
     #[test]
     fn differences_are_found() {
         let scratch = Scratch::temporary("oracle").unwrap();

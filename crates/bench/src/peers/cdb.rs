@@ -1,7 +1,7 @@
 //! CDB through cdb2: D. J. Bernstein's constant database, two probes into a mapped file.
 //!
-//! The crate maps the file but copies the key and the value of every lookup to the heap; its figures are those of
-//! the crate, not the best that the format allows.
+//! The crate maps the file but copies the key and the value of every lookup to the heap; its
+//! figures are those of the crate, not the best that the format allows.
 
 use std::path::Path;
 

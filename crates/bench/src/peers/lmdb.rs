@@ -56,11 +56,13 @@ impl ConstantStore for Lmdb {
     }
 
     fn build(&self, dir: &Path, data: &Dataset, _: Compression) -> Result<Built> {
-        // Address space, not memory: leaves of 4 KiB split at worst in half, and large values take whole pages.
+        // Address space, not memory: leaves of 4 KiB split at worst in half, and large values take
+        // whole pages.
         let pages = data.total_bytes() / PAGE_BYTES * 4 + data.len() as u64 * 2 + 1024;
         let mut options = EnvOpenOptions::new().read_txn_without_tls();
         options.map_size((pages * PAGE_BYTES) as usize);
-        // SAFETY: the directory is this run's own; nobody else opens, cuts or rewrites the file while it is mapped.
+        // SAFETY: the directory is this run's own; nobody else opens, cuts or rewrites the file
+        // while it is mapped.
         let env = unsafe { options.open(dir) }.map_err(fail)?;
         let txn = env.write_txn().map_err(fail)?;
         env.create_databases_and_commit(txn, |opener, txn| {

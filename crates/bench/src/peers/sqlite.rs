@@ -1,4 +1,5 @@
-//! SQLite through rusqlite: one `WITHOUT ROWID` table, whose B-tree is the primary key with the value beside it.
+//! SQLite through rusqlite: one `WITHOUT ROWID` table, whose B-tree is the primary key with the
+//! value beside it.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,5 @@
-//! SQLite in WAL mode, as both suites that write to it set it up: a connection for each client thread, writers one at a time.
+//! SQLite in WAL mode, as both suites that write to it set it up: a connection for each client
+//! thread, writers one at a time.
 
 use std::ops::{Deref, DerefMut};
 use std::path::{Path, PathBuf};
@@ -13,7 +14,8 @@ use crate::workload::Durability;
 
 const FILE: &str = "data.sqlite";
 
-/// As long as a writer waits for another one where the lab's mutex does not keep them apart, which it does.
+/// As long as a writer waits for another one where the lab's mutex does not keep them apart, which
+/// it does.
 const BUSY: Duration = Duration::from_secs(60);
 
 /// The library, and what it is called through.
@@ -52,8 +54,8 @@ pub(super) struct WalFile {
     pub path: PathBuf,
     pragmas: String,
     writing: Mutex<()>,
-    /// Connections that nobody has just now, with the pages and statements that they keep. The others' stores keep theirs from one pass to the next, and a
-    /// program keeps its connections.
+    /// Connections that nobody has just now, with the pages and statements that they keep. The
+    /// others' stores keep theirs from one pass to the next, and a program keeps its connections.
     idle: Mutex<Vec<Connection>>,
 }
 
@@ -147,8 +149,9 @@ mod tests {
     use super::*;
     use crate::scratch::Scratch;
 
-    /// Goal: a session finds the connection of the one before it, with what it keeps in memory, and never one that was left within a transaction. Method:
-    /// temporary tables, which only their connection sees.
+    /// Goal: a session finds the connection of the one before it, with what it keeps in memory, and
+    /// never one that was left within a transaction. Method: temporary tables, which only their
+    /// connection sees.
     #[test]
     fn connections_are_kept() {
         let scratch = Scratch::temporary("sqlite-wal").unwrap();

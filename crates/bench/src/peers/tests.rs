@@ -28,8 +28,9 @@ fn cdb_answers_right() {
     check_store(&cdb::Cdb);
 }
 
-/// Goal: RocksDB answers right with every compression, mapped and cached, one by one and in batches; without its
-/// library it says where that was looked for, and the test ends there, or with `CAIRN_REQUIRE_ROCKSDB` fails.
+/// Goal: RocksDB answers right with every compression, mapped and cached, one by one and in
+/// batches; without its library it says where that was looked for, and the test ends there, or with
+/// `CAIRN_REQUIRE_ROCKSDB` fails.
 #[test]
 fn rocksdb_answers_right_or_says_what_is_missing() {
     match rocksdb::RocksDb::find() {

@@ -83,8 +83,9 @@ fn file_system(dir: &Path) -> Option<String> {
     mount_of(&dir, &procfs::text("/proc/self/mountinfo")?)
 }
 
-/// `36 35 98:0 /mnt1 /mnt/parent rw,noatime master:1 - ext3 /dev/root rw`: the mount point is the fifth word, type and
-/// device follow the lone dash. The longest mount point that `dir` is under wins; of equals the last, which covers.
+/// `36 35 98:0 /mnt1 /mnt/parent rw,noatime master:1 - ext3 /dev/root rw`: the mount point is the
+/// fifth word, type and device follow the lone dash. The longest mount point that `dir` is under
+/// wins; of equals the last, which covers.
 fn mount_of(dir: &Path, mounts: &str) -> Option<String> {
     let mut best: Option<(usize, String)> = None;
     for line in mounts.lines() {
@@ -113,7 +114,8 @@ fn load(line: &str) -> String {
 mod tests {
     use super::*;
 
-    /// Goal: the innermost mount wins, also where one covers another, and a name that only begins alike does not.
+    /// Goal: the innermost mount wins, also where one covers another, and a name that only begins
+    /// alike does not.
     #[test]
     fn innermost_mount_wins() {
         let mounts = "1 0 8:1 / / rw - ext4 /dev/a rw\n2 1 8:2 / /home rw x:1 - xfs /dev/b rw\n\

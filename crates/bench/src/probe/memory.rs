@@ -1,4 +1,5 @@
-//! Memory latency by pointer chasing: each load's address is the result of the one before, so nothing overlaps.
+//! Memory latency by pointer chasing: each load's address is the result of the one before, so
+//! nothing overlaps.
 
 use cairn_vfs::{Clock, Rng, SeededRng};
 
@@ -15,8 +16,8 @@ const STEPS: usize = 1 << 20;
 #[repr(align(64))]
 struct Line(u32);
 
-/// Nanoseconds a dependent load takes, for every size up to `bytes_max`. Ordinary pages, as an engine's heap has
-/// them, so the largest includes the cost of address translation.
+/// Nanoseconds a dependent load takes, for every size up to `bytes_max`. Ordinary pages, as an
+/// engine's heap has them, so the largest includes the cost of address translation.
 pub fn latencies(clock: &dyn Clock, bytes_max: usize) -> Vec<Probe> {
     let sizes = SIZES.into_iter().filter(|&bytes| bytes <= bytes_max);
     sizes
@@ -58,7 +59,8 @@ fn size_name(bytes: usize) -> String {
 mod tests {
     use super::*;
 
-    /// Goal: the chase visits every line before it comes back, so no part of the array stays in a nearer cache.
+    /// Goal: the chase visits every line before it comes back, so no part of the array stays in a
+    /// nearer cache.
     #[test]
     fn links_make_one_cycle() {
         let mut lines = vec![Line(0); 1_000];

@@ -1,5 +1,5 @@
-//! What the run is measured on. Taken before it, in a few seconds, and stored with it: a figure without its machine
-//! cannot be judged.
+//! What the run is measured on. Taken before it, in a few seconds, and stored with it: a figure
+//! without its machine cannot be judged.
 
 mod disk;
 mod machine;
@@ -57,8 +57,8 @@ mod tests {
     use super::*;
     use crate::scratch::Scratch;
 
-    /// Goal: every probe gives a positive reading and the names that the report looks for are there. Method: tiny
-    /// sizes in the working directory.
+    /// Goal: every probe gives a positive reading and the names that the report looks for are
+    /// there. Method: tiny sizes in the working directory.
     #[test]
     fn probes_read_something() {
         let scratch = Scratch::in_dir(&std::env::current_dir().unwrap(), "probe-test").unwrap();

@@ -4,8 +4,9 @@
 //!   ● cairn mmap                         5.83 M/s  5.70 to 5.96     name left, figures right
 //!   ████████████████████████├──●─┤                                  bar from zero, whisker, samples
 //! ```
-//! Where the figures spread over more than two decades a bar from zero would hide the small ones; the row then shows
-//! its median as a tick on a logarithmic axis, without a bar, as a length on such an axis means nothing.
+//! Where the figures spread over more than two decades a bar from zero would hide the small ones;
+//! the row then shows its median as a tick on a logarithmic axis, without a bar, as a length on
+//! such an axis means nothing.
 
 use super::format;
 use super::html::escape;
@@ -43,7 +44,8 @@ pub(super) struct BarChart<'a> {
     pub(super) id: String,
     /// What is shown. Not escaped.
     pub(super) title: String,
-    /// What one operation is called in the tooltip, such as `lookup`; empty where a rate has no such reading.
+    /// What one operation is called in the tooltip, such as `lookup`; empty where a rate has no
+    /// such reading.
     pub(super) per: &'a str,
     /// The rows, in any order.
     pub(super) bars: Vec<Bar<'a>>,
@@ -240,8 +242,8 @@ fn whiskers(bars: &[Bar<'_>], scale: &Scale, height: f64) -> String {
     svg::stretched("whiskers", height, &path)
 }
 
-/// Every sample of every row as a dot, all in one path: strokes of no length with round ends, in a coordinate system
-/// that stretches without stretching them. One element instead of hundreds.
+/// Every sample of every row as a dot, all in one path: strokes of no length with round ends, in a
+/// coordinate system that stretches without stretching them. One element instead of hundreds.
 fn dots(bars: &[Bar<'_>], scale: &Scale, height: f64) -> String {
     let mut path = String::new();
     for (index, bar) in bars.iter().enumerate() {
@@ -249,7 +251,8 @@ fn dots(bars: &[Bar<'_>], scale: &Scale, height: f64) -> String {
         if samples.len() < 2 {
             continue;
         }
-        // In the order taken, from top to bottom, so that equal samples stay apart and a drift can be seen.
+        // In the order taken, from top to bottom, so that equal samples stay apart and a drift can
+        // be seen.
         let step = BAR_HEIGHT / samples.len() as f64;
         for (turn, sample) in samples.iter().enumerate() {
             let y = ROW * index as f64 + BAR_Y + step * (turn as f64 + 0.5);

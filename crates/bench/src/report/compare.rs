@@ -22,7 +22,8 @@ struct Change<'a> {
     ratio: Ratio,
 }
 
-/// The section that holds `model`'s run against an `earlier` one. Ratios above one: this run is better.
+/// The section that holds `model`'s run against an `earlier` one. Ratios above one: this run is
+/// better.
 pub(super) fn section(model: &Model<'_>, earlier: &Run) -> String {
     let changes = changes(model.run, earlier);
     let level = stats::LEVEL;
@@ -71,7 +72,8 @@ fn changes<'a>(run: &'a Run, earlier: &'a Run) -> Vec<Change<'a>> {
     out
 }
 
-/// Says where the two runs were made under different conditions: such runs compare more than the code.
+/// Says where the two runs were made under different conditions: such runs compare more than the
+/// code.
 fn differences(run: &Run, earlier: &Run) -> String {
     let before: BTreeMap<&str, &str> =
         earlier.machine.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect();

@@ -1,5 +1,5 @@
-//! The figures about what lookups cost beforehand: building, space, opening, first reads; and whatever else was
-//! measured.
+//! The figures about what lookups cost beforehand: building, space, opening, first reads; and
+//! whatever else was measured.
 
 use super::bars::{Bar, BarChart};
 use super::figure::{self, Figure, Slices, Variant};
@@ -233,7 +233,8 @@ fn with_metric(m: &Measurement) -> String {
     format!("{}, {}", m.contender, chart_title(m).to_lowercase())
 }
 
-/// What a chart of this measurement is called: `Build time`, `Peak memory of build`, `Cold get latency, present keys`.
+/// What a chart of this measurement is called: `Build time`, `Peak memory of build`, `Cold get
+/// latency, present keys`.
 fn chart_title(m: &Measurement) -> String {
     let (operation, metric) = (m.case.operation.as_str(), m.metric.as_str());
     let mut title = match metric {

@@ -1,8 +1,10 @@
-//! A figure: one kind of chart over one choice of the matrix, with a selector for the other choices.
+//! A figure: one kind of chart over one choice of the matrix, with a selector for the other
+//! choices.
 //!
-//! Every choice is drawn here, in Rust. The first is part of the page, so it reads without scripts; all wait as the text
-//! of `<script type="text/html">` elements, and the script only swaps them in. So there is one implementation of each
-//! chart. Elements of a `<template>` would do the same, but the browser would make all of them before it shows the page.
+//! Every choice is drawn here, in Rust. The first is part of the page, so it reads without scripts;
+//! all wait as the text of `<script type="text/html">` elements, and the script only swaps them in.
+//! So there is one implementation of each chart. Elements of a `<template>` would do the same, but
+//! the browser would make all of them before it shows the page.
 
 use std::collections::BTreeMap;
 
@@ -38,16 +40,16 @@ pub(super) struct Variant {
     rank: Rank,
 }
 
-/// Whether there are samples enough to compare, plain dimensions, coverage of the store, contenders, and closeness to a
-/// million entries; more is better.
+/// Whether there are samples enough to compare, plain dimensions, coverage of the store,
+/// contenders, and closeness to a million entries; more is better.
 type Rank = (bool, usize, usize, usize, i64);
 
 impl Variant {
     /// A variant of a figure over `dims`, drawn from `slice`.
     ///
-    /// As the first of its figure it has to have been measured often enough to say who is ahead, if any was; and is the better
-    /// the plainer its case is, the more was measured of its store, the more contenders share it and the nearer it is to a
-    /// million entries, in this order.
+    /// As the first of its figure it has to have been measured often enough to say who is ahead, if
+    /// any was; and is the better the plainer its case is, the more was measured of its store, the
+    /// more contenders share it and the nearer it is to a million entries, in this order.
     pub(super) fn new(
         model: &Model<'_>,
         dims: &[Dim],

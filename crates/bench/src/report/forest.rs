@@ -5,7 +5,8 @@
 //!   lmdb          ░░░░░░░░░░░░│   ├──●──┤        2.10× (1.95 to 2.31)
 //!   cdb           ░░░├●┤░░░░░░│                  0.71× (0.68 to 0.75)
 //! ```
-//! Names and figures stand beside the plot where there is room, and above their row where there is not.
+//! Names and figures stand beside the plot where there is room, and above their row where there is
+//! not.
 
 use super::format;
 use super::html::escape;
@@ -103,7 +104,8 @@ impl Forest<'_> {
         )
     }
 
-    /// Reaches over all intervals and a little to both sides of one, so that the losing side is always to be seen.
+    /// Reaches over all intervals and a little to both sides of one, so that the losing side is
+    /// always to be seen.
     fn scale(&self) -> Scale {
         let ends = self.rows.iter().flat_map(|row| {
             let (low, high) = row.ratio.interval.unwrap_or((row.ratio.point, row.ratio.point));
@@ -114,7 +116,8 @@ impl Forest<'_> {
     }
 }
 
-/// Ratios to label an axis with, the finest steps of which few enough cover `low..=high`. One is always among them.
+/// Ratios to label an axis with, the finest steps of which few enough cover `low..=high`. One is
+/// always among them.
 fn ticks(low: f64, high: f64) -> Vec<f64> {
     const FINE: [f64; 7] = [0.8, 0.9, 0.95, 1.0, 1.05, 1.1, 1.25];
     const MEDIUM: [f64; 9] = [0.4, 0.5, 0.67, 0.8, 1.0, 1.25, 1.5, 2.0, 2.5];
@@ -164,7 +167,8 @@ fn row_marks(row: &Row, scale: &Scale, top: f64) -> String {
     out + "</g>"
 }
 
-/// Name and figures, once beside the plot and once above the row; the style sheet shows one of them.
+/// Name and figures, once beside the plot and once above the row; the style sheet shows one of
+/// them.
 fn names(row: &Row, top: f64, middle: f64) -> String {
     let words = in_words(row.ratio);
     let (point, rest) = words.split_once(' ').unwrap_or((words.as_str(), ""));
@@ -233,8 +237,8 @@ pub(super) fn tone(outcome: Outcome) -> &'static str {
     }
 }
 
-/// The sign of a ratio, so that colour is never alone. `~` is the field's sign for "not significant"; `?` is where nothing is
-/// known.
+/// The sign of a ratio, so that colour is never alone. `~` is the field's sign for "not
+/// significant"; `?` is where nothing is known.
 pub(super) fn sign(ratio: Ratio) -> &'static str {
     match ratio.outcome() {
         Outcome::Better => "▲",
@@ -253,7 +257,8 @@ mod tests {
     proptest! {
         #![proptest_config(crate::test_config::cases(256))]
 
-        /// Goal: an axis of ratios covers them, holds one and has few labels. Method: any range around one.
+        /// Goal: an axis of ratios covers them, holds one and has few labels. Method: any range
+        /// around one.
         #[test]
         fn axes_cover_and_hold_one(down in 0.0..20.0_f64, up in 0.0..20.0_f64) {
             let (low, high) = ((-down).exp().min(0.9), up.exp().max(1.1));

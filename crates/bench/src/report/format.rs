@@ -17,7 +17,8 @@ const TIME_NS: [(f64, &str); 4] = [(1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, 
 
 /// `value` with its unit, three significant digits and the prefix that fits.
 ///
-/// Knows `ops/s`, `ns`, `s` and `B` with their relatives; any other unit is written behind the bare number.
+/// Knows `ops/s`, `ns`, `s` and `B` with their relatives; any other unit is written behind the bare
+/// number.
 pub(super) fn quantity(value: f64, unit: &str) -> String {
     if !value.is_finite() {
         return NONE.to_owned();
@@ -59,7 +60,8 @@ pub(super) fn interval(low: f64, high: f64, unit: &str) -> String {
     }
 }
 
-/// A ratio: `0.71×`, `1.004×`, `3.21×`, `12.4×`, `150×`. Close to one it takes a digit more, which decides there.
+/// A ratio: `0.71×`, `1.004×`, `3.21×`, `12.4×`, `150×`. Close to one it takes a digit more, which
+/// decides there.
 pub(super) fn ratio(value: f64) -> String {
     if !value.is_finite() {
         return NONE.to_owned();
@@ -83,7 +85,8 @@ pub(super) fn whole(value: u64) -> String {
     out
 }
 
-/// A count in short form where that loses nothing: `100 k`, `1 M`, `2.5 M`, and `123 456` where it would.
+/// A count in short form where that loses nothing: `100 k`, `1 M`, `2.5 M`, and `123 456` where it
+/// would.
 pub(super) fn count(value: u64) -> String {
     for (size, prefix) in [(1_000_000_000_u64, "G"), (1_000_000, "M"), (1_000, "k")] {
         if value >= size && value.is_multiple_of(size / 10) {
@@ -107,7 +110,8 @@ pub(super) fn moment(rfc3339: &str) -> String {
     }
 }
 
-/// The first `keep` characters at most, the middle given up for an ellipsis: ends tell names apart better.
+/// The first `keep` characters at most, the middle given up for an ellipsis: ends tell names apart
+/// better.
 pub(super) fn shorten(text: &str, keep: usize) -> String {
     let length = text.chars().count();
     if length <= keep || keep < 3 {
@@ -201,7 +205,8 @@ fn duration(value: f64, nanoseconds_each: f64, unit: &str) -> String {
 mod tests {
     use super::*;
 
-    /// Goal: each unit gets the prefix a person would choose, also right at the edges. Method: table.
+    /// Goal: each unit gets the prefix a person would choose, also right at the edges. Method:
+    /// table.
     #[test]
     fn quantities_read_naturally() {
         let table = [
@@ -264,7 +269,8 @@ mod tests {
         assert_eq!(count(0), "0");
     }
 
-    /// Goal: shortening keeps both ends, whole characters, and the promised length. Method: long, short and wide text.
+    /// Goal: shortening keeps both ends, whole characters, and the promised length. Method: long,
+    /// short and wide text.
     #[test]
     fn shorten_keeps_the_ends() {
         assert_eq!(shorten("lmdb", 8), "lmdb");
@@ -272,7 +278,8 @@ mod tests {
         assert!(shorten("ééééééééé", 5).chars().count() <= 5);
     }
 
-    /// Goal: a UTC time is made readable; what is not one is left alone. Method: good, offset and garbage.
+    /// Goal: a UTC time is made readable; what is not one is left alone. Method: good, offset and
+    /// garbage.
     #[test]
     fn moments() {
         assert_eq!(moment("2026-03-01T12:34:56Z"), "2026-03-01 12:34 UTC");

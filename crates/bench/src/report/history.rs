@@ -112,8 +112,8 @@ mod tests {
     use crate::history::SeriesPoint;
     use crate::report::markup;
 
-    /// Goal: a page that holds together, a chart a case and metric, no name in its markup. Method: the strict reader of markup over some series,
-    /// and over none.
+    /// Goal: a page that holds together, a chart a case and metric, no name in its markup. Method:
+    /// the strict reader of markup over some series, and over none.
     #[test]
     fn pages_are_sound() {
         let point = |day: u32, value: f64| SeriesPoint {

@@ -2,8 +2,8 @@
 
 /// `text` for an element's content or a quoted attribute.
 ///
-/// Besides the five characters of markup it takes out what could make a page lie about its text: control characters
-/// and the bidirectional overrides that show a name backwards.
+/// Besides the five characters of markup it takes out what could make a page lie about its text:
+/// control characters and the bidirectional overrides that show a name backwards.
 pub(super) fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 8);
     for character in text.chars() {
@@ -23,8 +23,9 @@ pub(super) fn escape(text: &str) -> String {
     out
 }
 
-/// JSON text for a `<script type="application/json">` element: still the same JSON, but nothing in it can end the
-/// element, open a comment or upset a parser that treats the two line separators as newlines.
+/// JSON text for a `<script type="application/json">` element: still the same JSON, but nothing in
+/// it can end the element, open a comment or upset a parser that treats the two line separators as
+/// newlines.
 pub(super) fn embed_json(json: &str) -> String {
     let mut out = String::with_capacity(json.len());
     for character in json.chars() {
@@ -58,7 +59,8 @@ pub(super) fn list(names: &[String]) -> String {
 mod tests {
     use super::*;
 
-    /// Goal: no character keeps its meaning in markup. Method: all of them, and the ones that deceive the eye.
+    /// Goal: no character keeps its meaning in markup. Method: all of them, and the ones that
+    /// deceive the eye.
     #[test]
     fn escapes_markup_and_deceit() {
         assert_eq!(escape("<a href=\"x\">'&'"), "&lt;a href=&quot;x&quot;&gt;&#39;&amp;&#39;");
@@ -66,7 +68,8 @@ mod tests {
         assert_eq!(escape("naïve 数"), "naïve 数");
     }
 
-    /// Goal: embedded JSON cannot leave its element and still parses to the same value. Method: parse it back.
+    /// Goal: embedded JSON cannot leave its element and still parses to the same value. Method:
+    /// parse it back.
     #[test]
     fn embedded_json_is_the_same_json() {
         let value = serde_json::json!({"name": "</script><!-- \u{2028} &amp; <b>"});

@@ -191,8 +191,8 @@ fn without(dim: Dim) -> Vec<Dim> {
     Dim::ALL.into_iter().filter(|other| *other != dim).collect()
 }
 
-/// The rows to show at once and those to fold away: of a family with many contenders only the best few lead. All stay
-/// in the order given.
+/// The rows to show at once and those to fold away: of a family with many contenders only the best
+/// few lead. All stay in the order given.
 pub(super) fn leaders<'m>(
     model: &Model<'_>,
     slice: &[&'m Measurement],
@@ -220,7 +220,8 @@ pub(super) fn lookup_label(m: &Measurement) -> String {
     }
 }
 
-/// Who has figures elsewhere but none in this case, so that an absence is not mistaken for an oversight.
+/// Who has figures elsewhere but none in this case, so that an absence is not mistaken for an
+/// oversight.
 pub(super) fn absent(model: &Model<'_>, slice: &[&Measurement]) -> String {
     let names: Vec<String> = model.missing_from(slice).into_iter().map(escape).collect();
     if names.is_empty() {

@@ -1,4 +1,5 @@
-//! A strict reader of the report's own markup, for tests: far stricter than browsers, which mend what is broken.
+//! A strict reader of the report's own markup, for tests: far stricter than browsers, which mend
+//! what is broken.
 
 use std::collections::BTreeSet;
 
@@ -34,7 +35,8 @@ pub(crate) struct Page {
 const VOID: [&str; 5] = ["meta", "link", "input", "br", "hr"];
 const SHAPES: [&str; 6] = ["line", "circle", "rect", "path", "use", "svg"];
 
-/// Reads a page. Panics where tags do not nest, an attribute is not quoted, or text holds a bare `<` or `&`.
+/// Reads a page. Panics where tags do not nest, an attribute is not quoted, or text holds a bare
+/// `<` or `&`.
 pub(crate) fn parse(html: &str) -> Page {
     let mut rest = html.strip_prefix("<!doctype html>\n").expect("doctype");
     let mut page = Page::default();
@@ -54,7 +56,8 @@ pub(crate) fn parse(html: &str) -> Page {
         let inert = open.iter().any(|name| name == "script");
         let tag = Tag { attributes: attributes(&tag[name.len()..]), name: name.clone(), inert };
         let is_markup = tag.get("type") == Some("text/html");
-        // Text to a browser, which ends with the first closing tag: it must not hold another of its kind.
+        // Text to a browser, which ends with the first closing tag: it must not hold another of its
+        // kind.
         let nested =
             open.iter().any(|other| other == &name && ["script", "noscript"].contains(&other.as_str()));
         assert!(!nested, "<{name}> in a <{name}>");
@@ -136,8 +139,9 @@ fn unescape(text: &str) -> String {
         .replace("&amp;", "&")
 }
 
-/// Panics unless ids are unique (markup that is kept as text may repeat what it replaces), links lead somewhere on the page, nothing is
-/// fetched, every chart says what it is, and no coordinate is a non-number.
+/// Panics unless ids are unique (markup that is kept as text may repeat what it replaces), links
+/// lead somewhere on the page, nothing is fetched, every chart says what it is, and no coordinate
+/// is a non-number.
 pub(crate) fn check(page: &Page) {
     let live = || page.tags.iter().filter(|tag| !tag.inert);
     let mut ids = BTreeSet::new();

@@ -1,5 +1,5 @@
-//! A matrix of ratios: rows against columns, each cell the geometric mean of its cases and how they came out one by
-//! one, so that a mean cannot hide the cases that point the other way.
+//! A matrix of ratios: rows against columns, each cell the geometric mean of its cases and how they
+//! came out one by one, so that a mean cannot hide the cases that point the other way.
 
 use super::forest;
 use super::format;
@@ -40,7 +40,9 @@ impl<'a> Cell<'a> {
         if better == 0 || worse == 0 {
             return Standing::Clear(self.ratio.outcome());
         }
-        // Some comparisons come out clear where nothing differs, one in twenty. Only more than that, by two standard deviations, says that the cases really point both ways. What is exact is no chance.
+        // Some comparisons come out clear where nothing differs, one in twenty. Only more than
+        // that, by two standard deviations, says that the cases really point both ways. What is
+        // exact is no chance.
         let is_exact = |pair: &Pair<'_>| model::is_exact(pair.subject) && model::is_exact(pair.against);
         let varying = || self.cases.iter().filter(|(pair, _)| !is_exact(pair));
         let cases = varying().filter(|(_, ratio)| ratio.interval.is_some()).count() as f64;
@@ -125,7 +127,8 @@ pub(super) fn both_figures(pair: Pair<'_>) -> String {
     format!("{}\n{}", side(pair.subject), side(pair.against))
 }
 
-/// The table. Heads are plain text, row heads markup. Columns that no row fills are left out; empty without rows.
+/// The table. Heads are plain text, row heads markup. Columns that no row fills are left out; empty
+/// without rows.
 pub(super) fn table(
     caption: &str,
     corner: &str,
@@ -163,7 +166,8 @@ mod tests {
     use super::*;
     use crate::report::testing::measurement;
 
-    /// Goal: a mean never hides cases that point the other way. Method: one large win beside one loss, then wins only.
+    /// Goal: a mean never hides cases that point the other way. Method: one large win beside one
+    /// loss, then wins only.
     #[test]
     fn mixed_cases_are_called_mixed() {
         let base = measurement("peer", "get", "throughput", &[10.0, 10.0, 10.0]);
@@ -185,8 +189,8 @@ mod tests {
         assert!(Cell::new(Vec::new()).is_none());
     }
 
-    /// Goal: a few cases beyond their intervals among many are chance, not a finding. Method: 98 cases alike, one
-    /// better, one worse.
+    /// Goal: a few cases beyond their intervals among many are chance, not a finding. Method: 98
+    /// cases alike, one better, one worse.
     #[test]
     fn chance_is_not_called_mixed() {
         let base = measurement("peer", "get", "throughput", &[10.0, 10.0, 10.0]);
@@ -202,9 +206,10 @@ mod tests {
         assert_eq!(Cell::new(cases).unwrap().standing(), Standing::Clear(Outcome::Unclear));
     }
 
-    /// Goal: cases that point both ways are mixed however few samples they have, and one case with too few for an interval takes
-    /// nothing from the others. Method: a case better and a case worse among five that are even, of three samples each, and
-    /// of five; with a case of one sample beside them.
+    /// Goal: cases that point both ways are mixed however few samples they have, and one case with
+    /// too few for an interval takes nothing from the others. Method: a case better and a case
+    /// worse among five that are even, of three samples each, and of five; with a case of one
+    /// sample beside them.
     #[test]
     fn chance_follows_the_samples() {
         let noise = [9.0, 10.0, 11.0, 9.5, 10.5];

@@ -1,5 +1,5 @@
-//! The run as the report sees it: families in a fixed order with a fixed look, and measurements sorted by what they
-//! are about.
+//! The run as the report sees it: families in a fixed order with a fixed look, and measurements
+//! sorted by what they are about.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -48,8 +48,8 @@ pub(super) fn is_batched(operation: &str) -> bool {
     matches!(operation, "get_many" | "mget" | "multi_get" | "multiget")
 }
 
-/// True for a figure that is counted, not timed, and came out the same each time: one sample is as good as many. The files of a tree are counted too, but depend
-/// on what the background did when.
+/// True for a figure that is counted, not timed, and came out the same each time: one sample is as
+/// good as many. The files of a tree are counted too, but depend on what the background did when.
 pub(crate) fn is_exact(measurement: &Measurement) -> bool {
     let is_counted = area(measurement) == Area::Size || measurement.case.dataset == trace::DATASET;
     is_counted && measurement.samples.windows(2).all(|pair| pair.first() == pair.last())
@@ -153,7 +153,8 @@ impl Dim {
     }
 }
 
-/// A case in one line, the dimensions of `dims` only: `1 M entries · 6 B values · uncompressed`. Not escaped.
+/// A case in one line, the dimensions of `dims` only: `1 M entries · 6 B values · uncompressed`.
+/// Not escaped.
 pub(super) fn describe(case: &Case, dims: &[Dim]) -> String {
     let phrases = dims.iter().map(|dim| dim.phrase(&dim.of(case))).filter(|phrase| !phrase.is_empty());
     phrases.collect::<Vec<_>>().join(" · ")
@@ -222,8 +223,8 @@ fn store_of(case: &Case) -> Store<'_> {
 }
 
 impl<'a> Model<'a> {
-    /// Sorts out families and looks. A measurement of a contender that the run does not list gets a family of its
-    /// own among the peers, so that nothing measured can vanish.
+    /// Sorts out families and looks. A measurement of a contender that the run does not list gets a
+    /// family of its own among the peers, so that nothing measured can vanish.
     pub(super) fn new(run: &'a Run) -> Self {
         let listed = run.contenders.iter().map(|c| (c.name.as_str(), c.family.as_str(), c.ours));
         let known: BTreeSet<&str> = run.contenders.iter().map(|c| c.name.as_str()).collect();
@@ -254,7 +255,8 @@ impl<'a> Model<'a> {
         Model { run, families, looks, coverage }
     }
 
-    /// How many operations and metrics were measured of the store of `case`: quick runs look closely at one only.
+    /// How many operations and metrics were measured of the store of `case`: quick runs look
+    /// closely at one only.
     pub(super) fn coverage(&self, case: &Case) -> usize {
         self.coverage.get(&store_of(case)).copied().unwrap_or(0)
     }
@@ -282,8 +284,8 @@ impl<'a> Model<'a> {
         self.run.contenders.iter().any(|known| known.name == contender && known.keeps_blocks())
     }
 
-    /// A name that fits beside a line, which stands for its family there: the contender's where it is short, otherwise
-    /// the family's. Not escaped.
+    /// A name that fits beside a line, which stands for its family there: the contender's where it
+    /// is short, otherwise the family's. Not escaped.
     pub(super) fn short_name(&self, contender: &str, keep: usize) -> String {
         let family = self.families.get(self.look(contender).family).map_or(contender, |family| family.name);
         let short = if contender.chars().count() <= keep { contender } else { family };

@@ -111,7 +111,8 @@ pub(super) fn document(run: &Run, other: Option<&Run>) -> String {
     let links: String = sections.iter().map(link).collect();
     let main: String = sections.into_iter().map(|section| section.body).collect();
     let title = escape(&title(run));
-    // A run always serialises; should that ever change, the page stays readable and the download says so.
+    // A run always serialises; should that ever change, the page stays readable and the download
+    // says so.
     let json = serde_json::to_string(run)
         .unwrap_or_else(|error| serde_json::json!({ "error": error.to_string() }).to_string());
     format!(

@@ -1,4 +1,5 @@
-//! The figures about buffer pools: what a page costs, how that changes with threads and with the pool's size, and which policy finds most.
+//! The figures about buffer pools: what a page costs, how that changes with threads and with the
+//! pool's size, and which policy finds most.
 
 use super::costs::bar_chart;
 use super::figure::{self, Figure, Variant};

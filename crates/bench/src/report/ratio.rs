@@ -1,8 +1,10 @@
-//! How much better one side is than the other, with an interval that is meant to hold the truth 95 times of a hundred.
+//! How much better one side is than the other, with an interval that is meant to hold the truth 95
+//! times of a hundred.
 //!
-//! Intervals of single ratios are the lab's own ([`crate::stats`]). Several cases are summed up by the geometric mean of
-//! their ratios. Its interval adds the logarithmic half-widths of the cases in quadrature, each side by itself, because
-//! the cases were measured independently of each other. The seed is fixed: one run always gives one report.
+//! Intervals of single ratios are the lab's own ([`crate::stats`]). Several cases are summed up by
+//! the geometric mean of their ratios. Its interval adds the logarithmic half-widths of the cases
+//! in quadrature, each side by itself, because the cases were measured independently of each other.
+//! The seed is fixed: one run always gives one report.
 
 use super::model;
 use crate::results::Measurement;
@@ -19,7 +21,8 @@ pub(crate) enum Outcome {
     Worse,
     /// The interval holds one.
     Unclear,
-    /// There were too few samples for an interval, so nothing is known, not even that nobody is ahead.
+    /// There were too few samples for an interval, so nothing is known, not even that nobody is
+    /// ahead.
     TooFew,
 }
 
@@ -35,7 +38,8 @@ impl Outcome {
 pub(crate) struct Ratio {
     /// The ratio of the medians, or the geometric mean of several.
     pub(crate) point: f64,
-    /// The interval; none where either side has fewer than [`stats::SAMPLES_MIN`] samples of something that varies.
+    /// The interval; none where either side has fewer than [`stats::SAMPLES_MIN`] samples of
+    /// something that varies.
     pub(crate) interval: Option<(f64, f64)>,
 }
 
@@ -60,9 +64,9 @@ pub(crate) struct Pair<'m> {
     pub(crate) against: &'m Measurement,
 }
 
-/// The ratio of two measurements of one run. Where both come from the same interleaved rounds, rounds are resampled,
-/// so that a disturbance which hit both sides cancels out. None where a ratio has no meaning: a figure is missing or
-/// not positive.
+/// The ratio of two measurements of one run. Where both come from the same interleaved rounds,
+/// rounds are resampled, so that a disturbance which hit both sides cancels out. None where a ratio
+/// has no meaning: a figure is missing or not positive.
 pub(crate) fn within(pair: Pair<'_>) -> Option<Ratio> {
     let Pair { subject, against } = pair;
     let same_rounds = subject.case == against.case
@@ -77,8 +81,9 @@ pub(crate) fn across(pair: Pair<'_>) -> Option<Ratio> {
     between(pair, stats::unpaired_ratio)
 }
 
-/// The geometric mean of the ratios that have intervals: one case with too few samples does not keep the others from saying what they say. Where none has, that
-/// of all, without an interval. None without any.
+/// The geometric mean of the ratios that have intervals: one case with too few samples does not
+/// keep the others from saying what they say. Where none has, that of all, without an interval.
+/// None without any.
 pub(crate) fn mean(ratios: &[Ratio]) -> Option<Ratio> {
     let sure: Vec<(f64, (f64, f64))> =
         ratios.iter().filter_map(|ratio| Some((ratio.point, ratio.interval?))).collect();
@@ -89,7 +94,8 @@ pub(crate) fn mean(ratios: &[Ratio]) -> Option<Ratio> {
     let cases = sure.len() as f64;
     let (mut log_point, mut below, mut above) = (0.0_f64, 0.0_f64, 0.0_f64);
     for (point, (low, high)) in sure {
-        // Medians of resamples can lie beside the median of the samples: an end never crosses the point.
+        // Medians of resamples can lie beside the median of the samples: an end never crosses the
+        // point.
         let (down, up) = ((point / low).ln().max(0.0), (high / point).ln().max(0.0));
         log_point += point.ln() / cases;
         below += down * down;
@@ -117,7 +123,8 @@ fn between(pair: Pair<'_>, bootstrap: Bootstrap) -> Option<Ratio> {
         |m: &Measurement| m.samples.len() >= stats::SAMPLES_MIN && m.samples.iter().copied().all(usable);
     let estimate =
         if enough(top) && enough(bottom) { bootstrap(&top.samples, &bottom.samples, SEED) } else { None };
-    // The ends hold the point in all but contrived samples; there a chart with a point beside its interval misleads.
+    // The ends hold the point in all but contrived samples; there a chart with a point beside its
+    // interval misleads.
     let interval = estimate.map(|estimate| (estimate.low.min(point), estimate.high.max(point)));
     Some(Ratio { point, interval })
 }
@@ -131,7 +138,8 @@ mod tests {
         Pair { subject, against }
     }
 
-    /// Goal: the interval holds the point, excludes one when sides are apart, and holds one when they overlap.
+    /// Goal: the interval holds the point, excludes one when sides are apart, and holds one when
+    /// they overlap.
     /// Method: clear win, clear loss, overlap.
     #[test]
     fn outcomes_follow_the_samples() {
@@ -146,7 +154,8 @@ mod tests {
         assert_eq!(within(pair(&fast, &noisy)).unwrap().outcome(), Outcome::Unclear);
     }
 
-    /// Goal: where less is better the ratio turns round. Method: half the time is an advantage of two.
+    /// Goal: where less is better the ratio turns round. Method: half the time is an advantage of
+    /// two.
     #[test]
     fn less_is_better_turns_the_ratio() {
         let mut short = measurement("a", "build", "time", &[1.0; 3]);
@@ -158,7 +167,8 @@ mod tests {
         assert_eq!(ratio.outcome(), Outcome::Better);
     }
 
-    /// Goal: no interval, and so no verdict, from one or two samples, unless the metric is exact. Method: both.
+    /// Goal: no interval, and so no verdict, from one or two samples, unless the metric is exact.
+    /// Method: both.
     #[test]
     fn few_samples_decide_nothing_that_varies() {
         for count in [1, 2] {
@@ -183,7 +193,8 @@ mod tests {
         }
     }
 
-    /// Goal: the geometric mean of 2 and 8 is 4; many cases narrow its interval; one without an interval has no part in it, unless none has one.
+    /// Goal: the geometric mean of 2 and 8 is 4; many cases narrow its interval; one without an
+    /// interval has no part in it, unless none has one.
     /// Method: ratios made by hand.
     #[test]
     fn means_are_geometric() {
@@ -201,7 +212,8 @@ mod tests {
         assert!(mean(&[]).is_none());
     }
 
-    /// Goal: what a tree takes on the disk is as uncertain as it varies. Method: sizes that differ from turn to turn, and sizes that do not.
+    /// Goal: what a tree takes on the disk is as uncertain as it varies. Method: sizes that differ
+    /// from turn to turn, and sizes that do not.
     #[test]
     fn sizes_that_vary_are_not_exact() {
         let tree = measurement("a", "size", "bytes per entry", &[9.0, 14.0, 10.0, 11.0, 30.0]);
@@ -211,8 +223,9 @@ mod tests {
         assert_eq!(within(pair(&other, &other)).unwrap().interval, Some((1.0, 1.0)));
     }
 
-    /// Goal: rounds are paired within a run, and neither across runs nor where one side has taken all its samples in one
-    /// turn. Method: rounds of very different speed in which one side is always 1.5 times the other.
+    /// Goal: rounds are paired within a run, and neither across runs nor where one side has taken
+    /// all its samples in one turn. Method: rounds of very different speed in which one side is
+    /// always 1.5 times the other.
     #[test]
     fn rounds_pair_only_within_a_run() {
         let slow = [10.0, 30.0, 14.0, 22.0, 90.0, 12.0, 55.0];

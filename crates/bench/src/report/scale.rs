@@ -9,12 +9,13 @@ pub(super) struct Scale {
     ticks: Vec<f64>,
 }
 
-/// More than this between the smallest and the largest figure, and a straight axis hides the small ones.
+/// More than this between the smallest and the largest figure, and a straight axis hides the small
+/// ones.
 const LOG_FROM: f64 = 30.0;
 
 impl Scale {
-    /// From zero to a round figure at or above `max`, about `count` steps. `base` is 1000 or 1024: the size of the
-    /// unit's prefixes, so that memory is cut at round MiB.
+    /// From zero to a round figure at or above `max`, about `count` steps. `base` is 1000 or 1024:
+    /// the size of the unit's prefixes, so that memory is cut at round MiB.
     pub(super) fn from_zero(max: f64, count: usize, base: f64) -> Scale {
         let max = if max.is_finite() && max > 0.0 { max } else { 1.0 };
         let unit = prefix(max, base);
@@ -24,8 +25,8 @@ impl Scale {
         Scale { low: 0.0, high: steps * step, log: false, ticks }
     }
 
-    /// Logarithmic, from a round figure at or below `min` to one at or above `max`, labelled at 1, 2 and 5 of each
-    /// decade where they are few and at decades where they are many.
+    /// Logarithmic, from a round figure at or below `min` to one at or above `max`, labelled at 1,
+    /// 2 and 5 of each decade where they are few and at decades where they are many.
     pub(super) fn log(min: f64, max: f64) -> Scale {
         let good = |value: f64| value.is_finite() && value > 0.0;
         let (min, max) = match (good(min), good(max)) {
@@ -43,8 +44,8 @@ impl Scale {
         Scale { low, high, log: true, ticks }
     }
 
-    /// Logarithmic, reaching exactly from the first to the last of `values` and labelled at each: for axes such as
-    /// threads, where only the measured points mean anything.
+    /// Logarithmic, reaching exactly from the first to the last of `values` and labelled at each:
+    /// for axes such as threads, where only the measured points mean anything.
     pub(super) fn log_at(values: &[f64]) -> Scale {
         let mut ticks: Vec<f64> = values.iter().copied().filter(|v| v.is_finite() && *v > 0.0).collect();
         ticks.sort_by(f64::total_cmp);
@@ -54,7 +55,8 @@ impl Scale {
         Scale { low, high, log: true, ticks }
     }
 
-    /// [`Scale::log`] where the figures spread too far for a straight axis, [`Scale::from_zero`] otherwise.
+    /// [`Scale::log`] where the figures spread too far for a straight axis, [`Scale::from_zero`]
+    /// otherwise.
     pub(super) fn fitting(values: &[f64], count: usize, base: f64) -> Scale {
         let (min, max) = positive_range(values);
         if max / min >= LOG_FROM { Scale::log(min, max) } else { Scale::from_zero(max, count, base) }
@@ -158,7 +160,8 @@ mod tests {
             prop_assert!(ticks.last().copied().unwrap() < max + step * (1.0 + 1e-6));
         }
 
-        /// Goal: places ascend with figures and stay on the axis, on both kinds. Method: random pairs in random ranges.
+        /// Goal: places ascend with figures and stay on the axis, on both kinds. Method: random
+        /// pairs in random ranges.
         #[test]
         fn places_are_monotone(a in 1e-3..1e9_f64, b in 1e-3..1e9_f64, low in 1e-3..1e3_f64, span in 1.0..1e6_f64) {
             let (small, large) = (a.min(b), a.max(b));
@@ -168,7 +171,8 @@ mod tests {
             }
         }
 
-        /// Goal: a logarithmic axis covers its figures and has between 1 and 12 labels. Method: random ranges.
+        /// Goal: a logarithmic axis covers its figures and has between 1 and 12 labels. Method:
+        /// random ranges.
         #[test]
         fn log_axes_cover_with_few_labels(low in 1e-9..1e9_f64, span in 1.0..1e12_f64) {
             let scale = Scale::log(low, low * span);
@@ -191,7 +195,8 @@ mod tests {
         assert!(Scale::from_zero(10.0, 5, 1000.0).place(f64::NAN).is_finite());
     }
 
-    /// Goal: the axes people will see first are the ones a person would draw. Method: golden values.
+    /// Goal: the axes people will see first are the ones a person would draw. Method: golden
+    /// values.
     #[test]
     fn familiar_axes() {
         assert_eq!(Scale::from_zero(5.9e6, 5, 1000.0).ticks(), [0.0, 2e6, 4e6, 6e6]);

@@ -1,8 +1,8 @@
 //! The trade-off chart: two figures of each contender against each other.
 //!
-//! Labels are placed greedily around their points at the narrowest width that shows labels. A wider chart only moves
-//! points apart, so what does not overlap there never does. A label that finds no free place is left to the tooltip
-//! and the table.
+//! Labels are placed greedily around their points at the narrowest width that shows labels. A wider
+//! chart only moves points apart, so what does not overlap there never does. A label that finds no
+//! free place is left to the tooltip and the table.
 
 use super::format;
 use super::html::escape;

@@ -1,14 +1,17 @@
-//! Sections of several runs on one page: ids that were unique on a page of their own get the run's name in front.
+//! Sections of several runs on one page: ids that were unique on a page of their own get the run's
+//! name in front.
 
 use std::collections::BTreeSet;
 
-/// Attributes that name ids, several of them with blanks between; `href` only where it begins with `#`.
+/// Attributes that name ids, several of them with blanks between; `href` only where it begins with
+/// `#`.
 const ATTRIBUTES: [&str; 4] = [" id=\"", " href=\"#", " aria-labelledby=\"", " aria-describedby=\""];
 
-/// `markup` with `name-` before each of its own ids, where they are given and where they are referred to. Ids of the page around it stay.
+/// `markup` with `name-` before each of its own ids, where they are given and where they are
+/// referred to. Ids of the page around it stay.
 ///
-/// The markup is this module's neighbours': attributes are in double quotes, and text has no bare quote ([`escape`](super::html::escape)), so what
-/// looks like an attribute is one.
+/// The markup is this module's neighbours': attributes are in double quotes, and text has no bare
+/// quote ([`escape`](super::html::escape)), so what looks like an attribute is one.
 pub(super) fn within(name: &str, markup: &str) -> String {
     let own = ids(markup);
     let mut out = String::with_capacity(markup.len() + 16 * own.len());
@@ -45,7 +48,8 @@ fn next(markup: &str) -> Option<(usize, &'static str)> {
 mod tests {
     use super::*;
 
-    /// Goal: own ids get the name wherever they stand, the page's and text that looks like markup do not.
+    /// Goal: own ids get the name wherever they stand, the page's and text that looks like markup
+    /// do not.
     #[test]
     fn own_ids_are_named() {
         let markup = "<section id=\"size\"><a href=\"#size\">x</a><use href=\"#m1\"/><svg aria-labelledby=\"s-t s-d m2\">\

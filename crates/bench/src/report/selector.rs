@@ -1,7 +1,8 @@
 //! How a reader chooses among the variants of a figure.
 //!
-//! Where most combinations of the dimensions were measured, each dimension has a selector. Where few were, as in a
-//! quick run, that would offer mostly what is not there; then one selector lists the cases.
+//! Where most combinations of the dimensions were measured, each dimension has a selector. Where
+//! few were, as in a quick run, that would offer mostly what is not there; then one selector lists
+//! the cases.
 
 use super::html::escape;
 use super::model::{Dim, Value};
@@ -74,7 +75,8 @@ impl Selector {
         )
     }
 
-    /// A key as the places of its options in the selectors, such as `0.2.1`; what the script compares.
+    /// A key as the places of its options in the selectors, such as `0.2.1`; what the script
+    /// compares.
     pub(super) fn choice(&self, key: &[Value]) -> String {
         match self {
             Selector::Dimensions(varying) => {
@@ -120,7 +122,8 @@ mod tests {
         Selector::new(&DIMS, &keys.iter().map(Vec::as_slice).collect::<Vec<_>>())
     }
 
-    /// Goal: a full matrix is chosen from by dimension, those that do not vary left out. Method: two by two.
+    /// Goal: a full matrix is chosen from by dimension, those that do not vary left out. Method:
+    /// two by two.
     #[test]
     fn dense_choices_have_a_selector_each() {
         let keys = [key(10, "none", 1), key(10, "none", 2), key(200, "none", 1), key(200, "none", 2)];
@@ -133,7 +136,8 @@ mod tests {
         assert_eq!(choices, ["0.0", "0.1", "1.0", "1.1"]);
     }
 
-    /// Goal: scattered cases are chosen from one list that tells them apart. Method: three of eighteen combinations.
+    /// Goal: scattered cases are chosen from one list that tells them apart. Method: three of
+    /// eighteen combinations.
     #[test]
     fn scattered_cases_have_one_selector() {
         let keys = [key(10, "none", 1), key(200, "zstd", 8), key(3000, "snappy", 1)];

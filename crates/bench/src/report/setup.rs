@@ -1,4 +1,5 @@
-//! What the figures were taken with: every engine and its settings, the machine, its probes, and how to do it again.
+//! What the figures were taken with: every engine and its settings, the machine, its probes, and
+//! how to do it again.
 
 use super::format;
 use super::html::escape;
@@ -56,8 +57,8 @@ fn contender_row(model: &Model<'_>, contender: &Contender) -> String {
     )
 }
 
-/// Machine and probes, side by side. Most probes are taken before the run; the load of the lab's own loop, with its keys,
-/// after each group.
+/// Machine and probes, side by side. Most probes are taken before the run; the load of the lab's
+/// own loop, with its keys, after each group.
 pub(super) fn machine(run: &Run) -> String {
     let fields: String = run.machine.iter().map(|(name, value)| pair(name, value)).collect();
     format!(

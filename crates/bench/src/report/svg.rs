@@ -1,8 +1,9 @@
 //! The few SVG primitives that the charts are put together from.
 //!
-//! Charts are fluid: figures run along x as percentages of whatever width there is, rows run along y in pixels, so
-//! text keeps its size from a phone to a wide screen and nothing is scaled. What lies beside the plot (axis labels on
-//! the left, direct labels on the right) hangs over the edge of the SVG into padding of the element around it.
+//! Charts are fluid: figures run along x as percentages of whatever width there is, rows run along
+//! y in pixels, so text keeps its size from a phone to a wide screen and nothing is scaled. What
+//! lies beside the plot (axis labels on the left, direct labels on the right) hangs over the edge
+//! of the SVG into padding of the element around it.
 //!
 //! ```text
 //!   .plot  ┌ padding-left ┬───────── <svg> 0 % … 100 % ─────────┬ padding-right ┐
@@ -73,8 +74,8 @@ pub(super) fn line(class: &str, from: (f64, f64), to: (f64, f64)) -> String {
     )
 }
 
-/// A path over the whole width, whose x runs from 0 to 1000 whatever the width is. Its strokes keep their thickness
-/// (CSS: `vector-effect`).
+/// A path over the whole width, whose x runs from 0 to 1000 whatever the width is. Its strokes keep
+/// their thickness (CSS: `vector-effect`).
 pub(super) fn stretched(class: &str, height: f64, path: &str) -> String {
     if path.is_empty() {
         return String::new();
@@ -108,7 +109,8 @@ pub(super) fn text(class: &str, x: f64, dx: f64, y: f64, anchor: Anchor, content
     format!("<text class=\"{class}\" x=\"{}\"{shift} y=\"{}\"{anchor}>{content}</text>", percent(x), px(y))
 }
 
-/// A label that gives way on narrow charts: full where there is room, shortened where there is not. Escapes.
+/// A label that gives way on narrow charts: full where there is room, shortened where there is not.
+/// Escapes.
 pub(super) fn label(full: &str) -> String {
     let short = format::shorten(full, NARROW_CHARS);
     if short == full {
@@ -138,7 +140,8 @@ pub(super) fn key(look: Look) -> String {
     )
 }
 
-/// Room that a label takes, px. An estimate for a wide sans-serif (DejaVu Sans) at 12.5 px: other fonts take less.
+/// Room that a label takes, px. An estimate for a wide sans-serif (DejaVu Sans) at 12.5 px: other
+/// fonts take less.
 pub(super) fn text_width(text: &str) -> f64 {
     let advance = |character: char| match character {
         'i' | 'j' | 'l' | '.' | ',' | ':' | ';' | '|' | '\'' | ' ' => 4.2,
@@ -152,14 +155,15 @@ pub(super) fn text_width(text: &str) -> f64 {
     text.chars().map(advance).sum()
 }
 
-/// Moves places apart so that neighbours keep `gap`, all staying as near as they can to where they were, within
-/// `low..=high` while they fit there. Keeps the order of the input.
+/// Moves places apart so that neighbours keep `gap`, all staying as near as they can to where they
+/// were, within `low..=high` while they fit there. Keeps the order of the input.
 pub(super) fn spread(places: &[f64], gap: f64, low: f64, high: f64) -> Vec<f64> {
     let mut order: Vec<usize> = (0..places.len()).collect();
     let at = |index: usize| places.get(index).copied().unwrap_or(0.0);
     order.sort_by(|a, b| at(*a).total_cmp(&at(*b)));
 
-    // Clusters that touch merge and settle around the mean of their members (pool adjacent violators).
+    // Clusters that touch merge and settle around the mean of their members (pool adjacent
+    // violators).
     struct Cluster {
         offset_sum: f64,
         count: usize,
@@ -195,7 +199,8 @@ pub(super) fn spread(places: &[f64], gap: f64, low: f64, high: f64) -> Vec<f64> 
     out
 }
 
-/// The shapes of [`marker`] and [`key`], once a page. Each is centred on its origin and about 9 px wide.
+/// The shapes of [`marker`] and [`key`], once a page. Each is centred on its origin and about 9 px
+/// wide.
 pub(super) const SYMBOLS: &str = "<svg class=\"symbols\" width=\"0\" height=\"0\" aria-hidden=\"true\"><defs>\
 <circle id=\"m0\" r=\"4.4\"/>\
 <rect id=\"m1\" x=\"-4\" y=\"-4\" width=\"8\" height=\"8\"/>\
@@ -214,7 +219,8 @@ mod tests {
     proptest! {
         #![proptest_config(crate::test_config::cases(256))]
 
-        /// Goal: labels never overlap, keep their order, and stay inside while they fit. Method: random places.
+        /// Goal: labels never overlap, keep their order, and stay inside while they fit. Method:
+        /// random places.
         #[test]
         fn spread_labels_never_overlap(places in proptest::collection::vec(0.0..200.0_f64, 0..12)) {
             let out = spread(&places, 15.0, 0.0, 200.0);
@@ -236,7 +242,8 @@ mod tests {
         assert_eq!(spread(&[50.0, 50.0], 10.0, 0.0, 200.0), [45.0, 55.0]);
     }
 
-    /// Goal: coordinates are short and never `NaN`, which would lose the whole chart. Method: table.
+    /// Goal: coordinates are short and never `NaN`, which would lose the whole chart. Method:
+    /// table.
     #[test]
     fn coordinates_are_plain_numbers() {
         assert_eq!(px(12.0), "12");
@@ -246,7 +253,8 @@ mod tests {
         assert_eq!(percent(0.5), "50%");
     }
 
-    /// Goal: long names shorten on narrow charts and both forms are escaped. Method: a long hostile name.
+    /// Goal: long names shorten on narrow charts and both forms are escaped. Method: a long hostile
+    /// name.
     #[test]
     fn labels_have_a_narrow_form() {
         assert_eq!(label("a<b"), "a&lt;b");

@@ -1,5 +1,5 @@
-//! Tables: the one with every measurement, and the small ones that stand beside each chart for readers who cannot or
-//! would rather not look at it.
+//! Tables: the one with every measurement, and the small ones that stand beside each chart for
+//! readers who cannot or would rather not look at it.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,5 @@
-//! The report as a whole: well-formed whatever the run holds, honest about what it shows, and self-contained.
+//! The report as a whole: well-formed whatever the run holds, honest about what it shows, and
+//! self-contained.
 
 use std::collections::BTreeMap;
 
@@ -19,8 +20,8 @@ fn page(run: &Run, other: Option<&Run>) -> Page {
     page
 }
 
-/// Ours and two peers, with every kind of measurement that has a section of its own. Ours is twice as fast as `slow`
-/// and builds at half the speed of `quick`.
+/// Ours and two peers, with every kind of measurement that has a section of its own. Ours is twice
+/// as fast as `slow` and builds at half the speed of `quick`.
 fn small_run() -> Run {
     let mut measurements = Vec::new();
     for (name, speed, build) in [("cairn mmap", 2.0, 2.0), ("slow", 1.0, 4.0), ("quick", 1.0, 1.0)] {
@@ -66,7 +67,8 @@ fn between<'t>(text: &'t str, from: &str, to: &str) -> &'t str {
     &text[start..start + length]
 }
 
-/// Goal: every section is there, in order, and the bar links to each. Method: ids of the sections of a full run.
+/// Goal: every section is there, in order, and the bar links to each. Method: ids of the sections
+/// of a full run.
 #[test]
 fn sections_stand_in_order() {
     let page = page(&small_run(), None);
@@ -96,7 +98,8 @@ fn sections_stand_in_order() {
     }
 }
 
-/// Goal: every figure of the run stands in the big table, with its unit. Method: count rows, look for one of them.
+/// Goal: every figure of the run stands in the big table, with its unit. Method: count rows, look
+/// for one of them.
 #[test]
 fn all_measurements_are_in_the_table() {
     let run = small_run();
@@ -125,7 +128,8 @@ fn losses_are_as_visible_as_wins() {
     assert!(opening.contains("▼ behind quick, the best peer: 0.50×"), "the tile says it too");
 }
 
-/// Goal: results that were not verified decide nothing, and the page says so. Method: take the verification from ours.
+/// Goal: results that were not verified decide nothing, and the page says so. Method: take the
+/// verification from ours.
 #[test]
 fn unverified_results_take_no_part() {
     let mut run = small_run();
@@ -137,7 +141,8 @@ fn unverified_results_take_no_part() {
     assert!(!between(&text, "▲ Cairn is ahead", "How far to trust this").contains("slow"));
 }
 
-/// Goal: batched lookups are held against the best way a peer has, and build times across thread counts.
+/// Goal: batched lookups are held against the best way a peer has, and build times across thread
+/// counts.
 /// Method: a peer without batches; builds on different numbers of threads.
 #[test]
 fn unlike_cases_are_compared_where_that_is_fair() {
@@ -166,7 +171,8 @@ fn unlike_cases_are_compared_where_that_is_fair() {
 /// How a choice begins that waits as text.
 const KEPT: &str = "<script type=\"text/html\" data-key=";
 
-/// Goal: the page shows the plainest case first, keeps each choice as text, and names who is missing from it.
+/// Goal: the page shows the plainest case first, keeps each choice as text, and names who is
+/// missing from it.
 /// Method: count the choices of the small run; drop one contender from one case.
 #[test]
 fn choices_are_all_there() {
@@ -194,7 +200,8 @@ fn the_embedded_run_is_the_run() {
     assert_eq!(back, run);
 }
 
-/// Goal: no text of a run becomes markup or script. Method: hostile text in every field that holds text.
+/// Goal: no text of a run becomes markup or script. Method: hostile text in every field that holds
+/// text.
 #[test]
 fn hostile_text_stays_text() {
     let evil = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\"'`--><!--&lt;\u{202e}\0{{x}}";
@@ -229,7 +236,8 @@ fn hostile_text_stays_text() {
     assert_eq!(back, run);
 }
 
-/// Goal: nothing to show gives a page that says so. Method: no measurements; no contenders; only skipped ones.
+/// Goal: nothing to show gives a page that says so. Method: no measurements; no contenders; only
+/// skipped ones.
 #[test]
 fn empty_runs_have_a_page() {
     assert!(text_of(&run(Vec::new(), Vec::new())).contains("Nothing was measured."));
@@ -238,7 +246,8 @@ fn empty_runs_have_a_page() {
     assert!(text.contains("no JDK") && text.contains("No contender ran."));
 }
 
-/// Goal: figures that are none are shown as a dash and drawn nowhere. Method: every kind, as sample, median and interval.
+/// Goal: figures that are none are shown as a dash and drawn nowhere. Method: every kind, as
+/// sample, median and interval.
 #[test]
 fn figures_that_are_none_are_dashes() {
     for bad in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 0.0, -1.0, 1e300, 1e-300] {
@@ -255,7 +264,8 @@ fn figures_that_are_none_are_dashes() {
     }
 }
 
-/// Goal: one sample, no samples, one contender and no peers each give a whole page, and no verdict is made of them.
+/// Goal: one sample, no samples, one contender and no peers each give a whole page, and no verdict
+/// is made of them.
 /// Method: cut the small run down.
 #[test]
 fn little_data_decides_little() {
@@ -284,8 +294,8 @@ fn little_data_decides_little() {
     assert!(text_of(&peers).contains("there is nothing to compare"));
 }
 
-/// Goal: intervals are of 95 % however few the samples, and a page says so. Method: a run with five samples of all that is
-/// timed, and with three.
+/// Goal: intervals are of 95 % however few the samples, and a page says so. Method: a run with five
+/// samples of all that is timed, and with three.
 #[test]
 fn all_intervals_are_equally_sure() {
     for samples in [5, 3] {
@@ -304,8 +314,9 @@ fn all_intervals_are_equally_sure() {
     }
 }
 
-/// Goal: the verdict speaks of a case that was measured often enough, and where there is none, of too few samples instead of
-/// nobody ahead. Method: the plainest case with one and two samples beside another with five; then all with two.
+/// Goal: the verdict speaks of a case that was measured often enough, and where there is none, of
+/// too few samples instead of nobody ahead. Method: the plainest case with one and two samples
+/// beside another with five; then all with two.
 #[test]
 fn the_verdict_is_of_a_case_with_samples() {
     let samples = [0.99, 1.0, 1.01, 1.0, 0.995];
@@ -331,8 +342,8 @@ fn the_verdict_is_of_a_case_with_samples() {
     }
 }
 
-/// Goal: what stands in a length is a length of CSS: no space before a percent sign, which browsers refuse. Method: all widths,
-/// places and styles of a page.
+/// Goal: what stands in a length is a length of CSS: no space before a percent sign, which browsers
+/// refuse. Method: all widths, places and styles of a page.
 #[test]
 fn lengths_are_lengths() {
     let html = render_html(&small_run(), None);
@@ -347,8 +358,8 @@ fn lengths_are_lengths() {
     assert!(seen > 100, "{seen}");
 }
 
-/// Goal: a run compared with itself changed nothing; a faster one is better; strangers have nothing in common; other
-/// conditions are named. Method: each.
+/// Goal: a run compared with itself changed nothing; a faster one is better; strangers have nothing
+/// in common; other conditions are named. Method: each.
 #[test]
 fn comparisons_tell_change_from_noise() {
     let now = small_run();
@@ -375,7 +386,8 @@ fn comparisons_tell_change_from_noise() {
     assert!(page(&now, Some(&stranger)).text.contains("no measurement in common"));
 }
 
-/// Goal: the command that repeats the run is the noted one, or follows from mode and seed. Method: both.
+/// Goal: the command that repeats the run is the noted one, or follows from mode and seed. Method:
+/// both.
 #[test]
 fn the_run_can_be_repeated() {
     let mut run = small_run();
@@ -443,7 +455,8 @@ fn any_measurement() -> impl Strategy<Value = Measurement> {
 proptest! {
     #![proptest_config(cases(64))]
 
-    /// Goal: any run at all gives a well-formed page. Method: random figures, of all bit patterns, and random words.
+    /// Goal: any run at all gives a well-formed page. Method: random figures, of all bit patterns,
+    /// and random words.
     #[test]
     fn any_run_gives_a_well_formed_page(measurements in proptest::collection::vec(any_measurement(), 0..12)) {
         let contenders = vec![contender("a", "ours", true), contender("b", "peer", false)];
@@ -452,8 +465,9 @@ proptest! {
     }
 }
 
-/// Goal: readers find the size of the store they read, where builders are contenders of their own. Method: two readers
-/// of one builder, and a peer whose readers' names do not begin with the builder's.
+/// Goal: readers find the size of the store they read, where builders are contenders of their own.
+/// Method: two readers of one builder, and a peer whose readers' names do not begin with the
+/// builder's.
 #[test]
 fn readers_meet_the_size_of_their_store() {
     let names = [("cairn", "cairn", true), ("cairn mmap", "cairn", true), ("cairn heap", "cairn", true)];
@@ -482,8 +496,8 @@ fn readers_meet_the_size_of_their_store() {
     assert!(!text.contains("Not measured in this case"), "builders do not look up, readers do not build");
 }
 
-/// Goal: a quick run, which looks closely at one store only, opens with that store. Method: builds and openings of the
-/// smaller store only.
+/// Goal: a quick run, which looks closely at one store only, opens with that store. Method: builds
+/// and openings of the smaller store only.
 #[test]
 fn the_best_measured_store_comes_first() {
     let mut run = small_run();
@@ -501,8 +515,8 @@ fn the_best_measured_store_comes_first() {
     assert!(between(&text, "Verdict", "Point lookups").contains("words · 100 k entries"));
 }
 
-/// Goal: of a family with many contenders only the leaders are shown at once, and none is lost. Method: one peer with
-/// thirty readers.
+/// Goal: of a family with many contenders only the leaders are shown at once, and none is lost.
+/// Method: one peer with thirty readers.
 #[test]
 fn crowds_are_folded() {
     let readers: Vec<String> = (0..30).map(|index| format!("java reader {index}")).collect();
@@ -525,8 +539,8 @@ fn crowds_are_folded() {
     );
 }
 
-/// Goal: a run of buffer pools has its own figures, with a line for each policy, and no place among the others; reads without a pool and the
-/// optimum are drawn and take no part in the verdict.
+/// Goal: a run of buffer pools has its own figures, with a line for each policy, and no place among
+/// the others; reads without a pool and the optimum are drawn and take no part in the verdict.
 #[test]
 fn pools_have_their_figures() {
     let phase = |m: Measurement, phase: &str, threads: u32, frames: u64| {

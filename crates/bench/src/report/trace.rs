@@ -258,8 +258,9 @@ mod tests {
     use crate::report::markup;
     use crate::trace_text::tests::sample_stats;
 
-    /// Goal: a page that holds together, says what the text says, and lets no name into its markup. Method: the strict reader of
-    /// markup over a trace with everything, one without times, and one with nothing.
+    /// Goal: a page that holds together, says what the text says, and lets no name into its markup.
+    /// Method: the strict reader of markup over a trace with everything, one without times, and one
+    /// with nothing.
     #[test]
     fn pages_are_sound() {
         for (timed, events) in [(true, 3_000), (false, 3_000), (true, 0)] {

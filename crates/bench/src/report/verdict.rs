@@ -1,9 +1,11 @@
-//! The verdict: who is ahead of whom in what, computed from the figures by one rule for wins and losses.
+//! The verdict: who is ahead of whom in what, computed from the figures by one rule for wins and
+//! losses.
 //!
-//! For each case and metric the best of Cairn's contenders is held against the best of each peer family, by median.
-//! A topic (an operation and a metric) sums its cases up by the geometric mean of their ratios. A side is ahead where
-//! the interval of the ratio excludes one. Measurements whose results were not verified take no part. Lookups of
-//! compressed values meet like for like: a peer that keeps no decompressed blocks meets the best of ours that keeps none.
+//! For each case and metric the best of Cairn's contenders is held against the best of each peer
+//! family, by median. A topic (an operation and a metric) sums its cases up by the geometric mean
+//! of their ratios. A side is ahead where the interval of the ratio excludes one. Measurements
+//! whose results were not verified take no part. Lookups of compressed values meet like for like: a
+//! peer that keeps no decompressed blocks meets the best of ours that keeps none.
 
 use std::collections::BTreeMap;
 
@@ -39,8 +41,9 @@ pub(super) struct Verdict<'a> {
 
 /// What several measurements must share to be held against each other.
 ///
-/// Building, opening and sizes are compared whatever number of threads each engine can put to them; batched lookups
-/// are compared with the best way each engine has to look up many keys, which may be one by one.
+/// Building, opening and sizes are compared whatever number of threads each engine can put to them;
+/// batched lookups are compared with the best way each engine has to look up many keys, which may
+/// be one by one.
 fn comparable(case: &Case, area: model::Area) -> Case {
     let mut key = case.clone();
     match area {
@@ -117,9 +120,11 @@ impl<'a> Verdict<'a> {
             found.into_iter().filter_map(|(place, cases)| Some((place, Cell::new(cases)?))).collect();
     }
 
-    /// The best of ours and the best of a peer in a comparable case, where the two can be held against each other.
+    /// The best of ours and the best of a peer in a comparable case, where the two can be held
+    /// against each other.
     fn pair(&self, model: &Model<'a>, key: &(String, Case), peer: &Family<'a>) -> Option<Pair<'a>> {
-        // Java's peak memory is that of the whole virtual machine, ours a rise over what the records take.
+        // Java's peak memory is that of the whole virtual machine, ours a rise over what the
+        // records take.
         if key.0 == PEAK_MEMORY && peer.name == sparkey_java::FAMILY {
             return None;
         }
@@ -158,8 +163,8 @@ impl<'a> Verdict<'a> {
     }
 }
 
-/// Leaves out what belongs to the spread or the course of another figure, and who does not compete: reads without a pool, who knows the future, and the bare
-/// device, which is no store.
+/// Leaves out what belongs to the spread or the course of another figure, and who does not compete:
+/// reads without a pool, who knows the future, and the bare device, which is no store.
 fn takes_part(m: &Measurement) -> bool {
     let competes = m.contender != suite_kv::DEVICE && !m.contender.starts_with(raw::FAMILY);
     let is_of_its_own = m.metric != OVER_TIME

@@ -1,5 +1,5 @@
-//! The verdict as markup: tiles, a sentence, the forest plot of the plainest case, wins beside losses, the matrix of
-//! all topics and peers, and how far to trust it.
+//! The verdict as markup: tiles, a sentence, the forest plot of the plainest case, wins beside
+//! losses, the matrix of all topics and peers, and how far to trust it.
 
 use super::forest::{self, Forest, Row, in_words};
 use super::format;
@@ -17,7 +17,8 @@ const WIDE: f64 = 0.1;
 /// The house asks for this many repetitions.
 const ENOUGH_SAMPLES: usize = stats::PAIRS_MIN;
 
-/// The opening of the page below its header. `choice` is the case that the headline chart shows first.
+/// The opening of the page below its header. `choice` is the case that the headline chart shows
+/// first.
 pub(super) fn section(model: &Model<'_>, verdict: &Verdict<'_>, choice: &[(Dim, Value)]) -> String {
     if verdict.topics.is_empty() {
         let failures: String =

@@ -1,4 +1,5 @@
-//! The verdicts of a run in plain words: who is ahead of whom in what, by how much, with the interval; both directions alike.
+//! The verdicts of a run in plain words: who is ahead of whom in what, by how much, with the
+//! interval; both directions alike.
 
 use super::format;
 use super::matrix::{Cell, Standing};
@@ -115,7 +116,8 @@ fn by(ratio: Ratio, ours: bool) -> f64 {
     if ours { ratio.point } else { 1.0 / ratio.point }
 }
 
-/// What of ours is compared: the contender where it is the same in all pairs, since `cairn server` is not the embedded engine.
+/// What of ours is compared: the contender where it is the same in all pairs, since `cairn server`
+/// is not the embedded engine.
 fn own_name<'a>(pairs: impl IntoIterator<Item = &'a Pair<'a>>) -> String {
     let mut names = pairs.into_iter().map(|pair| pair.subject.contender.as_str());
     let first = names.next().unwrap_or(catalog::CAIRN);
@@ -162,7 +164,8 @@ mod tests {
         m
     }
 
-    /// Goal: neither the device, which is no store, nor the seconds of one turn make claims. Method: ours is ten times ahead in both, and in nothing else.
+    /// Goal: neither the device, which is no store, nor the seconds of one turn make claims.
+    /// Method: ours is ten times ahead in both, and in nothing else.
     #[test]
     fn only_stores_compete() {
         let around = |center: f64| [0.99, 1.0, 1.01, 1.0, 0.995].map(|noise| center * noise);
@@ -187,9 +190,10 @@ mod tests {
         assert!(claims.all.is_empty() && claims.open == 1, "{claims:?}");
     }
 
-    /// Goal: wins and losses are told alike, largest first, in the words of their metric, with intervals; what points both ways is told with both
-    /// ends and not averaged away; what is even is counted. Method: ours is twice as fast as one peer, needs three times the bytes of it, and is
-    /// ahead of another one in small stores and behind in large ones.
+    /// Goal: wins and losses are told alike, largest first, in the words of their metric, with
+    /// intervals; what points both ways is told with both ends and not averaged away; what is even
+    /// is counted. Method: ours is twice as fast as one peer, needs three times the bytes of it,
+    /// and is ahead of another one in small stores and behind in large ones.
     #[test]
     fn both_directions_in_words() {
         let around = |center: f64| [0.99, 1.0, 1.01, 1.0, 0.995].map(|noise| center * noise);

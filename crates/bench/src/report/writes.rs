@@ -1,4 +1,5 @@
-//! The figures about stores that change: what the speed of writes costs in bytes written and in space, and how work spreads over client threads.
+//! The figures about stores that change: what the speed of writes costs in bytes written and in
+//! space, and how work spreads over client threads.
 
 use super::costs::dots_table;
 use super::figure::{self, Figure, Variant};
@@ -90,10 +91,12 @@ fn of_store(model: &Model<'_>, m: &Measurement, metric: &str) -> Option<f64> {
     model.run.measurements.iter().find(same).map(|found| found.median)
 }
 
-/// The work of all client threads together. Stores of more threads may hold more entries: what is the same is the work of each thread.
+/// The work of all client threads together. Stores of more threads may hold more entries: what is
+/// the same is the work of each thread.
 const CLIENT_DIMS: [Dim; 5] = [Dim::Operation, Dim::Dataset, Dim::ValueBytes, Dim::Keys, Dim::Distribution];
 
-/// Throughput of everything but point lookups and pages, which have figures of their own, over threads.
+/// Throughput of everything but point lookups and pages, which have figures of their own, over
+/// threads.
 pub(super) fn over_threads(model: &Model<'_>) -> Figure<'static> {
     let measured = model.run.measurements.iter().filter(|m| {
         m.metric == "throughput" && (area(m) == Area::Other || m.case.dataset == "mt") && m.case.threads > 0

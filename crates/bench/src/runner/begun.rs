@@ -34,7 +34,8 @@ pub(crate) struct Ended {
 }
 
 impl Begun {
-    /// Makes the work directory, removes what earlier runs of the suite have left in it, describes the machine and probes it.
+    /// Makes the work directory, removes what earlier runs of the suite have left in it, describes
+    /// the machine and probes it.
     ///
     /// Errors: a work directory that cannot be written.
     pub fn new(suite: &'static str, work_dir: &Path, effort: Option<ProbeEffort>) -> Result<Begun> {
@@ -81,7 +82,8 @@ pub(crate) fn was_stopped(ended: Result<()>, recorder: &Recorder, progress: &dyn
     }
 }
 
-/// Tells the user that a run that was told to stop keeps what it has. Of a run that has nothing whoever called it says more.
+/// Tells the user that a run that was told to stop keeps what it has. Of a run that has nothing
+/// whoever called it says more.
 pub(crate) fn note_stopped(recorder: &Recorder, progress: &dyn Progress) {
     if !recorder.is_empty() {
         progress.note("stopped early; the measurements so far are kept");

@@ -1,4 +1,5 @@
-//! Carries out jobs in this process, keeping the data set and the read orders that several of them share.
+//! Carries out jobs in this process, keeping the data set and the read orders that several of them
+//! share.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -83,11 +84,13 @@ impl Bench {
         self.going_on(contender, reader, cell, |reading| Ok(((), reading.warm_up(seconds)?)))
     }
 
-    /// One repetition of a cell. The one before, of another contender, has left its own data in the processor's
-    /// caches, so as much time is first spent on filling them anew, as a JVM does in its warm-up iterations.
+    /// One repetition of a cell. The one before, of another contender, has left its own data in the
+    /// processor's caches, so as much time is first spent on filling them anew, as a JVM does in
+    /// its warm-up iterations.
     ///
-    /// Each contender goes on where it stopped the last time: a slow one would otherwise be asked for the few keys at
-    /// the order's start again and again, which its warm-up has just put into the processor's caches.
+    /// Each contender goes on where it stopped the last time: a slow one would otherwise be asked
+    /// for the few keys at the order's start again and again, which its warm-up has just put into
+    /// the processor's caches.
     pub fn measure(&mut self, contender: &str, reader: &dyn ConstantReader, cell: Cell) -> Result<Sample> {
         let seconds = self.effort.seconds;
         self.going_on(contender, reader, cell, |reading| Ok(((), reading.warm_up(seconds)?)))?;
@@ -97,7 +100,8 @@ impl Bench {
         })
     }
 
-    /// Lets `read` go on from the chunk that the contender has come to; `read` returns the next one as well.
+    /// Lets `read` go on from the chunk that the contender has come to; `read` returns the next one
+    /// as well.
     fn going_on<T>(
         &mut self,
         contender: &str,
@@ -116,7 +120,8 @@ impl Bench {
         Ok(result)
     }
 
-    /// What the loop, the keys and the check cost without a store, in ns a lookup: the best of several passes.
+    /// What the loop, the keys and the check cost without a store, in ns a lookup: the best of
+    /// several passes.
     pub fn baseline_ns(&mut self) -> Result<f64> {
         let value_bytes = self.data.mean_value_bytes() as usize;
         let clock = self.clock.clone();
@@ -150,8 +155,8 @@ impl Bench {
         Ok(BuildOutcome::new(seconds, data_bytes(dir)?, built, peak))
     }
 
-    /// Opens a store and looks up the first key; with `cold`, after its files have been dropped from memory, and then
-    /// the rest of the first chunk of keys as well.
+    /// Opens a store and looks up the first key; with `cold`, after its files have been dropped
+    /// from memory, and then the rest of the first chunk of keys as well.
     pub fn open_once(&mut self, store: &dyn ConstantStore, subject: &Subject, cold: bool) -> Result<Opening> {
         if cold {
             make_cold(&subject.dir)?;
@@ -235,10 +240,10 @@ mod tests {
         }
     }
 
-    /// Goal: no store is timed on the keys that it has just read, not in the next round either. Method: repetitions
-    /// of no time, which are one chunk each for warm-up and measurement, over an order of eight chunks in the order
-    /// of the data: three rounds and the warm-up at the beginning ask for seven different chunks, and each contender
-    /// has its own place.
+    /// Goal: no store is timed on the keys that it has just read, not in the next round either.
+    /// Method: repetitions of no time, which are one chunk each for warm-up and measurement, over
+    /// an order of eight chunks in the order of the data: three rounds and the warm-up at the
+    /// beginning ask for seven different chunks, and each contender has its own place.
     #[test]
     fn repetitions_go_on_where_the_last_stopped() {
         let order_keys = 8 * CHUNK_KEYS;

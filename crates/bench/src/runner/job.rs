@@ -158,7 +158,8 @@ pub struct BuildOutcome {
     pub disk_bytes: u64,
     /// Part of it that serves finding records, where the format tells it apart.
     pub index_bytes: Option<u64>,
-    /// Rise of resident memory over what the records take, where it could be measured: in a process of its own.
+    /// Rise of resident memory over what the records take, where it could be measured: in a process
+    /// of its own.
     pub peak_memory_bytes: Option<u64>,
 }
 
@@ -191,7 +192,8 @@ impl Sample {
     }
 }
 
-/// Why a worker has no sample. A wrong answer costs a store all its figures, so it stays told apart from the rest.
+/// Why a worker has no sample. A wrong answer costs a store all its figures, so it stays told apart
+/// from the rest.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Failure {

@@ -1,5 +1,5 @@
-//! How measurements are taken: what one of them is ([`job`]), how it is carried out ([`mod@bench`]), and how it reaches a
-//! fresh process ([`worker`]).
+//! How measurements are taken: what one of them is ([`job`]), how it is carried out
+//! ([`mod@bench`]), and how it reaches a fresh process ([`worker`]).
 //!
 //! ```text
 //!   quick   for each case, for each round, for each contender in a shuffled order: measure here

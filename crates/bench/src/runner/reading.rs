@@ -22,8 +22,8 @@ pub struct Reading<'a> {
     pub order: &'a ReadOrder,
     /// How to look them up.
     pub cell: Cell,
-    /// The chunk of the order where the first thread starts: where the lookups before these ended, so that none asks
-    /// for the keys that were read a moment ago.
+    /// The chunk of the order where the first thread starts: where the lookups before these ended,
+    /// so that none asks for the keys that were read a moment ago.
     pub first_chunk: usize,
     /// The clock of the measurement.
     pub clock: &'a dyn Clock,
@@ -50,8 +50,8 @@ pub struct Repetition {
 }
 
 impl Reading<'_> {
-    /// One repetition: all threads start together, each from another place of the order, and go round it until
-    /// `seconds` have passed. Every chunk's answers are compared with the data.
+    /// One repetition: all threads start together, each from another place of the order, and go
+    /// round it until `seconds` have passed. Every chunk's answers are compared with the data.
     ///
     /// Errors: the store's own, and [`Error::WrongResult`]; then there is no figure.
     pub fn measure(&self, seconds: f64) -> Result<Repetition> {
@@ -67,8 +67,8 @@ impl Reading<'_> {
         Ok(Repetition { sample, next_chunk })
     }
 
-    /// Brings the store to the state in which it is measured: one checked pass over the order, cut off after
-    /// `seconds`. Returns the chunk to go on from.
+    /// Brings the store to the state in which it is measured: one checked pass over the order, cut
+    /// off after `seconds`. Returns the chunk to go on from.
     pub fn warm_up(&self, seconds: f64) -> Result<usize> {
         let threads = self.threads(Until::Pass(Duration::from_secs_f64(seconds)))?;
         Ok(self.next_chunk(&threads))
@@ -97,7 +97,8 @@ impl Reading<'_> {
     }
 
     fn thread(&self, index: usize, count: usize, gate: &Gate, until: Until) -> Result<ThreadResult> {
-        // A thread without a session still has to come to the barrier, or the others would wait for it.
+        // A thread without a session still has to come to the barrier, or the others would wait for
+        // it.
         let session = self.reader.session();
         gate.barrier.wait();
         let start = *gate.start.get_or_init(|| self.clock.now());
@@ -167,8 +168,8 @@ struct ThreadResult {
 
 /// All lookups by the time from the first start to the last end, in lookups a second.
 ///
-/// Not the sum of the threads' own rates: where there are more threads than processors they do not run at the same
-/// time, and each has been fast while it had a processor to itself.
+/// Not the sum of the threads' own rates: where there are more threads than processors they do not
+/// run at the same time, and each has been fast while it had a processor to itself.
 fn rate(threads: &[ThreadResult]) -> f64 {
     let lookups: u64 = threads.iter().map(|thread| thread.lookups).sum();
     let start = threads.iter().map(|thread| thread.start).min().unwrap_or_default();
@@ -180,8 +181,9 @@ fn rate(threads: &[ThreadResult]) -> f64 {
 mod tests {
     use super::*;
 
-    /// Goal: threads that took turns on one processor count as that processor's work. Method: two threads with 100
-    /// lookups each, one of which ran from 0 s to 1 s and the other from 1 s to 2 s: 100 a second and not 200.
+    /// Goal: threads that took turns on one processor count as that processor's work. Method: two
+    /// threads with 100 lookups each, one of which ran from 0 s to 1 s and the other from 1 s to 2
+    /// s: 100 a second and not 200.
     #[test]
     fn turns_are_no_parallel_work() {
         let thread = |end| ThreadResult {

@@ -1,7 +1,8 @@
-//! Fresh processes: the lab runs its own program again, hands it one [`Job`] and takes one [`JobResult`].
+//! Fresh processes: the lab runs its own program again, hands it one [`Job`] and takes one
+//! [`JobResult`].
 //!
-//! A new process has a heap, a page table and branch predictors that no earlier contender has touched, and its peak
-//! memory belongs to one job alone.
+//! A new process has a heap, a page table and branch predictors that no earlier contender has
+//! touched, and its peak memory belongs to one job alone.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -13,7 +14,8 @@ use crate::error::{Error, Result};
 use crate::process::{self, Stop};
 use crate::{suite_counts, suite_kv};
 
-/// How to start a worker: a program that, with these arguments, calls [`serve`] on its standard input.
+/// How to start a worker: a program that, with these arguments, calls [`serve`] on its standard
+/// input.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Worker {
     /// The program, normally the running one.
@@ -32,7 +34,8 @@ impl Worker {
         Ok(Worker { program, arguments: vec!["bench-worker".to_owned()] })
     }
 
-    /// Runs `job` in a new process. Errors: as [`process::run`], an answer that is none, and the job's own failure.
+    /// Runs `job` in a new process. Errors: as [`process::run`], an answer that is none, and the
+    /// job's own failure.
     pub fn run(&self, job: &Job, stop: &Stop) -> Result<JobResult> {
         let mut command = Command::new(&self.program);
         command.args(&self.arguments);
@@ -48,8 +51,8 @@ impl Worker {
     }
 }
 
-/// What a worker does: reads a [`Job`] in JSON, carries it out, returns a [`JobResult`] in JSON. Never fails: what
-/// goes wrong is in the answer.
+/// What a worker does: reads a [`Job`] in JSON, carries it out, returns a [`JobResult`] in JSON.
+/// Never fails: what goes wrong is in the answer.
 pub fn serve(input: &str) -> String {
     let result = serde_json::from_str(input)
         .map_err(|error| Error::invalid(format!("the job cannot be read: {error}")))

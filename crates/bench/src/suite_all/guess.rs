@@ -1,7 +1,9 @@
-//! First guesses of what parts take: turns, times what a turn does, at rates of an ordinary machine.
+//! First guesses of what parts take: turns, times what a turn does, at rates of an ordinary
+//! machine.
 //!
-//! They decide how a budget is shared, and are shown as guesses until a part has ended; from then on what was measured scales them. So it matters
-//! little how good a rate is, and that guesses of different parts stand to each other as their work does.
+//! They decide how a budget is shared, and are shown as guesses until a part has ended; from then
+//! on what was measured scales them. So it matters little how good a rate is, and that guesses of
+//! different parts stand to each other as their work does.
 
 use crate::suite_hash::{self, Group as HashGroup};
 use crate::suite_index::DataSet;

@@ -1,4 +1,5 @@
-//! The directory of a run, which is its journal: options before the first part, a file for each part when it ends.
+//! The directory of a run, which is its journal: options before the first part, a file for each
+//! part when it ends.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -54,7 +55,8 @@ pub struct Sitting {
     pub machine: Vec<(String, String)>,
     /// Of memory and disk.
     pub probes: Vec<Probe>,
-    /// Length and hash of the program that measured: two builds of one commit may differ. Empty where nobody knows, as in runs of before it was kept.
+    /// Length and hash of the program that measured: two builds of one commit may differ. Empty
+    /// where nobody knows, as in runs of before it was kept.
     #[serde(default)]
     pub build: String,
     /// Length and hash of the user's own records. Empty without any, and where nobody knows.
@@ -69,7 +71,8 @@ impl Sitting {
         Sitting { started, machine, probes, build: String::new(), data: String::new() }
     }
 
-    /// With what tells this program, and the records that `options` name, from others. Reads both files whole.
+    /// With what tells this program, and the records that `options` name, from others. Reads both
+    /// files whole.
     #[must_use]
     pub fn marked(self, fs: &dyn Fs, options: &Options) -> Sitting {
         // What cannot be read is not known, and says nothing against anybody.
@@ -136,13 +139,15 @@ impl Journal {
 
     /// Opens the directory of a run as it was left. Errors: it is none, or another process has it.
     pub fn open(fs: &Arc<dyn Fs>, dir: &Path) -> Result<Journal> {
-        // Before the lock, whose file is made: what is no run stays as it is. And behind it: another process may have gone on with the run.
+        // Before the lock, whose file is made: what is no run stays as it is. And behind it:
+        // another process may have gone on with the run.
         Journal::head_of(&**fs, dir)?;
         let lock = lock(&**fs, dir)?;
         Journal::left(fs, dir, Journal::head_of(&**fs, dir)?, Some(lock))
     }
 
-    /// Reads the directory of a run as it is, also while another process is at work on it: parts come whole or not at all. Not for going on with it.
+    /// Reads the directory of a run as it is, also while another process is at work on it: parts
+    /// come whole or not at all. Not for going on with it.
     /// Errors: it is none.
     pub fn read(fs: &Arc<dyn Fs>, dir: &Path) -> Result<Journal> {
         Journal::left(fs, dir, Journal::head_of(&**fs, dir)?, None)
@@ -176,7 +181,8 @@ impl Journal {
         Ok(Journal { fs: Arc::clone(fs), dir: dir.to_owned(), head, results, notes, _lock: lock })
     }
 
-    /// Checks that `sitting` is on the machine, with the build and over the records with which the run began.
+    /// Checks that `sitting` is on the machine, with the build and over the records with which the
+    /// run began.
     ///
     /// Errors: [`Error::Invalid`] naming what differs.
     pub fn check(&self, sitting: &Sitting) -> Result<()> {
@@ -234,7 +240,8 @@ impl Journal {
         self.write(&format!("{SUITES}/{suite}.json"), run)
     }
 
-    /// Writes what is no stored run, beside those that are: whoever takes all of `suites` takes runs.
+    /// Writes what is no stored run, beside those that are: whoever takes all of `suites` takes
+    /// runs.
     pub(super) fn write_report<T: Serialize>(&self, suite: &str, report: &T) -> Result<()> {
         self.write(&format!("{suite}.json"), report)
     }

@@ -37,7 +37,8 @@ pub struct Ending {
     pub over: (usize, usize),
 }
 
-/// Measures every part that the journal has no final result of. A part that fails does not end the others.
+/// Measures every part that the journal has no final result of. A part that fails does not end the
+/// others.
 ///
 /// Errors: what a part left cannot be kept.
 pub fn measure(plans: &[SuitePlan], journal: &mut Journal, watch: &dyn Watch, stop: &Stop) -> Result<Ending> {
@@ -118,8 +119,9 @@ pub fn measure(plans: &[SuitePlan], journal: &mut Journal, watch: &dyn Watch, st
     Ok(ending)
 }
 
-/// Keeps what a part left, but not in place of more: a part that is measured again and comes to no end costs nothing of what an earlier sitting has of it.
-/// That stays as it is then, to be measured again another time. True where it was kept.
+/// Keeps what a part left, but not in place of more: a part that is measured again and comes to no
+/// end costs nothing of what an earlier sitting has of it. That stays as it is then, to be measured
+/// again another time. True where it was kept.
 fn keep(journal: &mut Journal, result: PartResult) -> Result<bool> {
     let (figures, samples) = result.figures();
     let known = journal.result(result.suite, &result.name).map_or((0, 0), PartResult::figures);

@@ -61,7 +61,8 @@ fn add_probes(all: &mut Vec<Probe>, more: &[Probe]) {
     }
 }
 
-/// One who ran in any part ran. Why he did not in another one stands among his settings, as it does within a part.
+/// One who ran in any part ran. Why he did not in another one stands among his settings, as it does
+/// within a part.
 fn add_contender(all: &mut Vec<Contender>, more: &Contender) {
     let Some(known) = all.iter_mut().find(|known| known.name == more.name) else {
         all.push(more.clone());
@@ -102,7 +103,8 @@ mod tests {
         Head::of(&Options::quick(), Sitting::now(vec![("cpu".to_owned(), "x".to_owned())], probes))
     }
 
-    /// Goal: a suite in two parts reads like one run: all measurements, every contender once, probes of the sitting first, problems of both.
+    /// Goal: a suite in two parts reads like one run: all measurements, every contender once,
+    /// probes of the sitting first, problems of both.
     #[test]
     fn parts_make_one_run() {
         let (mut one, mut two) = (sample_run(), sample_run());

@@ -69,7 +69,8 @@ pub enum Content {
 }
 
 impl Content {
-    /// How much it is: measurements and the samples behind them, or cases that were predicted and measured.
+    /// How much it is: measurements and the samples behind them, or cases that were predicted and
+    /// measured.
     fn figures(&self) -> (usize, usize) {
         match self {
             Content::Run(run) => {
@@ -116,7 +117,8 @@ impl PartResult {
         self.content.as_ref().map_or((0, 0), Content::figures)
     }
 
-    /// True when a resumed run leaves it as it is: it has ended, and everybody who was asked has figures. What failed of one contender may have been a full disk.
+    /// True when a resumed run leaves it as it is: it has ended, and everybody who was asked has
+    /// figures. What failed of one contender may have been a full disk.
     pub fn is_final(&self) -> bool {
         let has_failed = matches!(&self.content, Some(Content::Run(run)) if !run.failures().is_empty());
         matches!(self.state, PartState::Done | PartState::Cut) && !has_failed

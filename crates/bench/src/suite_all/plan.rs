@@ -8,8 +8,8 @@ use crate::runner::worker::Worker;
 use crate::suite_hash::Progress;
 use crate::{suite_hash, suite_index, suite_kv, suite_pool, suite_sim, suite_sql};
 
-/// Every suite that was asked for, with its parts in the order in which they are measured. `worker` starts fresh processes; without one everything
-/// is measured in this process.
+/// Every suite that was asked for, with its parts in the order in which they are measured. `worker`
+/// starts fresh processes; without one everything is measured in this process.
 pub fn plan(options: &Options, worker: Option<&Worker>) -> Vec<SuitePlan> {
     let of = |suite: &SuiteName| {
         let worker = worker.cloned();
@@ -54,7 +54,8 @@ fn bytes_of(path: &std::path::Path) -> f64 {
     cairn_vfs::StdFs::new().metadata(path).map_or(0.0, |found| found.len as f64)
 }
 
-/// Records and operations of YCSB, whose values are a hundred times as long as those of the other modes.
+/// Records and operations of YCSB, whose values are a hundred times as long as those of the other
+/// modes.
 const YCSB_SHARE: u64 = 4;
 /// Threads of `mt`, for a chart over them.
 const QUICK_THREADS: [u32; 2] = [1, 2];

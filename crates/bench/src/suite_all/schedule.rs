@@ -5,7 +5,8 @@ use super::options::SuiteName;
 /// The share of a part's steps from which on its own pace counts for more than its guess.
 const TELLING_SHARE: f64 = 0.1;
 
-/// What others are left as a multiple of what they are expected to take, before a part may take more than its share.
+/// What others are left as a multiple of what they are expected to take, before a part may take
+/// more than its share.
 const MARGIN: f64 = 1.25;
 
 /// What remains of a run.
@@ -23,7 +24,8 @@ struct Planned {
     suite: SuiteName,
     guess: f64,
     took: Option<f64>,
-    /// Whether what it took says something of what the others will take: it was neither cut nor did it fail.
+    /// Whether what it took says something of what the others will take: it was neither cut nor did
+    /// it fail.
     telling: bool,
 }
 
@@ -54,7 +56,8 @@ impl Schedule {
         }
     }
 
-    /// What a part may take, as it begins: its share of what is left of the budget, or all that those after it are not expected to need.
+    /// What a part may take, as it begins: its share of what is left of the budget, or all that
+    /// those after it are not expected to need.
     pub(super) fn limit(&self, index: usize) -> Option<f64> {
         let budget = self.budget?;
         let taken: f64 = self.parts.iter().filter_map(|part| part.took).sum();
@@ -85,7 +88,8 @@ impl Schedule {
         Left { seconds: sum.min(most), measured }
     }
 
-    /// What parts of a suite take, as a multiple of their guesses: by its own ended parts, else by all.
+    /// What parts of a suite take, as a multiple of their guesses: by its own ended parts, else by
+    /// all.
     fn pace(&self, suite: SuiteName) -> f64 {
         let of = |wanted: &dyn Fn(&Planned) -> bool| {
             let ended = || self.parts.iter().filter(|part| part.telling && wanted(part));
@@ -110,8 +114,9 @@ mod tests {
         schedule
     }
 
-    /// Goal: estimates follow what this run has taken: a suite's own pace where it has one, that of all others where not, a part's own steps
-    /// once there are enough of them. Method: a machine twice as slow as guessed in one suite and three times in another.
+    /// Goal: estimates follow what this run has taken: a suite's own pace where it has one, that of
+    /// all others where not, a part's own steps once there are enough of them. Method: a machine
+    /// twice as slow as guessed in one suite and three times in another.
     #[test]
     fn estimates_follow_the_run() {
         use SuiteName::{Hash, Kv, Pool};
@@ -128,7 +133,9 @@ mod tests {
         assert_eq!(it.left(4, 1.0, 12.0).seconds, 0.0);
     }
 
-    /// Goal: a part may take what those after it are not expected to need, its share where they need it all, and no estimate is over the budget. Method: a budget of twice the guesses, and one of half of them.
+    /// Goal: a part may take what those after it are not expected to need, its share where they
+    /// need it all, and no estimate is over the budget. Method: a budget of twice the guesses, and
+    /// one of half of them.
     #[test]
     fn shares_of_the_budget() {
         use SuiteName::{Hash, Kv};
@@ -148,8 +155,8 @@ mod tests {
     proptest! {
         #![proptest_config(crate::test_config::cases(256))]
 
-        /// Goal: whatever the guesses are worth, parts that keep to their limits keep to the budget together. Method: any guesses, parts that
-        /// take any share of what they may.
+        /// Goal: whatever the guesses are worth, parts that keep to their limits keep to the budget
+        /// together. Method: any guesses, parts that take any share of what they may.
         #[test]
         fn limits_keep_the_budget(parts in proptest::collection::vec((0.0..1e4_f64, 0.0..1.0_f64), 1..30)) {
             let mut it = schedule(Some(840.0), &parts.iter().map(|(guess, _)| (SuiteName::Kv, *guess)).collect::<Vec<_>>());

@@ -1,7 +1,8 @@
 //! What each suite is asked for in a quick and in a full run.
 //!
-//! Quick sizes are chosen so that all parts together take some eleven minutes on two cores; five rounds are the fewest whose intervals hold what
-//! they say, near enough. They are small: a quick run says who is ahead by far, not who is ahead by a tenth.
+//! Quick sizes are chosen so that all parts together take some eleven minutes on two cores; five
+//! rounds are the fewest whose intervals hold what they say, near enough. They are small: a quick
+//! run says who is ahead by far, not who is ahead by a tenth.
 
 use super::options::{Mode, Options};
 use crate::runner::job::Effort;
@@ -62,7 +63,8 @@ pub(super) fn hash(options: &Options, worker: Option<Worker>) -> suite_hash::Opt
     hash
 }
 
-/// One data set closely, one compressed, and another one: with the user's own data the synthetic ones, without a tenth of those.
+/// One data set closely, one compressed, and another one: with the user's own data the synthetic
+/// ones, without a tenth of those.
 fn quick_groups(hash: &suite_hash::Options) -> Vec<String> {
     let wanted = if hash.data.is_some() { [0, 1, 4] } else { [0, 3, 4] };
     let all = suite_hash::plan(hash);
@@ -190,7 +192,8 @@ pub(super) fn index(options: &Options) -> suite_index::Options {
     }
 }
 
-/// Cases of the quick run: both engines, by the usual style, by another one, and with another distribution.
+/// Cases of the quick run: both engines, by the usual style, by another one, and with another
+/// distribution.
 const SIM_CASES: [&str; 6] =
     ["kv leveled", "kv lazy leveled", "kv zipfian", "leveled uniform", "universal", "zipfian"];
 

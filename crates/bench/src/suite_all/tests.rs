@@ -1,4 +1,5 @@
-//! Whole runs of parts that are made up: what is interrupted, what fails, what is cut, and what is left on the disk.
+//! Whole runs of parts that are made up: what is interrupted, what fails, what is cut, and what is
+//! left on the disk.
 
 use std::cell::{Cell, RefCell};
 use std::path::{Path, PathBuf};
@@ -93,8 +94,9 @@ fn datasets(whole: &Whole) -> Vec<String> {
     names
 }
 
-/// Goal: Ctrl-C keeps what there is, half of a part included; resuming runs what is not over and nothing else, and the half is replaced. Method:
-/// a part in the middle that is ended the first time.
+/// Goal: Ctrl-C keeps what there is, half of a part included; resuming runs what is not over and
+/// nothing else, and the half is replaced. Method: a part in the middle that is ended the first
+/// time.
 #[test]
 fn interrupted_runs_go_on() {
     let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
@@ -143,8 +145,8 @@ fn interrupted_runs_go_on() {
     assert_eq!(Some(&kept), whole.suites[0].run.as_ref(), "a stored run like any other");
 }
 
-/// Goal: a part that fails ends nobody else's, its error is kept, and it is tried again when the run is resumed. Method: one that fails the first
-/// time only.
+/// Goal: a part that fails ends nobody else's, its error is kept, and it is tried again when the
+/// run is resumed. Method: one that fails the first time only.
 #[test]
 fn failures_stay_with_their_part() {
     let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
@@ -179,8 +181,9 @@ fn failures_stay_with_their_part() {
     assert!(whole.suites[0].standing() == "done" && !stopped(&whole));
 }
 
-/// Goal: a part that is measured again and comes to no end costs nothing of what there was. Method: one in which a contender failed; the next time the user ends
-/// it, then it fails, each with less than there was; at last it comes to its end with less, and that counts.
+/// Goal: a part that is measured again and comes to no end costs nothing of what there was. Method:
+/// one in which a contender failed; the next time the user ends it, then it fails, each with less
+/// than there was; at last it comes to its end with less, and that counts.
 #[test]
 fn what_was_measured_stays() {
     let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
@@ -228,8 +231,8 @@ fn what_was_measured_stays() {
     }
 }
 
-/// Goal: a report has what was measured, also what could not be measured today. Method: a run of two suites, and then plans in which one has lost a part and
-/// the other cannot run.
+/// Goal: a report has what was measured, also what could not be measured today. Method: a run of
+/// two suites, and then plans in which one has lost a part and the other cannot run.
 #[test]
 fn what_the_plan_lacks_is_shown() {
     let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
@@ -250,7 +253,8 @@ fn what_the_plan_lacks_is_shown() {
     assert_eq!((index.missing.as_ref(), index.standing().as_str()), (None, "done"));
 }
 
-/// Goal: a part in which one contender failed, of a full disk say, is measured again when the run is resumed; one who is not there is nobody to wait for.
+/// Goal: a part in which one contender failed, of a full disk say, is measured again when the run
+/// is resumed; one who is not there is nobody to wait for.
 /// Method: a failure of one the first time, and an absent one all the time.
 #[test]
 fn a_contender_that_failed_is_asked_again() {
@@ -281,8 +285,9 @@ fn a_contender_that_failed_is_asked_again() {
     }
 }
 
-/// Goal: a part that is slower than its share is cut, says so, keeps what it has, and is final: the others have their time all the same. Method: a
-/// budget of a moment, and a part that goes on until it is told to end.
+/// Goal: a part that is slower than its share is cut, says so, keeps what it has, and is final: the
+/// others have their time all the same. Method: a budget of a moment, and a part that goes on until
+/// it is told to end.
 #[test]
 fn slow_parts_are_cut() {
     let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
@@ -305,7 +310,8 @@ fn slow_parts_are_cut() {
     assert!(journal.result(SuiteName::Kv, "endless").unwrap().is_final());
 }
 
-/// Goal: what is left out is told once, whoever says it and however often. Method: two parts with the same note, a suite without its needs.
+/// Goal: what is left out is told once, whoever says it and however often. Method: two parts with
+/// the same note, a suite without its needs.
 #[test]
 fn what_is_left_out_is_told_once() {
     let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
@@ -326,8 +332,8 @@ fn what_is_left_out_is_told_once() {
     assert_eq!((whole.suites[1].standing().as_str(), whole.suites[1].has_figures()), ("left out", false));
 }
 
-/// Goal: a process that is killed costs the part that it was at, and a damaged file costs its part. Method: the directory as a kill leaves it, with one
-/// part's file cut in half.
+/// Goal: a process that is killed costs the part that it was at, and a damaged file costs its part.
+/// Method: the directory as a kill leaves it, with one part's file cut in half.
 #[test]
 fn damaged_parts_are_measured_again() {
     let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
@@ -353,7 +359,8 @@ fn damaged_parts_are_measured_again() {
     assert!(heard.notes.borrow()[0].contains("counts as not measured"), "{:?}", heard.notes.borrow());
 }
 
-/// Goal: figures of two machines or two builds do not come into one report, nor two processes into one directory; what is no run is refused.
+/// Goal: figures of two machines or two builds do not come into one report, nor two processes into
+/// one directory; what is no run is refused.
 #[test]
 fn strangers_are_refused() {
     let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
@@ -389,7 +396,8 @@ fn strangers_are_refused() {
     assert!(error.contains("/results") && error.contains("run.json"), "{error}");
 }
 
-/// Goal: other records of the same name are other records. Method: the mark of a file before and after a change of one byte, and of one that is not there.
+/// Goal: other records of the same name are other records. Method: the mark of a file before and
+/// after a change of one byte, and of one that is not there.
 #[test]
 fn records_are_marked() {
     let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
@@ -404,7 +412,8 @@ fn records_are_marked() {
     assert_ne!(mark(), before);
 }
 
-/// Goal: a quick run takes as many rounds as an interval needs to hold what it says, unless the user says otherwise. Method: what each suite is asked for.
+/// Goal: a quick run takes as many rounds as an interval needs to hold what it says, unless the
+/// user says otherwise. Method: what each suite is asked for.
 #[test]
 fn quick_runs_take_enough_rounds() {
     for (said, rounds) in [(None, 5), (Some(2), 2)] {
@@ -420,8 +429,9 @@ fn quick_runs_take_enough_rounds() {
     }
 }
 
-/// Goal: every suite has parts with names of their own and guesses that can be shared by, quick and full; a quick run's guesses keep within its
-/// budget, so that none is cut on the machine that they were made for. Method: the plans, nothing measured.
+/// Goal: every suite has parts with names of their own and guesses that can be shared by, quick and
+/// full; a quick run's guesses keep within its budget, so that none is cut on the machine that they
+/// were made for. Method: the plans, nothing measured.
 #[test]
 fn plans_are_sound() {
     for options in [Options::quick(), Options::full(), Options { scale: 0.001, ..Options::quick() }] {

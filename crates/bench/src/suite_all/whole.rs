@@ -46,7 +46,8 @@ pub struct PartSummary {
 }
 
 impl Whole {
-    /// What a journal holds of these suites: the parts of the plans, then those that the plans of today lack.
+    /// What a journal holds of these suites: the parts of the plans, then those that the plans of
+    /// today lack.
     pub fn of(plans: &[SuitePlan], journal: &Journal) -> Whole {
         let head = journal.head().clone();
         let suites = plans.iter().map(|plan| suite(plan, journal)).collect();
@@ -63,7 +64,8 @@ impl Whole {
         self.suites.iter().any(|suite| !suite.failures().is_empty())
     }
 
-    /// Keeps each suite's results in the run's directory: stored runs like any other, and the simulator's report.
+    /// Keeps each suite's results in the run's directory: stored runs like any other, and the
+    /// simulator's report.
     pub fn keep(&self, journal: &Journal) -> Result<()> {
         for suite in &self.suites {
             if let Some(run) = &suite.run {

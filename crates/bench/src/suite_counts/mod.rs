@@ -1,7 +1,9 @@
-//! Instructions an operation, counted by valgrind's callgrind: the same on a busy machine as on a quiet one, so a build can fail by them.
+//! Instructions an operation, counted by valgrind's callgrind: the same on a busy machine as on a
+//! quiet one, so a build can fail by them.
 //!
-//! Each case runs twice in a process of its own, with `n` operations and with twice as many; the difference, over `n`, is free of everything that
-//! a process does besides. Files are in memory, seeds are fixed, nothing runs in the background.
+//! Each case runs twice in a process of its own, with `n` operations and with twice as many; the
+//! difference, over `n`, is free of everything that a process does besides. Files are in memory,
+//! seeds are fixed, nothing runs in the background.
 
 mod cases;
 
@@ -59,7 +61,8 @@ pub fn plan(options: &Options) -> Vec<CountCase> {
     CountCase::ALL.into_iter().filter(wanted).collect()
 }
 
-/// Counts every case. What fails is noted and the rest goes on; when `stop` is reached the run ends with what it has.
+/// Counts every case. What fails is noted and the rest goes on; when `stop` is reached the run ends
+/// with what it has.
 ///
 /// Errors: options that make no sense; no valgrind.
 pub fn run(options: &Options, progress: &dyn Progress, stop: &Stop) -> Result<Run> {
@@ -189,7 +192,8 @@ pub fn carry_out(job: &CountJob) -> Result<()> {
 mod tests {
     use super::*;
 
-    /// Goal: every case does its work and finds what it put. Method: each of them, some hundred operations.
+    /// Goal: every case does its work and finds what it put. Method: each of them, some hundred
+    /// operations.
     #[test]
     fn cases_work() {
         for case in CountCase::ALL {

@@ -66,7 +66,8 @@ impl GroupRun<'_, '_> {
         self.group.cells.iter().map(|&cell| self.group.cell_case(cell, self.bench.data())).collect()
     }
 
-    /// Builds everything, round by round in shuffled order, and returns who succeeded, stores in their order.
+    /// Builds everything, round by round in shuffled order, and returns who succeeded, stores in
+    /// their order.
     pub(super) fn build(&mut self, builders: Vec<Builder>) -> Result<Vec<Builder>> {
         let records = self.scratch.path().join("records");
         if builders.iter().any(|builder| matches!(builder, Builder::Java(_))) {
@@ -107,7 +108,8 @@ impl GroupRun<'_, '_> {
         }
     }
 
-    /// Notes a failed build, and for the store's readers why they cannot run. Its files give their space back.
+    /// Notes a failed build, and for the store's readers why they cannot run. Its files give their
+    /// space back.
     fn survive_build(&mut self, builder: Builder, error: Error) -> Result<()> {
         let (name, case) = (self.builder_name(builder), self.case("build"));
         let reason = format!("{} could not be built: {error}", self.group.name());
@@ -156,7 +158,8 @@ impl GroupRun<'_, '_> {
                 self.record(name, &build, recorder::PEAK_MEMORY, bytes as f64);
             }
         }
-        // Sizes are counted, not timed: once is enough. Both constructions of Java write the same files.
+        // Sizes are counted, not timed: once is enough. Both constructions of Java write the same
+        // files.
         if round == 0 && name != Construction::Sorting.contender() {
             self.record(name, &size, recorder::BYTES, outcome.disk_bytes as f64 / entries);
             if let Some(bytes) = outcome.index_bytes {

@@ -8,7 +8,8 @@ use crate::peers::sparkey_java::{self, Construction, SparkeyJava};
 use crate::process::Stop;
 use crate::runner::job::DataSource;
 
-/// True unless no case and no contender can have the filter in its name. What is only known once the data is read counts as a match.
+/// True unless no case and no contender can have the filter in its name. What is only known once
+/// the data is read counts as a match.
 pub fn chooses_anything(options: &Options) -> bool {
     let Some(filter) = options.effective_filter() else { return true };
     let contenders = contenders(options);

@@ -77,8 +77,8 @@ impl<'a> Contenders<'a> {
     }
 }
 
-/// The contender that builds and those that read; one and the same where a store has only one way to read and gives
-/// it its own name.
+/// The contender that builds and those that read; one and the same where a store has only one way
+/// to read and gives it its own name.
 fn contenders_of(store: &dyn ConstantStore) -> Vec<Contender> {
     let contender = |name: &str, settings: Settings| Contender {
         name: name.to_owned(),

@@ -31,7 +31,8 @@ pub(super) struct GroupRun<'a, 'java> {
     pub(super) stop: &'a Stop,
     pub(super) bench: Bench,
     pub(super) scratch: Scratch,
-    /// Names of the contenders that have given right answers, and of Java's builders whose files have.
+    /// Names of the contenders that have given right answers, and of Java's builders whose files
+    /// have.
     pub(super) verified: BTreeSet<String>,
     rng: SeededRng,
     steps: (usize, usize),
@@ -127,8 +128,9 @@ impl<'a, 'java> GroupRun<'a, 'java> {
         }
     }
 
-    /// A contender's failure: noted and survived, unless the run is to end. One that answers wrong costs its store all
-    /// that it has in this group: whether the writer or the reader is at fault, the lab cannot tell.
+    /// A contender's failure: noted and survived, unless the run is to end. One that answers wrong
+    /// costs its store all that it has in this group: whether the writer or the reader is at fault,
+    /// the lab cannot tell.
     pub(super) fn survive(&mut self, contender: &str, case: &Case, error: Error) -> Result<()> {
         if matches!(error, Error::Interrupted) {
             return Err(error);
@@ -145,8 +147,9 @@ impl<'a, 'java> GroupRun<'a, 'java> {
         Ok(())
     }
 
-    /// The builder and all variants of the store that a contender belongs to. Sparkey's Java readers are classes of
-    /// their own over files that several of them check, so each of them stands for itself.
+    /// The builder and all variants of the store that a contender belongs to. Sparkey's Java
+    /// readers are classes of their own over files that several of them check, so each of them
+    /// stands for itself.
     fn relatives(&self, contender: &str) -> Vec<String> {
         for store in &self.contenders.stores {
             let variants = store.variants().into_iter().map(|variant| variant.name);
@@ -167,7 +170,8 @@ impl<'a, 'java> GroupRun<'a, 'java> {
         found.map(|store| &**store).ok_or_else(|| Error::invalid(format!("no store is called {name:?}")))
     }
 
-    /// Marks the openings of every contender that gave right answers, and the builds and sizes of their stores.
+    /// Marks the openings of every contender that gave right answers, and the builds and sizes of
+    /// their stores.
     fn mark_verified(&mut self, subjects: &[Subject]) {
         let readers = subjects.iter().filter(|subject| self.verified.contains(&subject.contender));
         let builders = readers.map(|subject| subject.store.as_str());
@@ -206,8 +210,8 @@ impl<'a, 'java> GroupRun<'a, 'java> {
         subjects
     }
 
-    /// Checks who has figures that no lookup has checked, because the filter wanted only builds or openings: every
-    /// contender whose openings are measured, and one of each store that is built.
+    /// Checks who has figures that no lookup has checked, because the filter wanted only builds or
+    /// openings: every contender whose openings are measured, and one of each store that is built.
     fn verify_rest(&mut self, subjects: &[Subject]) -> Result<()> {
         let first = Cell::new(Operation::Get, &Workload::default());
         let mut checked: BTreeSet<&str> = subjects

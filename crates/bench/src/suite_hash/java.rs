@@ -31,8 +31,9 @@ impl GroupRun<'_, '_> {
         self.java_dir(construction).join("data.spi")
     }
 
-    /// Looks all keys up in a store that Java has built, so that its build counts whatever the filter lets through and
-    /// however early the run is ended: were only one of the two builds checked, the slower one might be shown as Java's.
+    /// Looks all keys up in a store that Java has built, so that its build counts whatever the
+    /// filter lets through and however early the run is ended: were only one of the two builds
+    /// checked, the slower one might be shown as Java's.
     pub(super) fn check_java(
         &mut self,
         construction: Construction,
@@ -104,8 +105,8 @@ impl GroupRun<'_, '_> {
         Ok(keys)
     }
 
-    /// Whether a reader is measured in a cell: JMH measures single lookups, and each way but the first to take values
-    /// out only with one thread.
+    /// Whether a reader is measured in a cell: JMH measures single lookups, and each way but the
+    /// first to take values out only with one thread.
     pub(super) fn java_takes_part(&self, reader: &JavaReader, cell: Cell, case: &Case) -> bool {
         let first = self.options.java.readers.apis.first() == Some(&reader.api);
         cell.operation == Operation::Get
@@ -113,7 +114,8 @@ impl GroupRun<'_, '_> {
             && self.takes_part(&reader.contender(), false, cell, case)
     }
 
-    /// One JVM: in a fresh-process run the median of its iterations is one repetition, otherwise each is.
+    /// One JVM: in a fresh-process run the median of its iterations is one repetition, otherwise
+    /// each is.
     pub(super) fn java_repetitions(
         &mut self,
         reader: &JavaReader,

@@ -1,4 +1,5 @@
-//! The lookups of a group: contenders take turns in every round, here or each in a process of its own.
+//! The lookups of a group: contenders take turns in every round, here or each in a process of its
+//! own.
 
 use super::group::GroupRun;
 use super::java::JavaKeys;
@@ -27,7 +28,8 @@ enum Turn<'s> {
 }
 
 impl GroupRun<'_, '_> {
-    /// Measures all cells. `sorted_by_java` says that Java has built a store by sorting, which wants a check.
+    /// Measures all cells. `sorted_by_java` says that Java has built a store by sorting, which
+    /// wants a check.
     pub(super) fn lookups(
         &mut self,
         subjects: &[Subject],

@@ -1,5 +1,5 @@
-//! The suite of constant stores: Cairn's readers and writers against their peers, over the matrix of Sparkey's own
-//! benchmark guide and a real data set.
+//! The suite of constant stores: Cairn's readers and writers against their peers, over the matrix
+//! of Sparkey's own benchmark guide and a real data set.
 //!
 //! ```text
 //!   options ─► plan: groups, one for each data set and compression
@@ -44,7 +44,8 @@ pub trait Progress {
     /// Step `done` of `total` of the group begins.
     fn step(&self, done: usize, total: usize, what: &str);
 
-    /// Something the user should know and that the run survives: a contender that cannot run, a full disk.
+    /// Something the user should know and that the run survives: a contender that cannot run, a
+    /// full disk.
     fn note(&self, line: &str);
 }
 
@@ -60,9 +61,10 @@ impl Progress for Silent {
 
 /// Runs the suite with every store that is here.
 ///
-/// What fails on the way — a contender, a library that is not there, a full disk — is noted in the result and the
-/// rest goes on. When `stop` is reached the run ends with what it has. Errors: options that make no sense, a data
-/// file that cannot be read, a work directory that cannot be written.
+/// What fails on the way — a contender, a library that is not there, a full disk — is noted in the
+/// result and the rest goes on. When `stop` is reached the run ends with what it has. Errors:
+/// options that make no sense, a data file that cannot be read, a work directory that cannot be
+/// written.
 pub fn run(options: &Options, progress: &dyn Progress, stop: &Stop) -> Result<Run> {
     let java = match SparkeyJava::find(stop) {
         Ok(java) => Ok(java),
@@ -141,7 +143,8 @@ pub fn run_with(
     Ok(begun.into_run(ended, recorder))
 }
 
-/// What to tell the user where stores are built in memory: nothing there is ever cold, and no sync costs anything.
+/// What to tell the user where stores are built in memory: nothing there is ever cold, and no sync
+/// costs anything.
 fn in_memory(machine: &[(String, String)]) -> Option<String> {
     let (_, file_system) = machine.iter().find(|(name, _)| name == "file system")?;
     let in_memory = ["tmpfs", "ramfs"].iter().any(|kind| file_system.starts_with(kind));

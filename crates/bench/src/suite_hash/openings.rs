@@ -8,8 +8,8 @@ use crate::results::Case;
 use crate::runner::job::Subject;
 
 impl GroupRun<'_, '_> {
-    /// Opens each store anew in every round and asks it for one key; with `cold`, after its files have been dropped
-    /// from memory, and then for a thousand keys.
+    /// Opens each store anew in every round and asks it for one key; with `cold`, after its files
+    /// have been dropped from memory, and then for a thousand keys.
     pub(super) fn openings(&mut self, subjects: &[Subject], cold: bool) -> Result<()> {
         let open = self.case(if cold { "cold open" } else { "open" });
         let get = self.cold_get_case();

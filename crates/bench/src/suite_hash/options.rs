@@ -96,13 +96,14 @@ impl DataFile {
 pub struct JavaEffort {
     /// Warm-up iterations, after a pass over all keys that checks them.
     pub warm_up: u32,
-    /// Measured iterations of a process in a full run, where their median is one repetition. In a quick run there is one
-    /// process with as many iterations as there are rounds, and each is a repetition.
+    /// Measured iterations of a process in a full run, where their median is one repetition. In a
+    /// quick run there is one process with as many iterations as there are rounds, and each is a
+    /// repetition.
     pub iterations: u32,
     /// Seconds of one iteration.
     pub seconds: f64,
-    /// Which readers. The first way to take values out is measured with any number of threads, the others with one, to
-    /// show which is faster.
+    /// Which readers. The first way to take values out is measured with any number of threads, the
+    /// others with one, to show which is faster.
     pub readers: Choice,
     /// Most keys for compressed stores, whose checking pass takes seconds otherwise.
     pub keys_max_compressed: usize,
@@ -117,7 +118,8 @@ pub struct Options {
     pub seed: u64,
     /// Only cases and contenders whose name ([`case_name`](super::case_name)) contains this.
     pub filter: Option<String>,
-    /// The run is for a dashboard with a history, which a filter would leave gaps in: the filter is ignored.
+    /// The run is for a dashboard with a history, which a filter would leave gaps in: the filter is
+    /// ignored.
     pub for_dashboard: bool,
     /// Only groups of these names ([`Group::name`](super::Group::name)); none for all of them.
     pub groups: Vec<String>,
@@ -135,10 +137,11 @@ pub struct Options {
     pub effort: Effort,
     /// How much Java does.
     pub java: JavaEffort,
-    /// Where stores are built: the disk that is measured. The directory `work` in the cache directory unless said
-    /// otherwise; not the temporary one, which on some systems is memory.
+    /// Where stores are built: the disk that is measured. The directory `work` in the cache
+    /// directory unless said otherwise; not the temporary one, which on some systems is memory.
     pub work_dir: PathBuf,
-    /// How fresh processes are started. Without it builds run here, and their peak memory stays unknown.
+    /// How fresh processes are started. Without it builds run here, and their peak memory stays
+    /// unknown.
     pub worker: Option<Worker>,
     /// Whether each repetition of lookups gets a process of its own too.
     pub fresh_reads: bool,
@@ -147,7 +150,8 @@ pub struct Options {
 }
 
 impl Options {
-    /// Three to five minutes on two processors: 1 M entries, the main cases, lookups in this process.
+    /// Three to five minutes on two processors: 1 M entries, the main cases, lookups in this
+    /// process.
     pub fn quick() -> Self {
         Options {
             mode: Mode::Quick,
@@ -193,8 +197,8 @@ impl Options {
         }
     }
 
-    /// Checks that the parts make sense by themselves and together, and that the data file can be opened. Errors:
-    /// [`Error::Invalid`] naming the option; the file system's for the file.
+    /// Checks that the parts make sense by themselves and together, and that the data file can be
+    /// opened. Errors: [`Error::Invalid`] naming the option; the file system's for the file.
     pub fn check(&self) -> Result<()> {
         if self.rounds == 0 {
             return Err(Error::invalid(
@@ -240,7 +244,8 @@ impl Options {
         Ok(())
     }
 
-    /// Checks that the data file begins as one with the column of the key. Errors: the file system's; [`Error::Input`] for its header line.
+    /// Checks that the data file begins as one with the column of the key. Errors: the file
+    /// system's; [`Error::Input`] for its header line.
     pub fn check_data(&self) -> Result<()> {
         let check = |data: &DataFile| check_column(&StdFs::new(), &data.path, data.separator, &data.column);
         self.data.as_ref().map_or(Ok(()), check)

@@ -1,5 +1,5 @@
-//! The cases of a run, in the order in which they are measured: what matters most comes first, so that a run that is
-//! stopped early has it.
+//! The cases of a run, in the order in which they are measured: what matters most comes first, so
+//! that a run that is stopped early has it.
 
 use std::collections::HashSet;
 
@@ -9,8 +9,8 @@ use crate::results::Case;
 use crate::runner::job::{Cell, DataSource, Operation};
 use crate::workload::{Dataset, Lookup, ValueShape, Workload};
 
-/// One data set in one compression: the stores are built once (or a few times, where that is measured) and all cells
-/// are measured on them.
+/// One data set in one compression: the stores are built once (or a few times, where that is
+/// measured) and all cells are measured on them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Group {
     /// The records.
@@ -58,7 +58,8 @@ impl Group {
         }
     }
 
-    /// The cases of this group as far as they are known before its data is made or read: how much a file has is not.
+    /// The cases of this group as far as they are known before its data is made or read: how much a
+    /// file has is not.
     pub(super) fn foreseen(&self) -> Vec<Case> {
         let (dataset, entries) = match &self.source {
             DataSource::Synthetic { entries, .. } => (Dataset::SYNTHETIC, *entries),
@@ -196,8 +197,9 @@ fn matrix_plan(options: &Options, matrix: &Matrix) -> Vec<Group> {
     groups
 }
 
-/// Single lookups of present keys with every number of threads. Absent keys and batches only up to two threads: more
-/// of them are a question of contention, which neither changes. If the matrix has no fewer, they get its first number.
+/// Single lookups of present keys with every number of threads. Absent keys and batches only up to
+/// two threads: more of them are a question of contention, which neither changes. If the matrix has
+/// no fewer, they get its first number.
 fn matrix_cells(matrix: &Matrix) -> Vec<Cell> {
     let few = |threads: u32| threads <= 2 || matrix.threads.first() == Some(&threads);
     let mut cells = Vec::new();

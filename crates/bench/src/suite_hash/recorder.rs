@@ -26,7 +26,8 @@ pub(crate) const BYTES: Metric = Metric { name: BYTES_PER_ENTRY, unit: "B", high
 pub(crate) const INDEX_BYTES: Metric =
     Metric { name: "index bytes per entry", unit: "B", higher_is_better: false };
 
-/// The name that filters see and dashboards show: `hash::get/dataset=synthetic/entries=1000000/…/cairn mmap`.
+/// The name that filters see and dashboards show:
+/// `hash::get/dataset=synthetic/entries=1000000/…/cairn mmap`.
 pub fn case_name(suite: &str, case: &Case, contender: &str) -> String {
     let Case { operation, dataset, entries, value_bytes, compression, keys, distribution, threads } = case;
     let mut name = format!(
@@ -104,7 +105,8 @@ impl Recorder {
         }
     }
 
-    /// Drops what a contender has in a case, because a repetition failed: a figure with a failure in it is none.
+    /// Drops what a contender has in a case, because a repetition failed: a figure with a failure
+    /// in it is none.
     pub(crate) fn discard(&mut self, contender: &str, case: &Case, reason: String) {
         self.series.retain(|series| series.contender != contender || series.case != *case);
         self.failed.insert((contender.to_owned(), case.clone()));
@@ -117,8 +119,8 @@ impl Recorder {
         self.problem(contender, reason);
     }
 
-    /// Drops everything that a contender has on a store, because what it returned was wrong. `store` is any case of
-    /// that store.
+    /// Drops everything that a contender has on a store, because what it returned was wrong.
+    /// `store` is any case of that store.
     pub(crate) fn disqualify(&mut self, contender: &str, store: &Case, reason: String) {
         self.disqualified.push((contender.to_owned(), store.clone()));
         self.series.retain(|series| series.contender != contender || !same_store(&series.case, store));
@@ -145,7 +147,8 @@ impl Recorder {
         self.problems.iter().filter(move |(name, _)| name == contender).map(|(_, reason)| reason.as_str())
     }
 
-    /// Puts what failed of a contender among its settings, and says why it has no figure at all, if it has none for a reason.
+    /// Puts what failed of a contender among its settings, and says why it has no figure at all, if
+    /// it has none for a reason.
     pub(crate) fn explain(&self, contender: &str, settings: &mut Settings) -> Option<String> {
         results::Contender::set_failures(settings, self.problems_of(contender).map(str::to_owned));
         if self.has_figures(contender) {
@@ -257,8 +260,8 @@ mod tests {
         }
     }
 
-    /// Goal: samples of a series come together whatever the order they arrive in, and a failed case leaves nothing
-    /// but its reason.
+    /// Goal: samples of a series come together whatever the order they arrive in, and a failed case
+    /// leaves nothing but its reason.
     #[test]
     fn series_gather_and_failures_vanish() {
         let mut recorder = Recorder::new(1);
@@ -293,7 +296,8 @@ mod tests {
         );
     }
 
-    /// Goal: who has no figure at all keeps every reason, not the first alone, and one of which nothing failed has none.
+    /// Goal: who has no figure at all keeps every reason, not the first alone, and one of which
+    /// nothing failed has none.
     #[test]
     fn all_failures_are_kept() {
         let mut recorder = Recorder::new(1);

@@ -1,4 +1,5 @@
-//! The suite on stores that the tests own: in memory, wrong, full, and all the real ones at toy size.
+//! The suite on stores that the tests own: in memory, wrong, full, and all the real ones at toy
+//! size.
 
 use std::cell::RefCell;
 use std::collections::{BTreeSet, HashMap};
@@ -198,7 +199,8 @@ fn of<'a>(run: &'a Run, contender: &str) -> Vec<&'a Measurement> {
     run.measurements.iter().filter(|m| m.contender == contender).collect()
 }
 
-/// Goal: a run has every cell, every metric and every repetition, leaves no files behind and says who was left out.
+/// Goal: a run has every cell, every metric and every repetition, leaves no files behind and says
+/// who was left out.
 #[test]
 fn a_run_is_complete() {
     let work = work_dir();
@@ -259,8 +261,9 @@ fn a_run_is_complete() {
     assert_eq!(StdFs::new().read_dir(work.path()).unwrap(), Vec::<std::path::PathBuf>::new());
 }
 
-/// Goal: no engine wins by doing nothing, or by doing something else. Method: stores with planted faults beside a
-/// right one; the wrong ones have no figure left where their answers were wrong, and the reason is recorded.
+/// Goal: no engine wins by doing nothing, or by doing something else. Method: stores with planted
+/// faults beside a right one; the wrong ones have no figure left where their answers were wrong,
+/// and the reason is recorded.
 #[test]
 fn wrong_answers_are_not_published() {
     let work = work_dir();
@@ -284,8 +287,9 @@ fn wrong_answers_are_not_published() {
     }
 }
 
-/// Goal: a worker's wrong answer is as bad as one in this process. Method: a worker, played by a shell, that says that
-/// it has built and then reports a wrong answer; the store keeps no figure, its builds included.
+/// Goal: a worker's wrong answer is as bad as one in this process. Method: a worker, played by a
+/// shell, that says that it has built and then reports a wrong answer; the store keeps no figure,
+/// its builds included.
 #[test]
 fn wrong_answers_in_a_worker_are_not_published() {
     let work = work_dir();
@@ -354,9 +358,9 @@ fn filters_and_dashboards() {
     assert!(run.measurements.len() > 20);
 }
 
-/// Goal: both ways in which Java builds are checked even where no lookup is measured, or the slower one alone would stand
-/// for Java. Method: Sparkey's own library, a filter for builds; without jar or JDK the test ends there, or with
-/// `CAIRN_REQUIRE_JAVA` fails.
+/// Goal: both ways in which Java builds are checked even where no lookup is measured, or the slower
+/// one alone would stand for Java. Method: Sparkey's own library, a filter for builds; without jar
+/// or JDK the test ends there, or with `CAIRN_REQUIRE_JAVA` fails.
 #[test]
 fn builds_by_java_are_checked() {
     let java = match SparkeyJava::find(&Stop::default()) {
@@ -378,8 +382,8 @@ fn builds_by_java_are_checked() {
     assert!(run.measurements.iter().all(|m| m.case.operation == "build"));
 }
 
-/// Goal: a run that is stopped keeps what it has, and does not say so when it has nothing. Method: stop at the fifth step, at the twelfth, and before
-/// the first.
+/// Goal: a run that is stopped keeps what it has, and does not say so when it has nothing. Method:
+/// stop at the fifth step, at the twelfth, and before the first.
 #[test]
 fn stopping_keeps_what_there_is() {
     let work = work_dir();
@@ -399,8 +403,8 @@ fn stopping_keeps_what_there_is() {
     assert!(!log.notes.borrow().iter().any(|note| note.contains("kept")), "{:?}", log.notes);
 }
 
-/// Goal: every real store of this program runs through the suite and answers right, in each compression that it
-/// knows. Method: toy sizes, a real file beside synthetic records.
+/// Goal: every real store of this program runs through the suite and answers right, in each
+/// compression that it knows. Method: toy sizes, a real file beside synthetic records.
 #[test]
 fn all_stores_run() {
     let work = work_dir();
@@ -478,7 +482,8 @@ fn options_are_checked() {
     refuse(&|options| matrix(options).threads = vec![0], "threads 0");
 }
 
-/// Goal: the full plan is the matrix of Sparkey's guide and the quick one its core, the real data first.
+/// Goal: the full plan is the matrix of Sparkey's guide and the quick one its core, the real data
+/// first.
 #[test]
 fn plans_cover_the_matrix() {
     let groups = plan(&Options::full());

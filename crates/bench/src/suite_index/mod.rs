@@ -1,4 +1,5 @@
-//! The suite of compressed indexes: PostgreSQL's `cairn` access method beside its own, over the guide's data and what it leaves as ideas.
+//! The suite of compressed indexes: PostgreSQL's `cairn` access method beside its own, over the
+//! guide's data and what it leaves as ideas.
 //!
 //! ```text
 //!   options ─► sets: a table each ─► every index built on it, round by round ─► sizes
@@ -7,8 +8,9 @@
 //!                       └─► recorder: medians of rounds ─► Run ─► text, report, JSON
 //! ```
 //!
-//! One private server with the guide's 64 MB of buffers, one table for all contenders: rows and visibility are the same for everybody. A contender
-//! whose index the planner does not take for a query has no figure there.
+//! One private server with the guide's 64 MB of buffers, one table for all contenders: rows and
+//! visibility are the same for everybody. A contender whose index the planner does not take for a
+//! query has no figure there.
 
 mod options;
 #[cfg(feature = "peers")]
@@ -43,8 +45,9 @@ pub fn plan(options: &Options) -> Vec<DataSet> {
 
 /// Runs the suite with everybody who was asked for and is here.
 ///
-/// What fails on the way is noted in the result and the rest goes on. When `stop` is reached the run ends with what it
-/// has. Errors: options that make no sense, a work directory that cannot be written, no PostgreSQL.
+/// What fails on the way is noted in the result and the rest goes on. When `stop` is reached the
+/// run ends with what it has. Errors: options that make no sense, a work directory that cannot be
+/// written, no PostgreSQL.
 pub fn run(options: &Options, progress: &dyn Progress, stop: &Stop) -> Result<Run> {
     options.check()?;
     measure(options, progress, stop)

@@ -24,7 +24,8 @@ pub struct Options {
     pub rounds: u32,
     /// How long a turn asks at least, in seconds; never fewer than three times.
     pub seconds: f64,
-    /// Whether the first query of each set is asked on a server that has just been started, with none of its data in memory, too.
+    /// Whether the first query of each set is asked on a server that has just been started, with
+    /// none of its data in memory, too.
     pub cold: bool,
     /// Bytes of PostgreSQL's buffers.
     pub shared_buffers: u64,

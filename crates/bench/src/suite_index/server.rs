@@ -202,7 +202,8 @@ impl Bench<'_> {
         Ok(())
     }
 
-    /// Makes the planner see one index alone, and does something in a session with a contender's settings.
+    /// Makes the planner see one index alone, and does something in a session with a contender's
+    /// settings.
     fn with_access(
         &self,
         access: &Access,
@@ -254,7 +255,8 @@ impl Bench<'_> {
         Ok(())
     }
 
-    /// Takes a contender out of a case, and says why: a wrong answer stands in the report, another error is one run's.
+    /// Takes a contender out of a case, and says why: a wrong answer stands in the report, another
+    /// error is one run's.
     fn refuse(&mut self, access: &Access, what: &str, of: &Case, error: &Error) {
         self.progress.note(&format!("{} in {what}: {error}", access.name));
         if error.is_wrong_result() {
@@ -264,7 +266,8 @@ impl Bench<'_> {
         }
     }
 
-    /// A contender's turn: nanoseconds of a query, and its buffers where they are wanted. `None` where the planner has no use for its index.
+    /// A contender's turn: nanoseconds of a query, and its buffers where they are wanted. `None`
+    /// where the planner has no use for its index.
     #[allow(clippy::type_complexity, reason = "a pair of a figure and a pair of figures")]
     fn turn(
         &self,
@@ -278,7 +281,8 @@ impl Bench<'_> {
             if !session::plan(session, &query.sql, false)?.contains(access.plan) {
                 return Ok(());
             }
-            // Once to warm the session's own caches up, as those of a connection that is kept would be.
+            // Once to warm the session's own caches up, as those of a connection that is kept would
+            // be.
             let found = session::answer(session, &query.sql)?;
             Error::expect_answer(&query.sql, *expected.get_or_insert(found), found)?;
             let nanos = stats::median(&session::times(session, &query.sql, self.options.seconds)?);
@@ -293,8 +297,8 @@ impl Bench<'_> {
         Ok(taken)
     }
 
-    /// The first answer of a server that has just been started, with the table and its indexes on the disk alone. Catalogs have been read: the
-    /// plan was made.
+    /// The first answer of a server that has just been started, with the table and its indexes on
+    /// the disk alone. Catalogs have been read: the plan was made.
     fn cold(&mut self, set: &DataSet, query: &Query, all: &[Access]) -> Result<()> {
         let of = case(set, &query.name, "cold", query.workers);
         let mut taking_part: Vec<&Access> = all.iter().collect();
@@ -318,7 +322,8 @@ impl Bench<'_> {
         Ok(())
     }
 
-    /// A contender's turn on a server that has just been started: nanoseconds. `None` where the planner has no use for its index.
+    /// A contender's turn on a server that has just been started: nanoseconds. `None` where the
+    /// planner has no use for its index.
     fn cold_turn(
         &mut self,
         query: &Query,
@@ -349,7 +354,8 @@ impl Bench<'_> {
         Ok(nanos)
     }
 
-    /// Rows for a table with an index: the insert, a scan with them among the others, VACUUM, and the scan again.
+    /// Rows for a table with an index: the insert, a scan with them among the others, VACUUM, and
+    /// the scan again.
     fn writes(&mut self, set: &DataSet, all: &[Access]) -> Result<()> {
         let key = set.keys.first().map_or("", String::as_str);
         let scan = format!("SELECT count(*) FROM w WHERE {key} > {}", set.rows / 2);

@@ -74,7 +74,8 @@ pub(super) fn plan(session: &mut dyn SqlSession, sql: &str, analyze: bool) -> Re
     statements(sql).map(|statement| text(session, &format!("{how}{statement}"))).collect()
 }
 
-/// Buffers hit and read by the plans' top nodes. Those of planning come later in the text and are not counted.
+/// Buffers hit and read by the plans' top nodes. Those of planning come later in the text and are
+/// not counted.
 pub(super) fn buffers(plan: &str) -> (f64, f64) {
     let (mut hit, mut read, mut counted) = (0.0, 0.0, false);
     for line in plan.lines() {

@@ -1,7 +1,8 @@
-//! The data: the guide's, and what it leaves as ideas. Each set is a table, the forms of an index on it, and what is asked.
+//! The data: the guide's, and what it leaves as ideas. Each set is a table, the forms of an index
+//! on it, and what is asked.
 //!
-//! Tables made of `g % N` have row ids that lie on lines, which flatters who compresses them: each such table is there a second time with its rows
-//! shuffled.
+//! Tables made of `g % N` have row ids that lie on lines, which flatters who compresses them: each
+//! such table is there a second time with its rows shuffled.
 
 /// Which sets of data are measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

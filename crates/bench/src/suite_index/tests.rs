@@ -4,7 +4,8 @@ use super::*;
 use crate::process::Stop;
 use crate::suite_hash::Silent;
 
-/// Goal: every set has what a run needs, and names tell sets and queries apart. Method: all of them, at two scales.
+/// Goal: every set has what a run needs, and names tell sets and queries apart. Method: all of
+/// them, at two scales.
 #[test]
 fn sets_are_whole() {
     for scale in [0.001, 1.0] {
@@ -39,7 +40,8 @@ fn wrong_options() {
     Options::default().check().unwrap();
 }
 
-/// Goal: buffers are those of the top node. Method: a plan of two nodes, with what planning took behind it.
+/// Goal: buffers are those of the top node. Method: a plan of two nodes, with what planning took
+/// behind it.
 #[cfg(feature = "peers")]
 #[test]
 fn buffers_of_a_plan() {
@@ -49,8 +51,9 @@ fn buffers_of_a_plan() {
     assert_eq!(session::buffers("Result|\n"), (0.0, 0.0));
 }
 
-/// Goal: a whole run, with every kind of figure checked. Method: the guide's first query over a thousand rows, on PostgreSQL's own access methods
-/// and, where the server has it, ours; nothing where there is no server.
+/// Goal: a whole run, with every kind of figure checked. Method: the guide's first query over a
+/// thousand rows, on PostgreSQL's own access methods and, where the server has it, ours; nothing
+/// where there is no server.
 #[cfg(feature = "peers")]
 #[test]
 fn a_small_run() {

@@ -1,4 +1,5 @@
-//! A run for a terminal: a table for each set of data, and what our two ways take beside the best of PostgreSQL's btrees.
+//! A run for a terminal: a table for each set of data, and what our two ways take beside the best
+//! of PostgreSQL's btrees.
 
 use crate::report::ratio::{self, Pair};
 use crate::results::{Case, Contender, Measurement, Run};

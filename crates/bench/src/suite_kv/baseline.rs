@@ -1,5 +1,5 @@
-//! What the suite's own loops cost: keys from their tape, values made, answers checked, calls through `dyn` — everything
-//! but a store.
+//! What the suite's own loops cost: keys from their tape, values made, answers checked, calls
+//! through `dyn` — everything but a store.
 
 use cairn_vfs::{Clock, SystemClock};
 

@@ -77,7 +77,8 @@ pub fn check(name: &str) -> Result<()> {
 
 /// The stores called `names`, in that order.
 ///
-/// Errors: [`Error::Invalid`] for a name that no store has. One that is known and cannot run is among the skipped.
+/// Errors: [`Error::Invalid`] for a name that no store has. One that is known and cannot run is
+/// among the skipped.
 pub fn select(names: &[String]) -> Result<KvCatalog> {
     let mut catalog = KvCatalog::default();
     for name in names {
@@ -91,7 +92,8 @@ pub fn select(names: &[String]) -> Result<KvCatalog> {
     Ok(catalog)
 }
 
-/// The store called `name`, and no other: a fresh process that is to run one must not have loaded another.
+/// The store called `name`, and no other: a fresh process that is to run one must not have loaded
+/// another.
 ///
 /// Errors: [`Error::Invalid`] when there is none, or the reason why it cannot run.
 pub fn store(name: &str) -> Result<Box<dyn KvStore>> {
@@ -109,8 +111,8 @@ mod tests {
     use crate::suite_kv::KvSettings;
     use crate::workload::Durability;
 
-    /// Goal: every store is found by its own name, unknown names are refused with those that are known, and the order asked
-    /// for is kept.
+    /// Goal: every store is found by its own name, unknown names are refused with those that are
+    /// known, and the order asked for is kept.
     #[test]
     fn names_lead_to_stores() {
         for name in names() {
@@ -125,8 +127,9 @@ mod tests {
         assert!(error.contains("dkv") && error.contains(CAIRN), "{error}");
     }
 
-    /// Goal: the code that is pasted opens a store as the lab does. Method: every store that is here; each setting that it says it is opened with, and each
-    /// promise that means something else, changes the code; fixed settings stand in it.
+    /// Goal: the code that is pasted opens a store as the lab does. Method: every store that is
+    /// here; each setting that it says it is opened with, and each promise that means something
+    /// else, changes the code; fixed settings stand in it.
     #[test]
     fn code_says_what_open_does() {
         let base = KvSettings::default();

@@ -1,11 +1,13 @@
-//! DKV's single-threaded modes: put, get, update and delete, each over all keys, one by one or in batches.
+//! DKV's single-threaded modes: put, get, update and delete, each over all keys, one by one or in
+//! batches.
 //!
-//! As in that driver, random keys are drawn anew for each phase, each by itself: of a million draws from a million
-//! numbers some 63 % of the keys exist, gets miss the rest, and updates add some. What the store must hold is known all
-//! along, every get is held against it, and at the end the whole store is.
+//! As in that driver, random keys are drawn anew for each phase, each by itself: of a million draws
+//! from a million numbers some 63 % of the keys exist, gets miss the rest, and updates add some.
+//! What the store must hold is known all along, every get is held against it, and at the end the
+//! whole store is.
 //!
-//! Unlike there, every store is treated alike before the gets: buffers are written out, the background comes to rest, and
-//! one pass over the same gets goes before the one that is timed.
+//! Unlike there, every store is treated alike before the gets: buffers are written out, the
+//! background comes to rest, and one pass over the same gets goes before the one that is timed.
 
 use serde::{Deserialize, Serialize};
 

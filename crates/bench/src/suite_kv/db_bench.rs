@@ -1,8 +1,9 @@
-//! db_bench's benchmarks, by the names that it gives them, in the order in which they are asked for.
+//! db_bench's benchmarks, by the names that it gives them, in the order in which they are asked
+//! for.
 //!
-//! `fillseq` and `fillrandom` begin with an empty store, the others go on with what is there. Writing benchmarks have one
-//! thread; reading ones have as many as the run says. After each that has written, buffers are written out and the
-//! background comes to rest, outside of every clock.
+//! `fillseq` and `fillrandom` begin with an empty store, the others go on with what is there.
+//! Writing benchmarks have one thread; reading ones have as many as the run says. After each that
+//! has written, buffers are written out and the background comes to rest, outside of every clock.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -110,7 +111,8 @@ pub(super) fn run(turn: &Turn<'_>, bench: &DbBench) -> Result<KvOutcome> {
     let mut rest = bench.benchmarks.as_slice();
     let mut part = 0;
     let mut turns = HashMap::new();
-    // Each fill begins a part with a directory of its own; what comes before the first has an empty store.
+    // Each fill begins a part with a directory of its own; what comes before the first has an empty
+    // store.
     while !rest.is_empty() {
         let end = rest.iter().skip(1).position(|next| next.is_fill()).map_or(rest.len(), |place| place + 1);
         let (now, later) = rest.split_at(end);

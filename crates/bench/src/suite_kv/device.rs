@@ -1,5 +1,5 @@
-//! The bare device as a contender of its own: a put is a write of the record into an allocated file, and `fdatasync`.
-//! What a log without group commit can reach at best.
+//! The bare device as a contender of its own: a put is a write of the record into an allocated
+//! file, and `fdatasync`. What a log without group commit can reach at best.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};

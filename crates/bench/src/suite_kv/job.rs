@@ -72,8 +72,8 @@ pub struct KvJob {
     pub workload: KvWorkload,
     /// Seed of all draws.
     pub seed: u64,
-    /// True for the turn in which the clock is read around each operation. It gives latencies and no throughput; workloads
-    /// that take both in one turn ignore this.
+    /// True for the turn in which the clock is read around each operation. It gives latencies and
+    /// no throughput; workloads that take both in one turn ignore this.
     pub timed: bool,
 }
 
@@ -186,8 +186,9 @@ impl KvOutcome {
     }
 }
 
-/// Carries out a turn in this process. Errors: the store's own, and [`Error::WrongResult`](crate::Error::WrongResult)
-/// where it answered wrong; then there are no figures.
+/// Carries out a turn in this process. Errors: the store's own, and
+/// [`Error::WrongResult`](crate::Error::WrongResult) where it answered wrong; then there are no
+/// figures.
 pub fn carry_out(job: &KvJob) -> Result<KvOutcome> {
     let store = catalog::store(&job.store)?;
     carry_out_with(&*store, job)

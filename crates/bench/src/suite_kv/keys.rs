@@ -47,13 +47,15 @@ impl KeyMaker {
         key
     }
 
-    /// Puts the digits of `number` into a key that [`KeyMaker::blank`] made. Costs about five nanoseconds.
+    /// Puts the digits of `number` into a key that [`KeyMaker::blank`] made. Costs about five
+    /// nanoseconds.
     #[inline]
     pub fn write(&self, number: u64, key: &mut [u8]) {
         let mut rest = number;
         for digit in key[PREFIX.len()..].iter_mut().rev() {
             if rest == 0 && *digit == b'0' {
-                // Above the highest digit a key may still hold digits of the number before, so the walk goes on.
+                // Above the highest digit a key may still hold digits of the number before, so the
+                // walk goes on.
                 continue;
             }
             *digit = b'0' + (rest % 10) as u8;
@@ -156,8 +158,8 @@ impl Tape {
 mod tests {
     use super::*;
 
-    /// Goal: keys sort as their numbers, hold them, and do not remember the key before. Method: numbers of all lengths
-    /// up and down through one buffer.
+    /// Goal: keys sort as their numbers, hold them, and do not remember the key before. Method:
+    /// numbers of all lengths up and down through one buffer.
     #[test]
     fn keys_are_numbers() {
         let maker = KeyMaker::new(16, 1 << 40).unwrap();

@@ -1,7 +1,9 @@
-//! More data than the cache holds: filled in random order, settled, dropped from the kernel's memory, then read.
+//! More data than the cache holds: filled in random order, settled, dropped from the kernel's
+//! memory, then read.
 //!
-//! The cache that is compared is each store's own. The kernel's page cache stands behind all of them and holds what it
-//! likes; stores that read through a mapping (LMDB) have no other, so nothing can bound them.
+//! The cache that is compared is each store's own. The kernel's page cache stands behind all of
+//! them and holds what it likes; stores that read through a mapping (LMDB) have no other, so
+//! nothing can bound them.
 
 use serde::{Deserialize, Serialize};
 
@@ -95,7 +97,8 @@ fn fill(
     Ok(())
 }
 
-/// Reads take long enough here that the clock around each costs nothing: throughput and latency come from one pass.
+/// Reads take long enough here that the clock around each costs nothing: throughput and latency
+/// come from one pass.
 fn read(
     turn: &Turn<'_>,
     open: &Open<'_>,

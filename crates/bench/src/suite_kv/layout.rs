@@ -7,8 +7,8 @@
 //! RocksDB (seq, n=1000000)
 //!    put:    1167 ms  (856898 ops/sec)
 //! ```
-//! Times are whole milliseconds as there, and have three digits more where they are under ten; rates come from
-//! nanoseconds. With several rounds the figures are medians.
+//! Times are whole milliseconds as there, and have three digits more where they are under ten;
+//! rates come from nanoseconds. With several rounds the figures are medians.
 
 use super::catalog;
 use super::options::{Mode, Options};
@@ -110,7 +110,8 @@ fn milliseconds(ms: f64) -> String {
     if ms < 9.9995 { format!("{ms:.3}") } else { format!("{ms:.0}") }
 }
 
-/// Six significant digits, as a C++ stream writes a number: an exponent from a million on, no zeros that say nothing.
+/// Six significant digits, as a C++ stream writes a number: an exponent from a million on, no zeros
+/// that say nothing.
 fn general(value: f64) -> String {
     let scientific = format!("{value:.5e}");
     let (digits, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
@@ -155,8 +156,8 @@ mod tests {
         assert_eq!([milliseconds(1167.4), milliseconds(0.4123)], ["1167", "0.412"]);
     }
 
-    /// Goal: the layout is DKV's, letter by letter but for the name of the suite. Method: the first tables of its guide,
-    /// from their own rates.
+    /// Goal: the layout is DKV's, letter by letter but for the name of the suite. Method: the first
+    /// tables of its guide, from their own rates.
     #[test]
     fn layout_is_dkvs() {
         let case = |dataset: &str, operation: &str, threads, entries| Case {

@@ -1,4 +1,5 @@
-//! A run as a table with a column for each store: every figure beside its rivals', whether Cairn takes part or not.
+//! A run as a table with a column for each store: every figure beside its rivals', whether Cairn
+//! takes part or not.
 
 use crate::results::{Case, Measurement, Run};
 use crate::text::{self, Align, Table};

@@ -10,9 +10,9 @@ use crate::procfs;
 /// What the kernel has counted for this process, all its threads together (`/proc/self/io`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Io {
-    /// Bytes of pages that became dirty, through `write` or through a mapping: what goes to the disk. A page that is
-    /// written several times before it leaves memory counts once, and one of a file that is removed before counts all
-    /// the same.
+    /// Bytes of pages that became dirty, through `write` or through a mapping: what goes to the
+    /// disk. A page that is written several times before it leaves memory counts once, and one of a
+    /// file that is removed before counts all the same.
     pub(super) written_bytes: u64,
     /// Bytes that were handed to `write`.
     pub(super) write_call_bytes: u64,
@@ -49,7 +49,8 @@ pub(super) fn tree_bytes(dir: &Path) -> Result<u64> {
     Ok(bytes)
 }
 
-/// Asks the kernel to forget what it holds of the files in a directory and those below it. What is mapped stays.
+/// Asks the kernel to forget what it holds of the files in a directory and those below it. What is
+/// mapped stays.
 pub(super) fn drop_from_memory(dir: &Path) -> Result<()> {
     let fs = StdFs::new();
     for path in fs.read_dir(dir)? {

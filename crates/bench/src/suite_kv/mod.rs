@@ -1,4 +1,5 @@
-//! The suite of key-value stores: DKV's six modes, YCSB, db_bench, and what a store costs in the long run.
+//! The suite of key-value stores: DKV's six modes, YCSB, db_bench, and what a store costs in the
+//! long run.
 //!
 //! ```text
 //!   options ─► plan: groups, one for each mode and shape
@@ -7,8 +8,9 @@
 //!                        └─► recorder: samples ─► medians and intervals ─► Run
 //! ```
 //!
-//! Every turn begins with an empty directory and a fresh process, so that the bytes that the kernel counts for the process
-//! are what this store wrote, background threads included, and its memory is its own.
+//! Every turn begins with an empty directory and a fresh process, so that the bytes that the kernel
+//! counts for the process are what this store wrote, background threads included, and its memory is
+//! its own.
 
 mod baseline;
 pub mod catalog;
@@ -67,8 +69,9 @@ pub const NAME: &str = "kv";
 
 /// Runs the suite with every store that was asked for and is here.
 ///
-/// What fails on the way is noted in the result and the rest goes on. When `stop` is reached the run ends with what it
-/// has. Errors: options that make no sense, a work directory that cannot be written.
+/// What fails on the way is noted in the result and the rest goes on. When `stop` is reached the
+/// run ends with what it has. Errors: options that make no sense, a work directory that cannot be
+/// written.
 pub fn run(options: &Options, progress: &dyn Progress, stop: &Stop) -> Result<Run> {
     run_with(options, catalog::select(&options.dbs)?, progress, stop)
 }
@@ -214,7 +217,8 @@ impl<'a> Suite<'a> {
             let case = case_of(&figure, group);
             let metric = figure.metric.metric();
             if figure.metric == KvMetric::ThroughputOverTime {
-                // One round is one line over time; lines of several rounds are no samples of one thing.
+                // One round is one line over time; lines of several rounds are no samples of one
+                // thing.
                 if !self.recorder.has_series(name, &case, metric) {
                     self.recorder.add_turn(name, &case, metric, &figure.values);
                 }
@@ -283,7 +287,8 @@ fn case_of(figure: &Figure, group: &KvGroup) -> Case {
     }
 }
 
-/// True for cases of a group, as far as a wrong answer in it casts doubt on them: the same mode and shape.
+/// True for cases of a group, as far as a wrong answer in it casts doubt on them: the same mode and
+/// shape.
 fn case_is_of(case: &Case, group: &KvGroup) -> bool {
     case.value_bytes as usize == group.shape.value_bytes
         && match &group.workload {

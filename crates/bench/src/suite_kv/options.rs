@@ -103,7 +103,8 @@ pub struct Options {
     pub n: u64,
     /// Writes in a batch.
     pub batch: u64,
-    /// Threads of `mt`, YCSB and the reading benchmarks of db_bench. Where none are said: 8, 1 and 1.
+    /// Threads of `mt`, YCSB and the reading benchmarks of db_bench. Where none are said: 8, 1
+    /// and 1.
     pub threads: Vec<u32>,
     /// Operations of each thread in `mt`.
     pub ops_per_thread: u64,
@@ -121,7 +122,8 @@ pub struct Options {
     pub ycsb: Vec<Spec>,
     /// Bytes of a key.
     pub key_bytes: usize,
-    /// Bytes of a value. Where none are said: 8 as in DKV's driver, 100 as in db_bench, 1024 in the long modes.
+    /// Bytes of a value. Where none are said: 8 as in DKV's driver, 100 as in db_bench, 1024 in the
+    /// long modes.
     pub value_bytes: Option<usize>,
     /// What every store is opened with.
     pub settings: KvSettings,
@@ -137,8 +139,8 @@ pub struct Options {
     pub latencies: bool,
     /// Where stores are made: the disk that is measured.
     pub work_dir: PathBuf,
-    /// How fresh processes are started. Without it all turns are taken in this one, and bytes written and memory
-    /// used are those of everything that it does.
+    /// How fresh processes are started. Without it all turns are taken in this one, and bytes
+    /// written and memory used are those of everything that it does.
     pub worker: Option<Worker>,
     /// What the machine is probed with; `None` for not at all.
     pub probes: Option<ProbeEffort>,
@@ -173,7 +175,8 @@ impl Default for Options {
 }
 
 impl Options {
-    /// Checks that the parts make sense by themselves and together. Errors: [`Error::Invalid`] naming the option.
+    /// Checks that the parts make sense by themselves and together. Errors: [`Error::Invalid`]
+    /// naming the option.
     pub fn check(&self) -> Result<()> {
         let most = u64::from(u32::MAX);
         for (name, value) in [
@@ -204,7 +207,8 @@ impl Options {
         Ok(())
     }
 
-    /// The part of [`Options::check`] that is about stores, their turns, and what they are opened with.
+    /// The part of [`Options::check`] that is about stores, their turns, and what they are opened
+    /// with.
     pub(super) fn check_stores(&self) -> Result<()> {
         if self.rounds == 0 {
             return Err(Error::invalid(format!("rounds 0: expected 1 to {}", u32::MAX)));

@@ -1,7 +1,9 @@
-//! A long overwrite: a store of some size is filled, then overwritten several times in random order. What it writes for
-//! that, how much larger than its data it is in the end, and how evenly it goes.
+//! A long overwrite: a store of some size is filled, then overwritten several times in random
+//! order. What it writes for that, how much larger than its data it is in the end, and how evenly
+//! it goes.
 //!
-//! The clock is read around every put: they take microseconds here, and the longest of them is the question.
+//! The clock is read around every put: they take microseconds here, and the longest of them is the
+//! question.
 
 use cairn_vfs::{Rng, SeededRng};
 use serde::{Deserialize, Serialize};

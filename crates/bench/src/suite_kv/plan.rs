@@ -86,7 +86,8 @@ fn group(options: &Options, name: String, value_bytes: usize, workload: KvWorklo
     KvGroup { name, workload, shape, settings, timed: options.latencies, device: false }
 }
 
-/// Address space for a whole file: much more than the data, since trees split and old pages wait for readers. Whole pages of any system.
+/// Address space for a whole file: much more than the data, since trees split and old pages wait
+/// for readers. Whole pages of any system.
 pub(crate) fn map_bytes(workload: &KvWorkload, shape: Shape) -> u64 {
     // Values over half a page take whole ones of 4 KiB.
     let record =
@@ -197,7 +198,8 @@ fn overwrite(options: &Options, name: String) -> KvGroup {
 /// YCSB's own order: those that insert come last, so that the others have the records of the load.
 const YCSB_ORDER: [char; 6] = ['a', 'b', 'c', 'f', 'd', 'e'];
 
-/// The core workloads that were asked for share one load; each of the user's own has one for itself.
+/// The core workloads that were asked for share one load; each of the user's own has one for
+/// itself.
 fn ycsb(options: &Options) -> Vec<KvGroup> {
     let core: Vec<Spec> = YCSB_ORDER
         .into_iter()

@@ -1,4 +1,5 @@
-//! When a process has nothing left to do: for stores that do not say when their background threads are done.
+//! When a process has nothing left to do: for stores that do not say when their background threads
+//! are done.
 
 use std::time::Duration;
 
@@ -18,7 +19,8 @@ fn ticks() -> Option<u64> {
 
 /// How long nothing may happen before a process counts as quiet.
 pub(crate) const QUIET: Duration = Duration::from_millis(200);
-/// How often it is looked: the end of the work is known this closely, as it is of stores that say when they are done.
+/// How often it is looked: the end of the work is known this closely, as it is of stores that say
+/// when they are done.
 const POLL: Duration = Duration::from_millis(5);
 /// At most this long is waited for quiet. Tests run beside each other, where there is none.
 const QUIET_MAX: Duration = Duration::from_secs(if cfg!(test) { 1 } else { 300 });
@@ -51,8 +53,10 @@ impl Seen {
     }
 }
 
-/// Waits until this process has read and written nothing and computed next to nothing for [`QUIET`]: for stores that do not say when their
-/// background threads are done. Returns that long after the last work that was seen, to within 5 ms. Of use only in a process that does nothing else.
+/// Waits until this process has read and written nothing and computed next to nothing for
+/// [`QUIET`]: for stores that do not say when their background threads are done. Returns that long
+/// after the last work that was seen, to within 5 ms. Of use only in a process that does nothing
+/// else.
 pub(crate) fn wait_until_quiet() {
     let clock = SystemClock::new();
     let Some(mut before) = Seen::now() else { return };
@@ -71,13 +75,15 @@ pub(crate) fn wait_until_quiet() {
 mod tests {
     use super::*;
 
-    /// Goal: the kernel tells what processor time there was; without it nothing would count as quiet.
+    /// Goal: the kernel tells what processor time there was; without it nothing would count as
+    /// quiet.
     #[test]
     fn time_is_told() {
         assert!(ticks().is_some());
     }
 
-    /// Goal: writing, much reading and computing are work; looking at `/proc` is none, however often.
+    /// Goal: writing, much reading and computing are work; looking at `/proc` is none, however
+    /// often.
     #[test]
     fn what_counts_as_work() {
         let before = Seen { read: 1000, written: 1000, ticks: 10 };

@@ -1,11 +1,13 @@
-//! Ordered key-value stores as the lab sees them: opened in a directory, written and read through sessions.
+//! Ordered key-value stores as the lab sees them: opened in a directory, written and read through
+//! sessions.
 //!
-//! A [`KvStore`] is a kind of store. [`KvStore::open`] gives a [`KvDb`], which all threads of a measurement share; each of
-//! them asks it for a [`KvSession`] before the clock starts. Sessions are reached through `dyn`: a call costs about two
-//! nanoseconds, the same for everybody, and is part of what the run measures as its own load generation.
+//! A [`KvStore`] is a kind of store. [`KvStore::open`] gives a [`KvDb`], which all threads of a
+//! measurement share; each of them asks it for a [`KvSession`] before the clock starts. Sessions
+//! are reached through `dyn`: a call costs about two nanoseconds, the same for everybody, and is
+//! part of what the run measures as its own load generation.
 //!
-//! What a write promises is chosen when a store is opened, not at each write: several stores know no other way, and
-//! every loop of the suite writes with one promise from its beginning to its end.
+//! What a write promises is chosen when a store is opened, not at each write: several stores know
+//! no other way, and every loop of the suite writes with one promise from its beginning to its end.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -36,7 +38,8 @@ pub struct KvSettings {
 }
 
 impl Default for KvSettings {
-    /// 256 MiB of cache, RocksDB's own defaults of 64 MiB and 4 KiB for buffers and blocks, 10 bits a key.
+    /// 256 MiB of cache, RocksDB's own defaults of 64 MiB and 4 KiB for buffers and blocks, 10 bits
+    /// a key.
     fn default() -> Self {
         KvSettings {
             durability: Durability::Buffered,
@@ -117,7 +120,8 @@ pub trait KvStore: Debug + Send + Sync {
     /// Every setting that it is opened with, in words; durability is added by the suite.
     fn settings(&self, settings: &KvSettings) -> Settings;
 
-    /// What a program says to open the store as [`KvStore::open`] does: Rust, C, an OPTIONS file, pragmas.
+    /// What a program says to open the store as [`KvStore::open`] does: Rust, C, an OPTIONS file,
+    /// pragmas.
     fn code(&self, settings: &KvSettings) -> String;
 
     /// Opens the store in the existing directory `dir`, and makes it where there is none.
@@ -144,7 +148,8 @@ pub trait KvDb: Send + Sync {
         Ok(())
     }
 
-    /// How long [`KvDb::wait_idle`] watches after the last work, where a store does not say when it is done.
+    /// How long [`KvDb::wait_idle`] watches after the last work, where a store does not say when it
+    /// is done.
     fn watched(&self) -> Duration {
         Duration::ZERO
     }
@@ -158,7 +163,8 @@ pub trait KvDb: Send + Sync {
     fn close(self: Box<Self>) -> Result<()>;
 }
 
-/// One thread's operations. Every write has the promise of [`KvSettings::durability`] when it returns.
+/// One thread's operations. Every write has the promise of [`KvSettings::durability`] when it
+/// returns.
 pub trait KvSession {
     /// Sets a key to a value.
     fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()>;
@@ -166,14 +172,16 @@ pub trait KvSession {
     /// Removes a key. Removing one that is not there is no error.
     fn delete(&mut self, key: &[u8]) -> Result<()>;
 
-    /// Applies as one what `fill` adds to the batch. What `fill` adds before it fails may be applied or not.
+    /// Applies as one what `fill` adds to the batch. What `fill` adds before it fails may be
+    /// applied or not.
     fn write_batch(&mut self, fill: &mut dyn FnMut(&mut dyn KvBatch) -> Result<()>) -> Result<()>;
 
-    /// Shows the value of a key to `visit`; false when there is none. Sees every write that returned before.
+    /// Shows the value of a key to `visit`; false when there is none. Sees every write that
+    /// returned before.
     fn get(&mut self, key: &[u8], visit: &mut dyn FnMut(&[u8])) -> Result<bool>;
 
-    /// Shows the value of each key, with its place among `keys`, in any order. One by one where the store has no batch
-    /// operation.
+    /// Shows the value of each key, with its place among `keys`, in any order. One by one where the
+    /// store has no batch operation.
     fn multi_get(&mut self, keys: &[&[u8]], visit: &mut dyn FnMut(usize, Option<&[u8]>)) -> Result<()> {
         for (place, key) in keys.iter().enumerate() {
             if !self.get(key, &mut |value| visit(place, Some(value)))? {
@@ -183,8 +191,8 @@ pub trait KvSession {
         Ok(())
     }
 
-    /// Shows entries in ascending order from the first key not below `from`, until `visit` returns false or there are
-    /// no more. Nothing is gathered in memory.
+    /// Shows entries in ascending order from the first key not below `from`, until `visit` returns
+    /// false or there are no more. Nothing is gathered in memory.
     fn scan(&mut self, from: &[u8], visit: &mut dyn FnMut(&[u8], &[u8]) -> bool) -> Result<()>;
 }
 

@@ -36,8 +36,9 @@ fn measure(options: &Options, catalog: KvCatalog) -> Run {
     run_with(options, catalog, &Silent, &Stop::default()).unwrap()
 }
 
-/// Goal: every mode gives checked figures for a store that answers right, each round one sample, latencies among them, and
-/// the run says everything about it. Method: all modes on a map in memory, with a cache that is smaller than the data.
+/// Goal: every mode gives checked figures for a store that answers right, each round one sample,
+/// latencies among them, and the run says everything about it. Method: all modes on a map in
+/// memory, with a cache that is smaller than the data.
 #[test]
 fn every_mode_measures() {
     let mut options = tiny(&Mode::parse("all").unwrap());
@@ -87,8 +88,9 @@ fn every_mode_measures() {
     assert!(html.contains("ycsb-f") && html.contains("readwhilewriting"));
 }
 
-/// Goal: a benchmark that is asked for again has figures of its own, also behind another fill, and a chosen value size counts for YCSB's workloads too. Method:
-/// db_bench's usual order with reads before and after an overwrite.
+/// Goal: a benchmark that is asked for again has figures of its own, also behind another fill, and
+/// a chosen value size counts for YCSB's workloads too. Method: db_bench's usual order with reads
+/// before and after an overwrite.
 #[test]
 fn benchmarks_are_asked_for_again() {
     let mut options = tiny(&[Mode::DbBench, Mode::Ycsb('c')]);
@@ -105,8 +107,8 @@ fn benchmarks_are_asked_for_again() {
     assert!(throughput().all(|m| m.case.value_bytes == 200));
 }
 
-/// Goal: runs whose options decide other figures are not held against each other, and those that only choose who runs and how often are. Method: an option at
-/// a time.
+/// Goal: runs whose options decide other figures are not held against each other, and those that
+/// only choose who runs and how often are. Method: an option at a time.
 #[test]
 fn settings_tell_options_apart() {
     let of = |change: &dyn Fn(&mut Options)| {
@@ -136,7 +138,8 @@ fn settings_tell_options_apart() {
     assert_eq!(of(&|options| options.dbs.truncate(1)), same);
 }
 
-/// Goal: every planted fault is found where it can show, costs the store its figures there, and costs the other nothing.
+/// Goal: every planted fault is found where it can show, costs the store its figures there, and
+/// costs the other nothing.
 /// Method: a fault at a time in the modes that must see it.
 #[test]
 fn wrong_stores_are_caught() {
@@ -170,7 +173,8 @@ fn wrong_stores_are_caught() {
     }
 }
 
-/// Goal: benchmarks that only seek or read in several threads see faults as well. Method: each alone after a fill.
+/// Goal: benchmarks that only seek or read in several threads see faults as well. Method: each
+/// alone after a fill.
 #[test]
 fn single_benchmarks_check() {
     for (fault, benchmark) in [

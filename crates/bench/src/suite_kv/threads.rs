@@ -1,4 +1,5 @@
-//! DKV's multi-threaded mode: each thread puts keys of its own and then gets them, without waiting for the others.
+//! DKV's multi-threaded mode: each thread puts keys of its own and then gets them, without waiting
+//! for the others.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,5 @@
-//! What all workloads share: the open store, the clock, threads that start together, checks and meters.
+//! What all workloads share: the open store, the clock, threads that start together, checks and
+//! meters.
 
 use std::ops::ControlFlow;
 use std::sync::{Barrier, OnceLock};
@@ -84,7 +85,8 @@ pub(super) struct Open<'a> {
 }
 
 impl Open<'_> {
-    /// Writes out buffers and waits until the background is quiet; the time that took, in seconds, without that in which it was only watched.
+    /// Writes out buffers and waits until the background is quiet; the time that took, in seconds,
+    /// without that in which it was only watched.
     pub(super) fn settle(&self) -> Result<f64> {
         let start = self.turn.clock.now();
         self.db.flush()?;
@@ -94,7 +96,8 @@ impl Open<'_> {
         Ok((flushed - start + waited).as_secs_f64())
     }
 
-    /// How far memory rose since the store was opened. Of several calls the first counts: what comes after it is the lab's own.
+    /// How far memory rose since the store was opened. Of several calls the first counts: what
+    /// comes after it is the lab's own.
     pub(super) fn memory_rise(&self) -> Option<u64> {
         *self.rise.get_or_init(|| self.memory.as_ref().and_then(PeakMemory::rise_bytes))
     }
@@ -109,7 +112,8 @@ impl Open<'_> {
         tree_bytes(&self.turn.job.dir)
     }
 
-    /// Runs `work` on `threads` threads at once, each with a session of its own, made before any of them starts.
+    /// Runs `work` on `threads` threads at once, each with a session of its own, made before any of
+    /// them starts.
     pub(super) fn run<T: Send>(
         &self,
         threads: u32,
@@ -119,7 +123,8 @@ impl Open<'_> {
         let threads = threads.max(1) as usize;
         let barrier = Barrier::new(threads);
         let one = |index: usize| {
-            // A thread without a session still has to come to the barrier, or the others would wait for it.
+            // A thread without a session still has to come to the barrier, or the others would wait
+            // for it.
             let session = self.db.session();
             barrier.wait();
             let mut session = session?;
@@ -208,7 +213,8 @@ impl Hand<'_> {
     }
 }
 
-/// Adds the throughput of some spans that ran at the same time, or their latencies where they were timed.
+/// Adds the throughput of some spans that ran at the same time, or their latencies where they were
+/// timed.
 pub(super) fn add_spans(outcome: &mut KvOutcome, done: &Done, spans: &[Span], timed: bool) {
     if timed {
         let mut all = Latencies::new(0);
@@ -219,8 +225,8 @@ pub(super) fn add_spans(outcome: &mut KvOutcome, done: &Done, spans: &[Span], ti
     }
 }
 
-/// All operations by the time from the first start to the last end. Not the sum of the threads' own rates: with more
-/// threads than processors they do not run at the same time.
+/// All operations by the time from the first start to the last end. Not the sum of the threads' own
+/// rates: with more threads than processors they do not run at the same time.
 pub(super) fn rate(spans: &[Span]) -> f64 {
     let operations: u64 = spans.iter().map(|span| span.operations).sum();
     let start = spans.iter().map(|span| span.start).min().unwrap_or_default();
@@ -322,7 +328,8 @@ impl Model {
     }
 }
 
-/// Looks a key up and holds the answer against write `version` (0: it must be absent). Timed like every operation.
+/// Looks a key up and holds the answer against write `version` (0: it must be absent). Timed like
+/// every operation.
 #[inline]
 pub(super) fn checked_get(
     turn: &Turn<'_>,

@@ -1,5 +1,5 @@
-//! Values that say which key and which write they belong to, so that every answer can be checked, and that cost a store
-//! of eight bytes to make.
+//! Values that say which key and which write they belong to, so that every answer can be checked,
+//! and that cost a store of eight bytes to make.
 //!
 //! ```text
 //!   0        4        8                          size
@@ -8,8 +8,8 @@
 //!   +--------+--------+---------------------------+
 //!   tag = mix(key's number, version)
 //! ```
-//! A value of another key, or a torn one, has the wrong tag; one of an older write has an older version; a body is
-//! compared byte by byte. Bodies are random and so cannot be compressed.
+//! A value of another key, or a torn one, has the wrong tag; one of an older write has an older
+//! version; a body is compared byte by byte. Bodies are random and so cannot be compressed.
 
 use cairn_vfs::{Rng, SeededRng};
 
@@ -93,8 +93,8 @@ fn mix(number: u64, version: u32) -> u32 {
 mod tests {
     use super::*;
 
-    /// Goal: a value is recognised by its own key and write only. Method: values of several sizes against their
-    /// neighbours, cut, lengthened, and with each byte changed.
+    /// Goal: a value is recognised by its own key and write only. Method: values of several sizes
+    /// against their neighbours, cut, lengthened, and with each byte changed.
     #[test]
     fn values_know_their_key() {
         for size in [8, 9, 100, 4096, 70_000] {

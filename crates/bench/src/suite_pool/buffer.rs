@@ -20,7 +20,8 @@ impl Buffer {
     /// All of them.
     #[inline]
     pub fn bytes(&self) -> &[u8] {
-        // SAFETY: blocks are arrays of bytes without padding (their size is their alignment), and the slice borrows them.
+        // SAFETY: blocks are arrays of bytes without padding (their size is their alignment), and
+        // the slice borrows them.
         unsafe { std::slice::from_raw_parts(self.0.as_ptr().cast(), self.0.len() * BLOCK) }
     }
 

@@ -30,7 +30,8 @@ pub struct CairnPool {
 }
 
 impl CairnPool {
-    /// With pages whose checks are verified when they are read, which is how the pool is meant to be used.
+    /// With pages whose checks are verified when they are read, which is how the pool is meant to
+    /// be used.
     pub fn new(policy: PolicyKind) -> Self {
         CairnPool { name: format!("{FAMILY} {policy}"), policy, format: Format::Checked }
     }

@@ -52,7 +52,8 @@ pub fn check(name: &str) -> Result<()> {
     Err(Error::invalid(format!("peer {name:?}: expected {}, all or none", known.join(", "))))
 }
 
-/// Everybody who was asked for: Cairn's policies, the first of them without page checks as well, the peers, and raw reads.
+/// Everybody who was asked for: Cairn's policies, the first of them without page checks as well,
+/// the peers, and raw reads.
 pub fn select(options: &Options) -> Result<PoolCatalog> {
     let mut catalog = PoolCatalog::default();
     for &policy in &options.policies {

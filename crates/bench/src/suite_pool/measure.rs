@@ -16,7 +16,8 @@ use crate::suite_pool::buffer::Buffer;
 /// What a turn found, every sum of stamps having been right.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Turn {
-    /// Nanoseconds of one request, from each sample: its time by all its requests, whichever thread made them.
+    /// Nanoseconds of one request, from each sample: its time by all its requests, whichever thread
+    /// made them.
     pub nanos: Vec<f64>,
     /// Requests whose pages were there, and all of them, where the contender tells.
     pub hits: Option<(u64, u64)>,
@@ -99,7 +100,8 @@ impl Timed<'_> {
         place: Place,
     ) -> Result<(Turn, u64)> {
         let samples = options.samples_each();
-        // Cold pages must not have been asked for when the clock starts; everything else begins with all of them having been.
+        // Cold pages must not have been asked for when the clock starts; everything else begins
+        // with all of them having been.
         let (first, warm) = match chunks {
             Some(_) => (tapes.first().map_or(0, |tape| (place.share * tape.chunks() as f64) as usize), 0),
             None => (0, self.warm_up(tapes)?),
@@ -107,7 +109,8 @@ impl Timed<'_> {
         let mut made = warm;
         let (each, first) = match chunks {
             Some(each) => {
-                // What the pool is full of when the clock starts, and the first use of everything else.
+                // What the pool is full of when the clock starts, and the first use of everything
+                // else.
                 let fill = self.case.frames.div_ceil(super::plan::COLD_AT_ONCE) + 1;
                 made += self.sample(tapes, first, fill, 1)?.1;
                 (each, first + fill)
@@ -161,8 +164,8 @@ impl Timed<'_> {
         }
     }
 
-    /// Takes samples of `each` chunks by each thread, the first at chunk `first` of its tape. Says how long each took, and how many requests
-    /// they were together.
+    /// Takes samples of `each` chunks by each thread, the first at chunk `first` of its tape. Says
+    /// how long each took, and how many requests they were together.
     fn sample(
         &self,
         tapes: &[Tape],
@@ -229,7 +232,8 @@ fn count(name: &str, open: &dyn Pages, shape: Shape, requests: usize, seed: u64)
     }))
 }
 
-/// Reads the file past every pool, compares each page whole, and says how many writes they count together.
+/// Reads the file past every pool, compares each page whole, and says how many writes they count
+/// together.
 fn writes(who: &str, file: &PageFile) -> Result<u64> {
     let open = file.open(OpenOptions::read())?;
     let mut buffer = Buffer::new(file.page_size);

@@ -1,5 +1,5 @@
-//! The suite of buffer pools: the guide's five phases for each replacement policy of Cairn's, the pool of textbooks, caches that can serve as
-//! one, and reads without any.
+//! The suite of buffer pools: the guide's five phases for each replacement policy of Cairn's, the
+//! pool of textbooks, caches that can serve as one, and reads without any.
 //!
 //! ```text
 //!   options ─► plan: cases, named as the guide names them
@@ -8,7 +8,8 @@
 //!                        └─► recorder: medians of rounds ─► Run ─► text, tables of policies, report, JSON
 //! ```
 //!
-//! A hit takes some nanoseconds, so a sample is thousands of requests that were drawn before, and what the loop itself takes is measured as well.
+//! A hit takes some nanoseconds, so a sample is thousands of requests that were drawn before, and
+//! what the loop itself takes is measured as well.
 
 pub(crate) mod buffer;
 mod cairn;
@@ -65,8 +66,9 @@ pub(crate) const RECOVERY: Metric = Metric { name: "recovery time", unit: "ns", 
 
 /// Runs the suite with everybody who was asked for and is here.
 ///
-/// What fails on the way is noted in the result and the rest goes on. When `stop` is reached the run ends with what it
-/// has. Errors: options that make no sense, a work directory that cannot be written.
+/// What fails on the way is noted in the result and the rest goes on. When `stop` is reached the
+/// run ends with what it has. Errors: options that make no sense, a work directory that cannot be
+/// written.
 pub fn run(options: &Options, progress: &dyn Progress, stop: &Stop) -> Result<Run> {
     run_with(options, catalog::select(options)?, progress, stop)
 }

@@ -1,4 +1,5 @@
-//! What is left of a measurement when there is no pool: the loop over the requests, a load in place of the page, the sum.
+//! What is left of a measurement when there is no pool: the loop over the requests, a load in place
+//! of the page, the sum.
 
 use super::pages::stamp;
 use super::store::{Access, PageStore, Pages, Session, Setup, each};

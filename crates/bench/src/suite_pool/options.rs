@@ -39,7 +39,8 @@ pub struct Options {
     pub direct: bool,
     /// Threads of the cases with many.
     pub threads: Vec<u32>,
-    /// The shortest sample, in seconds. Samples of many threads are longer: see [`Options::sample_seconds_of`].
+    /// The shortest sample, in seconds. Samples of many threads are longer: see
+    /// [`Options::sample_seconds_of`].
     pub sample_seconds: f64,
     /// Where files are made: the disk that is measured.
     pub work_dir: PathBuf,
@@ -69,7 +70,8 @@ impl Default for Options {
     }
 }
 
-/// The pool's own default first, so that the guide's names are its figures, then the three that the guide has.
+/// The pool's own default first, so that the guide's names are its figures, then the three that the
+/// guide has.
 fn usual_policies() -> Vec<PolicyKind> {
     let mut policies = vec![PolicyKind::default()];
     for kind in [PolicyKind::Lru, PolicyKind::Clock, PolicyKind::Sieve] {
@@ -81,8 +83,9 @@ fn usual_policies() -> Vec<PolicyKind> {
 }
 
 impl Options {
-    /// How long a sample of so many threads takes at least: several of the scheduler's slices, as a thread that wakes may have to wait for one before
-    /// it is moved to a processor of its own; and long enough that waking all of them is a few percent of it.
+    /// How long a sample of so many threads takes at least: several of the scheduler's slices, as a
+    /// thread that wakes may have to wait for one before it is moved to a processor of its own; and
+    /// long enough that waking all of them is a few percent of it.
     pub fn sample_seconds_of(&self, threads: u32) -> f64 {
         let several = if threads > 1 { 4.0 } else { 1.0 };
         self.sample_seconds * f64::max(several, f64::from(threads) / 20.0)

@@ -1,14 +1,16 @@
-//! The file whose pages everybody reads, and how a page shows that it is the one that was asked for.
+//! The file whose pages everybody reads, and how a page shows that it is the one that was asked
+//! for.
 //!
 //! ```text
 //!   0        8        16       24       32                         page size
 //!   | check  | LSN    | stamp  | writes | filler ...               |
 //! ```
 //!
-//! Check and LSN are those of Cairn's format, so that its pool can believe the page; to everybody else they are bytes like others. Who has
-//! asked for a page reads its *stamp*, a hash of the page's number, and adds it up; the sum of a whole sample is known beforehand. That
-//! costs a load and an addition, the same for all. *Writes* counts how often the page was changed, from 0. The filler follows
-//! from the number, and is compared when a case is over.
+//! Check and LSN are those of Cairn's format, so that its pool can believe the page; to everybody
+//! else they are bytes like others. Who has asked for a page reads its *stamp*, a hash of the
+//! page's number, and adds it up; the sum of a whole sample is known beforehand. That costs a load
+//! and an addition, the same for all. *Writes* counts how often the page was changed, from 0. The
+//! filler follows from the number, and is compared when a case is over.
 
 use std::path::{Path, PathBuf};
 
@@ -23,8 +25,8 @@ pub const STAMP_AT: usize = PAGE_HEADER_LEN;
 pub const WRITES_AT: usize = STAMP_AT + 8;
 const FILLER_AT: usize = WRITES_AT + 8;
 
-/// What identifies a page: a hash of its number (the finaliser of SplitMix64) whose highest bit is 0, which the
-/// [chained](super::Access::SharedChained) accesses make use of.
+/// What identifies a page: a hash of its number (the finaliser of SplitMix64) whose highest bit is
+/// 0, which the [chained](super::Access::SharedChained) accesses make use of.
 #[inline]
 pub fn stamp(page: u32) -> u64 {
     let mut x = u64::from(page).wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -96,8 +98,9 @@ pub struct PageFile {
 }
 
 impl PageFile {
-    /// Makes the file, through Cairn's pool, so that each page has its check, and durably, so that nothing is written behind the back
-    /// of what is measured. Unless it is opened with `direct` its pages are in the kernel's page cache afterwards.
+    /// Makes the file, through Cairn's pool, so that each page has its check, and durably, so that
+    /// nothing is written behind the back of what is measured. Unless it is opened with `direct`
+    /// its pages are in the kernel's page cache afterwards.
     pub fn create(path: &Path, pages: u32, page_size: usize, direct: bool) -> Result<PageFile> {
         const WHO: &str = "the file of pages";
         let fail = |error: cairn_pool::Error| Error::engine(WHO, error);
@@ -127,7 +130,8 @@ mod tests {
     use super::*;
     use crate::scratch::Scratch;
 
-    /// Goal: pages tell each other apart, and damage anywhere in one is seen, but for its count of writes.
+    /// Goal: pages tell each other apart, and damage anywhere in one is seen, but for its count of
+    /// writes.
     #[test]
     fn pages_are_known() {
         let scratch = Scratch::temporary("pages").unwrap();

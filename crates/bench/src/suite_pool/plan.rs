@@ -8,7 +8,8 @@ use crate::results::Case;
 /// Pages of a sample of cold pins.
 pub const COLD_AT_ONCE: usize = 128;
 
-/// More pages than this are not made for cold pins; they are gone through again then, and by then have left a pool of that size.
+/// More pages than this are not made for cold pins; they are gone through again then, and by then
+/// have left a pool of that size.
 const COLD_PAGES_MAX: usize = 16 << 10;
 
 /// Threads of the cases with many.
@@ -109,8 +110,8 @@ pub fn name_of(case: &Case) -> String {
     format!("{what} MT x{threads}{rest}")
 }
 
-/// True when a filter lets a case through: a part of its name. A token of phase 5 that ends in a number means that number: `pin:t2` is not
-/// `pin:t256`.
+/// True when a filter lets a case through: a part of its name. A token of phase 5 that ends in a
+/// number means that number: `pin:t2` is not `pin:t256`.
 pub fn is_chosen(name: &str, filter: &str) -> bool {
     if !is_token(filter) {
         return name.contains(filter);
@@ -125,7 +126,8 @@ fn is_token(filter: &str) -> bool {
     filter.starts_with("pin:") || filter.starts_with("hotset:")
 }
 
-/// Every case that a run takes, in order. A run for a dashboard has all of them, whatever its filter.
+/// Every case that a run takes, in order. A run for a dashboard has all of them, whatever its
+/// filter.
 pub fn plan(options: &Options) -> Vec<PoolCase> {
     let mut plan = Planner { options, cases: Vec::new() };
     plan.latencies();

@@ -8,7 +8,8 @@ use crate::workload::Zipf;
 /// Requests that a thread has ready at least; it begins anew after the last one.
 const TAPE: usize = 4096;
 
-/// Requests that are drawn for each page at least: of fewer the same few pages would come again and again, and fit into a pool that all do not fit into.
+/// Requests that are drawn for each page at least: of fewer the same few pages would come again and
+/// again, and fit into a pool that all do not fit into.
 const DRAWS_A_PAGE: usize = 8;
 
 /// How many requests are drawn among so many pages.
@@ -25,7 +26,8 @@ const BETWEEN_SCANS: usize = 2_000;
 /// An order of requests.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Shape {
-    /// The pages below `pages`, in order, over and over. Several threads begin at different places of the circle.
+    /// The pages below `pages`, in order, over and over. Several threads begin at different places
+    /// of the circle.
     Scan {
         /// How many.
         pages: u32,
@@ -52,7 +54,8 @@ pub enum Shape {
         /// The skew.
         theta: f64,
     },
-    /// By Zipf's law, and from time to time a scan of other pages, each of which is asked for once in a while.
+    /// By Zipf's law, and from time to time a scan of other pages, each of which is asked for once
+    /// in a while.
     ZipfWithScans {
         /// Pages by Zipf's law.
         pages: u32,
@@ -95,7 +98,8 @@ impl Shape {
         match self {
             Shape::Scan { pages } => {
                 let first = (u64::from(thread) * u64::from(pages) / u64::from(threads.max(1))) as u32;
-                // One thread reads as far as it can in one go; several need chances to end a sample.
+                // One thread reads as far as it can in one go; several need chances to end a
+                // sample.
                 let chunk = if threads > 1 { CHUNK } else { TAPE };
                 Tape::new((first..pages).chain(0..first).collect(), chunk)
             }
@@ -209,8 +213,8 @@ mod tests {
         Shape::Once { pages: 1000 },
     ];
 
-    /// Goal: tapes stay within the pages that they say, repeat themselves with the seed, differ between threads where they are drawn, and know
-    /// the sums of their chunks, round after round.
+    /// Goal: tapes stay within the pages that they say, repeat themselves with the seed, differ
+    /// between threads where they are drawn, and know the sums of their chunks, round after round.
     #[test]
     fn tapes_are_what_they_say() {
         for shape in ALL {
@@ -235,7 +239,8 @@ mod tests {
         assert_ne!(drawn(0), Shape::Uniform { pages: 100 }.tape(0, 2, 8));
     }
 
-    /// Goal: what is drawn among many pages is drawn often enough to touch them as the law says. Method: pages of which the first few thousand draws touch a part.
+    /// Goal: what is drawn among many pages is drawn often enough to touch them as the law says.
+    /// Method: pages of which the first few thousand draws touch a part.
     #[test]
     fn many_pages_have_long_tapes() {
         let pages = 12_288;
@@ -252,7 +257,8 @@ mod tests {
         }
     }
 
-    /// Goal: the laws hold. Method: shares of some thousand draws; each page once; own pages apart; scans from different places.
+    /// Goal: the laws hold. Method: shares of some thousand draws; each page once; own pages apart;
+    /// scans from different places.
     #[test]
     fn orders_follow_their_laws() {
         let tape = Shape::EightyTwenty { pages: 36 }.tape(0, 1, 1);

@@ -11,8 +11,9 @@ use crate::error::{Error, Result};
 /// Until the threads are taken to be waiting: they have nothing else to do.
 const SETTLE: Duration = Duration::from_millis(50);
 
-/// `pinned` are guards of every frame of a pool, of the pages from 0 on. Starts `waiting` threads that ask for the pages after them, lets the guards
-/// go one at a time when all wait, and says how long it took from the first one let go until the last thread had its page.
+/// `pinned` are guards of every frame of a pool, of the pages from 0 on. Starts `waiting` threads
+/// that ask for the pages after them, lets the guards go one at a time when all wait, and says how
+/// long it took from the first one let go until the last thread had its page.
 ///
 /// A pool that loses a wake-up, or serves a newcomer before who waits, shows here.
 pub fn measure<G>(

@@ -1,4 +1,5 @@
-//! What a contender has to be able to do: get pages of a file by number, with room for some of them in memory.
+//! What a contender has to be able to do: get pages of a file by number, with room for some of them
+//! in memory.
 
 use std::fmt;
 use std::time::Duration;
@@ -10,9 +11,11 @@ use crate::error::Result;
 /// What is done with each page that is asked for. Each reads the page's stamp.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Access {
-    /// The page is held with others, read, and let go. For a cache: looked up, read through a counted reference, let go.
+    /// The page is held with others, read, and let go. For a cache: looked up, read through a
+    /// counted reference, let go.
     Shared,
-    /// As [`Access::Shared`], but the next page's number is known only when this one has been read: no two overlap in the processor.
+    /// As [`Access::Shared`], but the next page's number is known only when this one has been read:
+    /// no two overlap in the processor.
     SharedChained,
     /// The page is read without being held.
     Optimistic,
@@ -65,8 +68,8 @@ pub trait Pages: Sync {
     fn session(&self) -> Result<Box<dyn Session + '_>>;
     /// Pages that had to be read so far; `None` when it does not tell. Called while nobody works.
     fn misses(&self) -> Option<u64>;
-    /// How long it took until `waiting` threads had a page each, from the moment when all pages of a pool that was pinned whole were let go. `None` where
-    /// nothing can be pinned.
+    /// How long it took until `waiting` threads had a page each, from the moment when all pages of
+    /// a pool that was pinned whole were let go. `None` where nothing can be pinned.
     fn starvation(&self, _frames: usize, _waiting: usize) -> Result<Option<Duration>> {
         Ok(None)
     }
@@ -78,7 +81,8 @@ pub trait Pages: Sync {
 
 /// One thread's way to the pages.
 pub trait Session {
-    /// Asks for the pages one after the other, and says the sum of their stamps. The loop is inside so that nothing dynamic is in it.
+    /// Asks for the pages one after the other, and says the sum of their stamps. The loop is inside
+    /// so that nothing dynamic is in it.
     fn run(&mut self, access: Access, order: &[u32]) -> Result<u64>;
 }
 

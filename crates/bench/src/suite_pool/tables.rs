@@ -55,8 +55,8 @@ pub fn marker(platform: &str) -> String {
     format!("{}-{platform}", super::NAME)
 }
 
-/// The table that the guide has: the latencies of phase 1, patterns and concurrency of some thread counts, hit rates; a column for each
-/// policy, and the textbook pool's.
+/// The table that the guide has: the latencies of phase 1, patterns and concurrency of some thread
+/// counts, hit rates; a column for each policy, and the textbook pool's.
 pub fn summary(run: &Run) -> String {
     let columns = policies_and_floor(run);
     let rows = (1..=5).filter(|phase| *phase != 3).flat_map(|phase| cases(run, phase));

@@ -8,7 +8,8 @@ use cairn_vfs::{Clock, SystemClock, thread};
 
 use crate::error::{Error, Result};
 
-/// Whether the threads may begin: not before all of them are there, or those that are would wait for the others for ever.
+/// Whether the threads may begin: not before all of them are there, or those that are would wait
+/// for the others for ever.
 #[derive(Debug, Default)]
 pub struct Gate {
     open: Mutex<Option<bool>>,
@@ -37,11 +38,13 @@ impl Gate {
     }
 }
 
-/// Takes `samples` samples by `threads` threads, each with something of its own made by `make` before the first. Says how long each sample took, from
-/// the first thread's start to the last one's end.
+/// Takes `samples` samples by `threads` threads, each with something of its own made by `make`
+/// before the first. Says how long each sample took, from the first thread's start to the last
+/// one's end.
 ///
-/// All threads meet before each sample, so that none works while another one is still at the sample before. One thread alone works in
-/// the caller's. Errors: the first of any thread; the others come to their end all the same. [`Error::Engine`] when the system has no more threads.
+/// All threads meet before each sample, so that none works while another one is still at the sample
+/// before. One thread alone works in the caller's. Errors: the first of any thread; the others come
+/// to their end all the same. [`Error::Engine`] when the system has no more threads.
 pub fn take<S>(
     threads: u32,
     samples: usize,
@@ -103,8 +106,9 @@ mod tests {
 
     use super::*;
 
-    /// Goal: every thread does every sample, none begins one before all have ended the one before, and an error is told and ends nothing
-    /// else. Method: counts, with more threads than processors.
+    /// Goal: every thread does every sample, none begins one before all have ended the one before,
+    /// and an error is told and ends nothing else. Method: counts, with more threads than
+    /// processors.
     #[test]
     fn samples_are_taken_together() {
         for threads in [1, 2, 64] {

@@ -88,7 +88,8 @@ fn the_guides_cases_are_there() {
     );
 }
 
-/// Goal: filters work as the guide says: parts of names, K=10 without K=100, patterns in two phases, tokens as a whole; a dashboard has all.
+/// Goal: filters work as the guide says: parts of names, K=10 without K=100, patterns in two
+/// phases, tokens as a whole; a dashboard has all.
 #[test]
 fn filters_choose() {
     assert_eq!(names(&filtered("Random (K=10,")), ["Random (K=10, uniform)"]);
@@ -150,7 +151,8 @@ fn every_peer_measures() {
     }
 }
 
-/// Goal: every policy and the textbook pool go through every case, checked, and the run says all about it in each form. Method: everything at toy size.
+/// Goal: every policy and the textbook pool go through every case, checked, and the run says all
+/// about it in each form. Method: everything at toy size.
 #[test]
 fn every_case_measures() {
     let run = run(&tinier(), &Silent, &Stop::default()).unwrap();
@@ -199,7 +201,8 @@ fn every_case_measures() {
     the_tables_are_whole(&run);
 }
 
-/// Goal: the list has the guide's names for the first contender, every name once, nanoseconds and shares of misses only.
+/// Goal: the list has the guide's names for the first contender, every name once, nanoseconds and
+/// shares of misses only.
 fn the_list_is_the_guides(run: &Run) {
     let list: Vec<Entry> = serde_json::from_str(&text::to_json(run)).unwrap();
     let unique: HashSet<&str> = list.iter().map(|entry| entry.name.as_str()).collect();
@@ -240,7 +243,8 @@ fn the_tables_are_whole(run: &Run) {
     }
 }
 
-/// Goal: the best cell is bold, whichever way its metric goes, and none is where two are equal. Method: a run by hand.
+/// Goal: the best cell is bold, whichever way its metric goes, and none is where two are equal.
+/// Method: a run by hand.
 #[test]
 fn the_best_cell_is_bold() {
     let mut run =
@@ -346,7 +350,8 @@ impl Session for PlantedSession<'_> {
     }
 }
 
-/// Goal: who gives another page, loses a change or fails has no figure there, others keep theirs, and threads that fail hold nobody up.
+/// Goal: who gives another page, loses a change or fails has no figure there, others keep theirs,
+/// and threads that fail hold nobody up.
 #[test]
 fn wrong_stores_are_caught() {
     for (fault, filters, words) in [

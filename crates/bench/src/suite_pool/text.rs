@@ -127,10 +127,12 @@ pub fn cell(run: &Run, contender: &str, case: &Case) -> Option<String> {
     }
 }
 
-/// The run as the list that dashboards take: each case once for each contender, in nanoseconds of a request. Less is better throughout, as
-/// such dashboards want it, so hit rates are given as the share of misses.
+/// The run as the list that dashboards take: each case once for each contender, in nanoseconds of a
+/// request. Less is better throughout, as such dashboards want it, so hit rates are given as the
+/// share of misses.
 ///
-/// The first contender's cases have the guide's names; those of the others follow with the contender in brackets.
+/// The first contender's cases have the guide's names; those of the others follow with the
+/// contender in brackets.
 pub fn to_json(run: &Run) -> String {
     let first = measured(run).first().map_or("", |contender| contender.name.as_str());
     let mut entries: Vec<Entry> = Vec::new();

@@ -1,5 +1,6 @@
-//! The pool that everybody knows, as courses teach it: one mutex around a hash map and a list in the order of use, pins that are counted
-//! under it, and pages read and written while it is held. The floor of every comparison.
+//! The pool that everybody knows, as courses teach it: one mutex around a hash map and a list in
+//! the order of use, pins that are counted under it, and pages read and written while it is held.
+//! The floor of every comparison.
 
 use std::collections::HashMap;
 use std::sync::{Condvar, Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};

@@ -1,6 +1,7 @@
 //! Recorded requests, replayed through every policy and through Belady's optimum.
 //!
-//! Nothing is timed and nothing is read: hit ratios are counted exactly, so there is one sample of each and no interval.
+//! Nothing is timed and nothing is read: hit ratios are counted exactly, so there is one sample of
+//! each and no interval.
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -30,7 +31,8 @@ pub const DATASET: &str = "trace";
 /// A file that unpacks to more than this is taken for a mistake.
 const TEXT_BYTES_MAX: u64 = 8 << 30;
 
-/// What the hungriest policy keeps of a frame and of the pages that it remembers beside it, rounded up.
+/// What the hungriest policy keeps of a frame and of the pages that it remembers beside it, rounded
+/// up.
 const FRAME_BYTES: u64 = 256;
 
 /// The first bytes of a gzip file.
@@ -56,7 +58,8 @@ impl Size {
         Size::Percent(50.0),
     ];
 
-    /// `5%` or `1000`. Errors: [`Error::Invalid`] with what was expected; so are more pages than policies could know of in this machine's memory.
+    /// `5%` or `1000`. Errors: [`Error::Invalid`] with what was expected; so are more pages than
+    /// policies could know of in this machine's memory.
     pub fn parse(word: &str) -> Result<Size> {
         Size::parse_up_to(word, frames_max())
     }
@@ -95,11 +98,11 @@ fn frames_max() -> usize {
     usize::try_from(memory / FRAME_BYTES).unwrap_or(usize::MAX).clamp(1, Frame::MAX as usize)
 }
 
-/// Reads a trace: text, or the same with gzip, whatever the file is called; or one of `cairn trace`, each of whose keys stands for a
-/// page.
+/// Reads a trace: text, or the same with gzip, whatever the file is called; or one of `cairn
+/// trace`, each of whose keys stands for a page.
 ///
-/// Errors: [`Error::Vfs`]; [`Error::Input`] with the file and the line for what is no page number, for a file that is cut or is
-/// no text, and for one without requests.
+/// Errors: [`Error::Vfs`]; [`Error::Input`] with the file and the line for what is no page number,
+/// for a file that is cut or is no text, and for one without requests.
 pub fn read(fs: &dyn Fs, path: &Path) -> Result<Trace> {
     let refuse = |line: Option<usize>, what: String| Error::Input {
         file: path.to_owned(),
@@ -139,7 +142,8 @@ pub fn read(fs: &dyn Fs, path: &Path) -> Result<Trace> {
     Ok(trace)
 }
 
-/// What is wrong with a recorded trace, of which [`read`] takes what there is; `None` for a whole one, and for lists of pages.
+/// What is wrong with a recorded trace, of which [`read`] takes what there is; `None` for a whole
+/// one, and for lists of pages.
 ///
 /// Errors: as of [`read`].
 pub fn flaw(fs: &dyn Fs, path: &Path) -> Result<Option<String>> {
@@ -175,7 +179,8 @@ pub struct Replayed {
     pub flaw: Option<String>,
 }
 
-/// Replays one trace at several sizes. Cost: the requests times policies times sizes, some tens of nanoseconds each.
+/// Replays one trace at several sizes. Cost: the requests times policies times sizes, some tens of
+/// nanoseconds each.
 pub fn replay(path: &Path, trace: &Trace, policies: &[PolicyKind], sizes: &[Size]) -> Replayed {
     let mut capacities: Vec<usize> = sizes.iter().map(|size| size.frames(trace)).collect();
     capacities.sort_unstable();
@@ -378,7 +383,8 @@ mod tests {
         encoder.finish().unwrap()
     }
 
-    /// Goal: text and gzip give the same trace, whatever the name says; what is wrong is named with its file and line.
+    /// Goal: text and gzip give the same trace, whatever the name says; what is wrong is named with
+    /// its file and line.
     #[test]
     fn files_are_read() {
         let text = b"# a comment\n1\n2 some more\n\n1\n";
@@ -412,8 +418,9 @@ mod tests {
         }
     }
 
-    /// Goal: a size whose policies memory does not hold is refused, with the option and what would be taken, and not tried. Method: the
-    /// largest and one more; numbers that no machine has the memory for, and one that is no number of this machine.
+    /// Goal: a size whose policies memory does not hold is refused, with the option and what would
+    /// be taken, and not tried. Method: the largest and one more; numbers that no machine has the
+    /// memory for, and one that is no number of this machine.
     #[test]
     fn sizes_beyond_memory_are_refused() {
         assert_eq!(Size::parse_up_to("4096", 4096).unwrap(), Size::Frames(4096));
@@ -424,7 +431,8 @@ mod tests {
         }
     }
 
-    /// Goal: a table, JSON and the run say the same. Method: a loop of three pages, of which LRU with two frames never finds one.
+    /// Goal: a table, JSON and the run say the same. Method: a loop of three pages, of which LRU
+    /// with two frames never finds one.
     #[test]
     fn all_forms_agree() {
         let trace = Trace::from_pages([1, 2, 3].into_iter().cycle().take(300));

@@ -24,8 +24,8 @@ pub struct Case {
     pub config: Config,
 }
 
-/// The base: uniform overwrites of 1 KB values into a static leveled tree without compression. Shaped as RocksDB's defaults, all
-/// sizes a fortieth.
+/// The base: uniform overwrites of 1 KB values into a static leveled tree without compression.
+/// Shaped as RocksDB's defaults, all sizes a fortieth.
 fn base(quick: bool) -> Config {
     let keys = if quick { 60_000 } else { 200_000 };
     let unit = if quick { MIB / 2 } else { 8 * MIB / 5 };
@@ -74,7 +74,8 @@ pub fn cases(quick: bool) -> Vec<Case> {
     usual(quick).cases
 }
 
-/// Paced cases of both engines that no rule of the model was written by. Their bases are those of [`cases`].
+/// Paced cases of both engines that no rule of the model was written by. Their bases are those of
+/// [`cases`].
 pub fn held_out_cases(quick: bool) -> Vec<Case> {
     let mut list = usual(quick);
     let usual = list.cases.len();
@@ -285,7 +286,8 @@ pub fn timed_cases(quick: bool) -> Vec<Case> {
 mod tests {
     use super::*;
 
-    /// Goal: the list is what it says: enough cases, valid, named apart, each on a base that is there. Method: both sizes.
+    /// Goal: the list is what it says: enough cases, valid, named apart, each on a base that is
+    /// there. Method: both sizes.
     #[test]
     fn cases_are_sound() {
         for quick in [true, false] {
@@ -303,8 +305,9 @@ mod tests {
         }
     }
 
-    /// Goal: what is held out is valid, named apart, on a base that is there, and nothing that the model was written by. Method: both sizes; configurations
-    /// without their names, each against all others.
+    /// Goal: what is held out is valid, named apart, on a base that is there, and nothing that the
+    /// model was written by. Method: both sizes; configurations without their names, each against
+    /// all others.
     #[test]
     fn held_out_cases_are_others() {
         let unnamed = |case: &Case| Config { name: String::new(), ..case.config.clone() };

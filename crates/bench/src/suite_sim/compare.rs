@@ -98,10 +98,12 @@ pub struct Comparison {
     pub version: String,
     /// Its figures.
     pub verdicts: Vec<Verdict>,
-    /// By how much other seeds move the predicted write amplification: a relative standard deviation.
+    /// By how much other seeds move the predicted write amplification: a relative standard
+    /// deviation.
     #[serde(default)]
     pub spread: f64,
-    /// What a timed prediction was made from, with this machine as it was measured: the simulator can run it again.
+    /// What a timed prediction was made from, with this machine as it was measured: the simulator
+    /// can run it again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub config: Option<Box<Config>>,
 }
@@ -292,7 +294,8 @@ pub(super) fn signs(comparisons: &[Comparison]) -> Vec<Sign> {
 mod tests {
     use super::*;
 
-    /// Goal: errors and limits. Method: a relative one, a difference of shares, one that is only told.
+    /// Goal: errors and limits. Method: a relative one, a difference of shares, one that is only
+    /// told.
     #[test]
     fn errors_are_relative_or_differences() {
         let verdict = Verdict::new(Quantity::WriteAmplification, 10.4, 10.0, Some(0.03));
@@ -302,7 +305,8 @@ mod tests {
         assert!(Verdict::new(Quantity::Level(1), 1.0, 3.0, None).holds());
     }
 
-    /// Goal: signs are of one-setting changes, and small ones have none. Method: four cases, one of which other seeds move by 4 %.
+    /// Goal: signs are of one-setting changes, and small ones have none. Method: four cases, one of
+    /// which other seeds move by 4 %.
     #[test]
     fn signs_compare_with_the_base() {
         let case = |name: &str, base: Option<&str>, predicted: f64, measured: f64| Comparison {

@@ -1,5 +1,5 @@
-//! What threads get of this machine: how much of the cores is left when all of them work, which share caches and memory and perhaps are
-//! halves of one; and how long a short sleep takes.
+//! What threads get of this machine: how much of the cores is left when all of them work, which
+//! share caches and memory and perhaps are halves of one; and how long a short sleep takes.
 
 use std::hint::black_box;
 use std::time::Duration;
@@ -11,19 +11,22 @@ use cairn_vfs::{Clock, SystemClock, thread};
 use crate::error::{Error, Result};
 use crate::procfs::own_cpu_secs;
 
-/// Numbers that are sorted in a round of the work, and bytes that are copied: about what a store does with its cores.
+/// Numbers that are sorted in a round of the work, and bytes that are copied: about what a store
+/// does with its cores.
 const SORTED: usize = 1 << 15;
 const COPIED_BYTES: usize = 4 << 20;
 
 /// Rounds of the work: some 20 ms.
 const ROUNDS: u64 = 8;
 
-/// Times that one core and all of them are measured in turn: together about the time of a short run, for what else goes on below a
-/// virtual machine changes from one tenth of a second to the next.
+/// Times that one core and all of them are measured in turn: together about the time of a short
+/// run, for what else goes on below a virtual machine changes from one tenth of a second to the
+/// next.
 const TIMES: usize = 10;
 
-/// Cores that work as fast together as one alone and undisturbed: at most as many as there are, at least one. What other machines on the
-/// same host take away counts, and so does other work on this one.
+/// Cores that work as fast together as one alone and undisturbed: at most as many as there are, at
+/// least one. What other machines on the same host take away counts, and so does other work on this
+/// one.
 ///
 /// Errors: the system gives no thread. Cost: half a second.
 pub fn measure_cores() -> Result<f64> {
@@ -37,7 +40,8 @@ pub fn measure_cores() -> Result<f64> {
     Ok((most * alone / together).clamp(1.0, most))
 }
 
-/// Tells threads that it is over when it is dropped: who panics does not leave them at work, and is not waited for by its scope for ever.
+/// Tells threads that it is over when it is dropped: who panics does not leave them at work, and is
+/// not waited for by its scope for ever.
 pub(super) struct EndsAtDrop<'a>(pub(super) &'a AtomicBool);
 
 impl Drop for EndsAtDrop<'_> {
@@ -80,7 +84,8 @@ pub fn measure_sleep_extra_us() -> f64 {
     each.saturating_sub(ASKED).as_secs_f64() * 1e6
 }
 
-/// What the work takes each of so many threads: processor seconds, and seconds. Where the first are not told they are the second.
+/// What the work takes each of so many threads: processor seconds, and seconds. Where the first are
+/// not told they are the second.
 fn secs_of(threads: usize) -> Result<(f64, f64)> {
     thread::scope(|scope| {
         let handles: Vec<_> = (0..threads as u64)
@@ -131,7 +136,8 @@ mod tests {
         assert_eq!(while_busy(|| Ok(7)).unwrap(), 7);
     }
 
-    /// Goal: a measurement that panics ends, and so do the threads beside it. Method: one that does.
+    /// Goal: a measurement that panics ends, and so do the threads beside it. Method: one that
+    /// does.
     #[test]
     fn threads_end_with_what_they_are_beside() {
         let measured = std::panic::catch_unwind(|| while_busy(|| -> Result<()> { panic!("planted") }));

@@ -1,4 +1,5 @@
-//! What operations of a real store cost on this machine, in processor time: what else the machine does takes no part in it.
+//! What operations of a real store cost on this machine, in processor time: what else the machine
+//! does takes no part in it.
 
 use std::path::Path;
 
@@ -41,7 +42,8 @@ struct EntrySecs {
 
 /// Costs of RocksDB where its library is found, else of Cairn's kv; and which of them it was.
 ///
-/// Errors: a store or the disk fails. Cost: some seconds, and some hundred megabytes in the working directory.
+/// Errors: a store or the disk fails. Cost: some seconds, and some hundred megabytes in the working
+/// directory.
 pub fn measure_costs(options: &Options) -> Result<(String, CpuCosts)> {
     let parent = options.work_dir.clone().unwrap_or_else(std::env::temp_dir);
     sweep(&parent, super::LABEL)?;
@@ -73,7 +75,8 @@ pub fn measure_costs(options: &Options) -> Result<(String, CpuCosts)> {
     Ok((version, costs))
 }
 
-/// Costs for entries of the size that `config` has, half of them by entry and half by byte, which one size cannot tell apart.
+/// Costs for entries of the size that `config` has, half of them by entry and half by byte, which
+/// one size cannot tell apart.
 pub(super) fn costs_of_size(config: &Config, opener: &Opener, dir: &Path) -> Result<CpuCosts> {
     // What codecs take is counted apart.
     let mut plain = config.clone();
@@ -159,7 +162,8 @@ fn entry_secs(config: &Config, opener: &Opener, dir: &Path) -> Result<EntrySecs>
     })
 }
 
-/// Writes alone; then flushing them; then merging what that makes due; and again. The store is handed on.
+/// Writes alone; then flushing them; then merging what that makes due; and again. The store is
+/// handed on.
 fn writes(
     config: &Config,
     opener: &Opener,
@@ -177,7 +181,8 @@ fn writes(
     let rounds = WRITES.div_ceil(each).max(ROUNDS).next_multiple_of(ROUNDS);
     let order = preload_order(each);
     let mut spent = Spent { puts: (each * rounds) as f64, ..Spent::default() };
-    // Without threads of its own a store compacts within a flush: the cheapest flush has only flushed.
+    // Without threads of its own a store compacts within a flush: the cheapest flush has only
+    // flushed.
     let mut flushes = Vec::new();
     let meter = Meter::default();
     for round in 0..rounds {
@@ -237,7 +242,8 @@ fn lookups(config: &Config, mut store: Box<dyn MeasuredStore>) -> Result<f64> {
 mod tests {
     use super::*;
 
-    /// Goal: costs are those of a line through both sizes. Method: an entry of 1 us and a byte of 2 ns.
+    /// Goal: costs are those of a line through both sizes. Method: an entry of 1 us and a byte of 2
+    /// ns.
     #[test]
     fn two_sizes_tell_entries_from_bytes() {
         let config = |value_bytes: u64| {
@@ -257,7 +263,8 @@ mod tests {
         assert!(is(costs.compact_dropped, 0.4));
     }
 
-    /// Goal: a store is measured and every cost is a figure that a profile may have. Method: Cairn's kv, small values.
+    /// Goal: a store is measured and every cost is a figure that a profile may have. Method:
+    /// Cairn's kv, small values.
     #[test]
     fn costs_of_a_real_store_are_positive() {
         let scratch = Scratch::in_dir(&std::env::temp_dir(), super::super::LABEL).unwrap();

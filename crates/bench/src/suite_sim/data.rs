@@ -14,7 +14,8 @@ use crate::error::{Error, Result};
 /// Values are cut from a stretch of this many bytes.
 const STRETCH_BYTES: usize = 4 << 20;
 
-/// Compressible values consist of pieces of this many bytes, of which the first half is random and the second repeats it.
+/// Compressible values consist of pieces of this many bytes, of which the first half is random and
+/// the second repeats it.
 const PIECE_BYTES: usize = 100;
 
 /// Blocks that a codec is tried on.
@@ -30,7 +31,8 @@ pub struct Data {
 }
 
 impl Data {
-    /// For a configuration: decimal keys, random values without compression, half compressible ones with.
+    /// For a configuration: decimal keys, random values without compression, half compressible ones
+    /// with.
     pub fn new(config: &Config) -> Result<Data> {
         let (key_bytes, value_bytes) =
             (config.workload.key_bytes as usize, config.workload.value_bytes as usize);
@@ -84,13 +86,15 @@ fn blocks(config: &Config, data: &Data) -> Vec<Vec<u8>> {
             for at in 0..bytes.per_block as u32 {
                 data.key(id, &mut key);
                 id += 1;
-                // As prefix compression leaves them: the first key whole, of others the end; sequence number and lengths.
+                // As prefix compression leaves them: the first key whole, of others the end;
+                // sequence number and lengths.
                 let from = if at % 16 == 0 { 0 } else { key.len() - 2 };
                 block.extend_from_slice(&[from as u8, 10, 0xe8]);
                 block.extend_from_slice(key.get(from..).unwrap_or(&[]));
                 block.extend_from_slice(&((u64::from(id) * 77) << 8).to_le_bytes());
                 block.extend_from_slice(data.value());
-                // Neighbours in a table were written far apart: no piece goes from one into the other.
+                // Neighbours in a table were written far apart: no piece goes from one into the
+                // other.
                 data.next += 37 * data.value_bytes;
             }
             block

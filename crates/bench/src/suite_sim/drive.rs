@@ -7,8 +7,9 @@ use super::{Data, Level, MeasuredStore, Totals};
 use crate::error::{Error, Result};
 use crate::process::Stop;
 
-/// Lookups at each of several moments of a run that warm the cache, and that are then counted. What they cost depends on
-/// what is in the uppermost levels, which are saw-teeth: one moment says little.
+/// Lookups at each of several moments of a run that warm the cache, and that are then counted. What
+/// they cost depends on what is in the uppermost levels, which are saw-teeth: one moment says
+/// little.
 const WARMING: u64 = 40_000;
 const COUNTED: u64 = 20_000;
 
@@ -25,8 +26,8 @@ pub(super) struct Measured {
     pub(super) levels: Vec<Level>,
     /// Keys that are alive.
     pub(super) live_keys: u64,
-    /// A lookup: filters that said no, data blocks, and the share of them in the cache, averaged over moments of the run; absent
-    /// without reads.
+    /// A lookup: filters that said no, data blocks, and the share of them in the cache, averaged
+    /// over moments of the run; absent without reads.
     pub(super) lookups: Option<(f64, f64, f64)>,
 }
 

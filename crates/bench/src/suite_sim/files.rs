@@ -1,4 +1,5 @@
-//! What making files stable and removing them waits for on this machine: alone, on busy cores, and while others do the same.
+//! What making files stable and removing them waits for on this machine: alone, on busy cores, and
+//! while others do the same.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -13,19 +14,22 @@ use crate::error::{Error, Result};
 use crate::procfs::own_cpu_secs;
 use crate::scratch::Scratch;
 
-/// Files that are made stable one after another: large ones, and small ones, of which some wait a hundred times as long as others.
+/// Files that are made stable one after another: large ones, and small ones, of which some wait a
+/// hundred times as long as others.
 const SYNCS: usize = 24;
 const SMALL_SYNCS: usize = 160;
 
 /// Bytes of a small file.
 const SMALL: u64 = 4096;
 
-/// Files that are there beside the one at hand: a merge removes files that have been stable for some time.
+/// Files that are there beside the one at hand: a merge removes files that have been stable for
+/// some time.
 const FILES_KEPT: usize = 8;
 
-/// What a disk takes to make files of this size stable: its bandwidth and its latency, by files of this size and small ones; what it takes to
-/// remove them; and how much longer both take while the cores are busy, and while another thread makes and removes files of this size.
-/// Waits only: the processor's part is among the costs of operations.
+/// What a disk takes to make files of this size stable: its bandwidth and its latency, by files of
+/// this size and small ones; what it takes to remove them; and how much longer both take while the
+/// cores are busy, and while another thread makes and removes files of this size. Waits only: the
+/// processor's part is among the costs of operations.
 ///
 /// Errors: the disk fails, the system gives no thread. Cost: a second or two.
 pub fn measure_syncs(disk: &mut Disk, dir: &Path, file_bytes: u64) -> Result<()> {
@@ -125,7 +129,8 @@ fn waits(dir: &Path, bytes: u64, count: usize) -> Result<Waits> {
     Ok(Waits { sync: all.sync / (count + FILES_KEPT) as f64, remove: all.remove / count as f64 })
 }
 
-/// Does something while another thread makes and removes files of a size; and the share of the time that this one waits for them.
+/// Does something while another thread makes and removes files of a size; and the share of the time
+/// that this one waits for them.
 fn among_files<T>(dir: &Path, bytes: u64, run: impl FnOnce() -> Result<T>) -> Result<(T, f64)> {
     let is_over = AtomicBool::new(false);
     let others = || {
@@ -155,8 +160,8 @@ fn among_files<T>(dir: &Path, bytes: u64, run: impl FnOnce() -> Result<T>) -> Re
 mod tests {
     use super::*;
 
-    /// Goal: a disk has a bandwidth and a latency, and what others make it wait for is no less than nothing. Method: files of a megabyte in the
-    /// temporary directory.
+    /// Goal: a disk has a bandwidth and a latency, and what others make it wait for is no less than
+    /// nothing. Method: files of a megabyte in the temporary directory.
     #[test]
     fn syncs_are_measured() {
         let mut disk = Disk { write_mb_per_sec: 0.0, sync_latency_us: 0.0, ..Disk::default() };

@@ -1,4 +1,5 @@
-//! Cases that no rule of the model was written by: other sizes, ratios, triggers and distributions than those of [`super::cases`].
+//! Cases that no rule of the model was written by: other sizes, ratios, triggers and distributions
+//! than those of [`super::cases`].
 
 use std::sync::Arc;
 
@@ -196,7 +197,8 @@ fn universals(list: &mut List) {
     });
     list.add("held fifo that compacts", Some("fifo"), |it| {
         it.options.compaction_options_fifo.allow_compaction = true;
-        // What the store is opened with when memtables are flushed only when asked: merges are as large as that at most.
+        // What the store is opened with when memtables are flushed only when asked: merges are as
+        // large as that at most.
         it.options.write_buffer_size = 1 << 30;
     });
 }

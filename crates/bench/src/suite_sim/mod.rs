@@ -1,8 +1,8 @@
-//! Validation of the simulator: real stores get the very writes that the simulator draws, and their own statistics are compared with
-//! what it predicts.
+//! Validation of the simulator: real stores get the very writes that the simulator draws, and their
+//! own statistics are compared with what it predicts.
 //!
-//! Paced, byte counts do not depend on the machine: flush, then wait until nothing runs, after each memtable's worth of
-//! writes. `docs/src/design/sim.md` says why that makes an oracle.
+//! Paced, byte counts do not depend on the machine: flush, then wait until nothing runs, after each
+//! memtable's worth of writes. `docs/src/design/sim.md` says why that makes an oracle.
 
 mod cases;
 mod compare;

@@ -33,7 +33,8 @@ impl FromStr for Share {
 mod tests {
     use super::*;
 
-    /// Goal: parts are all cases together, each once; what is no part is refused. Method: three parts of ten cases; texts.
+    /// Goal: parts are all cases together, each once; what is no part is refused. Method: three
+    /// parts of ten cases; texts.
     #[test]
     fn parts_are_the_whole() {
         let parts: Vec<Share> = ["1/3", "2/3", "3/3"].iter().map(|text| text.parse().unwrap()).collect();

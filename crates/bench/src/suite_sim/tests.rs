@@ -1,8 +1,10 @@
-//! The quick form of validation that every run of the tests has: a few paced cases against the real stores.
+//! The quick form of validation that every run of the tests has: a few paced cases against the real
+//! stores.
 
 use super::*;
 
-/// The most that a prediction of write amplification may be off here. The stores are smaller than those of the quick form.
+/// The most that a prediction of write amplification may be off here. The stores are smaller than
+/// those of the quick form.
 const LIMIT: f64 = 0.04;
 
 fn validated(names: &[&str]) -> Vec<Comparison> {
@@ -45,13 +47,15 @@ fn check(comparisons: &[Comparison]) {
     }
 }
 
-/// Goal: the model of Cairn's kv does what kv does. Method: a paced run, whose byte counts do not depend on the machine.
+/// Goal: the model of Cairn's kv does what kv does. Method: a paced run, whose byte counts do not
+/// depend on the machine.
 #[test]
 fn kv_does_what_its_model_says() {
     check(&validated(&["kv lazy leveled"]));
 }
 
-/// Goal: the model was not fitted to what it is checked by. Method: a paced run of sizes and a ratio that no rule was written by.
+/// Goal: the model was not fitted to what it is checked by. Method: a paced run of sizes and a
+/// ratio that no rule was written by.
 #[test]
 fn kv_does_what_its_model_says_of_what_is_held_out() {
     let all = validated(&["held kv lazy memtable 2x, ratio 3"]);
@@ -59,7 +63,8 @@ fn kv_does_what_its_model_says_of_what_is_held_out() {
     assert!(all.iter().all(|comparison| comparison.held_out));
 }
 
-/// Goal: options choose what is run. Method: the usual list, what is held out, a word and a part of it; and what there is not.
+/// Goal: options choose what is run. Method: the usual list, what is held out, a word and a part of
+/// it; and what there is not.
 #[test]
 fn options_choose_cases() {
     let names = |options: Options| {
@@ -79,8 +84,9 @@ fn options_choose_cases() {
     assert!(names(Options { timed: true, ..held_out() }).is_err());
 }
 
-/// Goal: the model of RocksDB does what RocksDB does, and turns the same way when a setting changes. Method: paced runs of two distributions, and of files by
-/// the age of their writes. Without the library it says so and ends, or with `CAIRN_REQUIRE_ROCKSDB` fails.
+/// Goal: the model of RocksDB does what RocksDB does, and turns the same way when a setting
+/// changes. Method: paced runs of two distributions, and of files by the age of their writes.
+/// Without the library it says so and ends, or with `CAIRN_REQUIRE_ROCKSDB` fails.
 #[cfg(feature = "peers")]
 #[test]
 fn rocksdb_does_what_its_model_says() {

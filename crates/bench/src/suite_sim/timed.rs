@@ -22,14 +22,15 @@ const PILOT_SECS: f64 = 5.0;
 /// Steps until the costs of writes, of what goes on behind them, and of the disk fit each other.
 const PILOT_STEPS: usize = 16;
 
-/// Of them, the last ones, whose mean counts: a run of seconds has few merges, so the model's figures jump when one more fits in.
+/// Of them, the last ones, whose mean counts: a run of seconds has few merges, so the model's
+/// figures jump when one more fits in.
 const PILOT_STEPS_MEANT: usize = 6;
 
 /// Of how many runs of the model a step takes the mean.
 const PILOT_SEEDS: u64 = 3;
 
-/// This machine, with the costs that operations of this store have on it, as far as it has its cores for itself. No figure of the run that
-/// is predicted goes into it.
+/// This machine, with the costs that operations of this store have on it, as far as it has its
+/// cores for itself. No figure of the run that is predicted goes into it.
 fn machine(config: &Config, data: &Data, opener: &Opener, dir: &Path, stop: &Stop) -> Result<Hardware> {
     let mut hardware = config.hardware.clone();
     hardware.cpu = costs_of_size(config, opener, dir)?;
@@ -42,11 +43,14 @@ fn machine(config: &Config, data: &Data, opener: &Opener, dir: &Path, stop: &Sto
     Ok(hardware)
 }
 
-/// What operations take when threads of one store work side by side: they hand memtables from core to core, take each other's caches, take
-/// turns on a core, and wait for a disk that also has the other's writes. Costs are measured one after another. So a pilot run, leveled
-/// whatever the case is, tells three things of a store where everything is at work: how long a write takes the thread that writes while it
-/// waits for nobody, what processor time flushes and merges take a write, and how long a write takes in all. They are brought to what the
-/// model says of the same run by the cost of a write, a factor on the costs of flushes and merges, and one on what the disk lets wait.
+/// What operations take when threads of one store work side by side: they hand memtables from core
+/// to core, take each other's caches, take turns on a core, and wait for a disk that also has the
+/// other's writes. Costs are measured one after another. So a pilot run, leveled whatever the case
+/// is, tells three things of a store where everything is at work: how long a write takes the thread
+/// that writes while it waits for nobody, what processor time flushes and merges take a write, and
+/// how long a write takes in all. They are brought to what the model says of the same run by the
+/// cost of a write, a factor on the costs of flushes and merges, and one on what the disk lets
+/// wait.
 fn work_side_by_side(
     config: &Config,
     hardware: &mut Hardware,
@@ -119,7 +123,8 @@ impl AWrite {
     }
 }
 
-/// By how much a cost is to be corrected: what was measured over what the model said. Where one of them is nothing, it tells nothing.
+/// By how much a cost is to be corrected: what was measured over what the model said. Where one of
+/// them is nothing, it tells nothing.
 fn ratio(measured: f64, said: f64) -> f64 {
     let ratio = measured / said;
     if ratio.is_finite() && ratio > 0.0 { ratio.clamp(0.2, 5.0) } else { 1.0 }
@@ -167,8 +172,8 @@ impl Factors {
     }
 }
 
-/// Runs for real, with measurements of the machine before, between and after them: what else goes on below a virtual machine makes it
-/// faster and slower in seconds.
+/// Runs for real, with measurements of the machine before, between and after them: what else goes
+/// on below a virtual machine makes it faster and slower in seconds.
 const TURNS: usize = 3;
 
 /// The mean of several measurements.
@@ -252,8 +257,8 @@ pub(super) fn run(
         machines.push(machine(&config, data, opener, &dir.join(format!("after-{turn}")), stop)?);
     }
     config.hardware = mean(machines).unwrap_or_default();
-    // A virtual machine has what its host leaves it, which changes from second to second: so that is looked up for the very seconds of the
-    // runs. It says nothing about the store.
+    // A virtual machine has what its host leaves it, which changes from second to second: so that
+    // is looked up for the very seconds of the runs. It says nothing about the store.
     let cores = thread::available_parallelism() as f64;
     config.hardware.cores *= (1.0 - ran.stolen_secs / ran.secs / cores).max(0.1);
     let predicted = super::predict(&config)?;

@@ -1,4 +1,5 @@
-//! What a query returned, in two numbers: enough to catch an engine that returns nothing, less than it should, or something else.
+//! What a query returned, in two numbers: enough to catch an engine that returns nothing, less than
+//! it should, or something else.
 
 use std::fmt;
 
@@ -45,8 +46,9 @@ impl fmt::Display for Answer {
     }
 }
 
-/// Mixes the cells in their order. Numbers that are equal are equal, whatever type an engine gives them; floating-point numbers that are no
-/// integers are not summed up here, since engines add in different orders.
+/// Mixes the cells in their order. Numbers that are equal are equal, whatever type an engine gives
+/// them; floating-point numbers that are no integers are not summed up here, since engines add in
+/// different orders.
 #[inline]
 pub fn row_checksum(row: &[Cell<'_>]) -> u64 {
     let mut sum = 1_u64;
@@ -68,7 +70,8 @@ pub fn row_checksum(row: &[Cell<'_>]) -> u64 {
 mod tests {
     use super::*;
 
-    /// Goal: order of rows does not matter, order of columns and every value do. Method: answers that differ in one thing.
+    /// Goal: order of rows does not matter, order of columns and every value do. Method: answers
+    /// that differ in one thing.
     #[test]
     fn answers_tell_apart() {
         let (one, two) = ([Cell::Int(1), Cell::Text("a")], [Cell::Int(2), Cell::Null]);

@@ -48,7 +48,8 @@ impl Default for Cells<'_> {
 mod tests {
     use super::*;
 
-    /// Goal: rows of every length come out as they went in. Method: lengths around the number of cells that need no memory.
+    /// Goal: rows of every length come out as they went in. Method: lengths around the number of
+    /// cells that need no memory.
     #[test]
     fn rows_of_all_lengths() {
         for length in 0..20 {

@@ -1,5 +1,5 @@
-//! Rows as `COPY … FROM STDIN` takes them in PostgreSQL's text form: cells between tabs, NULL as `\N`, and what would be taken for more than itself
-//! behind a backslash.
+//! Rows as `COPY … FROM STDIN` takes them in PostgreSQL's text form: cells between tabs, NULL as
+//! `\N`, and what would be taken for more than itself behind a backslash.
 
 use super::date_text;
 use super::store::{Cell, Rows};

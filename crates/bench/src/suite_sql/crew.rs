@@ -10,13 +10,16 @@ use super::store::{SqlDb, SqlSession};
 use crate::error::{Error, Result};
 use crate::suite_pool::team::{Gate, windows};
 
-/// What a thread does between two meetings of all of them: its own things, its session, and which sample it is.
+/// What a thread does between two meetings of all of them: its own things, its session, and which
+/// sample it is.
 type Work<'w, S> = dyn Fn(&mut S, &mut dyn SqlSession, usize) -> Result<()> + Sync + 'w;
 
-/// Takes `samples` samples by `threads` threads. Each makes its own things with its session first. Says how long each sample took, from the first
-/// thread's start to the last one's end, and what the threads' things have become.
+/// Takes `samples` samples by `threads` threads. Each makes its own things with its session first.
+/// Says how long each sample took, from the first thread's start to the last one's end, and what
+/// the threads' things have become.
 ///
-/// Errors: the first of any thread. A thread that has failed does nothing more, but comes to every meeting, or the others would wait for it.
+/// Errors: the first of any thread. A thread that has failed does nothing more, but comes to every
+/// meeting, or the others would wait for it.
 pub fn take<S: Send>(
     db: &dyn SqlDb,
     threads: u32,

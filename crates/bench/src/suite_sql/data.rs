@@ -1,4 +1,5 @@
-//! The rows of the suite's tables, and what every query has to return: everything follows from the seed.
+//! The rows of the suite's tables, and what every query has to return: everything follows from the
+//! seed.
 //!
 //! ```text
 //!   records                                                     groups
@@ -6,7 +7,8 @@
 //!   0…rows, primary key   index             below 1,000,000      a group for every 100 records; rank is unique, with an index
 //! ```
 //!
-//! Only `counter` is ever changed, and rows are only added behind the last `id`: all other answers stay what they are.
+//! Only `counter` is ever changed, and rows are only added behind the last `id`: all other answers
+//! stay what they are.
 
 use super::answer::{Answer, row_checksum};
 use super::store::{Cell, Dialect, Rows};
@@ -119,7 +121,8 @@ impl Records {
 
     /// The label and the rank of a group.
     pub fn group(&self, id: u32) -> (String, u32) {
-        // Another order than the ids', with each rank once: 2,654,435,761 is prime and larger than any count of groups.
+        // Another order than the ids', with each rank once: 2,654,435,761 is prime and larger than
+        // any count of groups.
         let groups = u64::from(self.groups());
         (format!("group {id:06}"), ((u64::from(id) * 2_654_435_761 + self.seed % groups) % groups) as u32)
     }
@@ -294,7 +297,8 @@ fn windows() -> impl Iterator<Item = Window> {
 mod tests {
     use super::*;
 
-    /// Goal: records repeat with the seed, spread over groups and kinds, and fit their columns; each rank is there once.
+    /// Goal: records repeat with the seed, spread over groups and kinds, and fit their columns;
+    /// each rank is there once.
     #[test]
     fn records_are_what_they_say() {
         let records = Records::new(10_000, 7);
@@ -317,7 +321,8 @@ mod tests {
         assert_eq!(ranks, (0..records.groups()).collect::<Vec<_>>());
     }
 
-    /// Goal: what is expected is what the rows say. Method: each question answered by going through all rows once more.
+    /// Goal: what is expected is what the rows say. Method: each question answered by going through
+    /// all rows once more.
     #[test]
     fn expectations_follow_from_rows() {
         let records = Records::new(1_000, 3);

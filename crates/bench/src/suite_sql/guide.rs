@@ -1,5 +1,6 @@
-//! The cases of the SimpleDB guide: single statements on a table of a hundred rows, sent as text (Cairn and SQLite keep what a text was parsed to, DuckDB and PostgreSQL parse it each time), each a transaction of its
-//! own; and a few workers at the same time, with and without an index.
+//! The cases of the SimpleDB guide: single statements on a table of a hundred rows, sent as text
+//! (Cairn and SQLite keep what a text was parsed to, DuckDB and PostgreSQL parse it each time),
+//! each a transaction of its own; and a few workers at the same time, with and without an index.
 
 use std::time::Duration;
 
@@ -126,7 +127,8 @@ fn delete(table: &str, id: u32) -> String {
 const SCAN: &str = "SELECT id, name FROM bench_table WHERE age > 30";
 const COUNT: &str = "SELECT COUNT(*) FROM bench_table";
 
-/// Rows of a `SELECT` on the table as it is between samples. Scans beside updates count rows only: an age of 31 to 69 stays above 30.
+/// Rows of a `SELECT` on the table as it is between samples. Scans beside updates count rows only:
+/// an age of 31 to 69 stays above 30.
 fn scanned() -> Answer {
     let mut answer = Answer::default();
     for id in (0..ROWS).filter(|id| age(*id) > 30) {
@@ -135,7 +137,8 @@ fn scanned() -> Answer {
     answer
 }
 
-/// Takes samples of a case, each in nanoseconds of one statement. Everything is checked, and as it was when this returns.
+/// Takes samples of a case, each in nanoseconds of one statement. Everything is checked, and as it
+/// was when this returns.
 pub fn take(of: Guide, db: &dyn SqlDb, samples: usize) -> Result<Vec<f64>> {
     if of.workers() > 1 {
         return many(of, db, samples);
@@ -242,7 +245,8 @@ pub fn again(
     session: &mut dyn SqlSession,
     work: &mut dyn FnMut(&mut dyn SqlSession) -> Result<()>,
 ) -> Result<()> {
-    // BOUND: conflicts end when the others are through; an engine that never lets anybody pass is an error.
+    // BOUND: conflicts end when the others are through; an engine that never lets anybody pass is
+    // an error.
     for _ in 0..10_000 {
         match work(session) {
             Err(Error::Conflict { .. }) => {}

@@ -1,4 +1,5 @@
-//! The bulk load: all rows of a table in the fastest way that an engine has, and what they take on the disk then.
+//! The bulk load: all rows of a table in the fastest way that an engine has, and what they take on
+//! the disk then.
 
 use cairn_vfs::{Clock, SystemClock};
 

@@ -1,4 +1,5 @@
-//! The suite of SQL engines: the guide's statements, what applications do all day, queries, bulk loads, TPC-H and pgbench.
+//! The suite of SQL engines: the guide's statements, what applications do all day, queries, bulk
+//! loads, TPC-H and pgbench.
 //!
 //! ```text
 //!   options ─► plan: cases, in groups that share a database
@@ -8,7 +9,8 @@
 //!                        └─► recorder: medians of rounds ─► Run ─► text, report, JSON
 //! ```
 //!
-//! Embedded engines are asked in this process, a connection for each client thread; servers over their socket.
+//! Embedded engines are asked in this process, a connection for each client thread; servers over
+//! their socket.
 
 pub mod answer;
 pub mod catalog;
@@ -58,8 +60,9 @@ pub const NAME: &str = "sql";
 
 /// Runs the suite with everybody who was asked for and is here.
 ///
-/// What fails on the way is noted in the result and the rest goes on. When `stop` is reached the run ends with what it
-/// has. Errors: options that make no sense, a work directory that cannot be written.
+/// What fails on the way is noted in the result and the rest goes on. When `stop` is reached the
+/// run ends with what it has. Errors: options that make no sense, a work directory that cannot be
+/// written.
 pub fn run(options: &Options, progress: &dyn Progress, stop: &Stop) -> Result<Run> {
     run_with(options, catalog::select(options)?, progress, stop)
 }
@@ -176,7 +179,8 @@ impl Suite<'_> {
         Ok(Open { name: store.name().to_owned(), dir, db, history: History::new(table.records) })
     }
 
-    /// Where a contender has its database. Short, since a socket's path has to fit into a hundred bytes.
+    /// Where a contender has its database. Short, since a socket's path has to fit into a hundred
+    /// bytes.
     fn dir_of(&self, index: usize) -> Result<PathBuf> {
         self.scratch.dir(&index.to_string())
     }

@@ -130,7 +130,8 @@ impl Options {
         Ok(())
     }
 
-    /// What decides figures and does not always stand in [`Options::data_sentence`] or in the cases.
+    /// What decides figures and does not always stand in [`Options::data_sentence`] or in the
+    /// cases.
     pub(super) fn settings(&self) -> BTreeMap<String, String> {
         results::named([
             ("cache bytes", self.cache_bytes.to_string()),

@@ -1,7 +1,9 @@
-//! pgbench, PostgreSQL's own load generator, against every server: its read-only transactions (`-S`) and those in the manner of TPC-B.
+//! pgbench, PostgreSQL's own load generator, against every server: its read-only transactions
+//! (`-S`) and those in the manner of TPC-B.
 //!
-//! pgbench makes the tables and the load, from another process; the lab starts servers, takes turns, and looks afterwards whether the books
-//! balance: what went to accounts, tellers and branches is what the history says.
+//! pgbench makes the tables and the load, from another process; the lab starts servers, takes
+//! turns, and looks afterwards whether the books balance: what went to accounts, tellers and
+//! branches is what the history says.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -47,7 +49,8 @@ fn case(operation: &str, scale: u32, clients: u32) -> Case {
     }
 }
 
-/// Starts everybody who can serve, has pgbench make its tables, then takes all rounds of each kind with each number of clients.
+/// Starts everybody who can serve, has pgbench make its tables, then takes all rounds of each kind
+/// with each number of clients.
 pub(super) fn run(suite: &mut Suite<'_>, scale: u32) -> Result<()> {
     suite.progress.group(0, 2, "pgbench: tables");
     let mut opens = Vec::new();
@@ -196,7 +199,8 @@ fn check_books(db: &dyn SqlDb) -> Result<()> {
 mod tests {
     use super::*;
 
-    /// Goal: what pgbench says is understood, and failed transactions are no figure. Method: what version 15 prints.
+    /// Goal: what pgbench says is understood, and failed transactions are no figure. Method: what
+    /// version 15 prints.
     #[test]
     fn reports_are_understood() {
         let text = "transaction type: <builtin: select only>\nnumber of transactions actually processed: 9\n\

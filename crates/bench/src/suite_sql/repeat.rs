@@ -1,7 +1,8 @@
 //! An operation over and over, by several client threads, for as long as a turn measures.
 //!
-//! Threads warm up, are timed, and then make some more operations with the clock read around each. What came back is added up while the clock
-//! runs and compared afterwards: the draws repeat themselves from the same seed.
+//! Threads warm up, are timed, and then make some more operations with the clock read around each.
+//! What came back is added up while the clock runs and compared afterwards: the draws repeat
+//! themselves from the same seed.
 
 use std::time::Duration;
 
@@ -16,7 +17,8 @@ use super::store::{Cell, Prepared, SqlDb, SqlSession};
 use crate::error::{Error, Result};
 use crate::histogram::{Latencies, clock_overhead};
 
-/// Rows that a thread may delete in a turn, and how many it has at least, however long it takes to put them in.
+/// Rows that a thread may delete in a turn, and how many it has at least, however long it takes to
+/// put them in.
 const DELETES_EACH: i64 = 20_000;
 const DELETES_LEAST: i64 = 200;
 
@@ -221,7 +223,8 @@ impl<'t> Client<'t> {
             if self.op.at_once() > 1 {
                 count += self.transaction(session)?;
             } else {
-                // Short ones are not held up by the clock; how short they are shows at the beginning.
+                // Short ones are not held up by the clock; how short they are shows at the
+                // beginning.
                 let is_short = u128::from(count) * length.as_nanos() > 4096 * (now - start).as_nanos();
                 let unwatched = if is_short && !timed { UNWATCHED } else { 1 };
                 for _ in 0..unwatched {
@@ -241,7 +244,8 @@ impl<'t> Client<'t> {
         Ok(())
     }
 
-    /// True when there is nothing left to delete in this sample: the first and the last one have a tenth each.
+    /// True when there is nothing left to delete in this sample: the first and the last one have a
+    /// tenth each.
     fn is_out(&self) -> bool {
         let share = match self.counts.len() {
             0 => self.inserted / 10,

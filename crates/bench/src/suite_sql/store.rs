@@ -1,11 +1,13 @@
-//! SQL engines as the lab sees them: opened in a directory, asked by sessions, a session for each client thread.
+//! SQL engines as the lab sees them: opened in a directory, asked by sessions, a session for each
+//! client thread.
 //!
-//! A [`SqlStore`] is a kind of engine. [`SqlStore::open`] gives a [`SqlDb`], which all threads of a measurement share; each of them is lent a
-//! [`SqlSession`] before the clock starts. A session is lent and not given, so that an engine's statements may borrow its connection: nobody
-//! looks a prepared statement up by its text in the loop that is measured.
+//! A [`SqlStore`] is a kind of engine. [`SqlStore::open`] gives a [`SqlDb`], which all threads of a
+//! measurement share; each of them is lent a [`SqlSession`] before the clock starts. A session is
+//! lent and not given, so that an engine's statements may borrow its connection: nobody looks a
+//! prepared statement up by its text in the loop that is measured.
 //!
-//! All engines get the same text: parameters are `$1`, `$2`, … in the order in which they first appear. Where an engine's types or functions
-//! have other names, [`Dialect`] says so.
+//! All engines get the same text: parameters are `$1`, `$2`, … in the order in which they first
+//! appear. Where an engine's types or functions have other names, [`Dialect`] says so.
 
 use std::fmt::Debug;
 use std::path::Path;
@@ -31,7 +33,8 @@ pub struct SqlSettings {
 pub enum Dialect {
     /// PostgreSQL's, which Cairn and DuckDB speak as well.
     Postgres,
-    /// As [`Dialect::Postgres`]; reads whole columns, and is given no primary keys where its makers give it none.
+    /// As [`Dialect::Postgres`]; reads whole columns, and is given no primary keys where its makers
+    /// give it none.
     DuckDb,
     /// SQLite's: no dates and no decimals.
     Sqlite,
@@ -46,7 +49,8 @@ pub enum Cell<'a> {
     Int(i64),
     /// A floating-point number, or a decimal number that comes out.
     Real(f64),
-    /// A decimal number that goes in: this many of its smallest unit, and how many digits there are behind the point.
+    /// A decimal number that goes in: this many of its smallest unit, and how many digits there are
+    /// behind the point.
     Decimal(i64, u8),
     /// Text. A date goes in as `2026-11-21`.
     Text(&'a str),
@@ -105,7 +109,8 @@ pub trait SqlStore: Debug + Send + Sync {
     /// Makes an empty database in the existing, empty directory `dir`.
     fn open(&self, dir: &Path, settings: &SqlSettings) -> Result<Box<dyn SqlDb>>;
 
-    /// As [`SqlStore::open`], for other programs to connect to as well. `None` where the engine is no server.
+    /// As [`SqlStore::open`], for other programs to connect to as well. `None` where the engine is
+    /// no server.
     fn serve(&self, _: &Path, _: &SqlSettings) -> Result<Option<(Box<dyn SqlDb>, Address)>> {
         Ok(None)
     }
@@ -116,7 +121,8 @@ pub trait SqlDb: Send + Sync {
     /// Lends one thread a session. Called on the thread that uses it.
     fn with_session(&self, work: &mut dyn FnMut(&mut dyn SqlSession) -> Result<()>) -> Result<()>;
 
-    /// Loads rows into an empty table in the fastest way that the engine has, in one transaction. Durable as commits are when it returns.
+    /// Loads rows into an empty table in the fastest way that the engine has, in one transaction.
+    /// Durable as commits are when it returns.
     fn load(&self, table: &str, columns: usize, rows: &mut dyn Rows) -> Result<u64>;
 
     /// Gathers what the engine's planner wants to know of its tables.
@@ -125,19 +131,22 @@ pub trait SqlDb: Send + Sync {
     /// Brings what was written to where it stays, so that it is not done in somebody else's turn.
     fn settle(&self) -> Result<()>;
 
-    /// Bytes that tables and their indexes take on the disk; of an embedded engine the whole database. After [`SqlDb::settle`].
+    /// Bytes that tables and their indexes take on the disk; of an embedded engine the whole
+    /// database. After [`SqlDb::settle`].
     fn bytes(&self, tables: &[&str]) -> Result<u64>;
 
     /// Closes the database and says what went wrong at that.
     fn close(self: Box<Self>) -> Result<()>;
 }
 
-/// One thread's way in. A statement outside of [`SqlSession::begin`] and [`SqlSession::commit`] is a transaction of its own.
+/// One thread's way in. A statement outside of [`SqlSession::begin`] and [`SqlSession::commit`] is
+/// a transaction of its own.
 ///
-/// Errors: [`Error::Conflict`](crate::error::Error::Conflict) where another transaction was in the way and the whole transaction may be tried
-/// again; it is rolled back by then.
+/// Errors: [`Error::Conflict`](crate::error::Error::Conflict) where another transaction was in the
+/// way and the whole transaction may be tried again; it is rolled back by then.
 pub trait SqlSession {
-    /// Runs a statement by its text, as the engine does that best, and says how many rows it changed.
+    /// Runs a statement by its text, as the engine does that best, and says how many rows it
+    /// changed.
     fn execute(&mut self, sql: &str) -> Result<u64>;
 
     /// Shows the rows of a query by its text, as the engine does that best.

@@ -39,8 +39,8 @@ fn is_unsupported(problem: &str) -> bool {
     problem.contains("(0A000)")
 }
 
-/// Goal: everybody who is here measures every case, every answer is right, and the list for dashboards has the guide's names once each. Method:
-/// a whole run on little data.
+/// Goal: everybody who is here measures every case, every answer is right, and the list for
+/// dashboards has the guide's names once each. Method: a whole run on little data.
 #[test]
 fn every_case_measures() {
     let scratch = Scratch::temporary("sqlsuite").unwrap();
@@ -78,7 +78,8 @@ fn every_case_measures() {
     assert!(shown.contains("mixed load, 80 % reads t3"), "{shown}");
 }
 
-/// Goal: the filter chooses by name, not for dashboards; names are told from stored cases; wrong options are refused.
+/// Goal: the filter chooses by name, not for dashboards; names are told from stored cases; wrong
+/// options are refused.
 #[test]
 fn plans_and_options() {
     let scratch = Scratch::temporary("sqlsuite").unwrap();
@@ -194,7 +195,8 @@ impl SqlSession for LiarSession<'_> {
     }
 }
 
-/// Goal: who answers wrong, or says that it has done what it has not, has no figure. Method: engines that skip one kind of statement each.
+/// Goal: who answers wrong, or says that it has done what it has not, has no figure. Method:
+/// engines that skip one kind of statement each.
 #[cfg(feature = "peers")]
 #[test]
 fn wrong_engines_are_caught() {
@@ -244,7 +246,8 @@ fn dates() {
     }
 }
 
-/// Goal: everybody who is here loads TPC-H, answers all 22 queries alike, and is timed in each. Method: a two-hundredth of the smallest scale.
+/// Goal: everybody who is here loads TPC-H, answers all 22 queries alike, and is timed in each.
+/// Method: a two-hundredth of the smallest scale.
 #[test]
 fn tpch_answers_agree() {
     let scratch = Scratch::temporary("sqlsuite").unwrap();

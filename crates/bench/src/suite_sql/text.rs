@@ -41,7 +41,8 @@ fn find<'r>(run: &'r Run, contender: &str, case: &Case, metric: &str) -> Option<
         .find(|m| m.verified && m.contender == contender && m.metric == metric && m.case == *case)
 }
 
-/// The cases of a group with their metrics, in the order taken. Latencies stand beside a throughput only as its percentiles.
+/// The cases of a group with their metrics, in the order taken. Latencies stand beside a throughput
+/// only as its percentiles.
 fn rows<'r>(run: &'r Run, title: &str) -> Vec<(&'r Case, &'r str)> {
     let mut rows: Vec<(&Case, &str)> = Vec::new();
     for m in run.measurements.iter().filter(|m| m.case.dataset == title) {
@@ -84,10 +85,11 @@ fn find_any<'r>(run: &'r Run, case: &Case, metric: &str) -> Option<&'r Measureme
     run.measurements.iter().find(|m| m.metric == metric && m.case == *case)
 }
 
-/// The run as the list that dashboards take: each case once for each contender, in nanoseconds of an operation. Less is better throughout, as
-/// such dashboards want it.
+/// The run as the list that dashboards take: each case once for each contender, in nanoseconds of
+/// an operation. Less is better throughout, as such dashboards want it.
 ///
-/// The first contender's cases have the guide's names; those of the others follow with the contender in brackets.
+/// The first contender's cases have the guide's names; those of the others follow with the
+/// contender in brackets.
 pub fn to_json(run: &Run) -> String {
     let first = measured(run).first().map_or("", |contender| contender.name.as_str());
     let mut entries: Vec<Entry> = Vec::new();

@@ -1,4 +1,5 @@
-//! Ours against everybody else: a table of ratios for each of ours, over 1 where ours is better, and who is ahead how often.
+//! Ours against everybody else: a table of ratios for each of ours, over 1 where ours is better,
+//! and who is ahead how often.
 
 use super::plan::name_of;
 use crate::report::ratio::{self, Outcome, Pair, Ratio};
@@ -101,8 +102,8 @@ mod tests {
     use crate::engine::Settings;
     use crate::testing::sample_run;
 
-    /// Goal: ratios point our way whichever way the metric goes, and losses are named. Method: a run of two, one ahead in a rate and behind in a
-    /// time.
+    /// Goal: ratios point our way whichever way the metric goes, and losses are named. Method: a
+    /// run of two, one ahead in a rate and behind in a time.
     #[test]
     fn wins_and_losses_are_told() {
         let mut run = sample_run();

@@ -1,4 +1,5 @@
-//! Many byte strings in two allocations, so that ten million records cost their bytes and eight more each.
+//! Many byte strings in two allocations, so that ten million records cost their bytes and eight
+//! more each.
 //!
 //! ```text
 //!   bytes    k e y _ 0 k e y _ 1 k e y _ 2

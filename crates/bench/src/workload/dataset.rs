@@ -97,8 +97,8 @@ impl Dataset {
         order
     }
 
-    /// Writes keys that are not in the data but look as if they could be: the numbers after the last one, or real
-    /// keys with one byte changed.
+    /// Writes keys that are not in the data but look as if they could be: the numbers after the
+    /// last one, or real keys with one byte changed.
     pub(super) fn absent_keys(&self) -> AbsentKeys<'_> {
         let taken = match self.shape {
             Some(_) => HashSet::new(),
@@ -123,7 +123,8 @@ impl AbsentKeys<'_> {
         let start = out.len();
         out.extend_from_slice(self.dataset.key(index));
         let last = out.len() - 1;
-        // BOUND: 255 changes of the last byte, then longer keys; a key longer than all others is absent for certain.
+        // BOUND: 255 changes of the last byte, then longer keys; a key longer than all others is
+        // absent for certain.
         loop {
             for change in 1..=u8::MAX {
                 out[last] ^= change;

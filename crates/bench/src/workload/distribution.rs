@@ -9,7 +9,8 @@ use serde::{Deserialize, Serialize};
 use super::{Permutation, Zipf};
 use crate::error::{Error, Result};
 
-/// The steepest skew, as of the fits through traces: one key takes 96 % of all there, and beyond it nothing of a store but that key is measured.
+/// The steepest skew, as of the fits through traces: one key takes 96 % of all there, and beyond it
+/// nothing of a store but that key is measured.
 const THETA_MAX: f64 = 5.0;
 
 /// The law by which the next key is drawn from those there are.

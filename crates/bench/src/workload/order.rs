@@ -5,8 +5,8 @@ use std::ops::Range;
 use super::{Arena, Dataset, Distribution, KeyBatch, Lookup, Sampler};
 use crate::digest::{Digest, Outline};
 
-/// Keys handed to a store at a time. Between chunks the runner looks at the clock and compares the digest, which
-/// adds some 50 ns to a thousand lookups.
+/// Keys handed to a store at a time. Between chunks the runner looks at the clock and compares the
+/// digest, which adds some 50 ns to a thousand lookups.
 pub const CHUNK_KEYS: usize = 1024;
 
 /// Prepared keys and, for every chunk of them, the digest of the right answers.
@@ -21,8 +21,9 @@ pub struct ReadOrder {
 impl ReadOrder {
     /// Draws `count` keys (at least one) from the data set.
     ///
-    /// `count` should be as large as the data set, or at least so large that the values read do not fit into the
-    /// processor's caches; otherwise a run measures those. Costs the keys' bytes and 8 more for each.
+    /// `count` should be as large as the data set, or at least so large that the values read do not
+    /// fit into the processor's caches; otherwise a run measures those. Costs the keys' bytes and 8
+    /// more for each.
     pub fn new(
         dataset: &Dataset,
         distribution: Distribution,

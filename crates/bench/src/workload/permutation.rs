@@ -1,7 +1,8 @@
 //! A shuffle of `0..n` that needs no table: a small Feistel network, walked until it lands inside.
 //!
-//! It spreads the popular ranks of a distribution over the key space, and because it is a bijection the distribution
-//! keeps its shape (hashing ranks, as YCSB does, folds some of them onto each other).
+//! It spreads the popular ranks of a distribution over the key space, and because it is a bijection
+//! the distribution keeps its shape (hashing ranks, as YCSB does, folds some of them onto each
+//! other).
 
 use cairn_vfs::{Rng, SeededRng};
 
@@ -27,7 +28,8 @@ impl Permutation {
     #[inline]
     pub fn apply(&self, index: u64) -> u64 {
         debug_assert!(index < self.len);
-        // BOUND: the network permutes at most 4 * len numbers, so the cycle of `index` comes back inside.
+        // BOUND: the network permutes at most 4 * len numbers, so the cycle of `index` comes back
+        // inside.
         let mut at = index;
         loop {
             at = self.network(at);

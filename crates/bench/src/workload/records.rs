@@ -1,4 +1,5 @@
-//! Real records from a file: CSV or TSV with a header line. The key is one column, the value the whole line.
+//! Real records from a file: CSV or TSV with a header line. The key is one column, the value the
+//! whole line.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -51,7 +52,8 @@ pub struct Records {
 }
 
 impl Records {
-    /// What the file has and the records have not, for a person to read; `None` when nothing is left out.
+    /// What the file has and the records have not, for a person to read; `None` when nothing is
+    /// left out.
     pub fn left_out(&self) -> Option<String> {
         let mut parts = Vec::new();
         if self.keyless > 0 {
@@ -63,10 +65,12 @@ impl Records {
         (!parts.is_empty()).then(|| format!("lines left out: {}", parts.join(", ")))
     }
 
-    /// Reads `path`, whose first line names the columns. `column` is one of those names, or a number counted from 1.
+    /// Reads `path`, whose first line names the columns. `column` is one of those names, or a
+    /// number counted from 1.
     ///
-    /// Errors: those of the file system, and [`Error::Input`] naming the line that does not fit, a column that is
-    /// not there, or a file without records. Costs one pass and the memory of the keys and lines.
+    /// Errors: those of the file system, and [`Error::Input`] naming the line that does not fit, a
+    /// column that is not there, or a file without records. Costs one pass and the memory of the
+    /// keys and lines.
     pub fn read(fs: &dyn Fs, path: &Path, separator: Separator, column: &str) -> Result<Records> {
         let map = fs.open(path, OpenOptions::read())?.map()?;
         let mut reader = Reader::new(&map[..], separator.dialect());
@@ -90,7 +94,8 @@ impl Records {
     }
 }
 
-/// Reads the header line of `path` alone, and sees that `column` is in it: what is wrong is better known before a run than in it. Errors: as [`Records::read`].
+/// Reads the header line of `path` alone, and sees that `column` is in it: what is wrong is better
+/// known before a run than in it. Errors: as [`Records::read`].
 pub fn check_column(fs: &dyn Fs, path: &Path, separator: Separator, column: &str) -> Result<()> {
     let map = fs.open(path, OpenOptions::read())?.map()?;
     column_of(&mut Reader::new(&map[..], separator.dialect()), path, column).map(|_| ())

@@ -1,4 +1,5 @@
-//! What synthetic keys and values look like. Record `n` is a function of `n`, so nothing has to be remembered.
+//! What synthetic keys and values look like. Record `n` is a function of `n`, so nothing has to be
+//! remembered.
 
 use serde::{Deserialize, Serialize};
 
@@ -52,7 +53,8 @@ impl KeyShape {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ValueShape {
-    /// The number in decimal and `padding` times `x`, after Sparkey's benchmark: about 6 bytes without padding.
+    /// The number in decimal and `padding` times `x`, after Sparkey's benchmark: about 6 bytes
+    /// without padding.
     Numbered {
         /// Bytes after the number.
         padding: u32,
@@ -138,7 +140,8 @@ fn write_noise(n: u64, len: usize, out: &mut Vec<u8>) {
     }
 }
 
-/// SplitMix64's finaliser: a bijection of 64-bit numbers, so that eight bytes of it tell all numbers apart.
+/// SplitMix64's finaliser: a bijection of 64-bit numbers, so that eight bytes of it tell all
+/// numbers apart.
 fn mix(n: u64) -> u64 {
     let mut z = n.wrapping_add(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

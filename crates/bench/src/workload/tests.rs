@@ -16,8 +16,9 @@ fn counts(distribution: Distribution, len: u64, draws: usize) -> Vec<u64> {
     counts
 }
 
-/// Goal: the Zipf generator follows its law for skews under, at and over 1. Method: 400,000 draws from 50 ranks;
-/// Pearson's chi-squared against the exact probabilities stays under the 99.99 % quantile for 49 degrees (96.2).
+/// Goal: the Zipf generator follows its law for skews under, at and over 1. Method: 400,000 draws
+/// from 50 ranks; Pearson's chi-squared against the exact probabilities stays under the 99.99 %
+/// quantile for 49 degrees (96.2).
 #[test]
 fn zipf_follows_its_law() {
     for theta in [0.5, 0.99, 1.0, 1.4] {
@@ -52,8 +53,9 @@ fn zipf_has_no_bad_sizes() {
     }
 }
 
-/// Goal: scrambling moves the popular keys without changing how popular they are. Method: the sorted counts of both
-/// forms agree on the share of the first rank within a tenth; the clustered one has it at 0.
+/// Goal: scrambling moves the popular keys without changing how popular they are. Method: the
+/// sorted counts of both forms agree on the share of the first rank within a tenth; the clustered
+/// one has it at 0.
 #[test]
 fn scrambling_keeps_the_shape() {
     let plain = counts(Distribution::Zipfian { theta: 0.99, scrambled: false }, 1_000, 100_000);
@@ -96,7 +98,8 @@ fn distributions_read_back() {
 proptest! {
     #![proptest_config(crate::test_config::cases(256))]
 
-    /// Goal: a permutation hits every number once. Method: all of `0..len`, any length up to 3000 and any seed.
+    /// Goal: a permutation hits every number once. Method: all of `0..len`, any length up to 3000
+    /// and any seed.
     #[test]
     fn permutation_is_a_bijection(len in 1_u64..3_000, seed: u64) {
         let permutation = Permutation::new(len, seed);
@@ -120,7 +123,8 @@ proptest! {
     }
 }
 
-/// Goal: Sparkey's shapes are written as in its guide, and the long value is the short one with padding.
+/// Goal: Sparkey's shapes are written as in its guide, and the long value is the short one with
+/// padding.
 #[test]
 fn sparkey_shapes() {
     let dataset = Dataset::synthetic(100_001, &KeyShape::default(), &ValueShape::Numbered { padding: 50 });
@@ -130,8 +134,9 @@ fn sparkey_shapes() {
     assert_eq!((dataset.len(), dataset.mean_value_bytes()), (100_001, 55));
 }
 
-/// Goal: the expected digests are those of the data. Method: answer each chunk from the data set by hand, for two
-/// threads' worth of chunks with a short last one; absent orders expect nothing, and their keys are not there.
+/// Goal: the expected digests are those of the data. Method: answer each chunk from the data set by
+/// hand, for two threads' worth of chunks with a short last one; absent orders expect nothing, and
+/// their keys are not there.
 #[test]
 fn order_expects_what_the_data_holds() {
     let dataset = Dataset::synthetic(500, &KeyShape::default(), &ValueShape::Range { min: 0, max: 40 });
@@ -156,7 +161,8 @@ fn file(fs: &MemFs, path: &str, text: &str) {
     file.write_all_at(text.as_bytes(), 0).unwrap();
 }
 
-/// Goal: a quoted CSV with overwritten and empty keys gives each key once, with its last line as it stands.
+/// Goal: a quoted CSV with overwritten and empty keys gives each key once, with its last line as it
+/// stands.
 #[test]
 fn records_of_csv() {
     let fs = MemFs::new();
@@ -177,7 +183,8 @@ fn records_of_csv() {
     assert_eq!(by_number, records);
 }
 
-/// Goal: a quote that is never closed is an error with its line, and not one long record; a mark before the header is no part of it; of two columns of a name none is taken.
+/// Goal: a quote that is never closed is an error with its line, and not one long record; a mark
+/// before the header is no part of it; of two columns of a name none is taken.
 #[test]
 fn records_are_not_guessed() {
     let fs = MemFs::new();
@@ -193,8 +200,8 @@ fn records_are_not_guessed() {
     assert!(twice.contains("/twice.csv, line 1: two columns"), "{twice}");
 }
 
-/// Goal: errors name the file, the line and what is there. Absent keys of real data are absent, even where every
-/// change of the last byte is taken.
+/// Goal: errors name the file, the line and what is there. Absent keys of real data are absent,
+/// even where every change of the last byte is taken.
 #[test]
 fn records_refuse_and_real_keys_can_be_absent() {
     let fs = MemFs::new();

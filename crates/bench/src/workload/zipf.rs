@@ -1,8 +1,9 @@
 //! Zipf's law: rank `k` is drawn with probability proportional to `k^-theta`.
 //!
-//! Rejection-inversion after Hörmann and Derflinger, "Rejection-inversion to generate variates from monotone discrete
-//! distributions" (ACM TOMACS 6(3), 1996): exact for every `theta > 0`, constant time, no table. The integral of
-//! the hat function is inverted and the overshoot rejected, which happens in a few percent of the draws.
+//! Rejection-inversion after Hörmann and Derflinger, "Rejection-inversion to generate variates from
+//! monotone discrete distributions" (ACM TOMACS 6(3), 1996): exact for every `theta > 0`, constant
+//! time, no table. The integral of the hat function is inverted and the overshoot rejected, which
+//! happens in a few percent of the draws.
 
 use cairn_vfs::Rng;
 

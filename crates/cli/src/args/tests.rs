@@ -1,5 +1,5 @@
-//! What all commands have in common, held by walking over clap's tree of them; and that everything the documentation tells people to type
-//! is understood, whether or not it is run somewhere.
+//! What all commands have in common, held by walking over clap's tree of them; and that everything
+//! the documentation tells people to type is understood, whether or not it is run somewhere.
 #![allow(clippy::disallowed_methods)]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -33,7 +33,8 @@ const NO_JSON: [(&str, &str); 12] = [
     ("cairn ui", "serves a page"),
 ];
 
-/// Options for which 0 is a number as any other, and what it says. Of sizes it is nothing, or the least.
+/// Options for which 0 is a number as any other, and what it says. Of sizes it is nothing, or the
+/// least.
 const ZERO: [(&str, &str); 7] = [
     ("grace", "statements that run are ended at once"),
     ("id", "a backup that there is not"),
@@ -140,8 +141,9 @@ fn said_of(path: &str, option: &Arg, value: &str) -> String {
     }
 }
 
-/// Goal: what is no number is refused by the option that it was meant for, with what is expected. Method: a word, a negative number where none can be,
-/// and 0 where that is listed as no number, for every option that takes a number or an address.
+/// Goal: what is no number is refused by the option that it was meant for, with what is expected.
+/// Method: a word, a negative number where none can be, and 0 where that is listed as no number,
+/// for every option that takes a number or an address.
 #[test]
 fn numbers_are_refused_by_name() {
     let (mut wrong, mut count, mut zeros) = (Vec::new(), 0, BTreeSet::new());
@@ -179,8 +181,9 @@ fn numbers_are_refused_by_name() {
     none(&wrong);
 }
 
-/// Goal: a name that nobody knows is refused by the option that it was meant for, with those that are known. Method: one for every option that takes names of a
-/// list; platforms have the names that people give them.
+/// Goal: a name that nobody knows is refused by the option that it was meant for, with those that
+/// are known. Method: one for every option that takes names of a list; platforms have the names
+/// that people give them.
 #[test]
 fn names_are_refused_by_name() {
     let (mut wrong, mut count) = (Vec::new(), 0);
@@ -202,8 +205,9 @@ fn names_are_refused_by_name() {
     none(&wrong);
 }
 
-/// Goal: every command says what it is for and shows what to type, in one form. Method: the first line is a phrase without a full stop;
-/// the examples come first behind the options, name the command, and are understood; exit codes are a sentence of one form.
+/// Goal: every command says what it is for and shows what to type, in one form. Method: the first
+/// line is a phrase without a full stop; the examples come first behind the options, name the
+/// command, and are understood; exit codes are a sentence of one form.
 #[test]
 fn every_command_explains_itself() {
     let mut wrong = Vec::new();
@@ -238,7 +242,8 @@ fn every_command_explains_itself() {
     none(&wrong);
 }
 
-/// What a call has that help does not show: another name of a command or of an option, kept for those who know it.
+/// What a call has that help does not show: another name of a command or of an option, kept for
+/// those who know it.
 fn hidden(words: &[String]) -> Option<String> {
     let mut command = Cli::command();
     command.build();
@@ -261,7 +266,8 @@ fn hidden(words: &[String]) -> Option<String> {
     None
 }
 
-/// Goal: every option says what it does, and what its value is in a word that others use for the same.
+/// Goal: every option says what it does, and what its value is in a word that others use for the
+/// same.
 #[test]
 fn every_option_explains_itself() {
     let mut wrong = Vec::new();
@@ -284,8 +290,8 @@ fn every_option_explains_itself() {
     none(&wrong);
 }
 
-/// Goal: one name means one thing. Method: options of one name take the same kind of value everywhere, and so do letters; exceptions are
-/// listed with their reasons, and are exceptions.
+/// Goal: one name means one thing. Method: options of one name take the same kind of value
+/// everywhere, and so do letters; exceptions are listed with their reasons, and are exceptions.
 #[test]
 fn one_name_means_one_thing() {
     let mut kinds: BTreeMap<String, BTreeMap<String, String>> = BTreeMap::new();
@@ -319,8 +325,8 @@ fn one_name_means_one_thing() {
     none(&wrong);
 }
 
-/// Goal: what is the same everywhere is said in the same words. Method: the directory that is measured, which has one default; options that take several values
-/// one by one; what is random.
+/// Goal: what is the same everywhere is said in the same words. Method: the directory that is
+/// measured, which has one default; options that take several values one by one; what is random.
 #[test]
 fn one_thing_has_one_sentence() {
     let (mut wrong, mut work_dirs) = (Vec::new(), BTreeSet::new());
@@ -340,7 +346,8 @@ fn one_thing_has_one_sentence() {
     none(&wrong);
 }
 
-/// Goal: the simulator's options tell the defaults that it has. Method: its default configuration beside the help.
+/// Goal: the simulator's options tell the defaults that it has. Method: its default configuration
+/// beside the help.
 #[test]
 fn defaults_of_the_simulator_are_told() {
     let config = cairn_sim::Config::default();
@@ -366,7 +373,8 @@ fn defaults_of_the_simulator_are_told() {
     }
 }
 
-/// Goal: whatever reports something reports it as JSON too. Method: every command that has none below it has `--json`, but for those listed.
+/// Goal: whatever reports something reports it as JSON too. Method: every command that has none
+/// below it has `--json`, but for those listed.
 #[test]
 fn every_report_has_json() {
     let mut wrong = Vec::new();
@@ -384,7 +392,8 @@ fn every_report_has_json() {
     none(&wrong);
 }
 
-/// Goal: suites take the same options for the same things. Method: what a run needs is in all of them, by these names.
+/// Goal: suites take the same options for the same things. Method: what a run needs is in all of
+/// them, by these names.
 #[test]
 fn suites_take_the_same_options() {
     let mut wrong = Vec::new();
@@ -401,8 +410,8 @@ fn suites_take_the_same_options() {
     none(&wrong);
 }
 
-/// Goal: cases are chosen by one option everywhere, and by a word alone where that was so first. Method: every command that takes a word takes the option, and
-/// it does the same.
+/// Goal: cases are chosen by one option everywhere, and by a word alone where that was so first.
+/// Method: every command that takes a word takes the option, and it does the same.
 #[test]
 fn cases_are_chosen_in_one_way() {
     let mut wrong = Vec::new();
@@ -433,7 +442,8 @@ fn cases_are_chosen_in_one_way() {
     }
 }
 
-/// Goal: an option that would change nothing is refused and not passed over. Method: each without, or beside, the option that decides.
+/// Goal: an option that would change nothing is refused and not passed over. Method: each without,
+/// or beside, the option that decides.
 #[test]
 fn nothing_is_passed_over() {
     let lines = [
@@ -455,7 +465,8 @@ fn nothing_is_passed_over() {
     }
 }
 
-/// Goal: spellings that were told to people are understood for good. Method: each old one beside the new one.
+/// Goal: spellings that were told to people are understood for good. Method: each old one beside
+/// the new one.
 #[test]
 fn old_spellings_are_understood() {
     let lines = [
@@ -485,7 +496,8 @@ fn old_spellings_are_understood() {
     none(&lines.into_iter().flat_map(words_of).filter_map(|words| mistake(&words)).collect::<Vec<_>>());
 }
 
-/// Goal: every command has a man page with all that help says. Method: the pages of all commands, each with its parts.
+/// Goal: every command has a man page with all that help says. Method: the pages of all commands,
+/// each with its parts.
 #[test]
 fn every_command_has_a_man_page() {
     let pages = pages().unwrap();
@@ -510,8 +522,9 @@ fn every_command_has_a_man_page() {
     }
 }
 
-/// Goal: everything that the documentation shows is understood, also what no test can run. Method: the command lines of all blocks of all
-/// pages, and the code in tables of what shows what, are taken apart as a shell does and given to the parser.
+/// Goal: everything that the documentation shows is understood, also what no test can run. Method:
+/// the command lines of all blocks of all pages, and the code in tables of what shows what, are
+/// taken apart as a shell does and given to the parser.
 #[test]
 fn documentation_is_understood() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
@@ -533,7 +546,8 @@ fn documentation_is_understood() {
     none(&wrong);
 }
 
-/// Goal: the page on the command has the same variables as the man pages. Method: the names in its table.
+/// Goal: the page on the command has the same variables as the man pages. Method: the names in its
+/// table.
 #[test]
 fn variables_are_on_the_page() {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/src/command.md");
@@ -545,7 +559,8 @@ fn variables_are_on_the_page() {
     assert_eq!(named, ENVIRONMENT.iter().map(|(name, _)| *name).collect::<BTreeSet<_>>());
 }
 
-/// Goal: the map of the crates is right. Method: each crate has a line on it, and what a crate is built on stands below it.
+/// Goal: the map of the crates is right. Method: each crate has a line on it, and what a crate is
+/// built on stands below it.
 #[test]
 fn the_map_of_crates_is_right() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
@@ -573,7 +588,8 @@ fn the_map_of_crates_is_right() {
     none(&wrong);
 }
 
-/// What a page tells people to type: lines of blocks, continued by backslashes, and code in the last cells of tables.
+/// What a page tells people to type: lines of blocks, continued by backslashes, and code in the
+/// last cells of tables.
 fn typed(page: &str) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
     let mut inside = None;
@@ -665,7 +681,8 @@ fn markdown(dir: &Path) -> Vec<PathBuf> {
     entries.flat_map(below).filter(|path| path.extension().is_some_and(|it| it == "md")).collect()
 }
 
-/// Goal: command lines are taken apart as a shell does. Method: quotes, comments, pipes, lists, redirections.
+/// Goal: command lines are taken apart as a shell does. Method: quotes, comments, pipes, lists,
+/// redirections.
 #[test]
 fn lines_are_taken_apart() {
     let line =

@@ -113,8 +113,8 @@ fn options(args: &BenchAllArgs) -> Result<Options> {
 
 /// Writes the results of each suite and the report, prints them, and says how the run ended.
 ///
-/// Errors: [`Error::Interrupted`] when the user ended it; a usage error when a part or a contender failed, when nothing was measured, or when a dashboard would
-/// get a list with gaps.
+/// Errors: [`Error::Interrupted`] when the user ended it; a usage error when a part or a contender
+/// failed, when nothing was measured, or when a dashboard would get a list with gaps.
 fn conclude(
     fs: &Arc<dyn Fs>,
     args: &BenchAllArgs,
@@ -180,7 +180,8 @@ fn to_json(whole: &Whole) -> Result<String> {
     Ok(json.map_err(|error| Error::usage(format!("the list cannot be written as JSON: {error}")))? + "\n")
 }
 
-/// Writes the report of a run's directory anew, as `cairn bench report DIR` does, and notes the parts that cannot be read. Returns where it went.
+/// Writes the report of a run's directory anew, as `cairn bench report DIR` does, and notes the
+/// parts that cannot be read. Returns where it went.
 pub fn report(fs: &Arc<dyn Fs>, dir: &Path, out: Option<&Path>) -> Result<PathBuf> {
     let journal = Journal::read(fs, dir)?;
     journal.notes().iter().for_each(|line| note(line));

@@ -129,7 +129,8 @@ pub fn compare(fs: &Arc<dyn Fs>, args: &CompareArgs) -> Result<Outcome> {
     Ok(Outcome::found(!args.fail || passed))
 }
 
-/// What is held against what: the two runs of two files; of directories the last run of each suite. With one path the history has the earlier ones.
+/// What is held against what: the two runs of two files; of directories the last run of each suite.
+/// With one path the history has the earlier ones.
 fn pairs(fs: &Arc<dyn Fs>, args: &CompareArgs, known: Option<&History>) -> Result<Vec<Pair>> {
     let is_file = |path: &Path| Ok::<bool, Error>(!fs.metadata(path)?.is_dir);
     let Some(later) = &args.b else {
@@ -183,7 +184,8 @@ pub fn last_of_each(runs: Vec<Run>) -> Vec<Run> {
     last.into_values().collect()
 }
 
-/// Tells of one pair. True where nothing got worse, nothing is missing, and something could be judged.
+/// Tells of one pair. True where nothing got worse, nothing is missing, and something could be
+/// judged.
 fn one(
     out: &mut Output,
     args: &CompareArgs,

@@ -1,4 +1,5 @@
-//! `cairn bench index`: one run of the suite of compressed indexes, as tables, as a report and as JSON.
+//! `cairn bench index`: one run of the suite of compressed indexes, as tables, as a report and as
+//! JSON.
 
 use std::sync::Arc;
 

@@ -1,4 +1,5 @@
-//! `cairn bench kv`: one run of the suite of key-value stores, in DKV's layout and as a table, a report and JSON.
+//! `cairn bench kv`: one run of the suite of key-value stores, in DKV's layout and as a table, a
+//! report and JSON.
 
 use std::sync::Arc;
 
@@ -45,7 +46,8 @@ fn options(fs: &Arc<dyn Fs>, args: &BenchKvArgs) -> Result<(Options, Vec<String>
             }
         }
     }
-    // Whoever names benchmarks or a workload of his own means those, and the modes only where he names them too.
+    // Whoever names benchmarks or a workload of his own means those, and the modes only where he
+    // names them too.
     if args.modes.is_empty() {
         match (args.benchmarks.is_empty(), ycsb.is_empty()) {
             (true, true) => modes = defaults.modes.clone(),

@@ -28,7 +28,8 @@ pub fn worker() -> Result<Outcome> {
     cairn_bench::process::end_with_parent();
     let mut job = String::new();
     io::stdin().lock().read_to_string(&mut job).map_err(Error::Stdin)?;
-    // Before standard output is taken: a store that prints something must not wait for that for ever.
+    // Before standard output is taken: a store that prints something must not wait for that for
+    // ever.
     let answer = cairn_bench::runner::worker::serve(&job);
     let mut out = Output::new();
     out.bytes(answer.as_bytes())?;
@@ -51,7 +52,8 @@ pub fn write_file(fs: &Arc<dyn Fs>, path: &Path, content: &[u8]) -> Result<()> {
     Ok(file.commit()?)
 }
 
-/// A page of text, whole: of a file, of a pipe, or of standard input for `-`. A byte order mark is no part of it.
+/// A page of text, whole: of a file, of a pipe, or of standard input for `-`. A byte order mark is
+/// no part of it.
 pub fn read_text(fs: &Arc<dyn Fs>, path: &Path) -> Result<String> {
     let mut text = read_whole(fs, path, u64::MAX - 1)?;
     text.drain(..text.len() - mark::without(&text).len());

@@ -40,7 +40,8 @@ pub(super) struct Shown<'a> {
     pub text: &'a dyn Fn(&Run) -> Result<String>,
 }
 
-/// Sees before a run that its filter chooses something, and says where it does not count: a dashboard with a history takes no list with gaps.
+/// Sees before a run that its filter chooses something, and says where it does not count: a
+/// dashboard with a history takes no list with gaps.
 ///
 /// Errors: nothing has it in its name.
 pub(super) fn chosen(args: &RunArgs, filter: Option<&str>, chooses_anything: bool) -> Result<()> {
@@ -58,9 +59,11 @@ pub(super) fn nothing_chosen(filter: &str) -> Error {
     Error::usage(format!("no case has {filter:?} in its name; --help lists the names"))
 }
 
-/// Measures, with a progress bar, until it is done, the time is up, or Ctrl-C. Where results and the report go is tried before, not after an hour of it.
+/// Measures, with a progress bar, until it is done, the time is up, or Ctrl-C. Where results and
+/// the report go is tried before, not after an hour of it.
 ///
-/// Errors: as the suite's; when it was ended before it had anything, [`Error::Interrupted`] if that was Ctrl-C, else a usage error.
+/// Errors: as the suite's; when it was ended before it had anything, [`Error::Interrupted`] if that
+/// was Ctrl-C, else a usage error.
 pub(super) fn measure(
     fs: &Arc<dyn Fs>,
     args: &RunArgs,
@@ -85,7 +88,8 @@ pub(super) fn measure(
     Ok(Measured { run, is_interrupted })
 }
 
-/// The error of runs in which contenders failed: whoever reads only the exit code would take their comparison for whole.
+/// The error of runs in which contenders failed: whoever reads only the exit code would take their
+/// comparison for whole.
 pub(super) fn failed(runs: &[&Run]) -> Option<Error> {
     let told: Vec<String> =
         runs.iter().flat_map(|run| run.failures()).filter_map(Contender::failure).collect();
@@ -94,8 +98,8 @@ pub(super) fn failed(runs: &[&Run]) -> Option<Error> {
 
 /// Stores a run that is over, reports on it and shows it.
 ///
-/// Errors: [`Error::Interrupted`] when the user ended it; a usage error when nothing was measured, when a contender failed, or when a dashboard would get a list
-/// with gaps.
+/// Errors: [`Error::Interrupted`] when the user ended it; a usage error when nothing was measured,
+/// when a contender failed, or when a dashboard would get a list with gaps.
 pub(super) fn conclude(
     fs: &Arc<dyn Fs>,
     args: &RunArgs,

@@ -1,4 +1,5 @@
-//! `cairn bench pool`: one run of the suite of buffer pools, in the guide's layout, as a report and as JSON.
+//! `cairn bench pool`: one run of the suite of buffer pools, in the guide's layout, as a report and
+//! as JSON.
 
 use std::path::Path;
 use std::sync::Arc;

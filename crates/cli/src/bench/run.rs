@@ -30,8 +30,9 @@ pub fn run(fs: &Arc<dyn Fs>, args: &BenchHashArgs) -> Result<Outcome> {
     conclude(fs, &args.run, run, &Shown { nothing, json: &dashboard::to_json, text: &text })
 }
 
-/// The command as it was typed, quoted where a shell needs it, for the report's "Repeat it". Bytes that are not UTF-8,
-/// as names of files may have them, become replacement characters: a report is text.
+/// The command as it was typed, quoted where a shell needs it, for the report's "Repeat it". Bytes
+/// that are not UTF-8, as names of files may have them, become replacement characters: a report is
+/// text.
 pub(super) fn command_line(arguments: impl Iterator<Item = OsString>) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_=./,:+@%".contains(c);
     let quoted = arguments.skip(1).map(|word| {
@@ -100,7 +101,8 @@ impl CtrlC {
     }
 }
 
-/// The first Ctrl-C asks the run to end with what it has, a second one ends the process. So do others of [`interrupt::when_ended`].
+/// The first Ctrl-C asks the run to end with what it has, a second one ends the process. So do
+/// others of [`interrupt::when_ended`].
 pub(crate) fn end_on_ctrl_c(stop: &Stop) -> Result<CtrlC> {
     let (stop, ends_at_once) = (stop.clone(), Arc::new(AtomicBool::new(false)));
     let ctrl_c = CtrlC { ends_at_once: Arc::clone(&ends_at_once) };

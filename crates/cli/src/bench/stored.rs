@@ -16,7 +16,8 @@ use crate::output::{Outcome, Output, is_stdout};
 /// Runs that were kept for good, below the directory of all runs.
 pub const STORED: &str = "stored";
 
-/// Puts the tables of runs between the markers of a page: of the run in a file, or of the last one of each suite in a directory that the page has markers for.
+/// Puts the tables of runs between the markers of a page: of the run in a file, or of the last one
+/// of each suite in a directory that the page has markers for.
 pub fn readme(fs: &Arc<dyn Fs>, args: &ReadmeArgs) -> Result<Outcome> {
     let dir = Path::new(store::RESULTS_DIR).join(STORED);
     let newest = newest(fs, &dir, &[suite_hash::NAME, suite_kv::NAME, suite_sql::NAME])?;

@@ -42,8 +42,8 @@ impl Change {
                 Ok(Change::Table(Box::new(delta)))
             }
             Kind::Sparkey => {
-                // ORDER: all that may be refused is, before the log is touched: what it holds once it is flushed
-                // stays.
+                // ORDER: all that may be refused is, before the log is touched: what it holds once
+                // it is flushed stays.
                 let (options, index) = (log_options(args, codec)?, index_options(args)?);
                 Ok(Change::Sparkey(Box::new(LogWriter::append_in(fs, path, &options)?), index))
             }
@@ -187,7 +187,8 @@ pub fn delete(fs: &Arc<dyn Fs>, args: &DeleteArgs) -> Result<Outcome> {
     keys.retain(|key| seen.insert(key.clone()));
     let write = WriteArgs::unchanged();
     let start = || Change::start(fs, &args.store, &write, Codec::None);
-    // ORDER: the lock of a log, then a look at the store: what others appended in between would be taken for absent.
+    // ORDER: the lock of a log, then a look at the store: what others appended in between would be
+    // taken for absent.
     let locked = match kind_of(&**fs, &args.store)? {
         Kind::Sparkey => Some(start()?),
         // A delta that holds nothing is not worth beginning.
@@ -291,8 +292,9 @@ mod tests {
 
     use super::*;
 
-    /// Goal: whoever appends to a log whose index cannot be built afterwards learns that the records are there, and what
-    /// is left to do. Method: somebody else is building the index; the disk fails when it gets its name.
+    /// Goal: whoever appends to a log whose index cannot be built afterwards learns that the
+    /// records are there, and what is left to do. Method: somebody else is building the index; the
+    /// disk fails when it gets its name.
     #[test]
     fn records_without_an_index_are_told() {
         let disk = FaultFs::new(FaultOptions::seeded(1));

@@ -137,7 +137,8 @@ fn describe_pair(info: &SparkeyInfo, out: &mut Output) -> Result<()> {
 
 /// Reads everything and checks it. Every file is read, whatever is wrong with those before it.
 ///
-/// Files are read, not mapped: of a sector that the disk cannot give, a mapping would tell by a signal.
+/// Files are read, not mapped: of a sector that the disk cannot give, a mapping would tell by a
+/// signal.
 pub fn verify(fs: &Arc<dyn Fs>, args: &StoreArgs) -> Result<Outcome> {
     let checked = match Store::open_unmapped(fs, &args.store) {
         Ok(Store::Table(store)) => {
@@ -168,8 +169,8 @@ struct Checked {
     of_kind: Value,
 }
 
-/// A store that does not even open. The files of a table with deltas are checked one by one, so that damage in one of
-/// them does not hide any in others.
+/// A store that does not even open. The files of a table with deltas are checked one by one, so
+/// that damage in one of them does not hide any in others.
 ///
 /// Errors: what is wrong is no damage.
 fn check_unopened(fs: &Arc<dyn Fs>, path: &Path, error: Error) -> Result<Checked> {
@@ -198,8 +199,8 @@ fn check_unopened(fs: &Arc<dyn Fs>, path: &Path, error: Error) -> Result<Checked
     Ok(checked)
 }
 
-/// An error of a file of the table at `path`. What does not begin as one is no store; but a delta is known by its name,
-/// so there it is damage.
+/// An error of a file of the table at `path`. What does not begin as one is no store; but a delta
+/// is known by its name, so there it is damage.
 fn as_damage(path: &Path, error: cairn_hash::Error) -> cairn_hash::Error {
     match error {
         cairn_hash::Error::Foreign { file, what, .. } if file != path => {
@@ -209,8 +210,8 @@ fn as_damage(path: &Path, error: cairn_hash::Error) -> cairn_hash::Error {
     }
 }
 
-/// What was found in each file of the store at `path`. One that cannot be checked is a finding, and the others are
-/// checked all the same.
+/// What was found in each file of the store at `path`. One that cannot be checked is a finding, and
+/// the others are checked all the same.
 fn check_tables(
     path: &Path,
     tables: impl Iterator<Item = (PathBuf, cairn_hash::Result<VerifyReport>)>,
@@ -317,8 +318,9 @@ mod tests {
         verify(fs, &StoreArgs { store: store.into(), json: false })
     }
 
-    /// Goal: a sector that cannot be read is something that `verify` finds, not its end. Method: nothing is mapped, where
-    /// such a sector would be a signal; each read in turn fails, in a store of either format.
+    /// Goal: a sector that cannot be read is something that `verify` finds, not its end. Method:
+    /// nothing is mapped, where such a sector would be a signal; each read in turn fails, in a
+    /// store of either format.
     #[test]
     fn sectors_that_cannot_be_read_are_found() {
         let (disk, fs) = disk();
@@ -338,8 +340,9 @@ mod tests {
         }
     }
 
-    /// Goal: a delta that may not be read, or that a later version has written, leaves the others to be checked. Method: a
-    /// disk that does not open one; one with a version that there is not yet. A base that may not be read is no finding.
+    /// Goal: a delta that may not be read, or that a later version has written, leaves the others
+    /// to be checked. Method: a disk that does not open one; one with a version that there is not
+    /// yet. A base that may not be read is no finding.
     #[test]
     fn files_that_cannot_be_checked_hide_no_others() {
         let (disk, fs) = disk();

@@ -28,8 +28,8 @@ pub enum Store {
     Sparkey(Box<SparkeyReader>),
 }
 
-/// Which format a store has by its name: `.spi` and `.spl` are Sparkey's, anything else is Cairn's own, unless only
-/// a Sparkey pair of that name is there.
+/// Which format a store has by its name: `.spi` and `.spl` are Sparkey's, anything else is Cairn's
+/// own, unless only a Sparkey pair of that name is there.
 pub fn kind_of(fs: &dyn Fs, path: &Path) -> Result<Kind> {
     let extension = path.extension().and_then(|extension| extension.to_str());
     if matches!(extension, Some("spi" | "spl")) {
@@ -70,7 +70,8 @@ impl Store {
         })
     }
 
-    /// [`Store::open`] for whoever would lose what it does not show. Errors: a log that goes on beyond its index, too.
+    /// [`Store::open`] for whoever would lose what it does not show. Errors: a log that goes on
+    /// beyond its index, too.
     pub fn open_all_of(fs: &Arc<dyn Fs>, path: &Path) -> Result<Store> {
         let store = Store::open(fs, path)?;
         if let Store::Sparkey(pair) = &store {
@@ -133,7 +134,8 @@ impl Store {
     /// Hands every live entry to a writer; large values of a Sparkey log piece by piece.
     pub fn copy_to(&self, sink: &mut dyn Sink) -> Result<()> {
         let Store::Sparkey(store) = self else {
-            // Values of a mapped table are borrowed from the map: they cost no memory, however long they are.
+            // Values of a mapped table are borrowed from the map: they cost no memory, however long
+            // they are.
             return self.for_each(|key, value| sink.put(key, value).map(|()| true));
         };
         let mut scan = store.scan();
@@ -155,7 +157,8 @@ impl Store {
 
 /// What a command does, recorded where `cairn trace record` asks for it; the trace ends with it.
 ///
-/// Not through `cairn_trace`'s wrapper: that knows a single table and no deltas, no Sparkey pair, and no writes.
+/// Not through `cairn_trace`'s wrapper: that knows a single table and no deltas, no Sparkey pair,
+/// and no writes.
 #[derive(Debug)]
 pub struct Recording(Option<Recorder>);
 

@@ -132,7 +132,8 @@ pub fn summarize_pair(fs: &Arc<dyn Fs>, path: &Path) -> Result<Value> {
     }))
 }
 
-/// The level that values are compressed with. Errors: one was asked for, and nothing is compressed with levels.
+/// The level that values are compressed with. Errors: one was asked for, and nothing is compressed
+/// with levels.
 fn zstd_level(args: &WriteArgs, codec: Codec) -> Result<i32> {
     match (args.level, codec) {
         (Some(level), Codec::None | Codec::Snappy) => Err(Error::usage(format!(
@@ -142,7 +143,8 @@ fn zstd_level(args: &WriteArgs, codec: Codec) -> Result<i32> {
     }
 }
 
-/// The options of a table. Errors: less memory than it can be built with, and what is an option of others.
+/// The options of a table. Errors: less memory than it can be built with, and what is an option of
+/// others.
 pub fn table_options(args: &WriteArgs, codec: Codec) -> Result<BuildOptions> {
     check_memory(args, BuildOptions::MEMORY_BYTES_MIN)?;
     let level = zstd_level(args, codec)?;
@@ -250,8 +252,8 @@ mod tests {
         store.get(b"a").unwrap().unwrap().into_owned()
     }
 
-    /// Goal: a log that somebody appends to is not replaced: neither one that was there from the start nor one that
-    /// was made meanwhile. Method: both, with a writer open.
+    /// Goal: a log that somebody appends to is not replaced: neither one that was there from the
+    /// start nor one that was made meanwhile. Method: both, with a writer open.
     #[test]
     fn a_log_with_a_writer_is_not_replaced() {
         let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
@@ -269,9 +271,10 @@ mod tests {
         create().unwrap().finish().unwrap();
     }
 
-    /// Goal: what fails once the new log has its name is told so, with what mends it; before that the old pair stays. No
-    /// other file does. Method: over an old pair the rename of the log fails, the sync after it, and the rename of the
-    /// index; then the log is indexed where it is the new one.
+    /// Goal: what fails once the new log has its name is told so, with what mends it; before that
+    /// the old pair stays. No other file does. Method: over an old pair the rename of the log
+    /// fails, the sync after it, and the rename of the index; then the log is indexed where it is
+    /// the new one.
     #[test]
     fn a_log_without_its_index_is_told() {
         let pair = Path::new("x.spi");
@@ -297,8 +300,9 @@ mod tests {
         }
     }
 
-    /// Goal: who may not read a pair may not read the one that takes its place either. Method: a pair that is its owner's
-    /// alone; the rights of every file there while another is built, and afterwards.
+    /// Goal: who may not read a pair may not read the one that takes its place either. Method: a
+    /// pair that is its owner's alone; the rights of every file there while another is built, and
+    /// afterwards.
     #[test]
     fn a_pair_has_the_rights_of_the_one_before() {
         let directory = tempfile::tempdir().unwrap();
@@ -321,8 +325,8 @@ mod tests {
         assert_eq!((value_in(&fs, &path), files().count()), (b"new".to_vec(), 2));
     }
 
-    /// Goal: the two files of a pair may stand on two file systems. Method: links into two directories, of which the
-    /// log's lets no index go to another.
+    /// Goal: the two files of a pair may stand on two file systems. Method: links into two
+    /// directories, of which the log's lets no index go to another.
     #[test]
     fn an_index_is_built_beside_its_own_place() {
         let directory = tempfile::tempdir().unwrap();
@@ -348,8 +352,8 @@ mod tests {
         }
     }
 
-    /// Goal: between the moves of a log and its index nobody else moves an index there. Method: an index is asked for
-    /// before each of the two.
+    /// Goal: between the moves of a log and its index nobody else moves an index there. Method: an
+    /// index is asked for before each of the two.
     #[test]
     fn nobody_indexes_between_the_moves() {
         let (inner, path): (Arc<dyn Fs>, _) = (Arc::new(MemFs::new()), Path::new("x.spi"));
@@ -368,8 +372,8 @@ mod tests {
         assert_eq!((moves.load(Ordering::Relaxed), value_in(&inner, path)), (2, b"new".to_vec()));
     }
 
-    /// Goal: a build that ends early takes no file from one that begins meanwhile. Method: the lock of the log is tried
-    /// before each file is removed.
+    /// Goal: a build that ends early takes no file from one that begins meanwhile. Method: the lock
+    /// of the log is tried before each file is removed.
     #[test]
     fn what_is_left_over_is_removed_under_its_lock() {
         let (inner, path): (Arc<dyn Fs>, _) = (Arc::new(MemFs::new()), Path::new("x.spi"));

@@ -107,7 +107,8 @@ fn whole_record(buffer: &[u8]) -> Option<(&[u8], &[u8])> {
     Some((key, rest.get(..u32::from_le_bytes([e, f, g, h]) as usize)?))
 }
 
-/// Appends up to `bytes` bytes to `out`, which grows only as far as there is input: a garbled length costs nothing.
+/// Appends up to `bytes` bytes to `out`, which grows only as far as there is input: a garbled
+/// length costs nothing.
 fn read_up_to(reader: &mut Stream, bytes: u64, out: &mut Vec<u8>) -> std::result::Result<(), String> {
     reader.take(bytes).read_to_end(out).map(|_| ()).map_err(|error: io::Error| error.to_string())
 }

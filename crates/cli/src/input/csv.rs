@@ -7,8 +7,9 @@ use super::{Sink, Source, Stream, find_column};
 use crate::args::hash::InputArgs;
 use crate::error::{Error, Result};
 
-/// Reads separated values. In CSV fields may be quoted, with separators and line breaks inside; in TSV quotes are
-/// ordinary characters. The value of a whole record is its line with the same separator, quoted where needed.
+/// Reads separated values. In CSV fields may be quoted, with separators and line breaks inside; in
+/// TSV quotes are ordinary characters. The value of a whole record is its line with the same
+/// separator, quoted where needed.
 #[derive(Debug)]
 pub struct CsvSource {
     reader: Reader<Stream>,

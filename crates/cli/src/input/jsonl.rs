@@ -16,10 +16,10 @@ use crate::output::from_hex;
 /// Stands behind the name of a field whose string is in hexadecimal.
 const HEX: &str = "_hex";
 
-/// Reads objects. A field that is a string gives its text; a number, true, false, an array or an object gives its
-/// JSON as it stands, so that no digit is lost. Where a field `name` is missing, `name_hex` gives the bytes that its
-/// hexadecimal digits stand for, as the commands' own JSON has them. The value of a whole record is its line. A field that
-/// is asked for may not be there twice.
+/// Reads objects. A field that is a string gives its text; a number, true, false, an array or an
+/// object gives its JSON as it stands, so that no digit is lost. Where a field `name` is missing,
+/// `name_hex` gives the bytes that its hexadecimal digits stand for, as the commands' own JSON has
+/// them. The value of a whole record is its line. A field that is asked for may not be there twice.
 #[derive(Debug)]
 pub struct JsonlSource {
     reader: Stream,
@@ -167,7 +167,8 @@ impl<'de> Visitor<'de> for &Fields {
                     Some(true) => &mut field.hex,
                     None => continue,
                 };
-                // Which of the two is meant nobody knows: readers of JSON take the first, the last, or neither.
+                // Which of the two is meant nobody knows: readers of JSON take the first, the last,
+                // or neither.
                 if slot.replace(raw).is_some() {
                     return Err(A::Error::custom(format_args!("field {name:?} is given twice")));
                 }

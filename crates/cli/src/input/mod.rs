@@ -37,7 +37,8 @@ pub trait Sink {
 pub trait Source: Debug {
     /// Hands the next record to `sink`; false at the end.
     ///
-    /// Errors: [`Error::Input`] naming the place of a record that is not as it should be; those of `sink`.
+    /// Errors: [`Error::Input`] naming the place of a record that is not as it should be; those of
+    /// `sink`.
     fn feed(&mut self, sink: &mut dyn Sink) -> Result<bool>;
 }
 

@@ -18,8 +18,9 @@ use crate::error::{Error, Result};
 /// Rows that are decoded at once.
 const BATCH_ROWS: usize = 256;
 
-/// Reads rows. Texts and byte arrays give their bytes; integers and decimals their digits; times are integers, counted in the unit of their column, those of the old
-/// form of 96 bits in nanoseconds since 1970. The value of a whole record is a JSON object of its columns.
+/// Reads rows. Texts and byte arrays give their bytes; integers and decimals their digits; times
+/// are integers, counted in the unit of their column, those of the old form of 96 bits in
+/// nanoseconds since 1970. The value of a whole record is a JSON object of its columns.
 pub struct ParquetSource {
     file: SerializedFileReader<rows::Source>,
     name: String,
@@ -29,7 +30,8 @@ pub struct ParquetSource {
     key: usize,
     /// `None` for the whole record.
     value: Option<usize>,
-    /// The row group that comes next, and rows of the one that is being read that are not decoded yet.
+    /// The row group that comes next, and rows of the one that is being read that are not decoded
+    /// yet.
     next_group: usize,
     left: usize,
     /// Rows that are decoded and not given yet.
@@ -157,7 +159,8 @@ impl ParquetSource {
         }
     }
 
-    /// The row as a JSON object. Numbers that are none, which JSON has no word for, are the texts that SQL has for them.
+    /// The row as a JSON object. Numbers that are none, which JSON has no word for, are the texts
+    /// that SQL has for them.
     fn whole(&self, line: &mut Vec<u8>) -> Result<()> {
         let mut names = std::collections::HashSet::new();
         line.clear();
@@ -258,8 +261,9 @@ mod tests {
         }
     }
 
-    /// Goal: a flipped bit of a file gives records or an error that names the file, never a panic or an allocation of the file's choosing. Method: each bit of whole files, with a
-    /// dictionary and without, of texts and of numbers that may be absent.
+    /// Goal: a flipped bit of a file gives records or an error that names the file, never a panic
+    /// or an allocation of the file's choosing. Method: each bit of whole files, with a dictionary
+    /// and without, of texts and of numbers that may be absent.
     #[test]
     fn flipped_bits_are_errors() {
         rows::quiet_panics();

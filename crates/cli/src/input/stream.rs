@@ -29,8 +29,8 @@ impl Bytes for FileStream {}
 
 /// Reads what has no positions: a named pipe, the other end of `<(command)`, a terminal.
 ///
-/// Such a thing can only be read in the order in which it comes, which `cairn_vfs` does not offer: no engine has a
-/// use for it.
+/// Such a thing can only be read in the order in which it comes, which `cairn_vfs` does not offer:
+/// no engine has a use for it.
 #[derive(Debug)]
 struct PipeStream {
     pipe: std::fs::File,
@@ -101,7 +101,8 @@ impl Bytes for StdinStream {}
 impl Read for StdinStream {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
         wait_for_input(&io::stdin())?;
-        // Not through the lock of the standard library, which reads ahead: what it holds nobody could wait for.
+        // Not through the lock of the standard library, which reads ahead: what it holds nobody
+        // could wait for.
         let count = read_stdin(buf)?;
         self.counter.fetch_add(count as u64, Ordering::Relaxed);
         Ok(count)
@@ -118,8 +119,8 @@ fn read_stdin(buf: &mut [u8]) -> io::Result<usize> {
     io::stdin().lock().read(buf)
 }
 
-/// Hands each line of a file, or of standard input for `-`, to `each`, without its line break and without a byte order
-/// mark before the first.
+/// Hands each line of a file, or of standard input for `-`, to `each`, without its line break and
+/// without a byte order mark before the first.
 pub fn read_lines(fs: &Arc<dyn Fs>, path: &Path, mut each: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
     let stream: Box<dyn Bytes> = if is_stdin(path) {
         Box::new(StdinStream::new(Arc::default()))
@@ -156,7 +157,8 @@ pub fn read_line(reader: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<bo
     Ok(count > 0)
 }
 
-/// Reads all of a file, or of standard input for `-`. Errors: [`Error::Input`] for more than `limit` bytes.
+/// Reads all of a file, or of standard input for `-`. Errors: [`Error::Input`] for more than
+/// `limit` bytes.
 pub fn read_whole(fs: &Arc<dyn Fs>, path: &Path, limit: u64) -> Result<Vec<u8>> {
     let refuse = |what: String| Error::Input { input: name_of(path), place: None, what };
     let stream: Box<dyn Bytes> = if is_stdin(path) {

@@ -198,7 +198,8 @@ mod tests {
         Line { op, keyspace: None, first: first.into(), second: second.into() }
     }
 
-    /// Goal: every form of a line means what the help says. Method: lines against what they stand for.
+    /// Goal: every form of a line means what the help says. Method: lines against what they stand
+    /// for.
     #[test]
     fn lines_are_read() {
         let cases: [(&[u8], Line<'_>); 10] = [

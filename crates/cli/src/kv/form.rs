@@ -75,8 +75,8 @@ impl KeyRange {
         self.to.as_ref().is_some_and(|to| *to <= self.from)
     }
 
-    /// Hands the entries to `each`, from the last one on when `reverse`, until it says false. All are of one moment. It is a scan of the trace, where one is
-    /// recorded.
+    /// Hands the entries to `each`, from the last one on when `reverse`, until it says false. All
+    /// are of one moment. It is a scan of the trace, where one is recorded.
     pub fn visit(
         &self,
         keyspace: &TracedKeyspace,
@@ -112,8 +112,8 @@ fn prefix_end(prefix: &[u8]) -> Option<Vec<u8>> {
 mod tests {
     use super::*;
 
-    /// Goal: a prefix covers exactly the keys that begin with it. Method: prefixes of 0 to 2 bytes from the ends of the
-    /// alphabet against all keys of up to 3 such bytes.
+    /// Goal: a prefix covers exactly the keys that begin with it. Method: prefixes of 0 to 2 bytes
+    /// from the ends of the alphabet against all keys of up to 3 such bytes.
     #[test]
     fn prefixes_cover_what_begins_with_them() {
         let bytes = [0, 1, 0xfe, 0xff];

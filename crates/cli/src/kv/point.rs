@@ -17,7 +17,8 @@ use crate::output::{Outcome, Output};
 /// The longest value that a store takes.
 pub const VALUE_BYTES_MAX: u64 = cairn_kv::VALUE_BYTES_MAX as u64;
 
-/// Prints the value of one key as it is; with a line break after it on a terminal and in hexadecimal.
+/// Prints the value of one key as it is; with a line break after it on a terminal and in
+/// hexadecimal.
 pub fn get(fs: &Arc<dyn Fs>, args: &GetArgs) -> Result<Outcome> {
     let form = Form { hex: args.form.hex };
     let key = form.parse(&args.key)?;

@@ -11,7 +11,8 @@ use crate::args::kv::StatsArgs;
 use crate::error::Result;
 use crate::output::{Outcome, Output, counted, human};
 
-/// Prints what can be said of a store that nobody has open: figures of work done belong to the process that did it.
+/// Prints what can be said of a store that nobody has open: figures of work done belong to the
+/// process that did it.
 pub fn stats(fs: &Arc<dyn Fs>, args: &StatsArgs) -> Result<Outcome> {
     let db = store::whole(fs, &args.store, true, "")?;
     let made = list_keyspaces_in(fs, &args.store)?;

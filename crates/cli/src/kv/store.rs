@@ -44,8 +44,8 @@ impl Operator {
         }
     }
 
-    /// The operator that calls itself `name`, if it is one of ours. A keyspace with another one opens without it, and
-    /// its merges are refused.
+    /// The operator that calls itself `name`, if it is one of ours. A keyspace with another one
+    /// opens without it, and its merges are refused.
     fn by_name(name: &str) -> Option<Arc<dyn MergeOperator>> {
         [Operator::AddU64, Operator::Append].map(Operator::make).into_iter().find(|it| it.name() == name)
     }
@@ -96,13 +96,15 @@ pub fn write(fs: &Arc<dyn Fs>, at: &At, write: Option<&WriteArgs>) -> Result<Sto
     Store::new(traced(builder)?, at, &known, hint)
 }
 
-/// Opens a store whose operations are recorded where `cairn trace record` asks for it. A trace that cannot be written is no reason to refuse the store.
+/// Opens a store whose operations are recorded where `cairn trace record` asks for it. A trace that
+/// cannot be written is no reason to refuse the store.
 fn traced(builder: Builder) -> Result<TracedDb> {
     let db = builder.open()?;
     Ok(TracedDb::new(db, recording::begin("cairn kv")))
 }
 
-/// Opens the store in `path` as a whole. `alternative` is what a user may do when somebody else has it open.
+/// Opens the store in `path` as a whole. `alternative` is what a user may do when somebody else has
+/// it open.
 pub fn whole(fs: &Arc<dyn Fs>, path: &Path, read_only: bool, alternative: &str) -> Result<Db> {
     let builder = builder(fs, path, &known(fs, path, None)?);
     builder.read_only(read_only).create_if_missing(false).open().map_err(|error| match error.kind() {

@@ -115,7 +115,8 @@ pub fn damages(damage: &[Damage]) -> Vec<Value> {
 
 /// Who has a store's lock.
 enum Lock {
-    /// We, or nobody needs one: a store without the file was never open, or is a copy, and nobody can be in it.
+    /// We, or nobody needs one: a store without the file was never open, or is a copy, and nobody
+    /// can be in it.
     Ours(#[allow(dead_code, reason = "held")] Option<Box<dyn File>>),
     /// Somebody who has the store open.
     Theirs,
@@ -134,7 +135,8 @@ fn try_lock(fs: &Arc<dyn Fs>, store: &Path) -> Result<Lock> {
     }
 }
 
-/// Whether somebody has the store open for writing. Whoever opens it at this very moment finds it busy.
+/// Whether somebody has the store open for writing. Whoever opens it at this very moment finds it
+/// busy.
 #[cfg(feature = "ui")]
 pub fn is_open_elsewhere(fs: &Arc<dyn Fs>, store: &Path) -> Result<bool> {
     Ok(matches!(try_lock(fs, store)?, Lock::Theirs))

@@ -1,4 +1,5 @@
-//! `cairn sim calibrate`: a hardware profile of this machine, or from what db_bench and RocksDB have written.
+//! `cairn sim calibrate`: a hardware profile of this machine, or from what db_bench and RocksDB
+//! have written.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -130,7 +130,8 @@ pub fn run(fs: &Arc<dyn Fs>, args: &OptimizeArgs) -> Result<Outcome> {
         .collect();
     // What was never flushed has written nothing, and proves nothing.
     let (tried, idle): (Vec<_>, Vec<_>) = tried.into_iter().partition(flushes);
-    // How many configurations each limit alone keeps out, and whether the front would be better without it.
+    // How many configurations each limit alone keeps out, and whether the front would be better
+    // without it.
     let all_fit = |it: &Tried<'_>| limits.iter().all(|limit| within(limit, it));
     let binding: Vec<(String, usize)> = limits
         .iter()

@@ -135,7 +135,8 @@ pub fn value_of(text: &str) -> Value {
     }
 }
 
-/// The configuration with one setting changed, as `option` asks for it. Errors name the option and the setting.
+/// The configuration with one setting changed, as `option` asks for it. Errors name the option and
+/// the setting.
 pub fn with(option: &str, config: &Config, path: &str, value: &Value) -> Result<Config> {
     // Millions of keys of a trace do not go through JSON, unless they are what changes.
     let is_of_trace = path == "workload" || path.starts_with("workload.distribution");
@@ -151,7 +152,8 @@ pub fn with(option: &str, config: &Config, path: &str, value: &Value) -> Result<
     }
     match whole.pointer_mut(&pointer) {
         Some(slot) => *slot = value.clone(),
-        // Optional settings, and those of another kind of distribution or traffic, are not there yet.
+        // Optional settings, and those of another kind of distribution or traffic, are not there
+        // yet.
         None => {
             let (parent, name) = pointer.rsplit_once('/').unwrap_or(("", &pointer));
             let parent = whole.pointer_mut(parent).and_then(Value::as_object_mut);
@@ -178,7 +180,8 @@ pub fn with(option: &str, config: &Config, path: &str, value: &Value) -> Result<
 mod tests {
     use super::*;
 
-    /// Goal: a setting changes beside a trace, which stays, and the trace itself can be changed. Method: both.
+    /// Goal: a setting changes beside a trace, which stays, and the trace itself can be changed.
+    /// Method: both.
     #[test]
     fn a_trace_stays() {
         let mut config = Config::default();
@@ -192,7 +195,8 @@ mod tests {
         assert_eq!(*keys, [5, 4]);
     }
 
-    /// Goal: a setting that the kind does not have is refused, and a kind without settings can be chosen by its name alone. Method: both for keys and for traffic.
+    /// Goal: a setting that the kind does not have is refused, and a kind without settings can be
+    /// chosen by its name alone. Method: both for keys and for traffic.
     #[test]
     fn kinds_have_their_own_settings() {
         let config = Config::default();
@@ -207,7 +211,8 @@ mod tests {
         assert_eq!(same, config);
     }
 
-    /// Goal: settings are reached by their paths, values are read as people write them, mistakes are named.
+    /// Goal: settings are reached by their paths, values are read as people write them, mistakes
+    /// are named.
     #[test]
     fn settings_have_paths() {
         let config = Config::default();

@@ -51,7 +51,8 @@ struct Sheet {
 }
 
 impl Sheet {
-    /// With a last column for what is wrong with the trace that all of them are of, where something is.
+    /// With a last column for what is wrong with the trace that all of them are of, where something
+    /// is.
     fn new(axes: &[Axis], points: &[Point], results: &[Results], flaw: Option<&str>) -> Sheet {
         let mut names: Vec<String> = axes.iter().map(|axis| axis.path.clone()).collect();
         names.extend(["outcome", "bound"].map(str::to_owned));

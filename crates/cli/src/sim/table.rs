@@ -175,7 +175,8 @@ mod tests {
 
     use super::*;
 
-    /// Goal: what holds a run up is said in words, never by a name of the code. Method: every resource and cause; no capital inside a word.
+    /// Goal: what holds a run up is said in words, never by a name of the code. Method: every
+    /// resource and cause; no capital inside a word.
     #[test]
     fn bottlenecks_are_words() {
         let resources = resource::ALL.map(Bottleneck::Resource).into_iter();

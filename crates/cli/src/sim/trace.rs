@@ -1,8 +1,10 @@
 //! A recorded trace as the simulator's workload.
 //!
-//! Writes go to the recorded keys, in their order, again from the start after the last, and what was deleted is deleted. Keys are numbered as they
-//! sort, so that neighbours stay neighbours: those that were written and those that were found, since the store begins with all of them. Rates are means
-//! over the recording, a write of the mean size. Of the reads the simulator takes a law: the zipf that is nearest to them.
+//! Writes go to the recorded keys, in their order, again from the start after the last, and what
+//! was deleted is deleted. Keys are numbered as they sort, so that neighbours stay neighbours:
+//! those that were written and those that were found, since the store begins with all of them.
+//! Rates are means over the recording, a write of the mean size. Of the reads the simulator takes a
+//! law: the zipf that is nearest to them.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
@@ -49,7 +51,8 @@ struct Gathered {
 
 fn gather(trace: &Trace) -> Result<Gathered> {
     let Gathered { mut sums, mut writes, mut deletes, mut symbols, .. } = Gathered::default();
-    // How many others each key was met after: where it sorts is known at the end, and writes need not keep keys until then.
+    // How many others each key was met after: where it sorts is known at the end, and writes need
+    // not keep keys until then.
     let mut numbers: BTreeMap<(u32, &[u8]), u32> = BTreeMap::new();
     for event in trace.events() {
         let event = event?;
@@ -188,8 +191,8 @@ mod tests {
 
     use super::*;
 
-    /// Goal: a trace becomes the workload that it was, and one without writes is refused. Method: a recording with known rates, with lookups of keys that were
-    /// never there.
+    /// Goal: a trace becomes the workload that it was, and one without writes is refused. Method: a
+    /// recording with known rates, with lookups of keys that were never there.
     #[test]
     fn traces_become_workloads() {
         let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
@@ -233,7 +236,8 @@ mod tests {
         assert!(error.contains("no writes"), "{error}");
     }
 
-    /// Goal: the law of the reads is that of the lookups. Method: lookups by a zipf law among writes and scans of all keys alike; scans alone, which have none.
+    /// Goal: the law of the reads is that of the lookups. Method: lookups by a zipf law among
+    /// writes and scans of all keys alike; scans alone, which have none.
     #[test]
     fn the_law_is_of_lookups() {
         let reads = |lookups: u32| {

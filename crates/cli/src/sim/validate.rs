@@ -16,7 +16,8 @@ use crate::error::{Error, Result};
 use crate::output::{Outcome, Output};
 use crate::progress::SuiteBar;
 
-/// Runs all cases, or takes what runs have told, and tells whether predictions were within their limits.
+/// Runs all cases, or takes what runs have told, and tells whether predictions were within their
+/// limits.
 pub fn run(fs: &Arc<dyn Fs>, args: ValidateArgs) -> Result<Outcome> {
     let mut out = Output::beside("--page", args.page.as_deref(), args.json)?;
     let report = match Report::merged(read(fs, &args.merge)?) {

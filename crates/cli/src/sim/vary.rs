@@ -99,8 +99,8 @@ pub fn split(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// All configurations. Errors: an axis is wrong, or there twice; a range without `--samples`; a configuration that cannot be, unless others of the
-/// hypercube can.
+/// All configurations. Errors: an axis is wrong, or there twice; a range without `--samples`; a
+/// configuration that cannot be, unless others of the hypercube can.
 pub fn points(config: &Config, args: &VaryArgs) -> Result<(Vec<Axis>, Vec<Point>)> {
     let axes: Vec<Axis> = args.vary.iter().map(|text| Axis::parse(text)).collect::<Result<_>>()?;
     if axes.is_empty() {
@@ -194,7 +194,8 @@ pub fn run_all(
     all.ok_or_else(|| Error::Interrupted("the sweep".to_owned()))
 }
 
-/// Runs configurations until Ctrl-C: those that were run with their results, and what to say when those were not all.
+/// Runs configurations until Ctrl-C: those that were run with their results, and what to say when
+/// those were not all.
 ///
 /// Errors: [`Error::Interrupted`] when none was.
 pub fn run_until_ctrl_c(
@@ -216,7 +217,8 @@ pub fn run_until_ctrl_c(
     }
 }
 
-/// Runs all on so many threads until `is_ended`; results are in the order of the points, `None` for those that were not run to their end. `bar` is told of each.
+/// Runs all on so many threads until `is_ended`; results are in the order of the points, `None` for
+/// those that were not run to their end. `bar` is told of each.
 fn run_until(
     points: &[Point],
     threads: Option<usize>,
@@ -319,7 +321,8 @@ mod tests {
         assert_eq!(bar.position(), 4);
     }
 
-    /// Goal: a sweep that is ended keeps what it has. Method: four configurations on one thread, ended when two of them have run.
+    /// Goal: a sweep that is ended keeps what it has. Method: four configurations on one thread,
+    /// ended when two of them have run.
     #[test]
     fn what_was_run_is_kept() {
         let config = Config { duration_secs: 30.0, ..Config::default() };
@@ -331,7 +334,8 @@ mod tests {
         assert_eq!(rates, [Some(5.0), Some(10.0), None, None]);
     }
 
-    /// Goal: who ends a sweep does not wait for the run that is being made. Method: a run of a million flushes, ended from elsewhere.
+    /// Goal: who ends a sweep does not wait for the run that is being made. Method: a run of a
+    /// million flushes, ended from elsewhere.
     #[test]
     fn a_run_is_ended_within() {
         let long = [

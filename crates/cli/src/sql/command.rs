@@ -56,7 +56,8 @@ pub enum Command {
     Users,
     /// Where the shell is connected.
     Connection,
-    /// COPY with a file of the shell's side: the statement without it, the file, and whether it is read.
+    /// COPY with a file of the shell's side: the statement without it, the file, and whether it is
+    /// read.
     Copy {
         /// `COPY t FROM STDIN WITH (...)`.
         sql: String,

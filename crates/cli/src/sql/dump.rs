@@ -17,7 +17,8 @@ use super::sink::Sink;
 /// Rows of one INSERT.
 const ROWS_PER_INSERT: usize = 100;
 
-/// Writes the tables that fit a pattern, their rows, indexes and references, and views. It shows one moment. Gives the rows.
+/// Writes the tables that fit a pattern, their rows, indexes and references, and views. It shows
+/// one moment. Gives the rows.
 pub fn dump(out: &mut Sink, connection: &mut Connection, pattern: Option<&str>) -> Result<u64> {
     let is_alone = connection.status() == cairn_sql::TransactionStatus::Idle;
     if is_alone {

@@ -56,7 +56,8 @@ impl Completer for Assistant {
     }
 }
 
-/// Where the word before the cursor begins, and what it may become. Words in capitals stay in capitals.
+/// Where the word before the cursor begins, and what it may become. Words in capitals stay in
+/// capitals.
 fn candidates(typed: &str, names: &[String]) -> (usize, Vec<Pair>) {
     let is_part = |c: char| c.is_alphanumeric() || matches!(c, '_' | '.' | '\\');
     let start = typed.rfind(|c| !is_part(c)).map_or(0, |at| at + typed.get(at..).map_or(1, first_bytes));
@@ -102,7 +103,8 @@ impl std::fmt::Debug for Terminal {
 }
 
 impl Terminal {
-    /// Begins, with the history of earlier times where there is one. `prompt` is the database's name.
+    /// Begins, with the history of earlier times where there is one. `prompt` is the database's
+    /// name.
     pub fn new(prompt: String, names: Names) -> Result<Terminal> {
         let refuse = |error: ReadlineError| Error::usage(format!("the terminal cannot be used: {error}"));
         let config = Config::builder()
@@ -111,7 +113,8 @@ impl Terminal {
             .map_err(refuse)?
             .completion_type(CompletionType::List)
             .build();
-        // Whoever is ended while a line is edited would leave the terminal without echo and line breaks.
+        // Whoever is ended while a line is edited would leave the terminal without echo and line
+        // breaks.
         let as_it_was = tcgetattr(io::stdin()).ok().map(|before| {
             interrupt::unfinished(move || _ = tcsetattr(io::stdin(), OptionalActions::Now, &before))
         });
@@ -186,7 +189,8 @@ pub fn hidden(prompt: &str) -> Result<String> {
 mod tests {
     use super::*;
 
-    /// Goal: the word before the cursor is completed, a column after its table too; keywords follow the case of what is typed.
+    /// Goal: the word before the cursor is completed, a column after its table too; keywords follow
+    /// the case of what is typed.
     #[test]
     fn words_are_completed() {
         let names = ["select", "accounts", "balance", ".tables", "\\dt", "Žluť"].map(str::to_owned);

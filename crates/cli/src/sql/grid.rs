@@ -6,7 +6,8 @@ use crate::error::Result;
 
 use super::sink::Sink;
 
-/// Rows that are looked at before widths of columns are settled. Beyond these, a wide value moves its line.
+/// Rows that are looked at before widths of columns are settled. Beyond these, a wide value moves
+/// its line.
 const SAMPLE_ROWS: usize = 1000;
 
 /// A table that is printed as its rows come.

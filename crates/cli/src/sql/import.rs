@@ -87,7 +87,8 @@ pub fn copy_in(
     rows_in(fs, connection, sql, path, asked, false)
 }
 
-/// The same. COPY takes a byte order mark for a part of the first value, as PostgreSQL does; whoever imports a file of a spreadsheet does not mean it.
+/// The same. COPY takes a byte order mark for a part of the first value, as PostgreSQL does;
+/// whoever imports a file of a spreadsheet does not mean it.
 fn rows_in(
     fs: &Arc<dyn Fs>,
     connection: &mut Connection,
@@ -137,7 +138,8 @@ fn of_file(path: &Path, error: cairn_sql::Error) -> Error {
     Error::Input { input: path.display().to_string(), place: None, what }
 }
 
-/// `COPY ... TO STDOUT` into a file, which is replaced when all rows are in it. What is wrong with the statement is told before the file is touched.
+/// `COPY ... TO STDOUT` into a file, which is replaced when all rows are in it. What is wrong with
+/// the statement is told before the file is touched.
 pub fn copy_out(fs: &Arc<dyn Fs>, connection: &mut Connection, sql: &str, path: &Path) -> Result<CommandTag> {
     let statement = connection.prepare(sql)?;
     let Outcome::CopyOut(mut copy) = connection.run(&statement, &[])? else {

@@ -1,4 +1,5 @@
-//! Where a statement ends, found as text comes in line by line: semicolons within quotes, dollars and comments do not count.
+//! Where a statement ends, found as text comes in line by line: semicolons within quotes, dollars
+//! and comments do not count.
 
 /// What the text is within.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,7 +34,8 @@ impl Splitter {
         Splitter { text: String::new(), at: 0, within: Within::Nothing }
     }
 
-    /// Adds text. Quotes and comments may go on in the next piece, but what begins and ends them may not be cut.
+    /// Adds text. Quotes and comments may go on in the next piece, but what begins and ends them
+    /// may not be cut.
     pub fn push(&mut self, text: &str) {
         self.text.push_str(text);
     }
@@ -184,7 +186,8 @@ mod tests {
         }
     }
 
-    /// Goal: what is left at the end counts if it is more than comments; the mark says what is open.
+    /// Goal: what is left at the end counts if it is more than comments; the mark says what is
+    /// open.
     #[test]
     fn the_rest_is_told() {
         assert_eq!(split(&["a; b"]).1.as_deref(), Some("b"));

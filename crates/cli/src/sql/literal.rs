@@ -11,7 +11,8 @@ pub fn value(value: DatumRef<'_>) -> String {
         DatumRef::SmallInt(_) | DatumRef::Int(_) | DatumRef::BigInt(_) | DatumRef::Decimal { .. } => {
             value.to_string()
         }
-        // Also floating point numbers: in quotes they are read as what they are, and not as decimals first.
+        // Also floating point numbers: in quotes they are read as what they are, and not as
+        // decimals first.
         other => text(&other.to_string()),
     }
 }

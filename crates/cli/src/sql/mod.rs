@@ -124,7 +124,8 @@ fn run_all(shell: &mut Shell, args: &ShellArgs) -> Result<()> {
     ran
 }
 
-/// An error of a statement as psql tells it: the line that it is in, a caret below its place, detail and hint.
+/// An error of a statement as psql tells it: the line that it is in, a caret below its place,
+/// detail and hint.
 pub fn explained(text: &str, error: &cairn_sql::Error, place: Option<&str>) -> String {
     let mut told = place.map(|place| format!("{place}: ")).unwrap_or_default();
     told.push_str(&error.to_string());

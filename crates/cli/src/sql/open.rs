@@ -35,7 +35,8 @@ pub fn open(fs: &Arc<dyn Fs>, path: Option<&Path>, args: &OpenArgs) -> Result<Da
     Ok(builder.open(path)?)
 }
 
-/// Opens a database file that is there. An empty file would be made one, which is nothing to look after.
+/// Opens a database file that is there. An empty file would be made one, which is nothing to look
+/// after.
 pub fn open_existing(fs: &Arc<dyn Fs>, path: &Path) -> Result<Database> {
     place::expect_file(fs, path)?;
     Ok(Database::builder().fs(Arc::clone(fs)).create(false).open(path)?)

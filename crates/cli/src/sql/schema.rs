@@ -44,7 +44,8 @@ fn default(def: &TableDef, column: &ColumnDef, sequences: &[Named]) -> String {
     column.default.as_ref().map(|text| format!(" DEFAULT {text}")).unwrap_or_default()
 }
 
-/// CREATE TABLE, without references to other tables unless `has_references`. Those of the sequences that are identity columns' are made with their tables.
+/// CREATE TABLE, without references to other tables unless `has_references`. Those of the sequences
+/// that are identity columns' are made with their tables.
 pub fn create_table(catalog: &Catalog, def: &TableDef, has_references: bool, sequences: &[Named]) -> String {
     let mut parts: Vec<String> = def
         .columns
@@ -137,7 +138,8 @@ pub fn create_sequence((schema, sequence): &(String, String), is: &Sequence) -> 
     format!("CREATE SEQUENCE {} {};", qualified(schema, sequence), options(is))
 }
 
-/// Table and column that a sequence of `schema` goes with. Names may have points in them, so they are compared whole.
+/// Table and column that a sequence of `schema` goes with. Names may have points in them, so they
+/// are compared whole.
 pub fn owner_of<'a>(catalog: &'a Catalog, schema: &str, is: &Sequence) -> Option<(&'a str, &'a str)> {
     let owner = is.owner.as_deref()?;
     let defs = tables_of(catalog).map(|table| table.def()).filter(|def| def.schema == schema);

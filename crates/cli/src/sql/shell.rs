@@ -121,7 +121,8 @@ impl Shell {
                 self.settle(done, source)?;
             }
         }
-        // A person who leaves in the middle of a statement has not asked for it; at the end of a script only the semicolon is missing.
+        // A person who leaves in the middle of a statement has not asked for it; at the end of a
+        // script only the semicolon is missing.
         if let Some(rest) = splitter.rest().filter(|_| !self.is_interactive) {
             let done = self.statement(&rest, source);
             self.settle(done, source)?;
@@ -129,7 +130,8 @@ impl Shell {
         Ok(())
     }
 
-    /// After a statement or command: an error is told, and ends everything or nothing. That its rows cannot be written is one as well.
+    /// After a statement or command: an error is told, and ends everything or nothing. That its
+    /// rows cannot be written is one as well.
     fn settle<T>(&mut self, done: Result<T>, source: &dyn Source) -> Result<Option<T>> {
         let flushed = self.out.flush();
         // A script ends here, whatever the statement came to in which it was pressed.
@@ -210,7 +212,8 @@ impl Shell {
             }
             Outcome::Done(tag) => tag,
             Outcome::CopyIn(mut copy) => {
-                // As in psql: lines up to one of a backslash and a dot. The last one has a line break only where one follows.
+                // As in psql: lines up to one of a backslash and a dot. The last one has a line
+                // break only where one follows.
                 let mut line_break: &[u8] = b"";
                 while let Some(line) = next_line(source, '>', asked)? {
                     copy.write(line_break)?;
@@ -339,7 +342,8 @@ impl Shell {
         }
     }
 
-    /// Runs the statements of a file. As far as a person is concerned, an error ends the file and not the shell.
+    /// Runs the statements of a file. As far as a person is concerned, an error ends the file and
+    /// not the shell.
     pub fn read(&mut self, path: &Path) -> Result<()> {
         if self.depth >= DEPTH_MAX {
             return Err(Error::usage(format!("{}: files read each other endlessly", path.display())));

@@ -38,7 +38,8 @@ impl Sink {
         Sink::Stdout(BufWriter::with_capacity(BUFFER_BYTES, io::stdout()))
     }
 
-    /// A file, which takes the place of what is there when it is finished; or a pipe or another device.
+    /// A file, which takes the place of what is there when it is finished; or a pipe or another
+    /// device.
     pub fn file(fs: &Arc<dyn Fs>, path: &Path) -> Result<Sink> {
         let (file, unfinished) = create_file(fs, path)?;
         let writer = AppendWriter::new(Arc::clone(file.file()), 0, BUFFER_BYTES);
@@ -76,8 +77,8 @@ impl Sink {
         }
     }
 
-    /// Hands everything on and ends: a file gets its name. One that could not be written is left out, and what it was to replace stays. Dropped without this, it is
-    /// left out as well.
+    /// Hands everything on and ends: a file gets its name. One that could not be written is left
+    /// out, and what it was to replace stays. Dropped without this, it is left out as well.
     pub fn finish(mut self) -> Result<()> {
         self.flush()?;
         match self {

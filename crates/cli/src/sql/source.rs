@@ -14,8 +14,8 @@ use crate::input::stream::{StdinStream, open_in_order};
 
 /// Gives lines.
 pub trait Source: Debug {
-    /// The next line, without its line feed; `None` after the last. A carriage return before that stays: it may be within a literal. `mark` tells a person what is
-    /// open.
+    /// The next line, without its line feed; `None` after the last. A carriage return before that
+    /// stays: it may be within a literal. `mark` tells a person what is open.
     ///
     /// Errors: [`Error::Interrupted`] when a person gives up what is open.
     fn line(&mut self, mark: char) -> Result<Option<String>>;

@@ -28,7 +28,8 @@ pub fn backup(fs: &Arc<dyn Fs>, args: &BackupArgs) -> Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-/// Copies a database to where nothing is. Where that is ended from outside, nothing is left of the copy: half of one opens as a database with less in it.
+/// Copies a database to where nothing is. Where that is ended from outside, nothing is left of the
+/// copy: half of one opens as a database with less in it.
 pub fn copy_to(fs: &Arc<dyn Fs>, database: &Database, to: &Path) -> Result<()> {
     let names = ["", "-log", "-pages"].map(|behind| {
         let mut name = to.to_owned().into_os_string();

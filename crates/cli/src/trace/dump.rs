@@ -1,5 +1,6 @@
-//! `cairn trace dump`: the operations as CSV, which `cairn trace import` reads. Threads are told and not read again: an import has one. A trace without times has no
-//! column of them, since the order of the rows says it all and numbers would be read as times.
+//! `cairn trace dump`: the operations as CSV, which `cairn trace import` reads. Threads are told
+//! and not read again: an import has one. A trace without times has no column of them, since the
+//! order of the rows says it all and numbers would be read as times.
 
 use std::sync::Arc;
 
@@ -12,7 +13,8 @@ use crate::error::{Error, Result};
 use crate::output::{Outcome, Output, counted, to_hex};
 use crate::target::{Target, file_of, refuse_json_of_stdout};
 
-/// Columns, the first one of a trace that has times; those of keys get `_hex` where a key of the trace is no text.
+/// Columns, the first one of a trace that has times; those of keys get `_hex` where a key of the
+/// trace is no text.
 const HEAD: [&str; COLUMNS] = [
     TIME,
     "thread",
@@ -83,7 +85,8 @@ pub fn dump(fs: &Arc<dyn Fs>, args: &DumpArgs) -> Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-/// How keys are shown: all of a trace alike, since one in hexadecimal among others could be the text of another.
+/// How keys are shown: all of a trace alike, since one in hexadecimal among others could be the
+/// text of another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Form {
     Text,
@@ -92,8 +95,9 @@ enum Form {
     Hash,
 }
 
-/// True where all keys that are to be shown can be read as text, and are read back as they are. Numbers may be UTF-8 by chance, and have control
-/// characters then; of these, statements have what separates lines and words.
+/// True where all keys that are to be shown can be read as text, and are read back as they are.
+/// Numbers may be UTF-8 by chance, and have control characters then; of these, statements have what
+/// separates lines and words.
 fn is_text(trace: &Trace, limit: Option<u64>) -> Result<bool> {
     let most = usize::try_from(limit.unwrap_or(u64::MAX)).unwrap_or(usize::MAX);
     for event in trace.events().take(most) {
@@ -103,7 +107,8 @@ fn is_text(trace: &Trace, limit: Option<u64>) -> Result<bool> {
         let is_control = |letter: char| letter.is_control() && !separates(letter);
         let readable = |key: &[u8]| std::str::from_utf8(key).is_ok_and(|text| !text.contains(is_control));
         let end = match event.detail {
-            // An end is read without the blanks around it, and not at all where there is nothing else.
+            // An end is read without the blanks around it, and not at all where there is nothing
+            // else.
             Detail::DeleteRange { end, .. } => readable(end) && !end.is_empty() && end.trim_ascii() == end,
             _ => true,
         };

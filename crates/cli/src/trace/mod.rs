@@ -26,7 +26,8 @@ pub fn run(fs: &Arc<dyn Fs>, command: TraceCommand) -> Result<Outcome> {
     }
 }
 
-/// Says on standard error what is wrong with a trace, if anything is; for commands that go on with what there is of it.
+/// Says on standard error what is wrong with a trace, if anything is; for commands that go on with
+/// what there is of it.
 pub fn tell_flaw(trace: &Trace) {
     if let Some(flaw) = trace.ending().flaw() {
         output::note(&format!("{}: {flaw}", trace.path().display()));
@@ -42,7 +43,8 @@ fn share(trace: &Trace) -> String {
     }
 }
 
-/// Sees that a trace is sound as far as it goes. One that was cut is: its program may have been killed.
+/// Sees that a trace is sound as far as it goes. One that was cut is: its program may have been
+/// killed.
 ///
 /// Errors: the trace is damaged. For commands that have shown what there is.
 pub fn check_sound(trace: &Trace) -> Result<()> {

@@ -1,4 +1,5 @@
-//! `cairn trace record`: a program is run with the environment that makes its stores record. Ctrl-C is the program's: what it recorded until then is told.
+//! `cairn trace record`: a program is run with the environment that makes its stores record. Ctrl-C
+//! is the program's: what it recorded until then is told.
 
 use std::io;
 use std::path::{Path, PathBuf};

@@ -129,7 +129,8 @@ fn progress_of(line: &str) -> Option<Progress> {
 mod tests {
     use super::*;
 
-    /// Goal: readers get every line once, from wherever they begin, and the end. Method: a feed with groups among its lines.
+    /// Goal: readers get every line once, from wherever they begin, and the end. Method: a feed
+    /// with groups among its lines.
     #[test]
     fn lines_come_once() {
         let feed = Feed::new();
@@ -152,7 +153,8 @@ mod tests {
         }
     }
 
-    /// Goal: a program that prints without end takes no more and no more memory. Method: more lines than are kept, and one that is too long, cut within a character.
+    /// Goal: a program that prints without end takes no more and no more memory. Method: more lines
+    /// than are kept, and one that is too long, cut within a character.
     #[test]
     fn feeds_are_bounded() {
         let feed = Feed::new();

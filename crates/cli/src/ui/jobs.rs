@@ -1,6 +1,7 @@
 //! Benchmarks that the page starts, and output that it watches.
 //!
-//! A run is a process of its own, of the command that a user would type. One at a time: two would measure each other.
+//! A run is a process of its own, of the command that a user would type. One at a time: two would
+//! measure each other.
 
 use std::convert::Infallible;
 use std::env;
@@ -106,9 +107,11 @@ impl Job {
         self.process.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Asks a run to end with what it has, or ends it: as a terminal does, with all that it has started in its group.
+    /// Asks a run to end with what it has, or ends it: as a terminal does, with all that it has
+    /// started in its group.
     fn signal(&self, signal: Signal) {
-        // The number is ours as long as it stands there: only then nobody has waited for the process.
+        // The number is ours as long as it stands there: only then nobody has waited for the
+        // process.
         if let Some(process) = *self.process() {
             // Fails only where it has ended by itself.
             let _ = kill_process_group(process, signal);
@@ -147,7 +150,8 @@ impl Jobs {
         found.ok_or_else(|| Refused::missing(format!("there is no run {id}")))
     }
 
-    /// Asks all to end with what they have, and ends those that do not within a moment: nobody would know of them any more.
+    /// Asks all to end with what they have, and ends those that do not within a moment: nobody
+    /// would know of them any more.
     pub fn end_all(&self) {
         let all = self.all();
         all.iter().for_each(|job| job.signal(Signal::INT));
@@ -171,7 +175,8 @@ impl Jobs {
             env::current_exe().map_err(|error| refuse(format!("this program has no path: {error}")))?;
         let mut command = Command::new(program);
         command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        // The terminal's Ctrl-C is for the server, which passes it on. A run that had both would take the second one for impatience, and end with nothing.
+        // The terminal's Ctrl-C is for the server, which passes it on. A run that had both would
+        // take the second one for impatience, and end with nothing.
         command.process_group(0);
         let mut child = command.spawn().map_err(|error| refuse(format!("it cannot be started: {error}")))?;
         let process = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
@@ -213,7 +218,8 @@ fn job(id: u32, title: String, process: Option<Pid>) -> Job {
 fn follow(job: &Job, mut child: Child, pipes: [Option<Box<dyn Read + Send>>; 2]) {
     thread::scope(|scope| {
         for pipe in pipes.into_iter().flatten() {
-            // Each pipe has its own thread: a child that waits for one of them must not wait for ever.
+            // Each pipe has its own thread: a child that waits for one of them must not wait for
+            // ever.
             scope.spawn(|| read_lines(job, pipe));
         }
     });
@@ -331,7 +337,8 @@ pub struct Asked {
 }
 
 impl Asked {
-    /// What would be typed behind `cairn`. Everything but the word is ours, and that cannot be taken for an option.
+    /// What would be typed behind `cairn`. Everything but the word is ours, and that cannot be
+    /// taken for an option.
     fn arguments(&self, results: &Path) -> Result<Vec<String>, Refused> {
         let known = SUITES.iter().find(|(name, ..)| *name == self.suite);
         let (name, fixed, _) = known.ok_or_else(|| {

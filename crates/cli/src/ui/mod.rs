@@ -165,8 +165,9 @@ mod tests {
 
     use super::*;
 
-    /// Goal: work has its turn until it ends, whether or not the page still waits. Method: work that waits on a channel; the turns that are left when its request is dropped,
-    /// and after the work.
+    /// Goal: work has its turn until it ends, whether or not the page still waits. Method: work
+    /// that waits on a channel; the turns that are left when its request is dropped, and after the
+    /// work.
     #[test]
     fn a_turn_lasts_as_long_as_the_work() {
         let fs: Arc<dyn Fs> = Arc::new(MemFs::new());

@@ -1,4 +1,5 @@
-//! What may be looked into: what was named on the command line, and what is directly in folders of it.
+//! What may be looked into: what was named on the command line, and what is directly in folders of
+//! it.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -148,7 +149,8 @@ impl Places {
 
     /// The path of a place, or of an entry of it.
     ///
-    /// Errors: nothing was named so: names are compared with those that are there, so none leads out of its folder.
+    /// Errors: nothing was named so: names are compared with those that are there, so none leads
+    /// out of its folder.
     pub fn find(&self, place: usize, entry: Option<&str>) -> Result<(PathBuf, Kind), Refused> {
         let path =
             self.named.get(place).ok_or_else(|| Refused::missing(format!("there is no place {place}")))?;
@@ -172,7 +174,8 @@ mod tests {
 
     use super::*;
 
-    /// Goal: a folder of more stores than are listed says so. Method: as many as are listed, and one more.
+    /// Goal: a folder of more stores than are listed says so. Method: as many as are listed, and
+    /// one more.
     #[test]
     fn a_folder_says_that_there_is_more() {
         let fs: Arc<dyn Fs> = Arc::new(MemFs::new());

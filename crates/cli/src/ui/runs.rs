@@ -26,14 +26,15 @@ const SERIES_MAX: usize = 60;
 /// Points of a series.
 const POINTS_MAX: usize = 200;
 
-/// Reports have scripts and styles in them. They run without this page's origin, so they can ask it for nothing.
+/// Reports have scripts and styles in them. They run without this page's origin, so they can ask it
+/// for nothing.
 const REPORT_POLICY: &str = "sandbox allow-scripts allow-downloads; default-src 'none'; script-src 'unsafe-inline'; \
                              style-src 'unsafe-inline'; img-src data:; frame-ancestors 'none'";
 
 type Answer = Result<Json<Value>, Refused>;
 
-/// The files of runs with what they are called here, by their starts: in the results' directory and those of runs over all suites in it, and in that of runs that are kept
-/// for good.
+/// The files of runs with what they are called here, by their starts: in the results' directory and
+/// those of runs over all suites in it, and in that of runs that are kept for good.
 fn files(shared: &Shared) -> Result<Vec<(String, PathBuf)>, Refused> {
     let mut files = Vec::new();
     for dir in [shared.results.clone(), shared.results.join(STORED)] {

@@ -1,4 +1,5 @@
-//! What is asked for, in the address and in the body: what cannot be read is refused as JSON, like everything else.
+//! What is asked for, in the address and in the body: what cannot be read is refused as JSON, like
+//! everything else.
 
 use axum::extract::{FromRequest, FromRequestParts, Request};
 use axum::http::request::Parts;

@@ -4,8 +4,9 @@ use std::net::IpAddr;
 
 use axum::http::{HeaderMap, header};
 
-/// Names that requests may have in `Host`. A page of another site could have its name point at this machine, and would then pass for a page of ours: but its name
-/// stands there, and nobody can make an address point elsewhere.
+/// Names that requests may have in `Host`. A page of another site could have its name point at this
+/// machine, and would then pass for a page of ours: but its name stands there, and nobody can make
+/// an address point elsewhere.
 #[derive(Debug, Clone)]
 pub struct Hosts {
     names: Vec<String>,
@@ -48,7 +49,8 @@ mod tests {
         hosts.allows(&headers)
     }
 
-    /// Goal: this machine's names pass, with and without port, and no others. Method: both, tricks with ports, brackets and endings among them.
+    /// Goal: this machine's names pass, with and without port, and no others. Method: both, tricks
+    /// with ports, brackets and endings among them.
     #[test]
     fn only_known_names_pass() {
         let hosts = Hosts::of("127.0.0.1".parse().unwrap(), &["Lab.example".to_owned()]);
@@ -70,7 +72,8 @@ mod tests {
         assert!(!hosts.allows(&HeaderMap::new()));
     }
 
-    /// Goal: who listens everywhere is asked by any address, and still by no name that was not given.
+    /// Goal: who listens everywhere is asked by any address, and still by no name that was not
+    /// given.
     #[test]
     fn listening_everywhere() {
         let hosts = Hosts::of("0.0.0.0".parse().unwrap(), &[]);

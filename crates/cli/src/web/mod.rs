@@ -1,4 +1,5 @@
-//! What the local pages have in common: serving on this machine, who may ask, files that are built in, refusals.
+//! What the local pages have in common: serving on this machine, who may ask, files that are built
+//! in, refusals.
 
 mod asked;
 mod hosts;
@@ -29,8 +30,8 @@ pub const BODY_BYTES_MAX: usize = 1 << 20;
 pub const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; \
                           connect-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'";
 
-/// Serves what `make` makes of the address, until Ctrl-C or a request to end. `told` is what stands on standard error behind the address, whose path and query
-/// come from `make` too.
+/// Serves what `make` makes of the address, until Ctrl-C or a request to end. `told` is what stands
+/// on standard error behind the address, whose path and query come from `make` too.
 pub fn serve(
     address: SocketAddr,
     told: &str,
@@ -52,12 +53,14 @@ pub fn serve(
             ended = asked_to_end() => ended.map_err(|error| fail("signals cannot be caught", error)),
         }
     });
-    // Dropping it would wait for what runs on threads of its own: a simulation, a check of a whole store. Pages only read, so nothing is lost.
+    // Dropping it would wait for what runs on threads of its own: a simulation, a check of a whole
+    // store. Pages only read, so nothing is lost.
     runtime.shutdown_background();
     served
 }
 
-/// Ctrl-C, SIGTERM, and a closed terminal unless that is ignored: runs that a page has started do not hear of it and would stay behind.
+/// Ctrl-C, SIGTERM, and a closed terminal unless that is ignored: runs that a page has started do
+/// not hear of it and would stay behind.
 async fn asked_to_end() -> std::io::Result<()> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut hung_up = (!interrupt::is_ignored(SIGHUP)).then(|| signal(SignalKind::hangup())).transpose()?;

@@ -5,16 +5,20 @@ use axum::http::{Method, StatusCode};
 
 use super::Refused;
 
-/// What requests that do more than read have to have. No form can send it, and no script of another site without being asked about first.
+/// What requests that do more than read have to have. No form can send it, and no script of another
+/// site without being asked about first.
 const OURS: &str = "x-cairn";
 
-/// Where browsers say of what site the page is that asks. Programs other than browsers do not send it.
+/// Where browsers say of what site the page is that asks. Programs other than browsers do not send
+/// it.
 const SITE: &str = "sec-fetch-site";
 
 /// Lets requests of pages of ours through, and those of programs.
 ///
-/// Errors: it does more than read and has not the header of our pages; or it asks the server to work, and a browser says that a page of another
-/// site makes it: an address in an image of that page would be enough. Another port of this machine is another site too. Pages themselves may be led to from anywhere.
+/// Errors: it does more than read and has not the header of our pages; or it asks the server to
+/// work, and a browser says that a page of another site makes it: an address in an image of that
+/// page would be enough. Another port of this machine is another site too. Pages themselves may be
+/// led to from anywhere.
 pub fn expect_ours(request: &Request) -> Result<(), Refused> {
     let only_reads = [Method::GET, Method::HEAD].contains(request.method());
     if !only_reads && !request.headers().contains_key(OURS) {
@@ -44,7 +48,8 @@ mod tests {
         expect_ours(&request.body(Body::empty()).unwrap()).is_ok()
     }
 
-    /// Goal: our pages and programs pass; pages of other sites have nothing done, and can still lead here. Method: requests as browsers and programs make them, to each kind of path.
+    /// Goal: our pages and programs pass; pages of other sites have nothing done, and can still
+    /// lead here. Method: requests as browsers and programs make them, to each kind of path.
     #[test]
     fn only_pages_of_ours_have_work_done() {
         let ours = (OURS, "page");

@@ -2,7 +2,8 @@
 
 use crate::support::Scratch;
 
-/// Goal: from a question to an answer that a program can read. Method: two of Cairn's own stores, looked up only; then a file that holds the same question.
+/// Goal: from a question to an answer that a program can read. Method: two of Cairn's own stores,
+/// looked up only; then a file that holds the same question.
 #[test]
 fn an_answer() {
     let scratch = Scratch::new();
@@ -17,7 +18,8 @@ fn an_answer() {
     assert!(advice["settings"].as_str().unwrap().contains("open"), "{advice}");
 }
 
-/// Goal: who cannot be advised is told why: exit code 2 where nobody keeps to the constraints, 1 for questions that make no sense.
+/// Goal: who cannot be advised is told why: exit code 2 where nobody keeps to the constraints, 1
+/// for questions that make no sense.
 #[test]
 fn no_answer() {
     let scratch = Scratch::new();
@@ -48,8 +50,8 @@ fn no_answer() {
     scratch.run("advise missing.json").failed(&["missing.json"]);
 }
 
-/// Goal: Ctrl-C ends it with 130, as the book says, and no error is made of it. Method: while stores are measured, and while it asks, on a terminal as `script`
-/// gives one.
+/// Goal: Ctrl-C ends it with 130, as the book says, and no error is made of it. Method: while
+/// stores are measured, and while it asks, on a terminal as `script` gives one.
 #[test]
 fn ctrl_c_ends_it() {
     let scratch = Scratch::new();
@@ -69,8 +71,9 @@ fn ctrl_c_ends_it() {
     assert!(!said.contains("error") && !said.contains("Bytes per value"), "{said}");
 }
 
-/// Goal: the questions on a terminal are those that options answer, a wrong answer is told what was expected and asked again, and what they come to is written. Method: a
-/// terminal as `script` gives one, and every answer.
+/// Goal: the questions on a terminal are those that options answer, a wrong answer is told what was
+/// expected and asked again, and what they come to is written. Method: a terminal as `script` gives
+/// one, and every answer.
 #[test]
 fn a_terminal_asks() {
     let scratch = Scratch::new();
@@ -99,7 +102,8 @@ fn a_terminal_asks() {
     assert!(constraints["disk_bytes"].is_null(), "{written}");
 }
 
-/// Goal: answers that took typing are not overwritten by others. Method: a workload file twice; standard output, which is none, and a pipe.
+/// Goal: answers that took typing are not overwritten by others. Method: a workload file twice;
+/// standard output, which is none, and a pipe.
 #[test]
 fn workload_files_are_not_overwritten() {
     let scratch = Scratch::new();
@@ -111,7 +115,8 @@ fn workload_files_are_not_overwritten() {
     assert!(piped.text().contains("\"records\""), "{}", piped.text());
 }
 
-/// Goal: a trace is a question: its workload is written to a file, and who is run replays it. Method: a trace of an imported file; words that would contradict it.
+/// Goal: a trace is a question: its workload is written to a file, and who is run replays it.
+/// Method: a trace of an imported file; words that would contradict it.
 #[test]
 fn a_trace_asks() {
     let scratch = Scratch::new();

@@ -1,4 +1,5 @@
-//! `cairn bench all`: every suite in one run, with tiny sizes; interrupted, killed and resumed; with suites that fail and suites that cannot run.
+//! `cairn bench all`: every suite in one run, with tiny sizes; interrupted, killed and resumed;
+//! with suites that fail and suites that cannot run.
 
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -32,8 +33,9 @@ fn parts(scratch: &Scratch) -> Vec<PathBuf> {
     files.filter(|path| path.extension().is_some_and(|end| end == "json")).collect()
 }
 
-/// Goal: one command measures every suite that can run, says in a line what cannot and what to install, and leaves a report and stored runs that the
-/// other commands read. Method: the quick form at a thousandth, without Java, PostgreSQL and RocksDB.
+/// Goal: one command measures every suite that can run, says in a line what cannot and what to
+/// install, and leaves a report and stored runs that the other commands read. Method: the quick
+/// form at a thousandth, without Java, PostgreSQL and RocksDB.
 #[test]
 fn every_suite_in_one_run() {
     let scratch = Scratch::new();
@@ -76,8 +78,9 @@ fn every_suite_in_one_run() {
     );
 }
 
-/// Goal: neither a kill nor Ctrl-C loses a part that is over; Ctrl-C leaves a report and says how to go on; resuming measures what is missing and
-/// nothing else. Method: both signals to a run that has kept a part, and then the rest.
+/// Goal: neither a kill nor Ctrl-C loses a part that is over; Ctrl-C leaves a report and says how
+/// to go on; resuming measures what is missing and nothing else. Method: both signals to a run that
+/// has kept a part, and then the rest.
 #[test]
 fn interrupted_runs_are_resumed() {
     let scratch = Scratch::new();
@@ -131,7 +134,8 @@ fn interrupted_runs_are_resumed() {
     assert!(!run(&scratch, &format!("--resume {}", dir.display())).ended(0).err.contains("[1/"));
 }
 
-/// Goal: a part that fails ends nobody else's; its error is in the report and the exit code tells. Method: a data file without the key's column.
+/// Goal: a part that fails ends nobody else's; its error is in the report and the exit code tells.
+/// Method: a data file without the key's column.
 #[test]
 fn a_failing_part_leaves_the_others() {
     let scratch = Scratch::new();
@@ -146,7 +150,8 @@ fn a_failing_part_leaves_the_others() {
     }
 }
 
-/// Goal: what cannot be run is an error before any work, and time that is up before anything was measured is told.
+/// Goal: what cannot be run is an error before any work, and time that is up before anything was
+/// measured is told.
 #[test]
 fn impossible_runs_are_refused() {
     let scratch = Scratch::new();
@@ -167,8 +172,9 @@ fn impossible_runs_are_refused() {
     assert!(ran.err.contains("nothing was measured") && ran.err.contains("--resume"), "{}", ran.err);
 }
 
-/// Goal: a run in which ours failed never reads as one in which nobody is ahead of it, and its exit code is 1. Method: files so short that the report
-/// fits, and the log of some ten thousand writes does not.
+/// Goal: a run in which ours failed never reads as one in which nobody is ahead of it, and its exit
+/// code is 1. Method: files so short that the report fits, and the log of some ten thousand writes
+/// does not.
 #[test]
 fn a_run_without_ours_says_so() {
     let scratch = Scratch::new();
@@ -186,8 +192,9 @@ fn a_run_without_ours_says_so() {
     assert!(words.contains("cairn: failed in "), "the report is silent");
 }
 
-/// Goal: the commands on runs take what this one leaves behind. Method: a run of one suite in the usual place, then every command with its directory, with the
-/// directory of all runs, and without a name; its report once more after a part was damaged.
+/// Goal: the commands on runs take what this one leaves behind. Method: a run of one suite in the
+/// usual place, then every command with its directory, with the directory of all runs, and without
+/// a name; its report once more after a part was damaged.
 #[test]
 fn directories_are_taken() {
     let scratch = Scratch::new();
@@ -210,7 +217,8 @@ fn directories_are_taken() {
     std::fs::create_dir(scratch.path("empty")).unwrap();
     scratch.run("bench record empty --history h").failed(&["empty", "no stored run"]);
     scratch.run(&format!("bench compare empty {dir}")).failed(&["empty", "no stored run"]);
-    // A part that was damaged since: the report is made of the others, and it is said which one is missing and why.
+    // A part that was damaged since: the report is made of the others, and it is said which one is
+    // missing and why.
     let parts = std::fs::read_dir(scratch.path(&format!("{dir}/parts"))).unwrap();
     let part = parts.map(|entry| entry.unwrap().path()).next().unwrap();
     std::fs::write(&part, "{ \"suite\": \"po").unwrap();
@@ -219,7 +227,8 @@ fn directories_are_taken() {
     assert!(told.err.contains(name) && told.err.contains("counts as not measured"), "{}", told.err);
 }
 
-/// Goal: a run that cannot begin leaves nothing behind. Method: a directory to measure in that cannot be made.
+/// Goal: a run that cannot begin leaves nothing behind. Method: a directory to measure in that
+/// cannot be made.
 #[test]
 fn runs_that_cannot_begin_leave_nothing() {
     let scratch = Scratch::new();

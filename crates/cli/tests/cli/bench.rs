@@ -5,7 +5,8 @@ use std::process::{Command, Stdio};
 
 use crate::support::Scratch;
 
-/// Goal: a run stores its figures and its report; stored runs can be compared, reported on and put into a README.
+/// Goal: a run stores its figures and its report; stored runs can be compared, reported on and put
+/// into a README.
 /// Method: the smallest run of one contender, which goes through everything that a long one does.
 #[test]
 fn a_run_goes_all_the_way() {
@@ -89,8 +90,9 @@ fn impossible_runs_are_refused() {
     assert_eq!(scratch.names(), ["a.json", "places.csv"]);
 }
 
-/// Goal: the key-value suite runs from DKV's own command line, each turn in a process of its own, prints its layout, a table and
-/// every setting, and stores a run that the other commands read. Method: SQLite at toy size, with both spellings of one option.
+/// Goal: the key-value suite runs from DKV's own command line, each turn in a process of its own,
+/// prints its layout, a table and every setting, and stores a run that the other commands read.
+/// Method: SQLite at toy size, with both spellings of one option.
 #[test]
 fn a_kv_run_goes_all_the_way() {
     let scratch = Scratch::new();
@@ -138,8 +140,8 @@ fn a_kv_run_goes_all_the_way() {
     assert!(!names.iter().any(|name| name.contains("dataset=seq")), "{names:?}");
 }
 
-/// Goal: a run that ends within its first turn says that it has nothing, and is not taken for one that somebody has ended. Method: hours of work in a
-/// second; no time at all.
+/// Goal: a run that ends within its first turn says that it has nothing, and is not taken for one
+/// that somebody has ended. Method: hours of work in a second; no time at all.
 #[test]
 fn a_kv_run_that_ends_at_once() {
     let scratch = Scratch::new();
@@ -155,8 +157,9 @@ fn a_kv_run_that_ends_at_once() {
     scratch.run(&format!("{line} --time-limit 0")).failed(&["--time-limit", "a time over 0"]);
 }
 
-/// Goal: Ctrl-C leaves what was measured until then, says where it is, and tells by the exit code that it is not all. Method: an interrupt to a run of very many
-/// rounds, once some turns have had their directories.
+/// Goal: Ctrl-C leaves what was measured until then, says where it is, and tells by the exit code
+/// that it is not all. Method: an interrupt to a run of very many rounds, once some turns have had
+/// their directories.
 #[test]
 fn an_interrupted_run_is_kept() {
     let scratch = Scratch::new();
@@ -207,8 +210,9 @@ fn impossible_kv_runs_are_refused() {
     assert_eq!(scratch.names(), ["bad"]);
 }
 
-/// Goal: the suite of buffer pools runs as the guide writes its commands, prints the guide's phases, and stores a run that the other
-/// commands read; in JSON its filter counts for nothing. Method: few samples, two thread counts.
+/// Goal: the suite of buffer pools runs as the guide writes its commands, prints the guide's
+/// phases, and stores a run that the other commands read; in JSON its filter counts for nothing.
+/// Method: few samples, two thread counts.
 #[test]
 fn a_pool_run_goes_all_the_way() {
     let scratch = Scratch::new();
@@ -245,7 +249,8 @@ fn a_pool_run_goes_all_the_way() {
     assert_eq!(list[0]["unit"], "ns");
 }
 
-/// Goal: raw results are kept by platform, and the tables of the documentation follow from them, again and again the same.
+/// Goal: raw results are kept by platform, and the tables of the documentation follow from them,
+/// again and again the same.
 #[test]
 fn pool_tables_are_rendered() {
     let scratch = Scratch::new();
@@ -280,7 +285,8 @@ fn pool_tables_are_rendered() {
     scratch.run("bench render --docs d").failed(&["pool-benchmark.md", "results:pool-linux:begin"]);
 }
 
-/// Goal: traces are replayed at the sizes asked for, as a table, as JSON and in a report. Method: a loop that does not fit, and one that does.
+/// Goal: traces are replayed at the sizes asked for, as a table, as JSON and in a report. Method: a
+/// loop that does not fit, and one that does.
 #[test]
 fn traces_are_replayed() {
     let scratch = Scratch::new();
@@ -346,8 +352,9 @@ fn worker_answers() {
     assert!(answer.contains("failed") && answer.contains("job"), "{answer}");
 }
 
-/// Goal: the suite of SQL engines runs as the guide writes its commands, prints its groups, and stores a run that the other commands read; in
-/// JSON its filter counts for nothing; what it cannot do it says. Method: SQLite alone, little data.
+/// Goal: the suite of SQL engines runs as the guide writes its commands, prints its groups, and
+/// stores a run that the other commands read; in JSON its filter counts for nothing; what it cannot
+/// do it says. Method: SQLite alone, little data.
 #[test]
 fn an_sql_run_goes_all_the_way() {
     let scratch = Scratch::new();
@@ -376,8 +383,9 @@ fn an_sql_run_goes_all_the_way() {
     scratch.run("bench sql --tpch 1 --pgbench 1").failed(&["cannot be used with"]);
 }
 
-/// Goal: who fails does not vanish from the comparison: it is named on the terminal, in the stored run and in the report, and the exit code is 1. Method: a
-/// limit on the length of files that SQLite's log goes beyond and Cairn's files do not.
+/// Goal: who fails does not vanish from the comparison: it is named on the terminal, in the stored
+/// run and in the report, and the exit code is 1. Method: a limit on the length of files that
+/// SQLite's log goes beyond and Cairn's files do not.
 #[test]
 fn who_fails_is_named() {
     let scratch = Scratch::new();

@@ -13,8 +13,8 @@ fn content(scratch: &Scratch, store: &str) -> BTreeMap<String, String> {
     map
 }
 
-/// Goal: append, delete, rewrite and appending again do the same to both formats as to a map. Method: the steps one by
-/// one, the whole content compared and the store verified after each.
+/// Goal: append, delete, rewrite and appending again do the same to both formats as to a map.
+/// Method: the steps one by one, the whole content compared and the store verified after each.
 #[test]
 fn changes_follow_a_model() {
     for store in ["s.cairn", "s.spi"] {
@@ -77,9 +77,11 @@ fn changes_follow_a_model() {
     }
 }
 
-/// Goal: an append to a table keeps its compression unless told otherwise, and a delete does not change what that is.
-/// Method: a table built with each; a delta by default, one of deletes, one by default again, one asked for; the
-/// compression of every generation read off, and that values of one letter shrink by it.
+/// Goal: an append to a table keeps its compression unless told otherwise, and a delete does not
+/// change what that is.
+/// Method: a table built with each; a delta by default, one of deletes, one by default again, one
+/// asked for; the compression of every generation read off, and that values of one letter shrink by
+/// it.
 #[test]
 fn deltas_keep_the_compression() {
     for (compression, other) in [("none", "snappy"), ("snappy", "zstd"), ("zstd", "none")] {
@@ -118,8 +120,9 @@ fn deltas_keep_the_compression() {
     }
 }
 
-/// Goal: the size of a log's blocks stays what it is unless another is asked for, also under another compression; an
-/// append, which cannot change it, says so. Method: a log with blocks of 64 KiB; its header after each step.
+/// Goal: the size of a log's blocks stays what it is unless another is asked for, also under
+/// another compression; an append, which cannot change it, says so. Method: a log with blocks of 64
+/// KiB; its header after each step.
 #[test]
 fn logs_keep_the_size_of_their_blocks() {
     let scratch = Scratch::new();
@@ -145,8 +148,8 @@ fn logs_keep_the_size_of_their_blocks() {
     assert_eq!(block_bytes("s.spi"), 4096);
 }
 
-/// Goal: an append that is refused leaves the log as it was. Method: each option that a log refuses, to a log without
-/// compression; then the same append without any.
+/// Goal: an append that is refused leaves the log as it was. Method: each option that a log
+/// refuses, to a log without compression; then the same append without any.
 #[test]
 fn refused_appends_leave_the_log() {
     let scratch = Scratch::new();
@@ -168,8 +171,9 @@ fn refused_appends_leave_the_log() {
     assert_eq!(content(&scratch, "s.spi").len(), 2);
 }
 
-/// Goal: a log is indexed by itself: one without an index, and one that another program has added to. Method: an old
-/// index over a longer log, which cannot be rewritten until then; no index, by all names; what has no log.
+/// Goal: a log is indexed by itself: one without an index, and one that another program has added
+/// to. Method: an old index over a longer log, which cannot be rewritten until then; no index, by
+/// all names; what has no log.
 #[test]
 fn logs_are_indexed() {
     let scratch = Scratch::new();
@@ -196,8 +200,8 @@ fn logs_are_indexed() {
     scratch.run("hash index s.spi").failed(&["s.spl is not there"]);
 }
 
-/// Goal: a pair is built where its names lead, and the links stay. Method: links that lead nowhere yet, then the same
-/// over a pair that is there.
+/// Goal: a pair is built where its names lead, and the links stay. Method: links that lead nowhere
+/// yet, then the same over a pair that is there.
 #[test]
 fn pairs_are_built_where_links_lead() {
     let scratch = Scratch::new();
@@ -215,7 +219,8 @@ fn pairs_are_built_where_links_lead() {
     }
 }
 
-/// Goal: either format becomes the other, with every compression, long values and bytes that are no text, and back.
+/// Goal: either format becomes the other, with every compression, long values and bytes that are no
+/// text, and back.
 #[test]
 fn conversion_goes_both_ways() {
     let scratch = Scratch::new();
@@ -249,9 +254,10 @@ fn conversion_goes_both_ways() {
     scratch.run("hash append a.spi in.bin --compression zstd").failed(&["snappy", "rewrite"]);
 }
 
-/// Goal: a build that is ended from outside leaves the old store as it was and nothing beside it, and what one leaves that
-/// is killed is gone after the next build. Method: a signal once the unfinished file is there; the input is a pipe that
-/// gives a record and then nothing, so the build cannot get any further.
+/// Goal: a build that is ended from outside leaves the old store as it was and nothing beside it,
+/// and what one leaves that is killed is gone after the next build. Method: a signal once the
+/// unfinished file is there; the input is a pipe that gives a record and then nothing, so the build
+/// cannot get any further.
 #[test]
 fn an_ended_build_leaves_no_trace_for_long() {
     let stores = [("s.cairn", "s.cairn.tmp"), ("s.spi", "s.spl.tmp")];
@@ -281,8 +287,9 @@ fn an_ended_build_leaves_no_trace_for_long() {
     }
 }
 
-/// Goal: whatever changes or copies a store loses nothing of a log that goes on beyond its index. Method: an old index
-/// over a longer log: each command refuses and leaves everything as it is; after `index` each of them does its work.
+/// Goal: whatever changes or copies a store loses nothing of a log that goes on beyond its index.
+/// Method: an old index over a longer log: each command refuses and leaves everything as it is;
+/// after `index` each of them does its work.
 #[test]
 fn logs_beyond_their_index_lose_nothing() {
     let scratch = Scratch::new();

@@ -65,7 +65,8 @@ fn entries(scratch: &Scratch, store: &str) -> Vec<String> {
     lines
 }
 
-/// Goal: the five input formats give the same entries, in both store formats, from files and from standard input.
+/// Goal: the five input formats give the same entries, in both store formats, from files and from
+/// standard input.
 #[test]
 fn every_format_gives_the_same_store() {
     let scratch = Scratch::new();
@@ -93,7 +94,8 @@ fn every_format_gives_the_same_store() {
     assert_eq!(left, ["o.cairn", "o.cairn.lock", "o.spi", "o.spl", "piped.cairn", "piped.cairn.lock"]);
 }
 
-/// Goal: without `--value` the value is the record: its line, or for Parquet an object; columns go by number too.
+/// Goal: without `--value` the value is the record: its line, or for Parquet an object; columns go
+/// by number too.
 #[test]
 fn whole_records_are_kept() {
     let scratch = Scratch::new();
@@ -118,8 +120,8 @@ fn whole_records_are_kept() {
     scratch.run("hash build in.parquet -o w.cairn --key box").failed(&["nested"]);
 }
 
-/// Goal: without `--key` it is the first column, in every format with columns, whatever the others are called. Method:
-/// a second column named "1".
+/// Goal: without `--key` it is the first column, in every format with columns, whatever the others
+/// are called. Method: a second column named "1".
 #[test]
 fn the_first_column_is_the_key() {
     let scratch = Scratch::new();
@@ -153,8 +155,8 @@ fn json_numbers_keep_their_digits() {
     assert_eq!(scratch.run("hash get n.cairn \u{e4}").ended(0).text(), "{\"a\": [1 ,2]}");
 }
 
-/// Goal: a bad record is an error that names the input, the place and what was expected, and leaves the old store
-/// and nothing else. Method: each kind of damage, over a good store.
+/// Goal: a bad record is an error that names the input, the place and what was expected, and leaves
+/// the old store and nothing else. Method: each kind of damage, over a good store.
 #[test]
 fn bad_records_are_named() {
     let scratch = Scratch::new();
@@ -253,8 +255,8 @@ fn impossible_inputs_are_refused() {
     );
 }
 
-/// Goal: what can only be read in order is read: a named pipe, a process substitution and a pipe called by its name
-/// under /dev, for records and for keys; Parquet, which cannot, says so.
+/// Goal: what can only be read in order is read: a named pipe, a process substitution and a pipe
+/// called by its name under /dev, for records and for keys; Parquet, which cannot, says so.
 #[test]
 fn pipes_are_inputs() {
     let scratch = Scratch::new();
@@ -282,8 +284,8 @@ fn pipes_are_inputs() {
         .failed(&["Parquet", "expected a file"]);
 }
 
-/// Goal: what is no file is no store, for whoever writes or reads one, and no trace: each is told so at once and the pipe stays. Method: a named pipe that nobody has open
-/// at its other end.
+/// Goal: what is no file is no store, for whoever writes or reads one, and no trace: each is told
+/// so at once and the pipe stays. Method: a named pipe that nobody has open at its other end.
 #[test]
 fn pipes_are_no_stores() {
     let scratch = Scratch::new();
@@ -312,8 +314,9 @@ fn pipes_are_no_stores() {
     assert!(scratch.shell(text).ended(0).text().contains("\"seed\": 7"));
 }
 
-/// Goal: a store never takes the place of what it is built from. Method: the same name, another way to write it,
-/// either file of a pair, and standard input that the shell has opened; the input compared after each.
+/// Goal: a store never takes the place of what it is built from. Method: the same name, another way
+/// to write it, either file of a pair, and standard input that the shell has opened; the input
+/// compared after each.
 #[test]
 fn an_input_is_not_replaced() {
     let scratch = Scratch::new();

@@ -26,7 +26,8 @@ fn write_run(scratch: &Scratch, name: &str, started: &str, value: f64) {
     scratch.write(name, run.to_string());
 }
 
-/// Goal: runs are remembered once, trends are drawn, and a regression is told by the exit code. Method: runs of a week, the last one slower.
+/// Goal: runs are remembered once, trends are drawn, and a regression is told by the exit code.
+/// Method: runs of a week, the last one slower.
 #[test]
 fn regressions_fail() {
     let scratch = Scratch::new();
@@ -88,7 +89,8 @@ fn regressions_fail() {
     scratch.run("bench record nothing.json --history h").failed(&["nothing.json"]);
 }
 
-/// Goal: nothing passes that was not compared. Method: a run without a figure that the earlier one has, one with other settings, and two without anything in common.
+/// Goal: nothing passes that was not compared. Method: a run without a figure that the earlier one
+/// has, one with other settings, and two without anything in common.
 #[test]
 fn what_cannot_be_compared_fails() {
     let scratch = Scratch::new();
@@ -118,7 +120,8 @@ fn what_cannot_be_compared_fails() {
     assert!(text.contains("nothing to compare it with"), "{text}");
 }
 
-/// Goal: what too few rounds were taken of does not pass for what did not get worse. Method: a run of two rounds, and one in which that is so of one figure of two.
+/// Goal: what too few rounds were taken of does not pass for what did not get worse. Method: a run
+/// of two rounds, and one in which that is so of one figure of two.
 #[test]
 fn too_few_rounds_do_not_pass() {
     let scratch = Scratch::new();
@@ -173,8 +176,9 @@ fn steps(workflow: &str) -> Vec<(String, String)> {
     steps
 }
 
-/// Goal: what the workflow installs is this program and not one of its name from elsewhere: no crate of Cairn is published. Method: its command against this
-/// repository's own manifests, since to build it takes long.
+/// Goal: what the workflow installs is this program and not one of its name from elsewhere: no
+/// crate of Cairn is published. Method: its command against this repository's own manifests, since
+/// to build it takes long.
 #[test]
 fn the_workflow_installs_this_program() {
     let workflow = include_str!("../../../../examples/github-actions/benchmarks.yml");
@@ -205,7 +209,8 @@ fn the_workflow_installs_this_program() {
     }
 }
 
-/// Goal: the history outlives a comparison that failed, and only the main branch writes it. Method: what the workflow restores and saves it with.
+/// Goal: the history outlives a comparison that failed, and only the main branch writes it. Method:
+/// what the workflow restores and saves it with.
 #[test]
 fn the_workflow_keeps_its_history() {
     let workflow = include_str!("../../../../examples/github-actions/benchmarks.yml");
@@ -221,16 +226,18 @@ fn the_workflow_keeps_its_history() {
     assert!(workflow.find("Remember, and") < workflow.find("Keep the history"));
 }
 
-/// Goal: the workflow file that adopters copy works: what it runs is run here, twice, and a third time with a run that got worse. Method: its own
-/// steps in a shell, without the one that installs, counting one case of few operations; where there is no valgrind, without that which needs it.
+/// Goal: the workflow file that adopters copy works: what it runs is run here, twice, and a third
+/// time with a run that got worse. Method: its own steps in a shell, without the one that installs,
+/// counting one case of few operations; where there is no valgrind, without that which needs it.
 #[test]
 fn the_workflow_runs() {
     let scratch = Scratch::new();
     let workflow = include_str!("../../../../examples/github-actions/benchmarks.yml");
     let steps = steps(workflow);
     let counts = scratch.shell("command -v valgrind").code == 0;
-    // All counts take minutes of valgrind in a build without optimization; tests run beside others, which no limit of use allows for.
-    // A count is the difference of two processes; of so few operations it is as uncertain as what a process does besides, some 300,000 instructions.
+    // All counts take minutes of valgrind in a build without optimization; tests run beside others,
+    // which no limit of use allows for. A count is the difference of two processes; of so few
+    // operations it is as uncertain as what a process does besides, some 300,000 instructions.
     let adapted = |script: &str| {
         let script = script.replace("bench counts", "bench counts hash --n 1000 --no-probes");
         let script = script.replace("--tolerance 25", "--tolerance 1000 --tolerance-counts 30");
@@ -261,7 +268,8 @@ fn the_workflow_runs() {
         assert!(!counts || page.contains("counts::"));
         scratch.shell("mkdir -p old && mv runs/* old").ended(0);
     }
-    // The first run of the two, ten times as fast, as the one before: now the same speed is a regression.
+    // The first run of the two, ten times as fast, as the one before: now the same speed is a
+    // regression.
     let kept = std::fs::read_dir(scratch.path("old")).unwrap().map(|entry| entry.unwrap().path());
     let is_replay = |path: &std::path::PathBuf| {
         let name = path.file_name().unwrap().to_str().unwrap();
@@ -306,7 +314,8 @@ fn counts_are_refused() {
         .failed(&["'1' for '--n <COUNT>'", "from 1000"]);
 }
 
-/// Goal: nobody's own store becomes a history, and none passes for one. Method: a store with other keys, one without keys, one of a history that has no mark yet.
+/// Goal: nobody's own store becomes a history, and none passes for one. Method: a store with other
+/// keys, one without keys, one of a history that has no mark yet.
 #[test]
 fn other_stores_are_no_history() {
     let scratch = Scratch::new();
@@ -333,8 +342,9 @@ fn other_stores_are_no_history() {
     scratch.run("bench record 1.json --history new").failed(&["new", "not a history"]);
 }
 
-/// Goal: a comparison looks the same whether it decides or not: what changed, everything with `--all`, the same columns and fields. Method: one figure that is halved
-/// beside one that is the same.
+/// Goal: a comparison looks the same whether it decides or not: what changed, everything with
+/// `--all`, the same columns and fields. Method: one figure that is halved beside one that is the
+/// same.
 #[test]
 fn comparisons_have_one_form() {
     let scratch = Scratch::new();

@@ -21,8 +21,9 @@ fn built(scratch: &Scratch, input: &str, options: &str) -> BTreeMap<String, Stri
     scanned.iter().map(|entry| (text(&entry["key"]), text(&entry["value"]))).collect()
 }
 
-/// Goal: an input that ends within quotes is refused with its file and line wherever CSV is read, and leaves nothing behind. Method: the same file into each command; the
-/// same with the quote closed is taken.
+/// Goal: an input that ends within quotes is refused with its file and line wherever CSV is read,
+/// and leaves nothing behind. Method: the same file into each command; the same with the quote
+/// closed is taken.
 #[test]
 fn open_quotes_are_refused_everywhere() {
     let scratch = Scratch::new();
@@ -56,7 +57,8 @@ fn open_quotes_are_refused_everywhere() {
     assert_eq!(built(&scratch, "open.tsv", "--key id --value v")["1"], "\"no end");
 }
 
-/// Goal: a byte order mark is no part of what is read: CSV, TSV, JSON Lines, trace imports, SQL scripts, imports, lists of keys. Method: one of each that begins with it.
+/// Goal: a byte order mark is no part of what is read: CSV, TSV, JSON Lines, trace imports, SQL
+/// scripts, imports, lists of keys. Method: one of each that begins with it.
 #[test]
 fn marks_are_passed_over() {
     let scratch = Scratch::new();
@@ -95,7 +97,8 @@ fn marks_are_passed_over() {
     scratch.run("sim run config.json --show-config").ended(0);
 }
 
-/// Goal: of two columns of a name none is taken, and one can still be said by its number. Method: CSV, TSV, JSON Lines and trace imports with a name twice.
+/// Goal: of two columns of a name none is taken, and one can still be said by its number. Method:
+/// CSV, TSV, JSON Lines and trace imports with a name twice.
 #[test]
 fn two_columns_of_a_name_are_an_error() {
     let scratch = Scratch::new();
@@ -115,7 +118,8 @@ fn two_columns_of_a_name_are_an_error() {
     scratch.run("trace import t.csv -o t").failed(&["t.csv, line 1", "two columns are called key"]);
 }
 
-/// Goal: a header is read as the rows are. Method: names with commas, quotes and line breaks in them, with commas and with tabs.
+/// Goal: a header is read as the rows are. Method: names with commas, quotes and line breaks in
+/// them, with commas and with tabs.
 #[test]
 fn headers_of_imports_are_csv() {
     let scratch = Scratch::new();
@@ -126,8 +130,9 @@ fn headers_of_imports_are_csv() {
     assert_eq!(ran.text(), "\"a, b\",\"say \"\"c\"\"\",\"d\ne\"\n1,2,3\na\tb,c\n1,2\n");
 }
 
-/// Goal: a line break within a literal is what the script has there, whichever way the script comes. Method: CRLF, LF and CR within literals, in a file, a pipe and an
-/// argument; rows of COPY with CRLF.
+/// Goal: a line break within a literal is what the script has there, whichever way the script
+/// comes. Method: CRLF, LF and CR within literals, in a file, a pipe and an argument; rows of COPY
+/// with CRLF.
 #[test]
 fn line_breaks_of_literals_stay() {
     let scratch = Scratch::new();
@@ -170,7 +175,8 @@ fn texts(texts: &[&str]) -> Vec<ByteArray> {
     texts.iter().map(|text| ByteArray::from(*text)).collect()
 }
 
-/// Goal: Parquet is read in each of its compressions, by both readers. Method: a file in each, into a store and a table.
+/// Goal: Parquet is read in each of its compressions, by both readers. Method: a file in each, into
+/// a store and a table.
 #[test]
 fn all_compressions_of_parquet_are_read() {
     let scratch = Scratch::new();
@@ -196,8 +202,9 @@ fn all_compressions_of_parquet_are_read() {
     }
 }
 
-/// Goal: times of the old form of 96 bits are keys to the nanosecond, also in years that 64 bits of nanoseconds do not reach; a table has them to the microsecond. Method: times
-/// a nanosecond and a microsecond apart, and the year 3000.
+/// Goal: times of the old form of 96 bits are keys to the nanosecond, also in years that 64 bits of
+/// nanoseconds do not reach; a table has them to the microsecond. Method: times a nanosecond and a
+/// microsecond apart, and the year 3000.
 #[test]
 fn old_times_of_parquet_keep_their_nanoseconds() {
     let scratch = Scratch::new();
@@ -227,7 +234,8 @@ fn old_times_of_parquet_keep_their_nanoseconds() {
     );
 }
 
-/// Goal: of two columns of a name in a Parquet file none is taken, by either reader. Method: a file as only others write it, with a column by name, by number, and as a whole.
+/// Goal: of two columns of a name in a Parquet file none is taken, by either reader. Method: a file
+/// as only others write it, with a column by name, by number, and as a whole.
 #[test]
 fn two_columns_of_a_name_in_parquet() {
     let scratch = Scratch::new();
@@ -260,7 +268,8 @@ fn parquet(scratch: &Scratch) -> Vec<u8> {
     scratch.read("small.parquet")
 }
 
-/// Goal: what JSON has no word for is a text in whole records and not null; decimals keep their digits. Method: a file of the command's own, read back.
+/// Goal: what JSON has no word for is a text in whole records and not null; decimals keep their
+/// digits. Method: a file of the command's own, read back.
 #[test]
 fn whole_records_keep_what_json_lacks() {
     let scratch = Scratch::new();
@@ -276,8 +285,10 @@ fn whole_records_keep_what_json_lacks() {
     assert_eq!((&record("key 7")["b"], &record("key 7")["f_hex"]), (&1.75.into(), &"00ff".into()));
 }
 
-/// Goal: no flipped bit of a Parquet file makes a command panic, hang or take memory at the file's choice: there are rows, or an error of one line. Method: each bit of a whole
-/// file (each 997th without CAIRN_SOAK), into the two commands, with a limit on memory. The readers have tests of their own for each bit.
+/// Goal: no flipped bit of a Parquet file makes a command panic, hang or take memory at the file's
+/// choice: there are rows, or an error of one line. Method: each bit of a whole file (each 997th
+/// without CAIRN_SOAK), into the two commands, with a limit on memory. The readers have tests of
+/// their own for each bit.
 #[test]
 fn flipped_bits_of_parquet_are_errors() {
     let scratch = Scratch::new();

@@ -55,8 +55,8 @@ fn files(scratch: &Scratch, dir: &str, ending: &str) -> Vec<String> {
     names
 }
 
-/// Goal: single keys are set, read and removed; exit codes tell found, not found and errors apart; bytes go by
-/// hexadecimal; every durability keeps what was written.
+/// Goal: single keys are set, read and removed; exit codes tell found, not found and errors apart;
+/// bytes go by hexadecimal; every durability keeps what was written.
 #[test]
 fn single_keys() {
     let scratch = Scratch::new();
@@ -88,8 +88,8 @@ fn single_keys() {
     scratch.run("kv put s a b --ttl 5").failed(&["--create"]);
 }
 
-/// Goal: scans keep to their range and order. Method: the ways to give a range, both directions, with and without
-/// values, against what stands in the store.
+/// Goal: scans keep to their range and order. Method: the ways to give a range, both directions,
+/// with and without values, against what stands in the store.
 #[test]
 fn scans_keep_to_their_range() {
     let scratch = store();
@@ -112,8 +112,9 @@ fn scans_keep_to_their_range() {
     scratch.run("kv scan s --prefix a --from b").failed(&["--prefix"]);
 }
 
-/// Goal: a file that is asked for is what the user means by its name: a pipe gets the bytes and stays, a link is followed, - is standard output, and
-/// errors name it. Method: an export and the simulator's, which write by different ways, to each.
+/// Goal: a file that is asked for is what the user means by its name: a pipe gets the bytes and
+/// stays, a link is followed, - is standard output, and errors name it. Method: an export and the
+/// simulator's, which write by different ways, to each.
 #[test]
 fn outputs_go_where_they_are_named() {
     let scratch = store();
@@ -143,8 +144,8 @@ fn outputs_go_where_they_are_named() {
     assert!(!names.iter().any(|name| name == "-" || name.contains(".tmp")), "{names:?}");
 }
 
-/// Goal: `load` reads back what `dump` wrote, whatever the bytes. Method: awkward entries through each format, by file
-/// and by pipe, compared as the binary form of the copy.
+/// Goal: `load` reads back what `dump` wrote, whatever the bytes. Method: awkward entries through
+/// each format, by file and by pipe, compared as the binary form of the copy.
 #[test]
 fn dumps_are_read_back() {
     let scratch = Scratch::new();
@@ -179,8 +180,8 @@ fn dumps_are_read_back() {
     assert!(scratch.names().iter().all(|name| !name.ends_with(".tmp")), "{:?}", scratch.names());
 }
 
-/// Goal: records of others are imported by their columns, whole where no value is named, from files and standard input;
-/// a wrong record is named and what was before it stays.
+/// Goal: records of others are imported by their columns, whole where no value is named, from files
+/// and standard input; a wrong record is named and what was before it stays.
 #[test]
 fn records_are_loaded_by_their_columns() {
     let scratch = Scratch::new();
@@ -215,8 +216,8 @@ fn records_are_loaded_by_their_columns() {
         .failed(&["offset 0"]);
 }
 
-/// Goal: a batch happens as a whole. Method: every operation, both forms, two keyspaces; then a batch whose last line is
-/// wrong, of which nothing is to be seen.
+/// Goal: a batch happens as a whole. Method: every operation, both forms, two keyspaces; then a
+/// batch whose last line is wrong, of which nothing is to be seen.
 #[test]
 fn batches_happen_as_a_whole() {
     let scratch = store();
@@ -242,8 +243,9 @@ fn batches_happen_as_a_whole() {
     assert_eq!(scratch.run("kv get s --hex 00ff").ended(0).text(), "0a\n");
 }
 
-/// Goal: keyspaces with a merge operator and a time to live are opened as they were made, by every command, without being
-/// told. Method: a counter, a log and expiring entries, made here and read back; tables and log both.
+/// Goal: keyspaces with a merge operator and a time to live are opened as they were made, by every
+/// command, without being told. Method: a counter, a log and expiring entries, made here and read
+/// back; tables and log both.
 #[test]
 fn keyspaces_are_opened_as_they_were_made() {
     let scratch = Scratch::new();
@@ -278,8 +280,9 @@ fn keyspaces_are_opened_as_they_were_made() {
     }
 }
 
-/// Goal: what was merged can be read by whoever comes later, also where the keyspace was made without an operator. Method: operands for such a keyspace, read
-/// without naming the operator, and with another one; a keyspace whose operator is a program's own.
+/// Goal: what was merged can be read by whoever comes later, also where the keyspace was made
+/// without an operator. Method: operands for such a keyspace, read without naming the operator, and
+/// with another one; a keyspace whose operator is a program's own.
 #[test]
 fn operators_are_kept() {
     let scratch = Scratch::new();
@@ -313,7 +316,8 @@ fn operators_are_kept() {
     scratch.run_with("kv batch p", b"merge m 1").failed(&["no known merge operator", "--merge-operator"]);
 }
 
-/// Goal: a time to live that is asked for is not passed over. Method: keyspaces made without one and with one, written to with others.
+/// Goal: a time to live that is asked for is not passed over. Method: keyspaces made without one
+/// and with one, written to with others.
 #[test]
 fn times_to_live_are_as_made() {
     let scratch = store();
@@ -325,7 +329,8 @@ fn times_to_live_are_as_made() {
     assert_eq!(scratch.run("kv get s c --keyspace brief").ended(0).text(), "e");
 }
 
-/// Goal: compaction removes what is deleted, in its range and its keyspace only. Method: entries counted before and after.
+/// Goal: compaction removes what is deleted, in its range and its keyspace only. Method: entries
+/// counted before and after.
 #[test]
 fn compaction_removes_what_is_deleted() {
     let scratch = store();
@@ -343,8 +348,9 @@ fn compaction_removes_what_is_deleted() {
     assert_eq!(stats["keyspaces"][0]["table_entries"], 2, "{stats}");
 }
 
-/// Goal: a checkpoint and backups are stores as they were, every one of them whole after older ones are purged. Method:
-/// three states, copied by both, with the store closed and beside a program that has it open.
+/// Goal: a checkpoint and backups are stores as they were, every one of them whole after older ones
+/// are purged. Method: three states, copied by both, with the store closed and beside a program
+/// that has it open.
 #[test]
 fn copies_are_stores_as_they_were() {
     let scratch = store();
@@ -407,8 +413,8 @@ fn copies_are_stores_as_they_were() {
     assert!(!scratch.names().contains(&"no".to_owned()) && !scratch.names().contains(&"c".to_owned()));
 }
 
-/// Goal: damage is listed whole, by file, with exit code 1; reading it is an error, and a repair saves the rest. Method:
-/// two tables with a byte flipped each.
+/// Goal: damage is listed whole, by file, with exit code 1; reading it is an error, and a repair
+/// saves the rest. Method: two tables with a byte flipped each.
 #[test]
 fn damage_is_found_and_repaired() {
     let scratch = store();
@@ -441,7 +447,8 @@ fn damage_is_found_and_repaired() {
     assert_eq!((&again["rebuilt"], again["damage"].as_array().unwrap().len()), (&false.into(), 0));
 }
 
-/// Goal: a store that is not there, is open elsewhere or is none is one readable line, and nothing is made or changed.
+/// Goal: a store that is not there, is open elsewhere or is none is one readable line, and nothing
+/// is made or changed.
 #[test]
 fn what_cannot_be_opened_is_said() {
     let scratch = store();
@@ -493,9 +500,10 @@ fn what_cannot_be_opened_is_said() {
     scratch.run("kv verify s --read-only").ended(0);
 }
 
-/// Goal: a closed pipe ends the command quietly; a full output and a full disk are one readable line, and what was
-/// acknowledged before stays. Method: a reader that goes away; `/dev/full`; a limit on the size of files, with its signal
-/// ignored, which writes meet as the error of a full disk.
+/// Goal: a closed pipe ends the command quietly; a full output and a full disk are one readable
+/// line, and what was acknowledged before stays. Method: a reader that goes away; `/dev/full`; a
+/// limit on the size of files, with its signal ignored, which writes meet as the error of a full
+/// disk.
 #[test]
 fn closed_and_full_outputs() {
     let scratch = Scratch::new();
@@ -520,8 +528,9 @@ fn closed_and_full_outputs() {
     assert_eq!(scratch.run("kv get t after").ended(0).text(), "1");
 }
 
-/// Goal: Ctrl-C ends an import with what it has written, and the store opens with it. Method: an endless input through a
-/// pipe; the signal when the store is there; the exit code of an interrupted command.
+/// Goal: Ctrl-C ends an import with what it has written, and the store opens with it. Method: an
+/// endless input through a pipe; the signal when the store is there; the exit code of an
+/// interrupted command.
 #[test]
 fn interrupted_imports_keep_what_they_wrote() {
     let scratch = Scratch::new();
@@ -530,7 +539,8 @@ fn interrupted_imports_keep_what_they_wrote() {
         cairn kv load s in --format csv --create & pid=$!
         until [ -e s/CURRENT ]; do kill -0 $pid || exit 99; done
         kill -INT -- -$pid; wait $pid";
-    // A shell starts background jobs with the signal ignored, unless it manages jobs: then each is a group of processes.
+    // A shell starts background jobs with the signal ignored, unless it manages jobs: then each is
+    // a group of processes.
     let ran = scratch.shell(&format!("set -m; {script}")).ended(130);
     assert!(ran.err.contains("error: interrupted: "), "{}", ran.err);
     scratch.run("kv verify s").ended(0);

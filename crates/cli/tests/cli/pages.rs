@@ -1,4 +1,5 @@
-//! What the documentation tells people to type is typed here: every command of the book and of the README is run, or says why not.
+//! What the documentation tells people to type is typed here: every command of the book and of the
+//! README is run, or says why not.
 //!
 //! [`page`] says how a page is written. `CAIRN_BLESS=1` writes what commands print into the pages.
 
@@ -101,7 +102,8 @@ fn is_built(lines: &str) -> bool {
     cfg!(feature = "sql") || !(lines.contains("cairn sql") || lines.contains("cairn bench sql"))
 }
 
-/// Goal: each command of a page works, and prints what stands there. Method: all of them, one after the other, in one scratch directory.
+/// Goal: each command of a page works, and prints what stands there. Method: all of them, one after
+/// the other, in one scratch directory.
 fn run_page(path: &str) {
     let file = root().join(path);
     let page = fs::read_to_string(&file).unwrap();
@@ -139,7 +141,8 @@ fn run_page(path: &str) {
     }
 }
 
-/// What shows the rows of a comparison. Other pages have tables of tests with that heading, in a shorter form.
+/// What shows the rows of a comparison. Other pages have tables of tests with that heading, in a
+/// shorter form.
 fn rows(path: &str, page: &str) -> Vec<Shown> {
     if path.contains("/comparison/") { shown_by(page) } else { Vec::new() }
 }
@@ -198,8 +201,9 @@ fn markdown(dir: &str) -> Vec<String> {
     found
 }
 
-/// Goal: a new page cannot have commands that nobody runs. Method: all pages of the book: those with blocks or rows that are run are listed
-/// above, and nowhere does a command stand in a block that is neither run nor marked.
+/// Goal: a new page cannot have commands that nobody runs. Method: all pages of the book: those
+/// with blocks or rows that are run are listed above, and nowhere does a command stand in a block
+/// that is neither run nor marked.
 #[test]
 fn no_page_is_forgotten() {
     let listed: BTreeSet<&str> = PAGES.iter().copied().collect();

@@ -1,4 +1,5 @@
-//! Names of files and directories: what is not there, what is something else, what is there already. Every command says it in the same words.
+//! Names of files and directories: what is not there, what is something else, what is there
+//! already. Every command says it in the same words.
 
 use crate::support::Scratch;
 
@@ -77,15 +78,17 @@ const SQL: &[(&str, Expects, &str)] = &[
 #[cfg(not(feature = "sql"))]
 const SQL: &[(&str, Expects, &str)] = &[];
 
-/// Bytes that begin nothing that any command reads, of a length that hides nothing behind a header that is too short.
+/// Bytes that begin nothing that any command reads, of a length that hides nothing behind a header
+/// that is too short.
 fn foreign() -> Vec<u8> {
     let mut bytes = vec![0xff; 9_500];
     bytes.extend(0..=255);
     bytes
 }
 
-/// Goal: what is not there, a directory, a file and a file of another kind are told alike by every command that reads one, in one line, with exit code 1, and nothing
-/// is made or changed. Method: each of them in the place of what the command reads.
+/// Goal: what is not there, a directory, a file and a file of another kind are told alike by every
+/// command that reads one, in one line, with exit code 1, and nothing is made or changed. Method:
+/// each of them in the place of what the command reads.
 #[test]
 fn what_is_read_is_told_in_the_same_words() {
     let scratch = Scratch::new();
@@ -123,7 +126,8 @@ fn what_is_read_is_told_in_the_same_words() {
     assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
 }
 
-/// Goal: an empty file and a short one are of another kind as a long one is, and no upkeep makes a database of an empty file.
+/// Goal: an empty file and a short one are of another kind as a long one is, and no upkeep makes a
+/// database of an empty file.
 #[test]
 fn length_does_not_matter() {
     let scratch = Scratch::new();
@@ -149,7 +153,8 @@ fn length_does_not_matter() {
     assert_eq!(scratch.names(), ["empty", "long", "short"]);
 }
 
-/// Goal: a file in the place of a directory that is to be made, and a directory that is missing around a file that is to be made, are told alike.
+/// Goal: a file in the place of a directory that is to be made, and a directory that is missing
+/// around a file that is to be made, are told alike.
 #[test]
 fn what_is_written_is_told_in_the_same_words() {
     let scratch = Scratch::new();
@@ -174,8 +179,9 @@ fn what_is_written_is_told_in_the_same_words() {
     }
 }
 
-/// Goal: the local page is not served over what is not there or is no store, but over what a run has yet to make. Method: each place in turn; what is right until
-/// the port, which is one that cannot be had.
+/// Goal: the local page is not served over what is not there or is no store, but over what a run
+/// has yet to make. Method: each place in turn; what is right until the port, which is one that
+/// cannot be had.
 #[cfg(feature = "ui")]
 #[test]
 fn pages_are_served_over_what_is_there() {

@@ -15,7 +15,8 @@ fn stores() -> Scratch {
     scratch
 }
 
-/// Goal: 0 for found, 2 for not found, 1 for errors of every kind, usage included; values come as they are.
+/// Goal: 0 for found, 2 for not found, 1 for errors of every kind, usage included; values come as
+/// they are.
 #[test]
 fn exit_codes_tell_found_from_not_found() {
     let scratch = stores();
@@ -79,7 +80,8 @@ fn json_has_its_shape() {
     }
 }
 
-/// Goal: many keys at once, from arguments, a file and standard input; the exit code says whether all were there.
+/// Goal: many keys at once, from arguments, a file and standard input; the exit code says whether
+/// all were there.
 #[test]
 fn mget_takes_keys_from_everywhere() {
     let scratch = stores();
@@ -113,7 +115,8 @@ fn scans_can_be_limited_and_read_back() {
     }
 }
 
-/// Goal: `verify` and lookups name the damage of any flipped byte of a table. Method: a bit in each 61st byte.
+/// Goal: `verify` and lookups name the damage of any flipped byte of a table. Method: a bit in each
+/// 61st byte.
 #[test]
 fn damage_is_found_and_named() {
     let scratch = stores();
@@ -124,7 +127,8 @@ fn damage_is_found_and_named() {
         scratch.write("s.cairn", &damaged);
         scratch.run("hash verify s.cairn").failed(&["s.cairn"]);
     }
-    // As JSON too, of a page that is only read by `verify`, and of a header without which the store does not open.
+    // As JSON too, of a page that is only read by `verify`, and of a header without which the store
+    // does not open.
     for at in [sound.len() - 1, 40] {
         let mut damaged = sound.clone();
         damaged[at] ^= 1;
@@ -143,8 +147,9 @@ fn damage_is_found_and_named() {
     scratch.run("hash verify missing.cairn --json").failed(&["missing.cairn"]);
 }
 
-/// Goal: `verify` reads every file of a store, also where one of them does not open. Method: three files, each damaged
-/// so that it cannot be opened, in turn and all together; then a delta that is missing.
+/// Goal: `verify` reads every file of a store, also where one of them does not open. Method: three
+/// files, each damaged so that it cannot be opened, in turn and all together; then a delta that is
+/// missing.
 #[test]
 fn damage_in_one_file_hides_none_in_others() {
     let scratch = stores();
@@ -154,7 +159,8 @@ fn damage_in_one_file_hides_none_in_others() {
     }
     let files = ["s.cairn", "s.cairn.delta.000001", "s.cairn.delta.000002"];
     let sound = files.map(|file| scratch.read(file));
-    // In the header of the base, where a delta says what it is, and in the sum of the page with all sums.
+    // In the header of the base, where a delta says what it is, and in the sum of the page with all
+    // sums.
     let damage = |file: usize| {
         let mut bytes = sound[file].clone();
         bytes[[40, 0, 152][file]] ^= 1;
@@ -180,8 +186,8 @@ fn damage_in_one_file_hides_none_in_others() {
     assert_eq!(damaged(), [files[1]], "beside two files that are sound");
 }
 
-/// Goal: a reader that goes away ends a long listing quietly. Method: a store larger than all buffers, of whose listing
-/// ten bytes are read.
+/// Goal: a reader that goes away ends a long listing quietly. Method: a store larger than all
+/// buffers, of whose listing ten bytes are read.
 #[test]
 fn closed_pipe_ends_quietly() {
     let scratch = Scratch::new();
@@ -198,8 +204,9 @@ fn closed_pipe_ends_quietly() {
     full.failed(&["standard output"]);
 }
 
-/// Goal: a disk that is full while building is an error, and leaves the old store and nothing else. Method: a limit on
-/// the size of files, with its signal ignored, which writes meet as the error of a full disk.
+/// Goal: a disk that is full while building is an error, and leaves the old store and nothing else.
+/// Method: a limit on the size of files, with its signal ignored, which writes meet as the error of
+/// a full disk.
 #[test]
 fn full_disk_keeps_the_old_store() {
     let scratch = stores();

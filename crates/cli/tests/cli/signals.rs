@@ -100,7 +100,8 @@ fn stores() -> Scratch {
     scratch
 }
 
-/// Runs a command with a pipe that gives nothing as its input, sends it a signal once it waits, and gives the exit code and how long that took, in milliseconds.
+/// Runs a command with a pipe that gives nothing as its input, sends it a signal once it waits, and
+/// gives the exit code and how long that took, in milliseconds.
 fn ended_by(scratch: &Scratch, command: &str, signal: &str) -> (i32, u64) {
     let ran = scratch.shell(&format!(
         "set -m; rm -f idle; mkfifo idle; exec 3<>idle
@@ -117,9 +118,11 @@ fn ended_by(scratch: &Scratch, command: &str, signal: &str) -> (i32, u64) {
     (ran.code, millis)
 }
 
-/// Goal: a command that waits for input ends at the first signal, with 128 + the signal, and leaves no file that it did not find; no command is forgotten. Method: the tree of
-/// commands as their help shows it, each of which says what it waits for; those that read standard input on a pipe that gives nothing. A hang would last for ever: the
-/// limit is a second and what a busy machine adds.
+/// Goal: a command that waits for input ends at the first signal, with 128 + the signal, and leaves
+/// no file that it did not find; no command is forgotten. Method: the tree of commands as their
+/// help shows it, each of which says what it waits for; those that read standard input on a pipe
+/// that gives nothing. A hang would last for ever: the limit is a second and what a busy machine
+/// adds.
 #[test]
 fn commands_that_wait_for_input_end_at_once() {
     let scratch = stores();
@@ -161,8 +164,9 @@ fn commands_that_wait_for_input_end_at_once() {
     scratch.run("hash verify s.cairn").ended(0);
 }
 
-/// Goal: who opens a pipe that nobody writes to is ended as well, and so is a recording whose program goes on: it is passed the signal. Method: a named pipe without a
-/// writer; a program that waits, told by the first signal to the command alone.
+/// Goal: who opens a pipe that nobody writes to is ended as well, and so is a recording whose
+/// program goes on: it is passed the signal. Method: a named pipe without a writer; a program that
+/// waits, told by the first signal to the command alone.
 #[test]
 fn pipes_and_programs_are_not_waited_for() {
     let scratch = stores();

@@ -7,8 +7,8 @@ use crate::support::Scratch;
 /// A run of a few thousand writes.
 const SMALL: &str = "--keys 50000 --seconds 60 --rate 5";
 
-/// Goal: a run answers in words and in JSON, the same each time; what it had goes out and comes in again. Method: OPTIONS exported,
-/// read back, both runs compared.
+/// Goal: a run answers in words and in JSON, the same each time; what it had goes out and comes in
+/// again. Method: OPTIONS exported, read back, both runs compared.
 #[test]
 fn a_run_answers_and_its_options_come_back() {
     let scratch = Scratch::new();
@@ -42,7 +42,8 @@ fn a_run_answers_and_its_options_come_back() {
     assert_ne!(of("--seed 7")["series"], direct["series"]);
 }
 
-/// Goal: a configuration goes in as a file, from standard input, and by profiles; all of it can be shown. Method: --show-config of each.
+/// Goal: a configuration goes in as a file, from standard input, and by profiles; all of it can be
+/// shown. Method: --show-config of each.
 #[test]
 fn configurations_come_from_everywhere() {
     let scratch = Scratch::new();
@@ -139,8 +140,8 @@ fn mistakes_are_named() {
     scratch.run("sim calibrate --db-bench empty.txt").failed(&["empty.txt"]);
 }
 
-/// Goal: a validation in parts is one report, with the signs that its cases give together. Method: reports of two cases by hand, one
-/// of them outside of its limit.
+/// Goal: a validation in parts is one report, with the signs that its cases give together. Method:
+/// reports of two cases by hand, one of them outside of its limit.
 #[test]
 fn parts_of_a_validation_are_one_report() {
     let scratch = Scratch::new();
@@ -168,7 +169,8 @@ fn parts_of_a_validation_are_one_report() {
     scratch.run("sim validate --merge other.json").failed(&["other.json"]);
 }
 
-/// Goal: overload is a result with an exit code of its own, in no time. Method: an old disk under a load that it cannot take.
+/// Goal: overload is a result with an exit code of its own, in no time. Method: an old disk under a
+/// load that it cannot take.
 #[test]
 fn overload_is_a_result() {
     let scratch = Scratch::new();
@@ -178,7 +180,8 @@ fn overload_is_a_result() {
     assert!(results["secs"].as_f64().unwrap() < 3600.0);
 }
 
-/// Goal: sweeps have a line for each configuration, in every form, whatever the threads. Method: a grid and a hypercube.
+/// Goal: sweeps have a line for each configuration, in every form, whatever the threads. Method: a
+/// grid and a hypercube.
 #[test]
 fn sweeps_write_tables() {
     let scratch = Scratch::new();
@@ -197,8 +200,8 @@ fn sweeps_write_tables() {
     scratch.run(&format!("{cube} -o cube.txt")).failed(&["cube.txt"]);
 }
 
-/// Goal: the search ends with a front within its limits, says what binds, and writes changes that can be read. Method: a small search;
-/// a limit that nothing meets.
+/// Goal: the search ends with a front within its limits, says what binds, and writes changes that
+/// can be read. Method: a small search; a limit that nothing meets.
 #[test]
 fn a_search_finds_a_front() {
     let scratch = Scratch::new();
@@ -213,7 +216,8 @@ fn a_search_finds_a_front() {
     assert!((ran.text() + &ran.err).contains("space_amp"));
 }
 
-/// Goal: what never flushed is not the best, but left out. Method: a memtable that the run fills several times, and one that it does not fill once.
+/// Goal: what never flushed is not the best, but left out. Method: a memtable that the run fills
+/// several times, and one that it does not fill once.
 #[test]
 fn a_search_leaves_out_what_proves_nothing() {
     let scratch = Scratch::new();

@@ -12,7 +12,8 @@ fn scratch() -> Scratch {
     scratch
 }
 
-/// Goal: statements come from arguments, files and standard input, and what they did is there the next time; without a file nothing is.
+/// Goal: statements come from arguments, files and standard input, and what they did is there the
+/// next time; without a file nothing is.
 #[test]
 fn statements_come_from_everywhere() {
     let scratch = scratch();
@@ -33,7 +34,8 @@ fn statements_come_from_everywhere() {
     assert!(!scratch.names().contains(&"memory.db".to_owned()));
 }
 
-/// Goal: a database that is only to be read has to be there and to be one, and one that somebody else has open says so. Method: a name without a file, an empty file; a lock that is held.
+/// Goal: a database that is only to be read has to be there and to be one, and one that somebody
+/// else has open says so. Method: a name without a file, an empty file; a lock that is held.
 #[test]
 fn databases_that_cannot_be_read() {
     let scratch = scratch();
@@ -63,7 +65,8 @@ fn databases_that_cannot_be_read() {
     }
 }
 
-/// Goal: each mode shows numbers, text that its form has to guard, and NULL as it should. Method: the same rows in each of them.
+/// Goal: each mode shows numbers, text that its form has to guard, and NULL as it should. Method:
+/// the same rows in each of them.
 #[test]
 fn modes_show_rows() {
     let scratch = scratch();
@@ -93,7 +96,8 @@ fn modes_show_rows() {
     assert!(show("-m line").starts_with("   id = 1\n name = one\nprice = 1.50\n\n   id = 2\n"));
 }
 
-/// Goal: an error says what, where and why, ends a script with exit code 1, and names its file and line.
+/// Goal: an error says what, where and why, ends a script with exit code 1, and names its file and
+/// line.
 #[test]
 fn errors_are_told() {
     let scratch = scratch();
@@ -126,8 +130,9 @@ fn errors_are_told() {
     scratch.run("sql backup absent.db copy.db").failed(&["absent.db is not there"]);
 }
 
-/// Goal: who copies a database's file alone is told what belongs to it; all three names, or a backup, are the database. Method: the file by itself, with its log or
-/// its pages missing, all of it, a backup.
+/// Goal: who copies a database's file alone is told what belongs to it; all three names, or a
+/// backup, are the database. Method: the file by itself, with its log or its pages missing, all of
+/// it, a backup.
 #[test]
 fn a_database_is_three_names() {
     let scratch = scratch();
@@ -150,8 +155,9 @@ fn a_database_is_three_names() {
     }
 }
 
-/// Goal: a file that cannot take the rows is told with the reason, once, and ends a script at the statement whose rows they are. Method: a limit of the
-/// system for files, rows that exceed it, at once and by a buffer; the script that goes on writes to standard output again.
+/// Goal: a file that cannot take the rows is told with the reason, once, and ends a script at the
+/// statement whose rows they are. Method: a limit of the system for files, rows that exceed it, at
+/// once and by a buffer; the script that goes on writes to standard output again.
 #[test]
 fn a_full_disk_is_told() {
     let scratch = scratch();
@@ -174,8 +180,9 @@ fn a_full_disk_is_told() {
     }
 }
 
-/// Goal: the end of a person's input leaves the shell, as in psql, and nothing runs that was not ended; that of a script's runs its last statement. Method: a
-/// terminal, as `script` gives one; the end in the middle of a statement and of a text.
+/// Goal: the end of a person's input leaves the shell, as in psql, and nothing runs that was not
+/// ended; that of a script's runs its last statement. Method: a terminal, as `script` gives one;
+/// the end in the middle of a statement and of a text.
 #[test]
 fn leaving_runs_nothing() {
     let scratch = scratch();
@@ -256,7 +263,9 @@ fn dumps_come_back() {
     assert!(ran.err.contains("counted_id_seq"), "{}", ran.err);
 }
 
-/// Goal: identity columns come back with their rows, their sequences and who may say what they have. Method: a table that had another name, whose sequence still has that; dumped, read, and used.
+/// Goal: identity columns come back with their rows, their sequences and who may say what they
+/// have. Method: a table that had another name, whose sequence still has that; dumped, read, and
+/// used.
 #[test]
 fn identity_columns_come_back() {
     let scratch = scratch();
@@ -288,8 +297,8 @@ fn identity_columns_come_back() {
     }
 }
 
-/// Goal: damage is told in the form that all stores have, whether or not the database opens. Method: a byte of each page in turn, whose sound copy of the last
-/// checkpoint is taken away.
+/// Goal: damage is told in the form that all stores have, whether or not the database opens.
+/// Method: a byte of each page in turn, whose sound copy of the last checkpoint is taken away.
 #[test]
 fn damage_is_told_in_one_form() {
     let scratch = scratch();
@@ -321,7 +330,8 @@ fn damage_is_told_in_one_form() {
     assert!(found > pages / 2, "{found} of {pages}");
 }
 
-/// Goal: a server is started, says where, and ends with exit code 0 at SIGTERM; passwords are kept as verifiers; an open door is refused.
+/// Goal: a server is started, says where, and ends with exit code 0 at SIGTERM; passwords are kept
+/// as verifiers; an open door is refused.
 #[test]
 fn the_server_starts_and_ends() {
     let scratch = scratch();
@@ -343,8 +353,9 @@ fn the_server_starts_and_ends() {
     scratch.run("sql serve my.db --tls-cert a.pem").failed(&["--tls-key"]);
 }
 
-/// Goal: a closed terminal ends a server as SIGTERM does, but not one that was started by `nohup`. Method: what the process has said to the system of SIGHUP, in both
-/// cases; the exit codes of both.
+/// Goal: a closed terminal ends a server as SIGTERM does, but not one that was started by `nohup`.
+/// Method: what the process has said to the system of SIGHUP, in both cases; the exit codes of
+/// both.
 #[test]
 fn nohup_keeps_a_server() {
     let scratch = scratch();
@@ -363,8 +374,9 @@ fn nohup_keeps_a_server() {
     }
 }
 
-/// Goal: Ctrl-C ends a script with 130, also while it waits for more of it, between statements, and with `--keep-going`. Method: a pipe that nobody closes, and one without an
-/// end; the signal when the first answer is there.
+/// Goal: Ctrl-C ends a script with 130, also while it waits for more of it, between statements, and
+/// with `--keep-going`. Method: a pipe that nobody closes, and one without an end; the signal when
+/// the first answer is there.
 #[test]
 fn ctrl_c_ends_a_script() {
     let scratch = scratch();
@@ -390,7 +402,8 @@ fn scripts_run_in_their_order() {
     scratch.shell("cairn sql late.db -f rows.sql -c 'CREATE TABLE a (i int)'").failed(&["\"a\""]);
 }
 
-/// Goal: sequences come back with the columns that they go with, whatever points are in names. Method: a table whose name begins like another's, dumped and made again.
+/// Goal: sequences come back with the columns that they go with, whatever points are in names.
+/// Method: a table whose name begins like another's, dumped and made again.
 #[test]
 fn owners_of_sequences_come_back() {
     let scratch = Scratch::new();

@@ -12,8 +12,8 @@ fn traced() -> Scratch {
     scratch
 }
 
-/// Goal: what `-` names is standard output, the same bytes as in a file and nothing else, and what the command says beside it is on standard error. Method:
-/// each command that writes a text, twice.
+/// Goal: what `-` names is standard output, the same bytes as in a file and nothing else, and what
+/// the command says beside it is on standard error. Method: each command that writes a text, twice.
 #[test]
 fn a_file_called_minus_is_standard_output() {
     let scratch = traced();
@@ -43,8 +43,8 @@ fn a_file_called_minus_is_standard_output() {
     assert!(!there.contains(&"-".to_owned()), "{there:?}");
 }
 
-/// Goal: two results never share standard output, and what cannot go there is refused before any work. Method: commands whose JSON would be there too; stores, traces and
-/// backups.
+/// Goal: two results never share standard output, and what cannot go there is refused before any
+/// work. Method: commands whose JSON would be there too; stores, traces and backups.
 #[test]
 fn what_cannot_be_there_is_refused() {
     let scratch = traced();

@@ -36,9 +36,9 @@ impl Ran {
         self
     }
 
-    /// Checks that it failed with exit code 1 and nothing on standard error but a message that begins with `error:`
-    /// and has all of `words` in it. The message is one line, unless the arguments could not be understood: then clap
-    /// adds hints.
+    /// Checks that it failed with exit code 1 and nothing on standard error but a message that
+    /// begins with `error:` and has all of `words` in it. The message is one line, unless the
+    /// arguments could not be understood: then clap adds hints.
     #[track_caller]
     pub fn failed(self, words: &[&str]) {
         let ran = self.ended(1);
@@ -101,8 +101,8 @@ impl Scratch {
         finish(self.command(line), input)
     }
 
-    /// Runs a shell script in which `cairn` is the program, also for the programs that it starts. What the lab would keep for the next time
-    /// stays in this directory.
+    /// Runs a shell script in which `cairn` is the program, also for the programs that it starts.
+    /// What the lab would keep for the next time stays in this directory.
     pub fn shell(&self, script: &str) -> Ran {
         let program = Path::new(env!("CARGO_BIN_EXE_cairn"));
         let path = std::env::var_os("PATH").unwrap_or_default();
@@ -118,7 +118,8 @@ impl Scratch {
 const OTHER_UNITS: [&str; 10] =
     ["second", "seconds", "ms", "millis", "milliseconds", "micros", "microseconds", "nanos", "kb", "kib"];
 
-/// Holds the names of all fields of whatever JSON was printed against what the page on the command says of them.
+/// Holds the names of all fields of whatever JSON was printed against what the page on the command
+/// says of them.
 #[track_caller]
 fn check_fields(out: &[u8]) {
     let values = serde_json::Deserializer::from_slice(out).into_iter::<serde_json::Value>();
@@ -143,7 +144,8 @@ fn check_fields(out: &[u8]) {
 fn finish(mut command: Command, input: &[u8]) -> Ran {
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
-    // Inputs here are smaller than a pipe; a program that does not read its input may be gone already.
+    // Inputs here are smaller than a pipe; a program that does not read its input may be gone
+    // already.
     let _ = child.stdin.take().unwrap().write_all(input);
     let output = child.wait_with_output().unwrap();
     check_fields(&output.stdout);

@@ -20,8 +20,10 @@ fn imported() -> Scratch {
     scratch
 }
 
-/// Goal: what `cairn kv` does is recorded when it is run under `record`, raw and hashed, and a program that records nothing is told so.
-/// Method: a load and a put; a program that knows nothing of traces, one that fails, one that is not there.
+/// Goal: what `cairn kv` does is recorded when it is run under `record`, raw and hashed, and a
+/// program that records nothing is told so.
+/// Method: a load and a put; a program that knows nothing of traces, one that fails, one that is
+/// not there.
 #[test]
 fn programs_are_recorded() {
     let scratch = Scratch::new();
@@ -69,8 +71,8 @@ fn programs_are_recorded() {
     assert!(help.contains("features kv, hash and sql"), "{help}");
 }
 
-/// Goal: what `cairn hash` does is recorded where `cairn kv` records, in either format. Method: each command that writes or reads entries, and the rows of its
-/// trace.
+/// Goal: what `cairn hash` does is recorded where `cairn kv` records, in either format. Method:
+/// each command that writes or reads entries, and the rows of its trace.
 #[test]
 fn constant_stores_are_recorded() {
     let scratch = Scratch::new();
@@ -97,7 +99,8 @@ fn constant_stores_are_recorded() {
         );
         record("get", &format!("get {store} b"), 0, &["get,0,b,1,2,true,,,,"]);
         record("json", &format!("get {store} b --json"), 0, &["get,0,b,1,2,true,,,,"]);
-        // `get` ends with 2 for what is not there, so `record` says that the program did not end well.
+        // `get` ends with 2 for what is not there, so `record` says that the program did not end
+        // well.
         record("absent", &format!("get {store} x"), 1, &["get,0,x,1,,false,,,,"]);
         let rows = ["get,0,a,1,1,true,,,,", "get,0,b,1,2,true,,,,"];
         record("mget", &format!("mget {store} a b"), 0, &rows);
@@ -115,7 +118,8 @@ fn constant_stores_are_recorded() {
     }
 }
 
-/// Goal: imports say what they did, and leave nothing of one that failed. Method: CSV, a list of pages, standard input, mistakes.
+/// Goal: imports say what they did, and leave nothing of one that failed. Method: CSV, a list of
+/// pages, standard input, mistakes.
 #[test]
 fn imports() {
     let scratch = imported();
@@ -133,7 +137,8 @@ fn imports() {
         scratch.run(&words).failed(&["requests.csv", "does not begin like", format]);
         assert!(!scratch.path("b").exists());
     }
-    // What comes through a pipe is read as it comes: behind a row that is refused there is no end here.
+    // What comes through a pipe is read as it comes: behind a row that is refused there is no end
+    // here.
     let endless = "timeout 20 cairn trace import - -o b < <(echo key,op; echo a,fly; cat /dev/zero)";
     scratch.shell(endless).failed(&["standard input, line 2", "fly"]);
     assert!(!scratch.path("b").exists());
@@ -154,8 +159,9 @@ fn imports() {
     assert_eq!(String::from_utf8(scratch.read("t.csv")).unwrap(), dump);
 }
 
-/// Goal: a dump is the whole trace: keys that are no text stay apart from those that look like them in hexadecimal, and so do batches and scans downwards. Method:
-/// a trace made of a file in hexadecimal, dumped, imported and dumped again.
+/// Goal: a dump is the whole trace: keys that are no text stay apart from those that look like them
+/// in hexadecimal, and so do batches and scans downwards. Method: a trace made of a file in
+/// hexadecimal, dumped, imported and dumped again.
 #[test]
 fn dumps_are_whole() {
     let scratch = Scratch::new();
@@ -193,7 +199,8 @@ fn dumps_are_whole() {
     scratch.run("trace import odd.csv -o odd").failed(&["line 2", "abc", "hexadecimal"]);
 }
 
-/// Goal: what was there before is no trace of the program. Method: a file by the name that a second store's trace has; then two stores.
+/// Goal: what was there before is no trace of the program. Method: a file by the name that a second
+/// store's trace has; then two stores.
 #[test]
 fn leftovers_are_not_reported() {
     let scratch = imported();
@@ -205,8 +212,10 @@ fn leftovers_are_not_reported() {
     assert!(text.contains("\"trace\":\"r\"") && !text.contains("r.1"), "{text}");
 }
 
-/// Goal: whoever records and whoever reads is told of how many keys one is in a trace, and why where the recorder decided it. Method: a trace of fast lookups under a
-/// clock of the test's, through every command that takes one; a program that leaves it where `record` asks for one; numbers that are given, and words that are none.
+/// Goal: whoever records and whoever reads is told of how many keys one is in a trace, and why
+/// where the recorder decided it. Method: a trace of fast lookups under a clock of the test's,
+/// through every command that takes one; a program that leaves it where `record` asks for one;
+/// numbers that are given, and words that are none.
 #[test]
 fn the_share_is_told() {
     let scratch = Scratch::new();
@@ -265,7 +274,8 @@ fn the_share_is_told() {
     assert!(ran.err.contains("CAIRN_TRACE_SAMPLE \"0\": expected auto, or"), "{}", ran.err);
 }
 
-/// Goal: the shell's statements are in the trace with their rows, those that fail are not, and the shell goes on. Method: a script under `record`.
+/// Goal: the shell's statements are in the trace with their rows, those that fail are not, and the
+/// shell goes on. Method: a script under `record`.
 #[cfg(feature = "sql")]
 #[test]
 fn statements_are_recorded() {
@@ -308,7 +318,8 @@ fn statements_are_recorded() {
     assert!(json["read_share"].is_null() && json["write_share"].is_null(), "{json}");
 }
 
-/// Goal: a store is of use though its trace cannot be written. Method: an environment that names no place.
+/// Goal: a store is of use though its trace cannot be written. Method: an environment that names no
+/// place.
 #[test]
 fn a_trace_that_cannot_be_written_is_told() {
     let scratch = Scratch::new();
@@ -318,8 +329,9 @@ fn a_trace_that_cannot_be_written_is_told() {
     assert!(ran.err.contains("not recorded") && ran.err.contains("/no/such is not there"), "{}", ran.err);
 }
 
-/// Goal: a disk that fills up under a recording is told, by the program that records and by `record`, and does not touch the store. Method: a limit on the
-/// length of files that the first block goes beyond, and one that nothing fits in.
+/// Goal: a disk that fills up under a recording is told, by the program that records and by
+/// `record`, and does not touch the store. Method: a limit on the length of files that the first
+/// block goes beyond, and one that nothing fits in.
 #[test]
 fn full_disks_are_told() {
     let scratch = Scratch::new();
@@ -339,7 +351,8 @@ fn full_disks_are_told() {
     assert!(ran.err.contains("recorded nothing") && !scratch.path("none").exists(), "{}", ran.err);
 }
 
-/// Goal: a trace that cannot be made is told before the program runs. Method: a directory that is missing, and one in its place.
+/// Goal: a trace that cannot be made is told before the program runs. Method: a directory that is
+/// missing, and one in its place.
 #[test]
 fn programs_do_not_run_in_vain() {
     let scratch = Scratch::new();
@@ -349,8 +362,9 @@ fn programs_do_not_run_in_vain() {
     }
 }
 
-/// Goal: a server that Ctrl-C ends is recorded to its end, and what it recorded is told. Method: an interrupt of the whole group, as a terminal sends it, for a
-/// script that uses a store and ends well when it comes, late; and for one that it kills.
+/// Goal: a server that Ctrl-C ends is recorded to its end, and what it recorded is told. Method: an
+/// interrupt of the whole group, as a terminal sends it, for a script that uses a store and ends
+/// well when it comes, late; and for one that it kills.
 #[test]
 fn ctrl_c_is_the_programs() {
     let scratch = Scratch::new();
@@ -376,7 +390,8 @@ fn ctrl_c_is_the_programs() {
     assert_eq!(ran.code, 130, "{}", ran.err);
 }
 
-/// Goal: statistics come as text, JSON and a page, and of damaged files what can be had. Method: a trace, one cut, something else.
+/// Goal: statistics come as text, JSON and a page, and of damaged files what can be had. Method: a
+/// trace, one cut, something else.
 #[test]
 fn statistics() {
     let scratch = imported();
@@ -397,8 +412,9 @@ fn statistics() {
     scratch.run("trace stats requests.csv").failed(&["requests.csv", "CAIRNTRC"]);
 }
 
-/// Goal: whoever goes by a trace that is not whole is told so, beside the results and in them. Method: a trace without its end, through every command
-/// that takes one; then one with a byte changed in its middle, and a whole one.
+/// Goal: whoever goes by a trace that is not whole is told so, beside the results and in them.
+/// Method: a trace without its end, through every command that takes one; then one with a byte
+/// changed in its middle, and a whole one.
 #[test]
 fn flaws_are_told() {
     let scratch = imported();
@@ -460,8 +476,8 @@ fn flaws_are_told() {
     );
 }
 
-/// Goal: a trace is replayed, its run is stored with a report, and the simulator and the policies take it. Method: Cairn's own stores, each in
-/// a process of its own.
+/// Goal: a trace is replayed, its run is stored with a report, and the simulator and the policies
+/// take it. Method: Cairn's own stores, each in a process of its own.
 #[test]
 fn traces_are_used() {
     let scratch = imported();
@@ -490,7 +506,8 @@ fn traces_are_used() {
     assert!(text.contains("t: 6 requests of 2 pages"), "{text}");
 }
 
-/// Goal: a file without operations is told, and no trace is made of it. Method: a header line alone.
+/// Goal: a file without operations is told, and no trace is made of it. Method: a header line
+/// alone.
 #[test]
 fn empty_imports_are_refused() {
     let scratch = Scratch::new();

@@ -1,4 +1,5 @@
-//! The local page's server: who is answered, what paths mean, what damage looks like, what it may change.
+//! The local page's server: who is answered, what paths mean, what damage looks like, what it may
+//! change.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -42,7 +43,8 @@ impl Server {
         Server { address: address.to_owned(), token: token.to_owned(), child }
     }
 
-    /// Asks for the frames of a simulation that has a million flushes between two of them, and goes on when it has begun.
+    /// Asks for the frames of a simulation that has a million flushes between two of them, and goes
+    /// on when it has begun.
     fn begin_simulation(&self, path: &str) -> TcpStream {
         // Few keys, since each flush of a few writes has to hold some that are followed.
         let workload = "%7B%22keys%22:1000,%22traffic%22:%7B%22kind%22:%22unlimited%22%7D%7D";
@@ -138,7 +140,8 @@ impl Drop for Server {
     }
 }
 
-/// A key-value store, a folder with a constant store, a damaged one and something else, and a file beside that was not named.
+/// A key-value store, a folder with a constant store, a damaged one and something else, and a file
+/// beside that was not named.
 fn stores() -> Scratch {
     let scratch = Scratch::new();
     let rows = (0..3_000).fold("key,value\n".to_owned(), |csv, n| csv + &format!("key{n:05},value {n}\n"));
@@ -155,8 +158,9 @@ fn stores() -> Scratch {
     scratch
 }
 
-/// Goal: nobody is answered without the token or by another site's name, and what changes something needs a header more. Method: every route in each way; tokens that are
-/// nearly right; the cookie that the first opening gives.
+/// Goal: nobody is answered without the token or by another site's name, and what changes something
+/// needs a header more. Method: every route in each way; tokens that are nearly right; the cookie
+/// that the first opening gives.
 #[test]
 fn only_who_has_the_token_is_answered() {
     let scratch = stores();
@@ -196,8 +200,9 @@ fn only_who_has_the_token_is_answered() {
     assert_eq!(server.send("POST /sim/api/export", &[("Cookie", &cookie)], "{}").0, 403);
 }
 
-/// Goal: pages of other sites have no simulation made, of neither server; programs do, and links from anywhere lead to the page. Method: requests as forms, images and
-/// scripts of another site make them, and as our page and programs do.
+/// Goal: pages of other sites have no simulation made, of neither server; programs do, and links
+/// from anywhere lead to the page. Method: requests as forms, images and scripts of another site
+/// make them, and as our page and programs do.
 #[test]
 fn only_our_pages_have_simulations_made() {
     let scratch = Scratch::new();
@@ -239,7 +244,8 @@ fn only_our_pages_have_simulations_made() {
     }
 }
 
-/// Goal: only what was named is looked into. Method: names that lead out of the folder, a link, a file that is not named, runs outside of the results.
+/// Goal: only what was named is looked into. Method: names that lead out of the folder, a link, a
+/// file that is not named, runs outside of the results.
 #[test]
 fn no_path_leads_out() {
     let scratch = stores();
@@ -264,7 +270,8 @@ fn no_path_leads_out() {
     }
 }
 
-/// Goal: stores are shown, damage with its file and offset, and nothing in them changes. Method: every view of each, and all files' bytes before and after.
+/// Goal: stores are shown, damage with its file and offset, and nothing in them changes. Method:
+/// every view of each, and all files' bytes before and after.
 #[test]
 fn stores_are_shown_and_left_alone() {
     let scratch = stores();
@@ -311,7 +318,8 @@ fn files(scratch: &Scratch) -> Vec<(String, Vec<u8>)> {
     all
 }
 
-/// Goal: without leave nothing is started; with it only what is on the list. Method: requests to start something, each way.
+/// Goal: without leave nothing is started; with it only what is on the list. Method: requests to
+/// start something, each way.
 #[test]
 fn nothing_is_started_without_leave() {
     let scratch = Scratch::new();
@@ -359,15 +367,17 @@ impl Process {
         Process(pidfd_open(id, PidfdFlags::empty()).unwrap())
     }
 
-    /// Waits for its end: nobody need have waited for it as its parent does. False when it takes too long.
+    /// Waits for its end: nobody need have waited for it as its parent does. False when it takes
+    /// too long.
     fn ends(&self) -> bool {
         let limit = WAIT.try_into().unwrap();
         poll(&mut [PollFd::new(&self.0, PollFlags::IN)], Some(&limit)).unwrap() == 1
     }
 }
 
-/// Goal: a page that has gone away costs nothing more, and who ends the server does not wait for a simulation. Method: both servers, a run that
-/// would take minutes, with its page gone and with it there, each signal.
+/// Goal: a page that has gone away costs nothing more, and who ends the server does not wait for a
+/// simulation. Method: both servers, a run that would take minutes, with its page gone and with it
+/// there, each signal.
 #[test]
 fn nobody_waits_for_a_simulation() {
     let scratch = Scratch::new();
@@ -382,7 +392,8 @@ fn nobody_waits_for_a_simulation() {
 }
 
 /// Goal: a benchmark that the page has started is over when the server is. Method: one that is
-/// stopped, and so does not hear that it should end; its process afterwards. A request to end, and a closed terminal.
+/// stopped, and so does not hear that it should end; its process afterwards. A request to end, and
+/// a closed terminal.
 #[test]
 fn no_benchmark_stays_behind() {
     let scratch = Scratch::new();
@@ -397,8 +408,9 @@ fn no_benchmark_stays_behind() {
     }
 }
 
-/// Goal: Ctrl-C reaches a benchmark that the page has started once, through the server: the second one would end it with nothing. Method: the group that a benchmark is in; Ctrl-C
-/// as a terminal gives it, to the server's group.
+/// Goal: Ctrl-C reaches a benchmark that the page has started once, through the server: the second
+/// one would end it with nothing. Method: the group that a benchmark is in; Ctrl-C as a terminal
+/// gives it, to the server's group.
 #[test]
 fn a_benchmark_gets_no_ctrl_c_of_the_terminal() {
     let scratch = Scratch::new();
@@ -415,7 +427,8 @@ fn a_benchmark_gets_no_ctrl_c_of_the_terminal() {
     assert!(process.ends(), "the benchmark goes on for {WAIT:?}");
 }
 
-/// Goal: under `nohup` the server outlasts its terminal. Method: what the system says of a server that was started so.
+/// Goal: under `nohup` the server outlasts its terminal. Method: what the system says of a server
+/// that was started so.
 #[test]
 fn nohup_is_left_to_its_own() {
     let scratch = Scratch::new();
@@ -431,7 +444,8 @@ fn nohup_is_left_to_its_own() {
     assert_eq!(ignored & 1, 1, "{status}");
 }
 
-/// Goal: runs in the directories of runs over all suites are listed, and have their reports. Method: a stored run in such a directory.
+/// Goal: runs in the directories of runs over all suites are listed, and have their reports.
+/// Method: a stored run in such a directory.
 #[test]
 fn runs_over_all_suites_are_listed() {
     let scratch = Scratch::new();
@@ -448,8 +462,9 @@ fn runs_over_all_suites_are_listed() {
     assert_eq!(server.get(&format!("/report?run={}", name.replace('/', "%2F"))).0, 200);
 }
 
-/// Goal: a script can read every refusal. Method: queries that are none, pages and methods that are not there, requests without a token, without the header and by another name, and
-/// what a store of a kind has not.
+/// Goal: a script can read every refusal. Method: queries that are none, pages and methods that are
+/// not there, requests without a token, without the header and by another name, and what a store of
+/// a kind has not.
 #[test]
 fn refusals_are_json() {
     let scratch = stores();

@@ -10,7 +10,8 @@ fn sql(scratch: &Scratch, script: &str) -> Ran {
     scratch.run_with("sql", format!("{table}{script}\n").as_bytes())
 }
 
-/// Goal: `\copy` of Parquet works in both directions, the first example of the engine's page among them. Method: out, into another table, and into a store by key.
+/// Goal: `\copy` of Parquet works in both directions, the first example of the engine's page among
+/// them. Method: out, into another table, and into a store by key.
 #[test]
 fn copies_of_parquet_work() {
     let scratch = Scratch::new();
@@ -27,8 +28,10 @@ fn copies_of_parquet_work() {
     assert_eq!(ran.text(), "3\n");
 }
 
-/// Goal: a file stays as it was where what was to replace it fails, and nothing is left beside it. Method: statements that are wrong before the first row and in the middle, a limit on
-/// the size of files, which writes meet as the error of a full disk, a reader that goes away; each way to write a file.
+/// Goal: a file stays as it was where what was to replace it fails, and nothing is left beside it.
+/// Method: statements that are wrong before the first row and in the middle, a limit on the size of
+/// files, which writes meet as the error of a full disk, a reader that goes away; each way to write
+/// a file.
 #[test]
 fn failures_leave_the_old_file() {
     let scratch = Scratch::new();
@@ -75,8 +78,9 @@ fn failures_leave_the_old_file() {
     }
 }
 
-/// Goal: Ctrl-C, SIGTERM and a closed terminal leave a file as it was while it is written, and nothing beside it. Method: an endless query into a file, each way; the signal once
-/// the unfinished file is there.
+/// Goal: Ctrl-C, SIGTERM and a closed terminal leave a file as it was while it is written, and
+/// nothing beside it. Method: an endless query into a file, each way; the signal once the
+/// unfinished file is there.
 #[test]
 fn signals_leave_the_old_file() {
     let scratch = Scratch::new();
@@ -94,14 +98,16 @@ fn signals_leave_the_old_file() {
             ));
             assert_eq!(ran.code, code, "{script} at SIG{signal}: {}", ran.err);
             assert_eq!(scratch.read("f"), b"old", "{script} at SIG{signal}");
-            // The shell puts its own files away; a statement takes back its own, unless the machine is too busy for that.
+            // The shell puts its own files away; a statement takes back its own, unless the machine
+            // is too busy for that.
             let is_left = scratch.names().contains(&"f.tmp".to_owned());
             assert!(!is_left || script == "server.sql", "{script} at SIG{signal}");
         }
     }
 }
 
-/// Goal: what is no regular file is written as rows come, and a symbolic link stays one. Method: standard output as a device, a named pipe, a link, by each way to write a file.
+/// Goal: what is no regular file is written as rows come, and a symbolic link stays one. Method:
+/// standard output as a device, a named pipe, a link, by each way to write a file.
 #[test]
 fn devices_pipes_and_links_are_written_through() {
     let scratch = Scratch::new();
@@ -129,7 +135,8 @@ fn devices_pipes_and_links_are_written_through() {
     }
 }
 
-/// Goal: a database in memory writes files where others find them. Method: COPY to a file and a backup, read by another process.
+/// Goal: a database in memory writes files where others find them. Method: COPY to a file and a
+/// backup, read by another process.
 #[test]
 fn databases_in_memory_write_to_the_disk() {
     let scratch = Scratch::new();

@@ -8,8 +8,8 @@ use super::dictionary::CompressionDictionary;
 use super::{Compression, Format};
 use crate::{Error, Result};
 
-/// Compresses one block after another. Owns the working memory, so keep it: a zstd context is some 100 KiB to
-/// set up. One a thread.
+/// Compresses one block after another. Owns the working memory, so keep it: a zstd context is some
+/// 100 KiB to set up. One a thread.
 pub struct Compressor {
     method: Method,
 }
@@ -24,7 +24,8 @@ enum Method {
 impl Compressor {
     /// A compressor without a dictionary.
     ///
-    /// Errors: [`Error::Level`] for a zstd level that does not exist, [`Error::Compress`] when memory runs out.
+    /// Errors: [`Error::Level`] for a zstd level that does not exist, [`Error::Compress`] when
+    /// memory runs out.
     pub fn new(compression: Compression) -> Result<Self> {
         let method = match compression {
             Compression::None => Method::None,
@@ -34,7 +35,8 @@ impl Compressor {
         Ok(Compressor { method })
     }
 
-    /// A zstd compressor whose blocks need `dictionary` to decompress. Cheap: the digested tables are shared.
+    /// A zstd compressor whose blocks need `dictionary` to decompress. Cheap: the digested tables
+    /// are shared.
     ///
     /// Errors: [`Error::Compress`] when memory runs out.
     pub fn with_dictionary(dictionary: &CompressionDictionary) -> Result<Self> {
@@ -51,7 +53,8 @@ impl Compressor {
         }
     }
 
-    /// Appends the compressed form of `input` to `out` and returns its length. On an error `out` is as before.
+    /// Appends the compressed form of `input` to `out` and returns its length. On an error `out` is
+    /// as before.
     ///
     /// Errors: [`Error::Compress`]; snappy takes at most 4 GiB - 1 at once.
     pub fn compress(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<usize> {

@@ -10,15 +10,16 @@ use super::compressor::at_end;
 use super::dictionary::DecompressionDictionary;
 use crate::{Error, Result};
 
-/// The most output of one zstd block, in bytes; a block takes at least four bytes of input (RFC 8878, 3.1.1.2).
+/// The most output of one zstd block, in bytes; a block takes at least four bytes of input (RFC
+/// 8878, 3.1.1.2).
 const ZSTD_BLOCK_BYTES_MAX: u64 = 128 << 10;
 
 thread_local! {
     static LOCAL: RefCell<Decompressor> = RefCell::new(Decompressor::new());
 }
 
-/// Decompresses blocks of any [`Format`]. Owns the working memory (about 100 KiB for zstd, made at the first zstd
-/// block), so keep it; one a thread serves any number of files and dictionaries.
+/// Decompresses blocks of any [`Format`]. Owns the working memory (about 100 KiB for zstd, made at
+/// the first zstd block), so keep it; one a thread serves any number of files and dictionaries.
 #[derive(Default)]
 pub struct Decompressor {
     zstd: Option<DCtx<'static>>,
@@ -30,7 +31,8 @@ impl Decompressor {
         Decompressor::default()
     }
 
-    /// Runs `work` with the calling thread's own decompressor. Not reentrant: an inner call gets a fresh one.
+    /// Runs `work` with the calling thread's own decompressor. Not reentrant: an inner call gets a
+    /// fresh one.
     pub fn local<T>(work: impl FnOnce(&mut Decompressor) -> T) -> T {
         LOCAL.with(|local| match local.try_borrow_mut() {
             Ok(mut decompressor) => work(&mut decompressor),
@@ -38,10 +40,12 @@ impl Decompressor {
         })
     }
 
-    /// Decompresses the block `input` into the front of `output` and returns how many bytes it gave.
+    /// Decompresses the block `input` into the front of `output` and returns how many bytes it
+    /// gave.
     ///
-    /// Errors: [`Error::TooLarge`] when the block needs more room than `output` has, [`Error::Decompress`] when it
-    /// is not a sound block. The bytes of `output` are then unspecified.
+    /// Errors: [`Error::TooLarge`] when the block needs more room than `output` has,
+    /// [`Error::Decompress`] when it is not a sound block. The bytes of `output` are then
+    /// unspecified.
     pub fn decompress(&mut self, format: Format, input: &[u8], output: &mut [u8]) -> Result<usize> {
         match format {
             Format::None => {
@@ -76,8 +80,8 @@ impl Decompressor {
         zstd_result(done, input)
     }
 
-    /// Appends what the block `input` holds to `out`, at most `limit` bytes, and returns how many. On an error `out`
-    /// is as before.
+    /// Appends what the block `input` holds to `out`, at most `limit` bytes, and returns how many.
+    /// On an error `out` is as before.
     ///
     /// Allocates no more than `limit`, than the block claims, and than `input` could expand to.
     pub fn append(&mut self, format: Format, input: &[u8], out: &mut Vec<u8>, limit: usize) -> Result<usize> {
@@ -135,7 +139,8 @@ fn append_zstd(
     let start = out.len();
     out.reserve(len);
     let done = zstd_result(run(&mut at_end(out)), input);
-    // The vector may have had more room than `len`; a block that used it holds more than its header claims.
+    // The vector may have had more room than `len`; a block that used it holds more than its header
+    // claims.
     let done = done.and_then(|used| if used > len { Err(too_large(used, len)) } else { Ok(used) });
     out.truncate(start + done.as_ref().copied().unwrap_or(0));
     done
@@ -143,7 +148,8 @@ fn append_zstd(
 
 /// The most bytes that `len` bytes of `format` can decompress to.
 ///
-/// A bound on what a stored length may claim, so that a garbled one cannot make a reader allocate at will.
+/// A bound on what a stored length may claim, so that a garbled one cannot make a reader allocate
+/// at will.
 pub fn expansion_max(format: Format, len: usize) -> u64 {
     let len = len as u64;
     match format {

@@ -1,7 +1,7 @@
 //! zstd dictionaries: what many small values have in common, learnt once and shared.
 //!
-//! A value of a few dozen bytes has hardly anything to refer back to. A dictionary gives it that: bytes that
-//! samples share, and statistics of their symbols. Writer and reader need the same one.
+//! A value of a few dozen bytes has hardly anything to refer back to. A dictionary gives it that:
+//! bytes that samples share, and statistics of their symbols. Writer and reader need the same one.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,7 +11,8 @@ use zstd::zstd_safe::{self, CDict, DDict};
 use super::compressor::check_level;
 use crate::{Error, Result};
 
-/// How a dictionary begins. Other bytes zstd takes as mere content to refer back to, whatever they are.
+/// How a dictionary begins. Other bytes zstd takes as mere content to refer back to, whatever they
+/// are.
 const MAGIC: [u8; 4] = 0xec30_a437_u32.to_le_bytes();
 
 /// The bytes of a dictionary, as they are stored in a file.
@@ -23,10 +24,12 @@ pub struct Dictionary {
 impl Dictionary {
     /// Learns a dictionary of at most `max_bytes` from `samples`.
     ///
-    /// zstd advises samples of about 100 times the dictionary's size, and 100 KiB as a sensible dictionary for
-    /// many small values. The same samples give the same dictionary. Cost: some seconds for 10 MB of samples.
+    /// zstd advises samples of about 100 times the dictionary's size, and 100 KiB as a sensible
+    /// dictionary for many small values. The same samples give the same dictionary. Cost: some
+    /// seconds for 10 MB of samples.
     ///
-    /// Errors: [`Error::Dictionary`] when there are too few samples, or they have nothing in common.
+    /// Errors: [`Error::Dictionary`] when there are too few samples, or they have nothing in
+    /// common.
     pub fn train<S: AsRef<[u8]>>(samples: &[S], max_bytes: usize) -> Result<Self> {
         let total = samples.iter().map(|sample| sample.as_ref().len()).sum();
         let mut joined = Vec::with_capacity(total);
@@ -94,7 +97,8 @@ impl fmt::Debug for Dictionary {
     }
 }
 
-/// A dictionary digested for compression at one level, for any number of compressors on any threads.
+/// A dictionary digested for compression at one level, for any number of compressors on any
+/// threads.
 #[derive(Clone)]
 pub struct CompressionDictionary {
     pub(super) tables: Arc<CDict<'static>>,

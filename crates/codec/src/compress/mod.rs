@@ -1,11 +1,12 @@
-//! Block compression: snappy (raw blocks, no framing) and zstd (one frame a block), with trained dictionaries.
+//! Block compression: snappy (raw blocks, no framing) and zstd (one frame a block), with trained
+//! dictionaries.
 //!
-//! A [`Compressor`] and a [`Decompressor`] own the working memory of their algorithm, which costs far more to set
-//! up than a small block costs to process: keep them, one a thread. [`Decompressor::local`] lends the calling
-//! thread's own.
+//! A [`Compressor`] and a [`Decompressor`] own the working memory of their algorithm, which costs
+//! far more to set up than a small block costs to process: keep them, one a thread.
+//! [`Decompressor::local`] lends the calling thread's own.
 //!
-//! Decompression never trusts a stored length. The caller says how much may come out, and nothing is allocated
-//! beyond that or beyond what the compressed bytes could possibly expand to.
+//! Decompression never trusts a stored length. The caller says how much may come out, and nothing
+//! is allocated beyond that or beyond what the compressed bytes could possibly expand to.
 
 mod compressor;
 mod decompressor;

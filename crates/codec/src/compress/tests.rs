@@ -24,7 +24,8 @@ fn records(count: usize) -> Vec<Vec<u8>> {
         .collect()
 }
 
-/// Goal: the bound holds exactly. Method: decompress into room that is one byte short, then just enough.
+/// Goal: the bound holds exactly. Method: decompress into room that is one byte short, then just
+/// enough.
 #[test]
 fn output_bound_is_hard() {
     let input = b"bound ".repeat(100);
@@ -41,7 +42,8 @@ fn output_bound_is_hard() {
     }
 }
 
-/// Goal: a small block that claims gigabytes allocates nothing. Method: hand-made headers with a generous limit.
+/// Goal: a small block that claims gigabytes allocates nothing. Method: hand-made headers with a
+/// generous limit.
 #[test]
 fn absurd_claims_are_refused() {
     let snappy_4_gib = [0xff, 0xff, 0xff, 0xff, 0x0f, 0x00];
@@ -56,7 +58,8 @@ fn absurd_claims_are_refused() {
     }
 }
 
-/// Goal: `expansion_max` is a true bound. Method: the most compressible input there is, at several lengths.
+/// Goal: `expansion_max` is a true bound. Method: the most compressible input there is, at several
+/// lengths.
 #[test]
 fn expansion_bound_holds_for_zeros() {
     for compression in ALL {
@@ -67,8 +70,9 @@ fn expansion_bound_holds_for_zeros() {
     }
 }
 
-/// Goal: a dictionary pays, works from several threads' contexts, and is needed. Method: train on half of some
-/// records, compress the other half with and without, decompress with, without, and with a wrong one.
+/// Goal: a dictionary pays, works from several threads' contexts, and is needed. Method: train on
+/// half of some records, compress the other half with and without, decompress with, without, and
+/// with a wrong one.
 #[test]
 fn dictionary() {
     let records = records(4000);
@@ -105,8 +109,8 @@ fn too_few_samples() {
     }
 }
 
-/// Goal: a damaged dictionary is an error, not a crash. Method: cut and garble a trained one, its first byte included, and
-/// bytes that never were one.
+/// Goal: a damaged dictionary is an error, not a crash. Method: cut and garble a trained one, its
+/// first byte included, and bytes that never were one.
 #[test]
 fn damaged_dictionary() {
     let bytes = Dictionary::train(&records(1000), 4096).unwrap().as_bytes().to_vec();
@@ -157,7 +161,8 @@ fn blocks() -> impl Strategy<Value = Vec<u8>> {
 proptest! {
     #![proptest_config(crate::test_config::cases(64))]
 
-    /// Goal: what goes in comes out, through reused contexts, appended after what was there. Method: random blocks.
+    /// Goal: what goes in comes out, through reused contexts, appended after what was there.
+    /// Method: random blocks.
     #[test]
     fn round_trip(inputs in prop::collection::vec(blocks(), 1..5)) {
         for compression in ALL {
@@ -175,8 +180,8 @@ proptest! {
         }
     }
 
-    /// Goal: damage ends in an error or in no more than the bound. Method: garble a sound block, or take random
-    /// bytes, and decompress with a small limit.
+    /// Goal: damage ends in an error or in no more than the bound. Method: garble a sound block, or
+    /// take random bytes, and decompress with a small limit.
     #[test]
     fn garbage_is_bounded(input in blocks(), at: usize, byte: u8, cut: usize) {
         for compression in ALL {

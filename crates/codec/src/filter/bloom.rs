@@ -5,8 +5,9 @@
 //! probes = 9 bits each of a remix of the hash: bit positions in the line's 512
 //! ```
 //!
-//! Keys fall on lines unevenly, so that at equal size somewhat more absent keys pass than in a classic Bloom filter
-//! (0.95 % against 0.82 % at 10 bits a key). In return a question costs one cache miss and not seven.
+//! Keys fall on lines unevenly, so that at equal size somewhat more absent keys pass than in a
+//! classic Bloom filter (0.95 % against 0.82 % at 10 bits a key). In return a question costs one
+//! cache miss and not seven.
 
 use super::{TRAILER_BYTES, Trailer, remix};
 use crate::{Error, Result};
@@ -58,8 +59,8 @@ impl Bloom {
     }
 }
 
-/// Whether the bits at the `count` positions in `word` are all set. Without branches: half of the bits are set, so that
-/// no branch on one of them could be foreseen.
+/// Whether the bits at the `count` positions in `word` are all set. Without branches: half of the
+/// bits are set, so that no branch on one of them could be foreseen.
 #[inline(always)]
 fn all_set(line: &[u8; LINE_BYTES], mut word: u64, count: u32) -> bool {
     let mut all = 1;
@@ -110,7 +111,8 @@ pub(super) fn best_probes(bits_per_key: f64) -> u32 {
     best.0
 }
 
-/// The chance that an absent key passes: that of a line with i keys, weighted by how often a line has i (Poisson).
+/// The chance that an absent key passes: that of a line with i keys, weighted by how often a line
+/// has i (Poisson).
 pub(super) fn false_positive_rate(bits_per_key: f64, probes: u32) -> f64 {
     let line_bits = f64::from(LINE_BITS);
     let mean = line_bits / bits_per_key;

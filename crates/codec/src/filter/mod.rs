@@ -1,7 +1,8 @@
 //! Filters: a few bits a key that say "not here" for sure, or "maybe".
 //!
-//! Both kinds take the 64-bit hash of a key, never the key, so that a lookup hashes once however many filters it asks.
-//! The hash has to be a good one ([`xxh3_64`](crate::checksum::xxh3_64)): every bit of it is used.
+//! Both kinds take the 64-bit hash of a key, never the key, so that a lookup hashes once however
+//! many filters it asks. The hash has to be a good one ([`xxh3_64`](crate::checksum::xxh3_64)):
+//! every bit of it is used.
 //!
 //! ```text
 //! filter := data | trailer
@@ -27,7 +28,8 @@ use ribbon::Ribbon;
 /// Bytes at the end of a filter that say what it is.
 const TRAILER_BYTES: usize = 16;
 
-/// Collects hashes of keys, then makes a filter of them. Reusable: `finish` leaves it empty with its memory kept.
+/// Collects hashes of keys, then makes a filter of them. Reusable: `finish` leaves it empty with
+/// its memory kept.
 #[derive(Debug)]
 pub struct FilterBuilder {
     policy: FilterPolicy,
@@ -38,8 +40,8 @@ pub struct FilterBuilder {
 }
 
 impl FilterBuilder {
-    /// A builder of filters of this kind and size. The policy must be sound ([`FilterPolicy::check`]); one that is not
-    /// is brought into range.
+    /// A builder of filters of this kind and size. The policy must be sound
+    /// ([`FilterPolicy::check`]); one that is not is brought into range.
     pub fn new(policy: FilterPolicy) -> Self {
         let policy = policy.clamped();
         let probes = bloom::best_probes(policy.bits_per_key);
@@ -69,7 +71,8 @@ impl FilterBuilder {
         (self.hashes.len() as f64 * self.policy.bits_per_key / 8.0) as usize + 64 + TRAILER_BYTES
     }
 
-    /// Appends the filter of the hashes to `out`, and forgets them. Cost: about 10 ns a key for bloom, 150 for ribbon.
+    /// Appends the filter of the hashes to `out`, and forgets them. Cost: about 10 ns a key for
+    /// bloom, 150 for ribbon.
     ///
     /// Errors: [`Error::Filter`] when it would be 4 GiB or more.
     pub fn finish(&mut self, out: &mut Vec<u8>) -> Result<()> {
@@ -88,8 +91,8 @@ impl FilterBuilder {
     }
 }
 
-/// A filter's parameters, read from its trailer and checked. Asking takes the same bytes again, so that whoever owns
-/// them need not be borrowed in between.
+/// A filter's parameters, read from its trailer and checked. Asking takes the same bytes again, so
+/// that whoever owns them need not be borrowed in between.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Filter {
     form: Form,
@@ -124,7 +127,8 @@ impl Filter {
         Ok(Filter { form })
     }
 
-    /// False when no key of this hash was added. `bytes` are those that were parsed; of others the answer is true.
+    /// False when no key of this hash was added. `bytes` are those that were parsed; of others the
+    /// answer is true.
     ///
     /// Cost: for bloom one cache line, provided that `bytes` begins at a multiple of 64.
     #[inline]
@@ -163,8 +167,8 @@ impl Trailer {
     }
 }
 
-/// Spreads a hash over 64 bits once more (the finisher of MurmurHash3), so that what is drawn from the result does not
-/// depend on what was drawn from the hash itself.
+/// Spreads a hash over 64 bits once more (the finisher of MurmurHash3), so that what is drawn from
+/// the result does not depend on what was drawn from the hash itself.
 #[inline(always)]
 fn remix(mut hash: u64) -> u64 {
     hash ^= hash >> 33;

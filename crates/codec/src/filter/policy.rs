@@ -6,17 +6,18 @@ use crate::{Error, Result};
 /// The kinds of filters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum FilterKind {
-    /// A Bloom filter in cache lines (Putze, Sanders, Singler, *Cache-, Hash- and Space-Efficient Bloom Filters*, 2007):
-    /// built and asked fastest.
+    /// A Bloom filter in cache lines (Putze, Sanders, Singler, *Cache-, Hash- and Space-Efficient
+    /// Bloom Filters*, 2007): built and asked fastest.
     #[default]
     Bloom,
-    /// A homogeneous ribbon filter (Dillinger, Walzer, *Ribbon filter: practically smaller than Bloom and Xor*, 2021):
-    /// 28 % smaller at the same rate of false positives, ten times slower to build, twice as slow to ask. For
-    /// what is written once and large: the lowest levels.
+    /// A homogeneous ribbon filter (Dillinger, Walzer, *Ribbon filter: practically smaller than
+    /// Bloom and Xor*, 2021): 28 % smaller at the same rate of false positives, ten times slower to
+    /// build, twice as slow to ask. For what is written once and large: the lowest levels.
     Ribbon,
 }
 
-/// The kind and the size of filters. How many bits which level should get is the caller's to decide.
+/// The kind and the size of filters. How many bits which level should get is the caller's to
+/// decide.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct FilterPolicy {
     /// The kind.

@@ -1,10 +1,11 @@
 //! Homogeneous ribbon filters.
 //!
-//! Each key stands for one linear equation over bits: a window of 128 rows, at a place and with coefficients that its
-//! hash says, adds up to zero. A table of rows that solves the equations of all keys is the filter; an absent key's
-//! equation holds by chance, with one half for each column of the table. Since the right sides are all zero, there is
-//! always a solution: Gaussian elimination in place ("banding") never fails, and rows that no equation fixes are drawn
-//! at random, without which the table would be all zeros.
+//! Each key stands for one linear equation over bits: a window of 128 rows, at a place and with
+//! coefficients that its hash says, adds up to zero. A table of rows that solves the equations of
+//! all keys is the filter; an absent key's equation holds by chance, with one half for each column
+//! of the table. Since the right sides are all zero, there is always a solution: Gaussian
+//! elimination in place ("banding") never fails, and rows that no equation fixes are drawn at
+//! random, without which the table would be all zeros.
 //!
 //! ```text
 //! rows in blocks of 128:   block := columns × u128          bit i of column j = row i's bit j
@@ -72,7 +73,8 @@ impl Ribbon {
         let (start, coefficients) = equation(hash, self.blocks);
         let (block, shift) = ((start / WIDTH as u64) as u32, (start % WIDTH as u64) as u32);
         let low = coefficients << shift;
-        // A window that begins with a block ends with it too; looking at the block twice does no harm then.
+        // A window that begins with a block ends with it too; looking at the block twice does no
+        // harm then.
         let (high, after) = if shift == 0 { (0, block) } else { (coefficients >> (128 - shift), block + 1) };
         let (table, _) = bytes.as_chunks::<COLUMN_BYTES>();
         let (here, columns) = self.block(block);
@@ -138,7 +140,8 @@ fn band(rows: &mut [u128], mut row: usize, mut coefficients: u128) {
     }
 }
 
-/// Solves the triangle from the last row up, all columns side by side, and stores the columns block by block.
+/// Solves the triangle from the last row up, all columns side by side, and stores the columns block
+/// by block.
 fn solve(rows: &[u128], ribbon: &Ribbon, table: &mut [u8]) {
     let (table, _) = table.as_chunks_mut::<COLUMN_BYTES>();
     // Bit t of a column's window is its bit in the row t below the current one.
@@ -159,8 +162,9 @@ fn solve(rows: &[u128], ribbon: &Ribbon, table: &mut [u8]) {
     }
 }
 
-/// Rows a key at a number of columns. With fewer, equations crowd and absent keys follow from present ones; the more
-/// columns there are, the less of that can be borne (section 4 of the paper).
+/// Rows a key at a number of columns. With fewer, equations crowd and absent keys follow from
+/// present ones; the more columns there are, the less of that can be borne (section 4 of the
+/// paper).
 fn rows_per_key(columns: f64) -> f64 {
     1.0 + (4.0 + columns / 4.0) / WIDTH as f64
 }
@@ -182,7 +186,8 @@ fn shape(keys: usize, bits: f64) -> Ribbon {
     Ribbon { blocks: blocks as u32, first_wide: (blocks - wide) as u32, columns: columns as u32 }
 }
 
-/// The chance that an absent key passes: one half for each column, by the share of blocks of each width.
+/// The chance that an absent key passes: one half for each column, by the share of blocks of each
+/// width.
 pub(super) fn false_positive_rate(bits_per_key: f64) -> f64 {
     let columns = columns_for(bits_per_key);
     let whole = columns.floor();

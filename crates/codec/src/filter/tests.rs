@@ -27,7 +27,8 @@ fn measured_rate(bytes: &[u8], questions: u64) -> f64 {
     passed as f64 / questions as f64
 }
 
-/// Goal: present keys always pass. Method: filters of all sizes around those of a line and a block, many bit budgets.
+/// Goal: present keys always pass. Method: filters of all sizes around those of a line and a block,
+/// many bit budgets.
 #[test]
 fn no_false_negatives() {
     for kind in KINDS {
@@ -44,8 +45,9 @@ fn no_false_negatives() {
     }
 }
 
-/// Goal: filters are as large as asked for, and pass as many absent keys as theory says. Method: 100,000 keys, a million
-/// questions; five standard deviations and a twentieth of the rate are allowed.
+/// Goal: filters are as large as asked for, and pass as many absent keys as theory says. Method:
+/// 100,000 keys, a million questions; five standard deviations and a twentieth of the rate are
+/// allowed.
 #[test]
 fn false_positives_match_theory() {
     let (keys, questions) = (100_000, 1_000_000);
@@ -72,7 +74,8 @@ fn ribbon_is_smaller() {
     assert!(ribbon <= bloom, "{ribbon} against {bloom}");
 }
 
-/// Goal: bits are in the file in a fixed way. Method: the checksum of two filters, as first written.
+/// Goal: bits are in the file in a fixed way. Method: the checksum of two filters, as first
+/// written.
 #[test]
 fn golden() {
     let sums = KINDS.map(|kind| xxh3_64(&build(FilterPolicy { kind, bits_per_key: 9.5 }, 1000)));
@@ -93,8 +96,8 @@ fn policies_are_checked() {
     }
 }
 
-/// Goal: cuts and wrong trailers are refused. Method: every prefix, and every bit of the trailer flipped: refused, or
-/// harmless.
+/// Goal: cuts and wrong trailers are refused. Method: every prefix, and every bit of the trailer
+/// flipped: refused, or harmless.
 #[test]
 fn damage_is_refused_or_harmless() {
     for kind in KINDS {
@@ -118,7 +121,8 @@ fn damage_is_refused_or_harmless() {
 proptest! {
     #![proptest_config(crate::test_config::cases(64))]
 
-    /// Goal: garbage is harmless. Method: random data under trailers with small numbers, which parse now and then.
+    /// Goal: garbage is harmless. Method: random data under trailers with small numbers, which
+    /// parse now and then.
     #[test]
     fn garbage(
         data in prop::collection::vec(any::<u8>(), 0..400),

@@ -11,9 +11,10 @@ type Open<T> = Box<dyn Fn() -> Result<T> + Send + Sync>;
 
 /// Hands out the current reader and swaps in a newer one without stopping anybody.
 ///
-/// Readers that work with the old one keep it until they are done; its file may be gone by then, the mapping is
-/// not. Taking the current one costs a few nanoseconds and no lock (hazard-pointer-like slots of the `arc-swap`
-/// crate). `T` is [`super::Generations`], [`crate::table::Reader`] or [`crate::sparkey::SparkeyReader`].
+/// Readers that work with the old one keep it until they are done; its file may be gone by then,
+/// the mapping is not. Taking the current one costs a few nanoseconds and no lock
+/// (hazard-pointer-like slots of the `arc-swap` crate). `T` is [`super::Generations`],
+/// [`crate::table::Reader`] or [`crate::sparkey::SparkeyReader`].
 pub struct Live<T> {
     current: ArcSwap<T>,
     open: Open<T>,

@@ -1,8 +1,9 @@
 //! Which files a store with deltas consists of.
 //!
-//! Each delta names the generation below it, so a chain of them cannot be mixed up; but nothing in the files that are there
-//! tells that the newest one is gone, or that the base is an older one, without the deltas over it. So a store that was
-//! ever appended to has a file that lists its generations by their ids, which are random.
+//! Each delta names the generation below it, so a chain of them cannot be mixed up; but nothing in
+//! the files that are there tells that the newest one is gone, or that the base is an older one,
+//! without the deltas over it. So a store that was ever appended to has a file that lists its
+//! generations by their ids, which are random.
 //!
 //! ```text
 //!   0  magic "CAIRNGEN"       8 version u32 = 1      12 kind u32 of what comes next: 0 nothing, 1 a delta, 2 a base
@@ -11,8 +12,8 @@
 //!      xxh3-64 of the bytes before, u64
 //! ```
 //!
-//! A generation is published in three steps: the list names it as what comes next; its file gets its name; the list takes
-//! it up. After a power loss between them the files show whether it came.
+//! A generation is published in three steps: the list names it as what comes next; its file gets
+//! its name; the list takes it up. After a power loss between them the files show whether it came.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -57,7 +58,8 @@ pub(super) struct Manifest {
 }
 
 impl Manifest {
-    /// Reads the list of the store at `target`; `None` where there is none. Errors: [`Error::Corruption`].
+    /// Reads the list of the store at `target`; `None` where there is none. Errors:
+    /// [`Error::Corruption`].
     pub fn read(fs: &dyn Fs, target: &Path) -> Result<Option<Manifest>> {
         let path = names::manifest(target);
         let file = match fs.open(&path, OpenOptions::read()) {
@@ -140,8 +142,8 @@ impl Manifest {
         self.listed.last().map_or(0, |last| last.number).max(next)
     }
 
-    /// The files that there should be, the base first, where `base` is the one that is there and `deltas` are the numbers of
-    /// the deltas: with what comes next, if it came.
+    /// The files that there should be, the base first, where `base` is the one that is there and
+    /// `deltas` are the numbers of the deltas: with what comes next, if it came.
     pub fn expected(&self, base: Generation, deltas: &[u64]) -> Vec<Generation> {
         match self.next {
             Next::Base(next) if next == base => vec![next],
@@ -186,8 +188,8 @@ mod tests {
         }
     }
 
-    /// Goal: a list comes back as it was written, and its bytes are the format's. Method: each kind of what comes next;
-    /// the first words by hand.
+    /// Goal: a list comes back as it was written, and its bytes are the format's. Method: each kind
+    /// of what comes next; the first words by hand.
     #[test]
     fn round_trip() {
         for next in [Next::Nothing, list().next, Next::Base(Generation { number: 9, id: 1 })] {
@@ -201,7 +203,8 @@ mod tests {
         assert_eq!(bytes[16..48], [5u64, 105, 0, 100].map(u64::to_le_bytes).concat());
     }
 
-    /// Goal: no damage passes. Method: each bit flipped, each cut, the list twice over, numbers that do not ascend.
+    /// Goal: no damage passes. Method: each bit flipped, each cut, the list twice over, numbers
+    /// that do not ascend.
     #[test]
     fn damage_is_found() {
         let bytes = list().encode();

@@ -7,16 +7,18 @@
 //! words.cairn.manifest        the list of these, by their ids; from the first delta on
 //! words.cairn.lock            locked by whoever builds, appends or compacts
 //! ```
-//! A store that is called by a symbolic link is the one that the link leads to, with the files beside that.
+//! A store that is called by a symbolic link is the one that the link leads to, with the files
+//! beside that.
 //!
-//! Each delta names the id of the generation it stands on, so files of different stores cannot be mixed up. All
-//! generations share the base's hash seed: a lookup hashes once and asks the newest first; a generation that does
-//! not have the key costs one cache miss.
+//! Each delta names the id of the generation it stands on, so files of different stores cannot be
+//! mixed up. All generations share the base's hash seed: a lookup hashes once and asks the newest
+//! first; a generation that does not have the key costs one cache miss.
 //!
-//! Compacting writes one new base that carries the number of the newest delta it holds. Deltas up to the base's
-//! own number are left-overs of a crash between publishing that base and removing them, and are ignored. What is above it
-//! has to be what the list has: a generation that is missing, or another one than was written, is an error. A store of one
-//! file that was never appended to has no list.
+//! Compacting writes one new base that carries the number of the newest delta it holds. Deltas up
+//! to the base's own number are left-overs of a crash between publishing that base and removing
+//! them, and are ignored. What is above it has to be what the list has: a generation that is
+//! missing, or another one than was written, is an error. A store of one file that was never
+//! appended to has no list.
 
 mod live;
 mod manifest;
@@ -37,15 +39,16 @@ use manifest::{Generation, Manifest};
 pub use live::Live;
 pub use writer::{StoreBuilder, compact, compact_in};
 
-/// A base and the deltas over it, open for reading. `&self`, `Send` and `Sync`, like the readers it is made of.
+/// A base and the deltas over it, open for reading. `&self`, `Send` and `Sync`, like the readers it
+/// is made of.
 #[derive(Debug)]
 pub struct Generations {
     /// Newest first; the last one is the base.
     tables: Vec<Reader>,
     /// True when the store has a list of its generations.
     has_manifest: bool,
-    /// The base's file, held open: as long as it is, no other file can have its id, so that equal ids are the same
-    /// file and not a later one that took over the inode.
+    /// The base's file, held open: as long as it is, no other file can have its id, so that equal
+    /// ids are the same file and not a later one that took over the inode.
     base: Box<dyn File>,
     /// What it was called.
     path: PathBuf,
@@ -60,16 +63,17 @@ const OPEN_ATTEMPTS: usize = 100;
 impl Generations {
     /// Opens the base at `path` and all deltas over it, on the real file system.
     ///
-    /// Cost: lists the directory, to find the deltas, and opens each file. Errors: those of [`Reader::open`] for any of
-    /// the files; [`Error::Mismatch`] for a file that does not belong here; [`Error::Missing`] for one that is gone.
+    /// Cost: lists the directory, to find the deltas, and opens each file. Errors: those of
+    /// [`Reader::open`] for any of the files; [`Error::Mismatch`] for a file that does not belong
+    /// here; [`Error::Missing`] for one that is gone.
     pub fn open(path: impl AsRef<Path>, options: ReaderOptions) -> Result<Generations> {
         Generations::open_in(&(Arc::new(StdFs::new()) as Arc<dyn Fs>), path.as_ref(), options)
     }
 
     /// [`Generations::open`] on any file system.
     pub fn open_in(fs: &Arc<dyn Fs>, path: &Path, options: ReaderOptions) -> Result<Generations> {
-        // BOUND: a compaction between two looks at the directory makes another attempt necessary; it takes far
-        // longer than an attempt, so more than two are hardly ever needed.
+        // BOUND: a compaction between two looks at the directory makes another attempt necessary;
+        // it takes far longer than an attempt, so more than two are hardly ever needed.
         for _ in 0..OPEN_ATTEMPTS {
             let base = fs.open(path, OpenOptions::read())?;
             let before = base.id();
@@ -152,7 +156,8 @@ impl Generations {
         }
     }
 
-    /// Writes the value of `key` to `value`, whose old content is dropped; false when the key is absent.
+    /// Writes the value of `key` to `value`, whose old content is dropped; false when the key is
+    /// absent.
     pub fn get_into(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool> {
         if let [table] = &self.tables[..] {
             return table.get_into(key, value);
@@ -178,8 +183,9 @@ impl Generations {
         }
     }
 
-    /// Looks all of `keys` up, as [`Reader::get_many`] does, and hands the results on in the order given. The cache
-    /// misses of all generations are overlapped, those that turn out not to matter too.
+    /// Looks all of `keys` up, as [`Reader::get_many`] does, and hands the results on in the order
+    /// given. The cache misses of all generations are overlapped, those that turn out not to matter
+    /// too.
     pub fn get_many<K: AsRef<[u8]>>(
         &self,
         keys: &[K],
@@ -201,7 +207,8 @@ impl Generations {
         Ok(())
     }
 
-    /// Calls `visit` with every live entry, oldest generation first, each key once. Stops at the first error.
+    /// Calls `visit` with every live entry, oldest generation first, each key once. Stops at the
+    /// first error.
     ///
     /// Cost: a scan of every generation, and for each entry a lookup in the generations above it.
     pub fn for_each<E: From<Error>>(
@@ -230,9 +237,11 @@ impl Generations {
         &self.tables
     }
 
-    /// False when the files behind the path are others by now, so that opening again would show something new.
+    /// False when the files behind the path are others by now, so that opening again would show
+    /// something new.
     ///
-    /// Cost: two names are looked up, whatever else is in their directory; cheap enough to be asked often.
+    /// Cost: two names are looked up, whatever else is in their directory; cheap enough to be asked
+    /// often.
     pub fn is_current(&self) -> Result<bool> {
         if self.fs.metadata(&self.path)?.id != self.base.id() {
             return Ok(false);
@@ -259,10 +268,12 @@ impl Generations {
     }
 }
 
-/// The files of the store at `path` as their names say: the base, then the deltas over it, oldest first.
+/// The files of the store at `path` as their names say: the base, then the deltas over it, oldest
+/// first.
 ///
-/// For looking at a store that [`Generations::open_in`] refuses: what any of them holds is not looked at, but for the
-/// base's header. Without a sound one it is not known which deltas are left over, and all are named.
+/// For looking at a store that [`Generations::open_in`] refuses: what any of them holds is not
+/// looked at, but for the base's header. Without a sound one it is not known which deltas are left
+/// over, and all are named.
 pub fn files_in(fs: &Arc<dyn Fs>, path: &Path) -> Result<Vec<PathBuf>> {
     let target = names::followed(&**fs, path)?;
     let base_generation = read_header(fs, &target).map_or(0, |header| header.generation);
@@ -281,7 +292,8 @@ fn find_in<'a>(tables: &'a [Reader], key: &[u8], hash: u64) -> Result<Option<(&'
     Ok(None)
 }
 
-/// Holds the base at `path`, and the numbers of the deltas over it, against the list of the store at `target`.
+/// Holds the base at `path`, and the numbers of the deltas over it, against the list of the store
+/// at `target`.
 fn check_deltas(
     path: &Path,
     target: &Path,
@@ -315,7 +327,8 @@ impl Reader {
 /// Checks that `delta`, by its name generation `number`, was made over `below`.
 fn belongs(delta: &Reader, number: u64, below: &Reader) -> Result<()> {
     let (header, under) = (&delta.header, &below.header);
-    // The last number there is has none after it, so whatever claims to be over it is refused below.
+    // The last number there is has none after it, so whatever claims to be over it is refused
+    // below.
     let next = under.generation.wrapping_add(1);
     let expected = (true, next, next, under.id, under.seed);
     let found = (header.is_delta(), number, header.generation, header.parent, header.seed);

@@ -21,7 +21,8 @@ pub struct StoreBuilder {
     fs: Arc<dyn Fs>,
     /// The store itself, where a link to it was named.
     target: PathBuf,
-    /// The list of the store's generations before this one and after; `None` for a store that has none.
+    /// The list of the store's generations before this one and after; `None` for a store that has
+    /// none.
     lists: Option<[Manifest; 2]>,
     /// Held until the builder is finished or dropped.
     lock: Box<dyn File>,
@@ -114,7 +115,8 @@ impl StoreBuilder {
         lock: Box<dyn File>,
         listing: Listing,
     ) -> Result<StoreBuilder> {
-        // Before the build, so that what they take up is free for it. The lock says that they are nobody's.
+        // Before the build, so that what they take up is free for it. The lock says that they are
+        // nobody's.
         remove_strays(fs, target)?;
         let builder = Builder::start(fs, file, options, rng)?;
         // A delta replaces nothing, and who may not read the base may not read it either.
@@ -155,11 +157,13 @@ impl StoreBuilder {
         self.builder.set_progress(progress);
     }
 
-    /// Publishes the generation, and removes deltas that a new base has made superfluous. An error of that removal
-    /// comes after the publication; readers ignore such deltas, and the next writer removes them.
+    /// Publishes the generation, and removes deltas that a new base has made superfluous. An error
+    /// of that removal comes after the publication; readers ignore such deltas, and the next writer
+    /// removes them.
     pub fn finish(self) -> Result<BuildSummary> {
-        // ORDER: the list names what is going to be there before it is, and takes it up afterwards. Readers take it from
-        // the moment on in which it has its name; a generation that is not listed is none of this store's.
+        // ORDER: the list names what is going to be there before it is, and takes it up afterwards.
+        // Readers take it from the moment on in which it has its name; a generation that is not
+        // listed is none of this store's.
         if let Some([before, _]) = &self.lists {
             before.write(&self.fs, &self.target)?;
         }
@@ -167,7 +171,8 @@ impl StoreBuilder {
         if let Some([_, after]) = &self.lists {
             after.write(&self.fs, &self.target)?;
         }
-        // ORDER: the new base is durable under its name before anything that it replaces is removed.
+        // ORDER: the new base is durable under its name before anything that it replaces is
+        // removed.
         remove_superseded(&self.fs, &self.target)?;
         drop(self.lock);
         Ok(summary)
@@ -176,10 +181,11 @@ impl StoreBuilder {
 
 /// Merges the store at `path` into one new base. Readers that are open keep what they have.
 ///
-/// Cost: reads and writes everything, within the memory of `options`. Errors: `Busy` when somebody else writes the
-/// store. After an error the store is as it was, unless only one of the last steps failed: after the sync of the
-/// directory readers see the compacted store and a power loss may bring the old one back; after the removal of superseded
-/// deltas it is compacted, and the next writer removes them.
+/// Cost: reads and writes everything, within the memory of `options`. Errors: `Busy` when somebody
+/// else writes the store. After an error the store is as it was, unless only one of the last steps
+/// failed: after the sync of the directory readers see the compacted store and a power loss may
+/// bring the old one back; after the removal of superseded deltas it is compacted, and the next
+/// writer removes them.
 pub fn compact(path: impl AsRef<Path>, options: BuildOptions) -> Result<BuildSummary> {
     compact_in(&real_fs(), path.as_ref(), options, &mut system_rng()?)
 }
@@ -201,8 +207,9 @@ pub fn compact_in(
         let newer = &all.tables[..position];
         let mut records = table.records();
         while let Some(record) = records.next().transpose()? {
-            // What a newer generation hides is not read: a value that is streamed would stay in the new base as
-            // space that nothing refers to. So the tombstones have nothing left to hide.
+            // What a newer generation hides is not read: a value that is streamed would stay in the
+            // new base as space that nothing refers to. So the tombstones have nothing left to
+            // hide.
             if find_in(newer, &record.key, table.hash(&record.key))?.is_some() {
                 continue;
             }
@@ -236,9 +243,9 @@ fn remove_superseded(fs: &Arc<dyn Fs>, path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Removes temporary files of builds that lost their machine: those of deltas, whose numbers may never come again
-/// after a compaction or a new base, and those of a base. The caller holds the store's lock, so no delta is being
-/// built; a base may be, by a plain [`Builder`].
+/// Removes temporary files of builds that lost their machine: those of deltas, whose numbers may
+/// never come again after a compaction or a new base, and those of a base. The caller holds the
+/// store's lock, so no delta is being built; a base may be, by a plain [`Builder`].
 fn remove_strays(fs: &Arc<dyn Fs>, path: &Path) -> Result<()> {
     for file in names::delta_builds(&**fs, path)? {
         names::remove(&**fs, &file)?;
@@ -246,8 +253,8 @@ fn remove_strays(fs: &Arc<dyn Fs>, path: &Path) -> Result<()> {
     remove_leftovers(fs, path)
 }
 
-/// True when `file` says itself that it is delta `number`. What merely has the name is not ours to remove, and does
-/// no harm: readers ignore it.
+/// True when `file` says itself that it is delta `number`. What merely has the name is not ours to
+/// remove, and does no harm: readers ignore it.
 fn is_delta(fs: &Arc<dyn Fs>, file: &Path, number: u64) -> Result<bool> {
     match read_header(fs, file) {
         Ok(header) => Ok(header.is_delta() && header.generation == number),
@@ -256,7 +263,8 @@ fn is_delta(fs: &Arc<dyn Fs>, file: &Path, number: u64) -> Result<bool> {
     }
 }
 
-/// The generation after `generation`. Errors: the number is the last one, which only a forged file has.
+/// The generation after `generation`. Errors: the number is the last one, which only a forged file
+/// has.
 fn after(path: &Path, generation: u64) -> Result<u64> {
     generation.checked_add(1).ok_or_else(|| {
         let what = format!("generation {generation} is the highest possible");

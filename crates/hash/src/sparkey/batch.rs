@@ -1,8 +1,9 @@
 //! Many lookups at once, with their cache misses overlapped.
 //!
-//! One lookup waits for memory twice, first for the slot, then for the record. A group of lookups is taken through
-//! these stages together, so that the waits of the whole group overlap: hash every key and ask for its slot; find
-//! every candidate address and ask for its record; compare every key.
+//! One lookup waits for memory twice, first for the slot, then for the record. A group of lookups
+//! is taken through these stages together, so that the waits of the whole group overlap: hash every
+//! key and ask for its slot; find every candidate address and ask for its record; compare every
+//! key.
 
 use super::flat::{Flat, Record, Step, match_record, probe};
 use super::hit::{Hit, Located};
@@ -10,17 +11,18 @@ use super::reader::SparkeyReader;
 use crate::Result;
 use crate::prefetch::prefetch;
 
-/// Lookups that go through the stages together. More than the misses that a core can have under way (10 to 16 on
-/// current ones), few enough for the lines to be still there when they are used.
+/// Lookups that go through the stages together. More than the misses that a core can have under way
+/// (10 to 16 on current ones), few enough for the lines to be still there when they are used.
 const GROUP: usize = 32;
 
 impl SparkeyReader {
-    /// Looks up all `keys` and calls `found` once for each, with its position in `keys` and its value, or `None` when
-    /// it is absent. The order of the calls is not that of the keys. The value is borrowed for the call only.
+    /// Looks up all `keys` and calls `found` once for each, with its position in `keys` and its
+    /// value, or `None` when it is absent. The order of the calls is not that of the keys. The
+    /// value is borrowed for the call only.
     ///
-    /// Cost: for uncompressed files in memory the time of a lookup falls to a fraction, as the misses of 32 lookups
-    /// overlap, and so in cached blocks; others are decompressed once for all keys in them. Errors: as
-    /// [`SparkeyReader::get`]; the first one ends the batch.
+    /// Cost: for uncompressed files in memory the time of a lookup falls to a fraction, as the
+    /// misses of 32 lookups overlap, and so in cached blocks; others are decompressed once for all
+    /// keys in them. Errors: as [`SparkeyReader::get`]; the first one ends the batch.
     pub fn get_many<K: AsRef<[u8]>>(
         &self,
         keys: &[K],

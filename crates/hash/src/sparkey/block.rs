@@ -4,8 +4,8 @@
 //! varint(compressed_bytes)  compressed bytes       its position is the offset of the varint
 //! ```
 //!
-//! Decompressed, a block either begins with a record head, or holds nothing but the rest of a record that began in
-//! an earlier block. Both integers of a head always lie in one block.
+//! Decompressed, a block either begins with a record head, or holds nothing but the rest of a
+//! record that began in an earlier block. Both integers of a head always lie in one block.
 
 use cairn_codec::compress::Decompressor;
 use cairn_codec::varint;
@@ -34,8 +34,9 @@ impl RawWindow {
         self.bytes
     }
 
-    /// The bytes from `offset` on: at least `wanted` of them, or all up to the log's end. Reads `read_ahead`
-    /// bytes at a time; allocates no more than the larger of the two, nor than the log has.
+    /// The bytes from `offset` on: at least `wanted` of them, or all up to the log's end. Reads
+    /// `read_ahead` bytes at a time; allocates no more than the larger of the two, nor than the log
+    /// has.
     pub fn from<'w>(
         &'w mut self,
         log: &'w Log,
@@ -67,15 +68,16 @@ impl RawWindow {
     }
 }
 
-/// The most bytes that a block takes compressed, so that a garbled length cannot have the rest of a log read in.
-/// Incompressible data grow: n bytes to at most 32 + n + n/6 with snappy, and to at most 64 + n + n/256 with zstd.
+/// The most bytes that a block takes compressed, so that a garbled length cannot have the rest of a
+/// log read in. Incompressible data grow: n bytes to at most 32 + n + n/6 with snappy, and to at
+/// most 64 + n + n/256 with zstd.
 fn compressed_bytes_max(block_bytes: u32) -> u64 {
     let bytes = u64::from(block_bytes);
     64 + bytes + bytes / 6
 }
 
-/// Decompresses the block at `position` into `out`, whose old content is dropped, and returns the position of the
-/// next block.
+/// Decompresses the block at `position` into `out`, whose old content is dropped, and returns the
+/// position of the next block.
 pub(super) fn read_block(
     log: &Log,
     position: u64,
@@ -107,7 +109,8 @@ pub(super) fn read_block(
     Ok(start + compressed_bytes)
 }
 
-/// Where in the decompressed `block` each record starts. A record that runs on into the next block is the last.
+/// Where in the decompressed `block` each record starts. A record that runs on into the next block
+/// is the last.
 pub(super) fn record_offsets(block: &[u8]) -> cairn_codec::Result<Vec<u32>> {
     let mut offsets = Vec::new();
     let mut at = 0;

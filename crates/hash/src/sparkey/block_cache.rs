@@ -1,9 +1,9 @@
 //! Decompressed blocks, kept for good.
 //!
-//! A lookup in a compressed log costs the decompression of a block, some microseconds; finding it here costs a
-//! cache miss. Blocks are only ever added. So readers need no lock, a value can be borrowed for as long as the
-//! reader lives, and once the budget is spent the cache stays as it is: what came first is served fast, the rest
-//! is decompressed at each lookup.
+//! A lookup in a compressed log costs the decompression of a block, some microseconds; finding it
+//! here costs a cache miss. Blocks are only ever added. So readers need no lock, a value can be
+//! borrowed for as long as the reader lives, and once the budget is spent the cache stays as it is:
+//! what came first is served fast, the rest is decompressed at each lookup.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,8 +12,8 @@ use cairn_codec::compress::Format;
 
 use super::log_header::{LOG_HEADER_BYTES, LogHeader};
 
-/// A block may lie in this many neighbouring places, the first free one. With half of the places free, hardly any block
-/// in a thousand finds all of them taken.
+/// A block may lie in this many neighbouring places, the first free one. With half of the places
+/// free, hardly any block in a thousand finds all of them taken.
 const WAYS: usize = 12;
 
 /// Bookkeeping of the allocator for the two boxes of a block, roughly.
@@ -52,10 +52,12 @@ impl BlockCache {
     pub fn new(header: &LogHeader, budget_bytes: u64) -> Self {
         let place_bytes = size_of::<OnceLock<CachedBlock>>() as u64;
         let compressed = header.compression != Format::None;
-        // Blocks are nearly full, unless records are large; twice as many places as expected blocks.
+        // Blocks are nearly full, unless records are large; twice as many places as expected
+        // blocks.
         let block_bytes = u64::from(header.block_bytes.max(1));
         let blocks = header.put_bytes.saturating_add(header.delete_bytes) / block_bytes;
-        // A garbled header must not make room for more blocks than the file can hold, at two bytes each at least.
+        // A garbled header must not make room for more blocks than the file can hold, at two bytes
+        // each at least.
         let stored = (header.data_end - LOG_HEADER_BYTES as u64) / 2;
         let affordable = budget_bytes / (block_bytes / 2 + place_bytes);
         let wanted = blocks.saturating_add(1).saturating_mul(2).min(affordable).min(stored);
@@ -82,7 +84,8 @@ impl BlockCache {
         None
     }
 
-    /// True when [`BlockCache::insert`] of a block at `position` may succeed, so that building one is worth it.
+    /// True when [`BlockCache::insert`] of a block at `position` may succeed, so that building one
+    /// is worth it.
     pub fn has_room(&self, position: u64) -> bool {
         if self.place_count == 0 || self.used_bytes.load(Ordering::Relaxed) >= self.budget_bytes {
             return false;
@@ -91,8 +94,8 @@ impl BlockCache {
         self.ways(position).any(|place| places.get(place).is_some_and(|place| place.get().is_none()))
     }
 
-    /// Adds a block and returns it, or the equal one that another thread was faster to add. `None` when the budget
-    /// or the places for it are used up.
+    /// Adds a block and returns it, or the equal one that another thread was faster to add. `None`
+    /// when the budget or the places for it are used up.
     pub fn insert(&self, block: CachedBlock) -> Option<&CachedBlock> {
         if self.place_count == 0 {
             return None;
@@ -134,7 +137,8 @@ impl BlockCache {
     /// The places for a block at `position`, in the order in which they are tried.
     #[inline]
     fn ways(&self, position: u64) -> impl Iterator<Item = usize> + use<> {
-        // Fibonacci hashing: positions differ mostly in their low bits. The high bits choose the place.
+        // Fibonacci hashing: positions differ mostly in their low bits. The high bits choose the
+        // place.
         let hash = position.wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let (count, first) =
             (self.place_count, ((u128::from(hash) * self.place_count as u128) >> 64) as usize);
@@ -156,8 +160,8 @@ mod tests {
         CachedBlock { position, next: position + 100, bytes, offsets: Box::new([0]) }
     }
 
-    /// Goal: what was inserted is found unchanged, the budget holds, and nothing else appears. Method: ten times as
-    /// many blocks as the budget allows.
+    /// Goal: what was inserted is found unchanged, the budget holds, and nothing else appears.
+    /// Method: ten times as many blocks as the budget allows.
     #[test]
     fn budget_holds() {
         let budget = 100_000;
@@ -178,7 +182,8 @@ mod tests {
         assert_eq!(cache.used_bytes(), kept.len() as u64 * block(0).memory_bytes());
     }
 
-    /// Goal: with budget enough, next to every block finds a place. Method: as many blocks as the header promises.
+    /// Goal: with budget enough, next to every block finds a place. Method: as many blocks as the
+    /// header promises.
     #[test]
     fn places_suffice() {
         let blocks = 20_000;

@@ -1,9 +1,10 @@
 //! Gathers records into blocks and compresses them, cutting where sparkey-java cuts.
 //!
-//! The rules of the format: both integers of a record head lie in one block; a record may run on through any number
-//! of blocks; where such a record ends, its block ends too. The choice of this writer, which is Java's: a record
-//! that does not fit the rest of the block starts a new one only if it is smaller than what the block holds already;
-//! else it fills the block and runs on. A block that is exactly full is written at once.
+//! The rules of the format: both integers of a record head lie in one block; a record may run on
+//! through any number of blocks; where such a record ends, its block ends too. The choice of this
+//! writer, which is Java's: a record that does not fit the rest of the block starts a new one only
+//! if it is smaller than what the block holds already; else it fills the block and runs on. A block
+//! that is exactly full is written at once.
 
 use cairn_codec::compress::{Compression, Compressor};
 use cairn_codec::varint;
@@ -47,11 +48,12 @@ impl BlockWriter {
         self.entries_max
     }
 
-    /// Begins a record: closes the block if the record should start in a new one, and adds the head.
+    /// Begins a record: closes the block if the record should start in a new one, and adds the
+    /// head.
     pub fn begin(&mut self, head: &RecordHead, out: &mut AppendWriter) -> Result<()> {
         let remaining = self.block_bytes - self.pending.len();
-        // Java counts the length of a DELETE's key as if one was added to it, as in a PUT. It writes it plainly, so
-        // this only moves a cut, and only for keys of 127, 16383, ... bytes.
+        // Java counts the length of a DELETE's key as if one was added to it, as in a PUT. It
+        // writes it plainly, so this only moves a cut, and only for keys of 127, 16383, ... bytes.
         let head_bytes = match head.kind {
             RecordKind::Put => head.head_bytes,
             RecordKind::Delete => 1 + varint::encoded_len(head.key_bytes + 1),

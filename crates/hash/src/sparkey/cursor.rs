@@ -1,4 +1,5 @@
-//! Walks over the records of a log from any of them on, through blocks and from wherever the bytes come.
+//! Walks over the records of a log from any of them on, through blocks and from wherever the bytes
+//! come.
 
 use std::cell::RefCell;
 
@@ -27,7 +28,8 @@ thread_local! {
 #[derive(Debug)]
 pub(super) struct Cursor<'a> {
     log: &'a Log,
-    /// Uncompressed: the offset of the next byte. Compressed: the position of the block after the current one.
+    /// Uncompressed: the offset of the next byte. Compressed: the position of the block after the
+    /// current one.
     next: u64,
     raw: RawWindow,
     read_ahead: u64,
@@ -122,8 +124,8 @@ impl<'a> Cursor<'a> {
         )
     }
 
-    /// Where the next record is, as in an address; `None` at the end of the log. `entry` is the number of records
-    /// that began in the current block so far.
+    /// Where the next record is, as in an address; `None` at the end of the log. `entry` is the
+    /// number of records that began in the current block so far.
     pub fn record_position(&mut self, entry: &mut u64) -> Result<Option<u64>> {
         if !self.log.is_compressed() {
             *entry = 0;
@@ -163,8 +165,8 @@ impl<'a> Cursor<'a> {
         ))
     }
 
-    /// The contiguous bytes that come next. At least one, except at the end of the log; in an uncompressed log at
-    /// least `wanted` or all that are left.
+    /// The contiguous bytes that come next. At least one, except at the end of the log; in an
+    /// uncompressed log at least `wanted` or all that are left.
     pub fn fill(&mut self, wanted: u64) -> Result<&[u8]> {
         if !self.log.is_compressed() {
             return self.raw.from(self.log, self.next, wanted, self.read_ahead);
@@ -225,7 +227,8 @@ impl<'a> Cursor<'a> {
         Ok(true)
     }
 
-    /// Appends the next `count` bytes of a record to `out`. Room is made as bytes turn out to be there.
+    /// Appends the next `count` bytes of a record to `out`. Room is made as bytes turn out to be
+    /// there.
     pub fn append_to(&mut self, mut count: u64, out: &mut Vec<u8>) -> Result<()> {
         if !self.log.is_compressed() && count > self.log.end - self.next {
             return Err(self.record_too_long(count));
@@ -243,7 +246,8 @@ impl<'a> Cursor<'a> {
         Ok(())
     }
 
-    /// Fills the front of `out` with up to `left` bytes of a record, and says how many. 0 only when either is empty.
+    /// Fills the front of `out` with up to `left` bytes of a record, and says how many. 0 only when
+    /// either is empty.
     pub fn read_some(&mut self, left: u64, out: &mut [u8]) -> Result<usize> {
         let wanted = left.min(out.len() as u64);
         if wanted == 0 {
@@ -273,7 +277,8 @@ impl<'a> Cursor<'a> {
         self.at >= self.block_bytes().len()
     }
 
-    /// The next `count` bytes if they can be borrowed for as long as the log lives: mapped, or in a cached block.
+    /// The next `count` bytes if they can be borrowed for as long as the log lives: mapped, or in a
+    /// cached block.
     pub fn borrow(&self, count: u64) -> Option<&'a [u8]> {
         let (bytes, at) = match self.block {
             Block::Cached(block) => (&*block.bytes, self.at),
@@ -290,7 +295,8 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Makes the block at `position` the current one. `starts` says that a record must begin at its front.
+    /// Makes the block at `position` the current one. `starts` says that a record must begin at its
+    /// front.
     fn load_block(&mut self, position: u64, starts: bool, use_cache: bool) -> Result<()> {
         // What comes out wrong must not be mistaken for a block later.
         self.block = Block::None;
@@ -336,14 +342,15 @@ impl Drop for Cursor<'_> {
         let memory = (std::mem::take(&mut self.raw).into_memory(), std::mem::take(&mut self.own));
         // Large values are rare; do not hold on to their memory.
         if memory.0.capacity() + memory.1.capacity() <= 4 * SCAN_BYTES as usize {
-            // A cursor may outlive the spare memory at the end of its thread, and be dropped all the same.
+            // A cursor may outlive the spare memory at the end of its thread, and be dropped all
+            // the same.
             let _ = SPARE.try_with(|spare| *spare.borrow_mut() = memory);
         }
     }
 }
 
-/// Looks at the record behind `address`: its encoded size in bytes when it is a PUT of `key`, `None` when it is of
-/// another key. The cursor is then at the value.
+/// Looks at the record behind `address`: its encoded size in bytes when it is a PUT of `key`,
+/// `None` when it is of another key. The cursor is then at the value.
 pub(super) fn match_put(
     cursor: &mut Cursor<'_>,
     position: u64,

@@ -1,8 +1,9 @@
 //! The fastest path: index and log in memory, log not compressed.
 //!
-//! A lookup here is a handful of loads and compares, and every `Result` with a real error in it would double that. So
-//! this path knows no errors. Where the bytes make no sense it is [unsure](Answer::Unsure), and the caller asks again
-//! by the general path, which finds out what is wrong and where.
+//! A lookup here is a handful of loads and compares, and every `Result` with a real error in it
+//! would double that. So this path knows no errors. Where the bytes make no sense it is
+//! [unsure](Answer::Unsure), and the caller asks again by the general path, which finds out what is
+//! wrong and where.
 
 use cairn_codec::murmur3;
 
@@ -60,7 +61,8 @@ impl<'a> Flat<'a> {
         match probe::<H, A>(self, hash) {
             Step::Candidate(address) => match self.record(address, key) {
                 Record::Value(value) => Answer::Found(value),
-                // Two keys of one hash are rare, so the general path may see whether this key has it.
+                // Two keys of one hash are rare, so the general path may see whether this key has
+                // it.
                 Record::OtherKey | Record::Bad => Answer::Unsure,
             },
             Step::Absent => Answer::Absent,
@@ -114,8 +116,8 @@ pub(super) enum Step {
 #[inline(always)]
 pub(super) fn probe<const H: usize, const A: usize>(flat: &Flat<'_>, hash: u64) -> Step {
     let mut slot = flat.ring.home(hash);
-    // BOUND: no entry is further from its home than the header says. In a full table the walk may have seen them all
-    // by then, which the general path knows.
+    // BOUND: no entry is further from its home than the header says. In a full table the walk may
+    // have seen them all by then, which the general path knows.
     for displacement in 0..=flat.header.displacement_max + 1 {
         let at = slot as usize * (H + A);
         let Some(bytes) = flat.slots.get(at..at + H + A) else { return Step::Unsure };
@@ -185,8 +187,8 @@ fn long_head(record: &[u8]) -> Option<(u64, u64, &[u8])> {
     Some((head.key_bytes, head.value_bytes, record.get(head.head_bytes..)?))
 }
 
-/// True when two slices of equal length are equal. Up to 16 bytes, two overlapping loads of each are cheaper than a
-/// call of `memcmp`.
+/// True when two slices of equal length are equal. Up to 16 bytes, two overlapping loads of each
+/// are cheaper than a call of `memcmp`.
 #[inline(always)]
 fn same_bytes(a: &[u8], b: &[u8]) -> bool {
     if a.len() > 16 || a.len() != b.len() {
@@ -213,7 +215,8 @@ fn same_bytes(a: &[u8], b: &[u8]) -> bool {
 mod tests {
     use super::*;
 
-    /// Goal: the short compare is a compare. Method: every length to 40, equal and with a difference at each place.
+    /// Goal: the short compare is a compare. Method: every length to 40, equal and with a
+    /// difference at each place.
     #[test]
     fn compares_every_byte() {
         for len in 0..40 {
@@ -228,7 +231,8 @@ mod tests {
         }
     }
 
-    /// Goal: records are told apart, and broken ones from both. Method: hand-made records with short and long heads.
+    /// Goal: records are told apart, and broken ones from both. Method: hand-made records with
+    /// short and long heads.
     #[test]
     fn records() {
         assert_eq!(match_record(b"\x02\x03kabcrest", b"k"), Record::Value(b"abc"));

@@ -1,9 +1,10 @@
 //! Which sizes of garbage an index may give, since its writers count differently.
 //!
-//! All count the PUT records that are overwritten or deleted. Java's counts nothing else. The C library's counts DELETE
-//! records too, but only those that it indexed itself: where it finds an index of the log's beginning, whoever wrote it,
-//! it goes on from that index's sum. When it also changes the size of the hashes, it begins at the front again and keeps
-//! the old sum all the same. An index is written where a writer flushed its log, which ends a block.
+//! All count the PUT records that are overwritten or deleted. Java's counts nothing else. The C
+//! library's counts DELETE records too, but only those that it indexed itself: where it finds an
+//! index of the log's beginning, whoever wrote it, it goes on from that index's sum. When it also
+//! changes the size of the hashes, it begins at the front again and keeps the old sum all the same.
+//! An index is written where a writer flushed its log, which ends a block.
 
 use std::collections::HashMap;
 
@@ -23,10 +24,12 @@ struct Sums {
     delete_bytes: u64,
 }
 
-/// True when one of the writers, or several in turn, can have given an index of all records of `log` this size of garbage.
+/// True when one of the writers, or several in turn, can have given an index of all records of
+/// `log` this size of garbage.
 ///
-/// Cost: reads the log, and takes some 40 bytes of memory for each live key and 16 for each block, or each DELETE record
-/// of an uncompressed log. For sizes that are neither all garbage with, nor all without the DELETE records.
+/// Cost: reads the log, and takes some 40 bytes of memory for each live key and 16 for each block,
+/// or each DELETE record of an uncompressed log. For sizes that are neither all garbage with, nor
+/// all without the DELETE records.
 pub(super) fn is_possible(log: &Log, garbage_bytes: u64) -> Result<bool> {
     let places = places(log)?;
     let end = places.last().copied().unwrap_or_default();
@@ -48,7 +51,8 @@ fn starts_with(places: &[Sums], delete_bytes: Option<u64>) -> bool {
     delete_bytes.is_some_and(|bytes| places.binary_search_by_key(&bytes, |place| place.delete_bytes).is_ok())
 }
 
-/// The places between records where a log can have ended once, in order, the last of those between which no sum changes.
+/// The places between records where a log can have ended once, in order, the last of those between
+/// which no sum changes.
 fn places(log: &Log) -> Result<Vec<Sums>> {
     let mut places = vec![Sums::default()];
     let mut now = Sums::default();

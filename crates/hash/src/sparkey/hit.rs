@@ -48,8 +48,8 @@ impl<'a> Hit<'a> {
     }
 }
 
-/// Holds record number `entry` of the cached block at `position`, if it is cached, against `key`. `None` when it
-/// takes more than this to know.
+/// Holds record number `entry` of the cached block at `position`, if it is cached, against `key`.
+/// `None` when it takes more than this to know.
 #[inline]
 pub(super) fn match_cached<'a>(
     log: &'a Log,
@@ -67,7 +67,8 @@ pub(super) fn match_cached<'a>(
     }
 }
 
-/// Holds record number `entry` at `position`, wherever it is, against `key`. Leaves the cursor at the value.
+/// Holds record number `entry` at `position`, wherever it is, against `key`. Leaves the cursor at
+/// the value.
 pub(super) fn match_anywhere<'a>(
     cursor: &mut Cursor<'a>,
     position: u64,

@@ -1,9 +1,10 @@
 //! An open index, and how to find an address in it.
 //!
-//! Robin Hood hashing with linear probing: on the way from its home slot an entry takes the place of any other that
-//! is nearer to its own home. So a lookup may stop at the first slot whose entry is nearer to its home than the
-//! lookup is to its own: the wanted entry would have taken that place. A table may be full, as those of one and of
-//! three keys are; then a lookup whose hash all entries share comes back to where it began, and ends there.
+//! Robin Hood hashing with linear probing: on the way from its home slot an entry takes the place
+//! of any other that is nearer to its own home. So a lookup may stop at the first slot whose entry
+//! is nearer to its home than the lookup is to its own: the wanted entry would have taken that
+//! place. A table may be full, as those of one and of three keys are; then a lookup whose hash all
+//! entries share comes back to where it began, and ends there.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -124,14 +125,15 @@ impl Index {
         }
     }
 
-    /// Goes through the addresses stored under `hash` until `check` finds something behind one of them.
+    /// Goes through the addresses stored under `hash` until `check` finds something behind one of
+    /// them.
     #[inline]
     pub fn find<T>(&self, hash: u64, mut check: impl FnMut(u64) -> Result<Option<T>>) -> Result<Option<T>> {
         self.walk(hash, |slot| if slot.hash == hash { check(slot.address) } else { Ok(None) })
     }
 
-    /// Goes through the used slots on the way of a lookup for `hash`, the one that ends it counted, until `check` finds
-    /// something behind one of them.
+    /// Goes through the used slots on the way of a lookup for `hash`, the one that ends it counted,
+    /// until `check` finds something behind one of them.
     #[inline]
     pub fn walk<T>(&self, hash: u64, check: impl FnMut(Slot) -> Result<Option<T>>) -> Result<Option<T>> {
         let bytes = match &self.bytes {
@@ -173,8 +175,9 @@ impl Index {
                     return Ok(None);
                 }
             }
-            // BOUND: an entry this far from home contradicts the header, whose maximum is at most the number of
-            // entries. In a full table the lookup may be back at its home slot by then, and has seen them all.
+            // BOUND: an entry this far from home contradicts the header, whose maximum is at most
+            // the number of entries. In a full table the lookup may be back at its home slot by
+            // then, and has seen them all.
             if displacement > self.header.displacement_max {
                 return if displacement >= self.ring.capacity { Ok(None) } else { Err(self.too_far(slot)) };
             }

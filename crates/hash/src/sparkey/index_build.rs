@@ -1,8 +1,9 @@
 //! Builds an index from a log.
 //!
-//! The index is built beside its place and moved there when it is complete and durable, so that readers and crashes
-//! see the old one or the new one. It comes out byte for byte as sparkey-java's, given the same log, seed and
-//! construction; `docs/src/formats/sparkey.md` says where the format leaves a choice.
+//! The index is built beside its place and moved there when it is complete and durable, so that
+//! readers and crashes see the old one or the new one. It comes out byte for byte as
+//! sparkey-java's, given the same log, seed and construction; `docs/src/formats/sparkey.md` says
+//! where the format leaves a choice.
 
 use std::num::NonZeroU64;
 use std::path::Path;
@@ -32,11 +33,14 @@ const WIDE_HASH_PUTS: u64 = 1 << 23;
 const NARROW_ADDRESS_BITS: u32 = 30;
 /// Memory for decompressed blocks while a build looks up keys that occur more than once.
 const BLOCK_CACHE_BYTES: u64 = 64 << 20;
-/// The part of the memory that a build may use which is for these blocks, where the log is compressed.
+/// The part of the memory that a build may use which is for these blocks, where the log is
+/// compressed.
 const BLOCK_CACHE_SHARE: u64 = 8;
-/// Records that are hashed ahead of their insertion, so that their slots arrive from memory meanwhile.
+/// Records that are hashed ahead of their insertion, so that their slots arrive from memory
+/// meanwhile.
 const BATCH: usize = 64;
-/// From this many bytes of keys on a batch is full too: there are keys of up to 2 GiB, and each is copied.
+/// From this many bytes of keys on a batch is full too: there are keys of up to 2 GiB, and each is
+/// copied.
 const BATCH_KEY_BYTES: usize = 64 << 10;
 
 /// What a build did.
@@ -53,10 +57,11 @@ pub struct IndexSummary {
 ///
 /// The log is on stable storage before the new index has its name, however it was written.
 ///
-/// Cost: one pass over the log, with [`Construction::Sorting`] one more over its keys' hashes, and a read of an
-/// older record for each key that occurs again. Errors: [`Error::Corruption`] of the log; `Busy` when somebody else
-/// is building the same index, or has put another log in the place of this one; [`Error::Invalid`] for options out of
-/// range or memory that is not there. The old index is then still in place.
+/// Cost: one pass over the log, with [`Construction::Sorting`] one more over its keys' hashes, and
+/// a read of an older record for each key that occurs again. Errors: [`Error::Corruption`] of the
+/// log; `Busy` when somebody else is building the same index, or has put another log in the place
+/// of this one; [`Error::Invalid`] for options out of range or memory that is not there. The old
+/// index is then still in place.
 pub fn build_index(path: impl AsRef<Path>, options: &IndexOptions) -> Result<IndexSummary> {
     build_index_in(&(Arc::new(StdFs::new()) as Arc<dyn Fs>), path, options)
 }
@@ -71,16 +76,18 @@ pub fn build_index_in(
     let log_path = log_path(&path);
     // Without a log, say so, and not that there is no place for an index.
     fs.metadata(&log_path)?;
-    // ORDER: the lock of the index, then a look at the log. The other way round, a build that waited between the two
-    // could replace an index by one of an older log.
+    // ORDER: the lock of the index, then a look at the log. The other way round, a build that
+    // waited between the two could replace an index by one of an older log.
     let index = AtomicFile::create(fs, &index_path(&path))?;
     let log_file = open_file(fs, &log_path)?;
     let summary = fill_index(fs, Arc::clone(&log_file), &index, options)?;
-    // ORDER: the log, content and name, is durable before an index of it has its name. Its writer need not have synced
-    // it, and an index whose records a power loss takes would be worse than none.
+    // ORDER: the log, content and name, is durable before an index of it has its name. Its writer
+    // need not have synced it, and an index whose records a power loss takes would be worse than
+    // none.
     log_file.sync_data()?;
     fs.sync_parent(&log_path)?;
-    // Who puts another log in its place holds the lock of the index meanwhile, so after this nobody does.
+    // Who puts another log in its place holds the lock of the index meanwhile, so after this nobody
+    // does.
     check_name(fs, &*log_file, "the log was replaced while its index was built")?;
     index.commit()?;
     Ok(summary)
@@ -95,7 +102,8 @@ pub(super) fn fill_index(
 ) -> Result<IndexSummary> {
     options.check()?;
     index_sort::clean_up(fs, index.path())?;
-    // Pages of a mapping stay in memory for as long as there is any, so whoever gives a limit gets reads.
+    // Pages of a mapping stay in memory for as long as there is any, so whoever gives a limit gets
+    // reads.
     let (mode, cache_bytes) = match options.construction {
         Construction::InMemory => (Mode::Mmap, BLOCK_CACHE_BYTES),
         Construction::Sorting { memory_bytes } | Construction::Auto { memory_bytes } => {
@@ -129,11 +137,12 @@ pub(super) fn fill_index(
 fn plan(log: &Log, options: &IndexOptions, index_path: &Path) -> Result<IndexHeader> {
     let header = &log.header;
     if header.puts > header.data_end {
-        // More than one put a byte can only be strongly compressed data, or a garbled header that would have us
-        // allocate slots for nothing.
+        // More than one put a byte can only be strongly compressed data, or a garbled header that
+        // would have us allocate slots for nothing.
         count_records(log)?;
     }
-    // One record a block needs no number; an uncompressed log has no blocks, whatever its header says.
+    // One record a block needs no number; an uncompressed log has no blocks, whatever its header
+    // says.
     let block_entries = if log.is_compressed() { header.block_entries_max } else { 0 };
     let entry_bits = block_entries.max(1).next_power_of_two().ilog2();
     let seed = match options.seed {

@@ -8,8 +8,8 @@
 //!  96 collisions      u64  104 displacement_total u64                      112 slots
 //! ```
 //!
-//! An index covers exactly the first `data_end` bytes of its log. The log may have grown since: the index then
-//! shows it as it was.
+//! An index covers exactly the first `data_end` bytes of its log. The log may have grown since: the
+//! index then shows it as it was.
 
 use std::num::NonZeroU64;
 use std::path::Path;
@@ -46,8 +46,8 @@ pub struct IndexHeader {
     pub value_bytes_max: u64,
     /// The log's PUT records by then.
     pub puts: u64,
-    /// Bytes of records that are overwritten or deleted, before compression. The C library counts the DELETE
-    /// records themselves too.
+    /// Bytes of records that are overwritten or deleted, before compression. The C library counts
+    /// the DELETE records themselves too.
     pub garbage_bytes: u64,
     /// Live keys.
     pub entries: u64,
@@ -201,12 +201,13 @@ impl IndexHeader {
         Err(Error::Mismatch { file: path.to_owned(), other: log_path.to_owned(), what })
     }
 
-    /// Checks that so many overwritten and deleted records can have so many bytes. What they have exactly, only reading
-    /// all of them tells.
+    /// Checks that so many overwritten and deleted records can have so many bytes. What they have
+    /// exactly, only reading all of them tells.
     fn check_garbage(&self, path: &Path, log: &LogHeader) -> Result<()> {
         let dead = self.puts - self.entries;
-        // A live record has at least two bytes, as a dead one has. The C library counts DELETE records too, and counts
-        // what it had counted before once more when it changes the size of the hashes.
+        // A live record has at least two bytes, as a dead one has. The C library counts DELETE
+        // records too, and counts what it had counted before once more when it changes the size of
+        // the hashes.
         let once = (log.put_bytes + log.delete_bytes).saturating_sub(2 * self.entries);
         let (least, most) = (2 * dead, once.saturating_mul(2));
         if (least..=most).contains(&self.garbage_bytes) {

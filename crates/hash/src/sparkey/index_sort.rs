@@ -1,8 +1,8 @@
 //! Sorts index entries by home slot and address under a memory limit.
 //!
-//! Entries gather in memory. When that is full they are sorted and written to a temporary file as one run; in the
-//! end the runs are merged. The temporary file loses its name as soon as it exists, so that only a crash in that very
-//! moment leaves one, and the next build of the index removes it.
+//! Entries gather in memory. When that is full they are sorted and written to a temporary file as
+//! one run; in the end the runs are merged. The temporary file loses its name as soon as it exists,
+//! so that only a crash in that very moment leaves one, and the next build of the index removes it.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -14,8 +14,8 @@ use cairn_vfs::{ErrorKind, File, Fs, OpenOptions};
 use super::bytes::u64_at;
 use crate::Result;
 
-/// Removes the temporary file that a crash may have left of an earlier build of `index`. For the holder of the lock on
-/// the index under construction, which keeps other builders away.
+/// Removes the temporary file that a crash may have left of an earlier build of `index`. For the
+/// holder of the lock on the index under construction, which keeps other builders away.
 pub(super) fn clean_up(fs: &Arc<dyn Fs>, index: &Path) -> Result<()> {
     remove_stray(fs, &temporary_path(index))
 }
@@ -70,8 +70,8 @@ pub(super) struct Sorter {
 }
 
 impl Sorter {
-    /// A sorter that takes about `memory_bytes`, and writes to a temporary file named after `index` if that is not
-    /// enough.
+    /// A sorter that takes about `memory_bytes`, and writes to a temporary file named after `index`
+    /// if that is not enough.
     pub fn new(fs: &Arc<dyn Fs>, index: &Path, memory_bytes: u64) -> Self {
         let temporary = temporary_path(index);
         let entries_max = (memory_bytes / size_of::<SortEntry>() as u64).max(2);
@@ -230,8 +230,8 @@ mod tests {
 
     use super::*;
 
-    /// Goal: all entries come out, in order, with and without spilling, and no file stays. Method: limits from far
-    /// too little to plenty, duplicate homes included.
+    /// Goal: all entries come out, in order, with and without spilling, and no file stays. Method:
+    /// limits from far too little to plenty, duplicate homes included.
     #[test]
     fn sorts_under_any_limit() {
         for memory_bytes in [0, 24 * 7, 24 * 100, 24 * 999, 24 * 1000, 1 << 20] {

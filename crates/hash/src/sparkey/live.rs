@@ -8,11 +8,11 @@ use crate::{Error, Result};
 
 /// Goes through the live entries in the order in which they were written. Ends at the first error.
 ///
-/// At the end the entries are as many as the header of the index counts, or that is an error: the index has lost some, or
-/// points elsewhere.
+/// At the end the entries are as many as the header of the index counts, or that is an error: the
+/// index has lost some, or points elsewhere.
 ///
-/// Cost: reads the whole log, and probes the index once for each PUT record. Not an [`Iterator`], because an entry
-/// borrows the scan.
+/// Cost: reads the whole log, and probes the index once for each PUT record. Not an [`Iterator`],
+/// because an entry borrows the scan.
 #[derive(Debug)]
 pub struct LiveScan<'a> {
     reader: &'a SparkeyReader,
@@ -30,8 +30,9 @@ impl<'a> LiveScan<'a> {
 
     /// The next live entry, or `None` after the last one and after an error.
     ///
-    /// Errors: those of [`LogScan::next_entry`]; [`Error::Corruption`] of the index where it has a key in an older record
-    /// than the last one, and after the last entry when there were others than its header counts.
+    /// Errors: those of [`LogScan::next_entry`]; [`Error::Corruption`] of the index where it has a
+    /// key in an older record than the last one, and after the last entry when there were others
+    /// than its header counts.
     pub fn next_entry(&mut self) -> Result<Option<LogEntry<'_, 'a>>> {
         // The scan of the log ends at its own errors, and knows nothing of those of the index.
         if self.failed {
@@ -78,7 +79,8 @@ pub(super) fn is_live<'a>(
             return Ok(Some(()));
         }
         let (position, number) = index.header.split(other);
-        // An older record of the same hash is an overwritten version of this key, unless two keys share the hash.
+        // An older record of the same hash is an overwritten version of this key, unless two keys
+        // share the hash.
         if other < address && match_put(lookups, position, number, entry.key())?.is_some() {
             return Err(reader.outdated(entry, (position, number)));
         }

@@ -16,7 +16,8 @@ use crate::{Error, Result};
 pub(super) struct Log {
     pub path: PathBuf,
     pub header: LogHeader,
-    /// Bytes from here on do not exist: the log's `data_end`, or that of the index it is read through.
+    /// Bytes from here on do not exist: the log's `data_end`, or that of the index it is read
+    /// through.
     pub end: u64,
     /// PUT records up to there, by the header of the log, or of the index it is read through.
     pub puts: u64,
@@ -26,8 +27,8 @@ pub(super) struct Log {
 
 #[derive(Debug)]
 enum Bytes {
-    /// The records, from the end of the header to `end`. Not a byte more: a writer changes the header in place, and cuts
-    /// off what lies beyond `data_end`.
+    /// The records, from the end of the header to `end`. Not a byte more: a writer changes the
+    /// header in place, and cuts off what lies beyond `data_end`.
     Map(Map),
     File(Arc<dyn File>),
 }
@@ -63,7 +64,8 @@ impl Log {
         Ok(Log { path, header, end: header.data_end, puts: header.puts, blocks, bytes })
     }
 
-    /// Hides what was appended after the first `end` bytes, which hold `puts` PUT records. `end` is within the log.
+    /// Hides what was appended after the first `end` bytes, which hold `puts` PUT records. `end` is
+    /// within the log.
     pub fn cut(&mut self, end: u64, puts: u64) {
         debug_assert!((LOG_HEADER_BYTES as u64..=self.end).contains(&end));
         (self.end, self.puts) = (end, puts);
@@ -80,7 +82,8 @@ impl Log {
         }
     }
 
-    /// The records of an uncompressed log in memory, from [`LOG_HEADER_BYTES`] on: what the fastest lookups work on.
+    /// The records of an uncompressed log in memory, from [`LOG_HEADER_BYTES`] on: what the fastest
+    /// lookups work on.
     #[inline]
     pub fn flat(&self) -> Option<&[u8]> {
         match &self.bytes {

@@ -7,9 +7,10 @@
 //! 72 put_bytes     u64   80 block_entries_max u32                      84 records
 //! ```
 //!
-//! `data_end` is the commit marker: bytes after it do not exist. The header is rewritten in place at every flush.
-//! It lies within the first 512 bytes of the file, so one write of it is one sector on the medium, and devices
-//! write sectors whole. That, and nothing in the file, protects it from being torn.
+//! `data_end` is the commit marker: bytes after it do not exist. The header is rewritten in place
+//! at every flush. It lies within the first 512 bytes of the file, so one write of it is one sector
+//! on the medium, and devices write sectors whole. That, and nothing in the file, protects it from
+//! being torn.
 
 use std::path::Path;
 
@@ -31,9 +32,11 @@ const MINOR: u32 = 0;
 /// How often a header that changes under our eyes is read again.
 const READ_ATTEMPTS: usize = 8;
 
-/// The smallest block that Sparkey's own writers accept: both lengths of a record must fit into one.
+/// The smallest block that Sparkey's own writers accept: both lengths of a record must fit into
+/// one.
 pub(super) const BLOCK_BYTES_MIN: u32 = 10;
-/// The largest block, as Sparkey's own command line has it. A reader's memory for a block is bounded by this.
+/// The largest block, as Sparkey's own command line has it. A reader's memory for a block is
+/// bounded by this.
 pub(super) const BLOCK_BYTES_MAX: u32 = 1 << 30;
 /// Java reads a key's length plus one into a signed integer and refuses files with longer keys.
 pub(super) const KEY_BYTES_MAX: u64 = i32::MAX as u64 - 1;
@@ -123,7 +126,8 @@ impl LogHeader {
         }
         let mut bytes = [0; LOG_HEADER_BYTES];
         file.read_exact_at(&mut bytes, 0)?;
-        // A writer may be rewriting the header at this moment. What reads the same twice was hardly read halfway.
+        // A writer may be rewriting the header at this moment. What reads the same twice was hardly
+        // read halfway.
         for _ in 0..READ_ATTEMPTS {
             let before = std::mem::replace(&mut bytes, [0; LOG_HEADER_BYTES]);
             file.read_exact_at(&mut bytes, 0)?;

@@ -9,8 +9,8 @@ use cairn_vfs::{ErrorKind, File, Fs, OpenOptions, Operation};
 use super::paths::log_path;
 use crate::Result;
 
-/// The writer's lock of a log that is to be replaced. While it is held nobody appends to that log: what a writer
-/// appended to a log that has lost its name would be acknowledged, and gone.
+/// The writer's lock of a log that is to be replaced. While it is held nobody appends to that log:
+/// what a writer appended to a log that has lost its name would be acknowledged, and gone.
 ///
 /// Dropping gives it up; do that when the new log and its index are in their places.
 #[derive(Debug)]
@@ -39,7 +39,8 @@ pub(super) fn open_locked(fs: &Arc<dyn Fs>, path: &Path) -> Result<Arc<dyn File>
 /// Takes the lock of an open log.
 pub(super) fn lock(fs: &Arc<dyn Fs>, file: Arc<dyn File>) -> Result<Arc<dyn File>> {
     file.try_lock()?;
-    // Between the open and the lock the log may have been replaced; the lock would then be on a file without a name.
+    // Between the open and the lock the log may have been replaced; the lock would then be on a
+    // file without a name.
     check_name(fs, &*file, "the log was replaced while it was opened")?;
     Ok(file)
 }

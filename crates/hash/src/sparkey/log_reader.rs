@@ -19,11 +19,11 @@ pub struct LogReader {
 }
 
 impl LogReader {
-    /// Opens the log at `path`, or beside it, on the real file system. Cost: reads the header, and with
-    /// [`Mode::Heap`] the file.
+    /// Opens the log at `path`, or beside it, on the real file system. Cost: reads the header, and
+    /// with [`Mode::Heap`] the file.
     ///
-    /// Errors: [`Error::Corruption`](crate::Error::Corruption) and [`Error::Unsupported`](crate::Error::Unsupported)
-    /// say what was found where.
+    /// Errors: [`Error::Corruption`](crate::Error::Corruption) and
+    /// [`Error::Unsupported`](crate::Error::Unsupported) say what was found where.
     pub fn open(path: impl AsRef<Path>, mode: Mode) -> Result<LogReader> {
         LogReader::open_in(&(Arc::new(StdFs::new()) as Arc<dyn Fs>), path, mode)
     }

@@ -10,8 +10,9 @@ use crate::Result;
 
 /// Goes through the records of a log from the first to the last. Ends at the first error.
 ///
-/// Not an [`Iterator`], because an entry borrows the scan: nothing is copied or allocated per record, and values
-/// that nobody asks for are passed over (in an uncompressed log without reading them).
+/// Not an [`Iterator`], because an entry borrows the scan: nothing is copied or allocated per
+/// record, and values that nobody asks for are passed over (in an uncompressed log without reading
+/// them).
 #[derive(Debug)]
 pub struct LogScan<'a> {
     log: &'a Log,
@@ -50,8 +51,9 @@ impl Counted {
         *bytes = bytes.saturating_add(head.record_bytes());
     }
 
-    /// Holds the counts against the header of the log that was read to its end. An index that covers only a part of its
-    /// log says how many PUT records that part has, and nothing of the rest.
+    /// Holds the counts against the header of the log that was read to its end. An index that
+    /// covers only a part of its log says how many PUT records that part has, and nothing of the
+    /// rest.
     fn check(&self, log: &Log) -> Result<()> {
         let header = &log.header;
         let mut fields = vec![(16, "puts", log.puts, self.puts)];
@@ -90,8 +92,9 @@ impl<'a> LogScan<'a> {
 
     /// The next record, or `None` after the last one and after an error.
     ///
-    /// Errors: [`Error::Corruption`](crate::Error::Corruption) at a garbled record or block, and after the last record when
-    /// the header counts others than there were; [`Error::Vfs`](crate::Error::Vfs).
+    /// Errors: [`Error::Corruption`](crate::Error::Corruption) at a garbled record or block, and
+    /// after the last record when the header counts others than there were;
+    /// [`Error::Vfs`](crate::Error::Vfs).
     pub fn next_entry(&mut self) -> Result<Option<LogEntry<'_, 'a>>> {
         if self.failed {
             return Ok(None);

@@ -4,11 +4,12 @@
 //! flush:  records -> file   [sync]   header -> file   [sync]
 //! ```
 //!
-//! Only what lies before the header's `data_end` exists. With [`LogOptions::sync`] the records are on stable storage
-//! before the header that counts them is written, so a power loss leaves the old header or the new one, and either
-//! is true. The header is written by one call and lies within one sector; see [`log_header`](super::log_header) for
-//! what that rests on. Without `sync`, a crash of the process is harmless, but a power loss may keep the new header
-//! and lose the records: Sparkey has no checksum by which a reader could tell.
+//! Only what lies before the header's `data_end` exists. With [`LogOptions::sync`] the records are
+//! on stable storage before the header that counts them is written, so a power loss leaves the old
+//! header or the new one, and either is true. The header is written by one call and lies within one
+//! sector; see [`log_header`](super::log_header) for what that rests on. Without `sync`, a crash of
+//! the process is harmless, but a power loss may keep the new header and lose the records: Sparkey
+//! has no checksum by which a reader could tell.
 
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -33,11 +34,12 @@ const BUFFER_BYTES: usize = 1 << 20;
 /// A streamed value passes through a buffer of this size.
 const COPY_BYTES: usize = 64 << 10;
 
-/// Appends to a log. One writer at a time, which an advisory lock enforces among Cairn's own; readers are free.
+/// Appends to a log. One writer at a time, which an advisory lock enforces among Cairn's own;
+/// readers are free.
 ///
-/// After a failed write every further call is [`Error::Poisoned`]: what reached the file is unknown. The records of
-/// the last successful flush are safe; open the log again with [`LogWriter::append`]. Dropping a writer loses what
-/// was not flushed.
+/// After a failed write every further call is [`Error::Poisoned`]: what reached the file is
+/// unknown. The records of the last successful flush are safe; open the log again with
+/// [`LogWriter::append`]. Dropping a writer loses what was not flushed.
 #[derive(Debug)]
 pub struct LogWriter {
     path: PathBuf,
@@ -53,12 +55,13 @@ pub struct LogWriter {
 impl LogWriter {
     /// Creates an empty log at `path` (`.spl` is added where missing) on the real file system.
     ///
-    /// A crash can leave a file without a header in its place, which readers refuse and the next `create` takes over.
-    /// With [`LogOptions::replace`] the old log and index are gone from the start, whatever happens then.
+    /// A crash can leave a file without a header in its place, which readers refuse and the next
+    /// `create` takes over. With [`LogOptions::replace`] the old log and index are gone from the
+    /// start, whatever happens then.
     ///
-    /// Errors: `Conflict` when there is one already and [`LogOptions::replace`] is off, `Busy` when somebody is
-    /// writing it or building the index that would be replaced, [`Error::Invalid`] for options out of range. A log that
-    /// could not be created is removed.
+    /// Errors: `Conflict` when there is one already and [`LogOptions::replace`] is off, `Busy` when
+    /// somebody is writing it or building the index that would be replaced, [`Error::Invalid`] for
+    /// options out of range. A log that could not be created is removed.
     pub fn create(path: impl AsRef<Path>, options: &LogOptions) -> Result<LogWriter> {
         LogWriter::create_in(&(Arc::new(StdFs::new()) as Arc<dyn Fs>), path, options)
     }
@@ -73,26 +76,29 @@ impl LogWriter {
         let file = new_file(fs, &path)?;
         let created = LogWriter::on_new_file(Arc::clone(&file), options).and_then(|writer| {
             if options.sync {
-                // ORDER: an empty log is a log, so its name becomes durable only together with its header.
+                // ORDER: an empty log is a log, so its name becomes durable only together with its
+                // header.
                 writer.file.sync_data()?;
                 fs.sync_parent(&path)?;
             }
             Ok(writer)
         });
         if created.is_err() {
-            // Best effort: what stays has no header, and the next `create` takes it over. ORDER: before the lock is
-            // given up, or the name could mean a log that somebody else has begun.
+            // Best effort: what stays has no header, and the next `create` takes it over. ORDER:
+            // before the lock is given up, or the name could mean a log that somebody else has
+            // begun.
             let _ = fs.remove(&path);
         }
         drop(file);
         created
     }
 
-    /// Opens the log at `path` to append to it, on the real file system. What an interrupted writer left after the
-    /// last commit is cut off. Of the options, only [`LogOptions::sync`] and zstd's level matter: the rest stands
-    /// in the log.
+    /// Opens the log at `path` to append to it, on the real file system. What an interrupted writer
+    /// left after the last commit is cut off. Of the options, only [`LogOptions::sync`] and zstd's
+    /// level matter: the rest stands in the log.
     ///
-    /// Errors: `NotFound`; `Busy` when another writer has it; [`Error::Corruption`] for a damaged header.
+    /// Errors: `NotFound`; `Busy` when another writer has it; [`Error::Corruption`] for a damaged
+    /// header.
     pub fn append(path: impl AsRef<Path>, options: &LogOptions) -> Result<LogWriter> {
         LogWriter::append_in(&(Arc::new(StdFs::new()) as Arc<dyn Fs>), path, options)
     }
@@ -109,15 +115,16 @@ impl LogWriter {
             (Format::Zstd, _) => Compression::ZSTD,
         };
         if header.compression == Format::None {
-            // Java writes 1 here. The C library derives an address layout from that which Java on newer machines
-            // cannot read; 0 is good for all.
+            // Java writes 1 here. The C library derives an address layout from that which Java on
+            // newer machines cannot read; 0 is good for all.
             header.block_entries_max = 0;
         }
         if file.len()? > header.data_end {
             file.set_len(header.data_end)?;
         }
         if options.sync {
-            // Whoever created the log may not have synced its name, without which synced records are lost too.
+            // Whoever created the log may not have synced its name, without which synced records
+            // are lost too.
             fs.sync_parent(&path)?;
         }
         LogWriter::with_header(file, header, compression, options.sync)
@@ -155,7 +162,8 @@ impl LogWriter {
 
     /// Adds `key` with `value`; an older value of `key` becomes garbage.
     ///
-    /// Errors: [`Error::Invalid`] for a key of 2 GiB, which other readers could not take; else as any write.
+    /// Errors: [`Error::Invalid`] for a key of 2 GiB, which other readers could not take; else as
+    /// any write.
     pub fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
         let head = self.put_head(key, value.len() as u64)?;
         self.write(|writer| {
@@ -167,8 +175,8 @@ impl LogWriter {
 
     /// Adds `key` with a value of exactly `value_bytes`, read from `value` as it is written.
     ///
-    /// Errors: as [`LogWriter::put`]. A `value` that fails or ends early leaves half a record behind, and the writer
-    /// poisoned; what was flushed before is safe.
+    /// Errors: as [`LogWriter::put`]. A `value` that fails or ends early leaves half a record
+    /// behind, and the writer poisoned; what was flushed before is safe.
     pub fn put_stream(&mut self, key: &[u8], value_bytes: u64, value: &mut dyn Read) -> Result<()> {
         let head = self.put_head(key, value_bytes)?;
         self.write(|writer| {
@@ -199,8 +207,8 @@ impl LogWriter {
         })
     }
 
-    /// Removes `key`. Says whether a record was needed: a key that is longer than any that was put cannot be there,
-    /// and a record of it would stop sparkey-java from reading the log.
+    /// Removes `key`. Says whether a record was needed: a key that is longer than any that was put
+    /// cannot be there, and a record of it would stop sparkey-java from reading the log.
     pub fn delete(&mut self, key: &[u8]) -> Result<bool> {
         self.check()?;
         if key.len() as u64 > self.header.key_bytes_max {
@@ -214,7 +222,8 @@ impl LogWriter {
         Ok(true)
     }
 
-    /// Commits what was added: readers that open the log from now on see it. In a compressed log this ends a block.
+    /// Commits what was added: readers that open the log from now on see it. In a compressed log
+    /// this ends a block.
     ///
     /// Cost: with [`LogOptions::sync`] two syncs of the file.
     pub fn flush(&mut self) -> Result<()> {
@@ -223,8 +232,9 @@ impl LogWriter {
                 blocks.close_block(&mut writer.out)?;
                 writer.header.block_entries_max = blocks.entries_max();
             }
-            // ORDER: the records, then the header that counts them; with `sync`, each on stable storage before the
-            // next step. The other way round a power loss could leave a header over records that are not there.
+            // ORDER: the records, then the header that counts them; with `sync`, each on stable
+            // storage before the next step. The other way round a power loss could leave a header
+            // over records that are not there.
             writer.out.flush()?;
             if writer.sync {
                 writer.file.sync_data()?;
@@ -243,8 +253,8 @@ impl LogWriter {
         self.flush()
     }
 
-    /// The header as the next flush will write it, but for `data_end` and `block_entries_max`, which are those of
-    /// the last.
+    /// The header as the next flush will write it, but for `data_end` and `block_entries_max`,
+    /// which are those of the last.
     pub fn header(&self) -> &LogHeader {
         &self.header
     }
@@ -326,7 +336,8 @@ impl LogWriter {
     }
 }
 
-/// A file at `path` that holds no log yet, with its lock: a new one, or what a crash left of creating one.
+/// A file at `path` that holds no log yet, with its lock: a new one, or what a crash left of
+/// creating one.
 fn new_file(fs: &Arc<dyn Fs>, path: &Path) -> Result<Arc<dyn File>> {
     let file: Arc<dyn File> = Arc::from(fs.open(path, OpenOptions::create())?);
     let mut bytes = [0; LOG_HEADER_BYTES];
@@ -337,7 +348,8 @@ fn new_file(fs: &Arc<dyn Fs>, path: &Path) -> Result<Arc<dyn File>> {
         let len = file.len()?.min(LOG_HEADER_BYTES as u64 + 1) as usize;
         if let Some(bytes) = bytes.get_mut(..len) {
             file.read_exact_at(bytes, 0)?;
-            // A crash may keep the length of the header and lose its bytes. A log has at least its magic.
+            // A crash may keep the length of the header and lose its bytes. A log has at least its
+            // magic.
             if bytes.iter().all(|&byte| byte == 0) {
                 return Ok(file);
             }
@@ -347,7 +359,8 @@ fn new_file(fs: &Arc<dyn Fs>, path: &Path) -> Result<Arc<dyn File>> {
     Err(cairn_vfs::Error::new(Operation::Open, path, source).into())
 }
 
-/// Removes a log that is to be replaced, and its index first: an index without its log is useless, and never wrong.
+/// Removes a log that is to be replaced, and its index first: an index without its log is useless,
+/// and never wrong.
 fn remove_old(fs: &Arc<dyn Fs>, path: &Path) -> Result<()> {
     let _lock = LogLock::take(fs, path)?;
     // Who builds an index of the old log would give it the name that the new one's will have.

@@ -1,8 +1,9 @@
-//! Sparkey files, both ways: the log `X.spl`, to which records are only ever appended, and the index `X.spi`, a hash
-//! table into the log that is built in one go.
+//! Sparkey files, both ways: the log `X.spl`, to which records are only ever appended, and the
+//! index `X.spi`, a hash table into the log that is built in one go.
 //!
-//! The byte layouts stand above the code that reads and writes them; `docs/src/formats/sparkey.md` has them in one
-//! place, with what we write where the format leaves a choice, what is checked, and what the format cannot protect.
+//! The byte layouts stand above the code that reads and writes them; `docs/src/formats/sparkey.md`
+//! has them in one place, with what we write where the format leaves a choice, what is checked, and
+//! what the format cannot protect.
 //!
 //! ```
 //! use cairn_hash::sparkey::{IndexOptions, LogOptions, LogWriter, ReaderOptions, SparkeyReader, build_index};

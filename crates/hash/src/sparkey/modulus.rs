@@ -1,11 +1,13 @@
-//! Remainders by a capacity that is known long before the lookups: a multiplication instead of a division.
+//! Remainders by a capacity that is known long before the lookups: a multiplication instead of a
+//! division.
 
 use std::num::NonZeroU64;
 
 /// Takes remainders by one fixed divisor, exactly, for every 64-bit number.
 ///
-/// With m = floor((2^64 - 1) / d), the quotient estimate floor(n * m / 2^64) is the true quotient or one less,
-/// because 2^64 / d - m is at most 1. So one conditional subtraction corrects the remainder (Barrett, 1986).
+/// With m = floor((2^64 - 1) / d), the quotient estimate floor(n * m / 2^64) is the true quotient
+/// or one less, because 2^64 / d - m is at most 1. So one conditional subtraction corrects the
+/// remainder (Barrett, 1986).
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Modulus {
     divisor: u64,
@@ -37,7 +39,8 @@ mod tests {
         assert_eq!(modulus.reduce(n), n % divisor, "{n} mod {divisor}");
     }
 
-    /// Goal: exact where estimates go wrong. Method: numbers around multiples of divisors around powers of two.
+    /// Goal: exact where estimates go wrong. Method: numbers around multiples of divisors around
+    /// powers of two.
     #[test]
     fn edges() {
         for shift in 0..64 {

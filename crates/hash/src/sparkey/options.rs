@@ -29,43 +29,47 @@ impl Default for LogOptions {
 }
 
 impl LogOptions {
-    /// The smallest block that can be asked for, in bytes; smaller ones would be nothing but headers.
+    /// The smallest block that can be asked for, in bytes; smaller ones would be nothing but
+    /// headers.
     pub const BLOCK_BYTES_MIN: u32 = 16;
     /// The largest block that can be asked for, in bytes.
     pub const BLOCK_BYTES_MAX: u32 = 1 << 30;
 
-    /// How blocks of records are compressed. Default: not at all. Sparkey's own writers use zstd at level 3.
+    /// How blocks of records are compressed. Default: not at all. Sparkey's own writers use zstd at
+    /// level 3.
     #[must_use]
     pub fn compression(mut self, compression: Compression) -> Self {
         self.compression = compression;
         self
     }
 
-    /// Records of this many bytes are compressed together, 16 bytes to 1 GiB. Default 4096: a lookup decompresses
-    /// a whole block, so larger ones save space and cost time. Means nothing without compression.
+    /// Records of this many bytes are compressed together, 16 bytes to 1 GiB. Default 4096: a
+    /// lookup decompresses a whole block, so larger ones save space and cost time. Means nothing
+    /// without compression.
     #[must_use]
     pub fn block_bytes(mut self, bytes: u32) -> Self {
         self.block_bytes = bytes;
         self
     }
 
-    /// The number by which an index knows its log. Default: random. Two logs must not share one, or the index of
-    /// one could be used with the other.
+    /// The number by which an index knows its log. Default: random. Two logs must not share one, or
+    /// the index of one could be used with the other.
     #[must_use]
     pub fn identifier(mut self, identifier: u32) -> Self {
         self.identifier = Some(identifier);
         self
     }
 
-    /// Whether a flush returns only when the data is on stable storage. Default: no, as with Sparkey; a power loss
-    /// can then leave a header that counts data which is not there.
+    /// Whether a flush returns only when the data is on stable storage. Default: no, as with
+    /// Sparkey; a power loss can then leave a header that counts data which is not there.
     #[must_use]
     pub fn sync(mut self, sync: bool) -> Self {
         self.sync = sync;
         self
     }
 
-    /// Whether an existing log, and its index, are removed first. Default: no, creating over a log is an error.
+    /// Whether an existing log, and its index, are removed first. Default: no, creating over a log
+    /// is an error.
     #[must_use]
     pub fn replace(mut self, replace: bool) -> Self {
         self.replace = replace;
@@ -98,18 +102,19 @@ pub enum HashWidth {
 
 /// How an index is built.
 ///
-/// With a limit the log is read, without one it is mapped: pages of a mapping stay in memory for as long as there is any.
-/// Of a compressed log the last blocks that were needed again are kept decompressed, in an eighth of the limit and in at
-/// most 64 MiB.
+/// With a limit the log is read, without one it is mapped: pages of a mapping stay in memory for as
+/// long as there is any. Of a compressed log the last blocks that were needed again are kept
+/// decompressed, in an eighth of the limit and in at most 64 MiB.
 ///
-/// Both ways give a sound index, and equal bytes when no key occurs twice in the log. Else entries of one home slot may
-/// stand in another order.
+/// Both ways give a sound index, and equal bytes when no key occurs twice in the log. Else entries
+/// of one home slot may stand in another order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Construction {
-    /// In memory, entry by entry in the order of the log. Takes as much memory as the index has bytes.
+    /// In memory, entry by entry in the order of the log. Takes as much memory as the index has
+    /// bytes.
     InMemory,
-    /// Entries are first sorted by home slot, in a temporary file beside the index when memory is short, so that
-    /// the index can be written from front to back.
+    /// Entries are first sorted by home slot, in a temporary file beside the index when memory is
+    /// short, so that the index can be written from front to back.
     Sorting {
         /// Memory to use, in bytes; at least 64 KiB.
         memory_bytes: u64,
@@ -152,8 +157,8 @@ impl IndexOptions {
         self
     }
 
-    /// The seed of the hash function. Default: random, so that nobody can prepare keys that collide. Equal logs
-    /// and seeds give equal indexes.
+    /// The seed of the hash function. Default: random, so that nobody can prepare keys that
+    /// collide. Equal logs and seeds give equal indexes.
     #[must_use]
     pub fn seed(mut self, seed: u32) -> Self {
         self.seed = Some(seed);
@@ -167,8 +172,8 @@ impl IndexOptions {
         self
     }
 
-    /// Slots per put, 1.3 to 100. Default 1.3: full to 77 %. More makes the index larger and lookups a little
-    /// faster.
+    /// Slots per put, 1.3 to 100. Default 1.3: full to 77 %. More makes the index larger and
+    /// lookups a little faster.
     #[must_use]
     pub fn sparsity(mut self, sparsity: f64) -> Self {
         self.sparsity = Some(sparsity);
@@ -200,9 +205,11 @@ pub enum Mode {
     /// Mapped by the kernel and shared with every process that maps it. Fastest to open.
     #[default]
     Mmap,
-    /// Copied to memory of its own, on huge pages where the system has them: fewer address-translation misses.
+    /// Copied to memory of its own, on huge pages where the system has them: fewer
+    /// address-translation misses.
     Heap,
-    /// Positional reads at each lookup. Takes no memory, and an error of the device is an error, not a signal.
+    /// Positional reads at each lookup. Takes no memory, and an error of the device is an error,
+    /// not a signal.
     Pread,
 }
 
@@ -265,17 +272,18 @@ impl ReaderOptions {
         self
     }
 
-    /// Memory for decompressed blocks of a compressed log. Default 64 MiB; 0 keeps none. Blocks stay until the
-    /// reader is dropped: what does not fit is decompressed at each lookup.
+    /// Memory for decompressed blocks of a compressed log. Default 64 MiB; 0 keeps none. Blocks
+    /// stay until the reader is dropped: what does not fit is decompressed at each lookup.
     #[must_use]
     pub fn block_cache_bytes(mut self, bytes: u64) -> Self {
         self.block_cache_bytes = bytes;
         self
     }
 
-    /// Whether a lookup that finds nothing reads the record behind every slot that it passed, and says so when its key
-    /// does not have the slot's hash. Default: no; a damaged slot then may make its key absent, where its hash still fits
-    /// the place. Costs a cache miss a slot, three in all on average, and nothing where the key is found.
+    /// Whether a lookup that finds nothing reads the record behind every slot that it passed, and
+    /// says so when its key does not have the slot's hash. Default: no; a damaged slot then may
+    /// make its key absent, where its hash still fits the place. Costs a cache miss a slot, three
+    /// in all on average, and nothing where the key is found.
     #[must_use]
     pub fn check_absent(mut self, check: bool) -> Self {
         self.check_absent = check;

@@ -13,12 +13,13 @@ use super::options::{IndexOptions, LogOptions};
 use super::paths::{index_path, log_path};
 use crate::{Error, Result};
 
-/// Writes a log and its index beside their places and moves both there in the end. Dropped before that, it leaves
-/// nothing behind, and the old pair stays.
+/// Writes a log and its index beside their places and moves both there in the end. Dropped before
+/// that, it leaves nothing behind, and the old pair stays.
 ///
-/// Until then the two are called as their places are, with `.tmp` behind it; where a place is a symbolic link, what that
-/// leads to is replaced. Each has the rights of the file that it replaces from the start. A log that is to be replaced
-/// stays locked, and so does the index: nobody appends to it, or indexes it, meanwhile.
+/// Until then the two are called as their places are, with `.tmp` behind it; where a place is a
+/// symbolic link, what that leads to is replaced. Each has the rights of the file that it replaces
+/// from the start. A log that is to be replaced stays locked, and so does the index: nobody appends
+/// to it, or indexes it, meanwhile.
 #[derive(Debug)]
 pub struct PairBuilder {
     fs: Arc<dyn Fs>,
@@ -31,11 +32,11 @@ pub struct PairBuilder {
 }
 
 impl PairBuilder {
-    /// Starts a pair at `path` (either file's name) on the real file system. Of `log`, [`LogOptions::replace`] does not
-    /// matter: whatever is there is replaced.
+    /// Starts a pair at `path` (either file's name) on the real file system. Of `log`,
+    /// [`LogOptions::replace`] does not matter: whatever is there is replaced.
     ///
-    /// Errors: `Busy` when somebody else is writing the log or building either file; [`Error::Invalid`] for options out of
-    /// range.
+    /// Errors: `Busy` when somebody else is writing the log or building either file;
+    /// [`Error::Invalid`] for options out of range.
     pub fn create(path: impl AsRef<Path>, log: &LogOptions, index: &IndexOptions) -> Result<PairBuilder> {
         PairBuilder::create_in(&(Arc::new(StdFs::new()) as Arc<dyn Fs>), path, log, index)
     }
@@ -85,11 +86,13 @@ impl PairBuilder {
 
     /// Builds the index and publishes both, the log first, all on stable storage.
     ///
-    /// A power loss, or an `open`, between the two moves finds the new log with the old index, which is an
-    /// [`Error::Mismatch`] and never a wrong answer; [`build_index`](super::build_index), or `cairn hash index`, mends it.
+    /// A power loss, or an `open`, between the two moves finds the new log with the old index,
+    /// which is an [`Error::Mismatch`] and never a wrong answer;
+    /// [`build_index`](super::build_index), or `cairn hash index`, mends it.
     ///
-    /// Errors: of writing; `Busy` when somebody has made a log there since and is writing it. The old pair is then still
-    /// in place. [`Error::Unfinished`] when the new log is there already, without its index.
+    /// Errors: of writing; `Busy` when somebody has made a log there since and is writing it. The
+    /// old pair is then still in place. [`Error::Unfinished`] when the new log is there already,
+    /// without its index.
     pub fn finish(self) -> Result<IndexSummary> {
         let PairBuilder { fs, writer, log, index, index_options, old_log } = self;
         writer.close()?;
@@ -101,8 +104,9 @@ impl PairBuilder {
         };
         let (new_log, new_index) = (Arc::clone(log.file()), Arc::clone(index.file()));
         let (log_path, index_path) = (log.path().to_owned(), index.path().to_owned());
-        // ORDER: the log, then the index. The old index refuses the new log; a new index would refuse the old one
-        // too, but could not be rebuilt if the new log was lost. The locks of both logs are kept past both.
+        // ORDER: the log, then the index. The old index refuses the new log; a new index would
+        // refuse the old one too, but could not be rebuilt if the new log was lost. The locks of
+        // both logs are kept past both.
         let published = log.commit().and_then(|()| index.commit());
         let is_there =
             |path: &Path, file: &dyn File| fs.metadata(path).is_ok_and(|found| found.id == file.id());

@@ -1,8 +1,8 @@
 //! Looks keys up in an index and its log.
 //!
-//! A reader is `&self`, `Send` and `Sync`: any number of threads share one without a pool or a lock. A lookup in an
-//! uncompressed log costs two dependent cache misses, one in the index and one in the log; of a key that is absent
-//! nearly always one.
+//! A reader is `&self`, `Send` and `Sync`: any number of threads share one without a pool or a
+//! lock. A lookup in an uncompressed log costs two dependent cache misses, one in the index and one
+//! in the log; of a key that is absent nearly always one.
 
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
@@ -34,9 +34,10 @@ const FIRST_ENTRIES: u32 = 4;
 
 /// An index and its log, opened for lookups.
 ///
-/// It shows the log as it was when the index was built, even when more was appended since. Sparkey files carry no
-/// checksums: what the file system garbles in a key or a value cannot be noticed here. What is noticed, lengths and
-/// positions that make no sense, is an [`Error::Corruption`](crate::Error::Corruption).
+/// It shows the log as it was when the index was built, even when more was appended since. Sparkey
+/// files carry no checksums: what the file system garbles in a key or a value cannot be noticed
+/// here. What is noticed, lengths and positions that make no sense, is an
+/// [`Error::Corruption`](crate::Error::Corruption).
 #[derive(Debug)]
 pub struct SparkeyReader {
     pub(super) index: Index,
@@ -73,10 +74,11 @@ pub struct SparkeyInfo {
 }
 
 impl SparkeyReader {
-    /// Opens the index and the log at `path` (either file's name, or what they share) on the real file system.
+    /// Opens the index and the log at `path` (either file's name, or what they share) on the real
+    /// file system.
     ///
-    /// Cost: reads the two headers; with [`Mode::Heap`](super::Mode::Heap) the files; with a load option what that
-    /// says. Errors: [`Error::Corruption`](crate::Error::Corruption) and
+    /// Cost: reads the two headers; with [`Mode::Heap`](super::Mode::Heap) the files; with a load
+    /// option what that says. Errors: [`Error::Corruption`](crate::Error::Corruption) and
     /// [`Error::Unsupported`](crate::Error::Unsupported) say what was found where;
     /// [`Error::Mismatch`](crate::Error::Mismatch) when the two do not belong together.
     pub fn open(path: impl AsRef<Path>, options: &ReaderOptions) -> Result<SparkeyReader> {
@@ -99,8 +101,8 @@ impl SparkeyReader {
         log: impl AsRef<Path>,
         options: &ReaderOptions,
     ) -> Result<SparkeyReader> {
-        // ORDER: the index first. Opened the other way round, an index could be found that was built after the log
-        // was looked at, and cover more of it than that look showed.
+        // ORDER: the index first. Opened the other way round, an index could be found that was
+        // built after the log was looked at, and cover more of it than that look showed.
         let index = open_file(fs, index.as_ref())?;
         SparkeyReader::from_files(index, open_file(fs, log.as_ref())?, options)
     }
@@ -123,9 +125,9 @@ impl SparkeyReader {
         Ok(reader)
     }
 
-    /// Holds the first entries of the index against their records. With another seed, or another split of addresses, all
-    /// keys would be absent; where none of these is right, the header is wrong, and one that is right means that a
-    /// damaged one is damaged by itself.
+    /// Holds the first entries of the index against their records. With another seed, or another
+    /// split of addresses, all keys would be absent; where none of these is right, the header is
+    /// wrong, and one that is right means that a damaged one is damaged by itself.
     fn check_first_entries(&self) -> Result<()> {
         let mut cursor = Cursor::for_check(&self.log);
         let mut wrong = None;
@@ -162,10 +164,11 @@ impl SparkeyReader {
         Err(Error::corruption(&self.index.path, INDEX_HEADER_BYTES as u64, what))
     }
 
-    /// The value of `key`: borrowed where the log is in memory and not compressed, or its block is cached.
+    /// The value of `key`: borrowed where the log is in memory and not compressed, or its block is
+    /// cached.
     ///
-    /// Cost: two dependent cache misses and no allocation when borrowed; else up to a read of the index, a read of
-    /// the log and the decompression of a block.
+    /// Cost: two dependent cache misses and no allocation when borrowed; else up to a read of the
+    /// index, a read of the log and the decompression of a block.
     #[inline]
     pub fn get(&self, key: &[u8]) -> Result<Option<Cow<'_, [u8]>>> {
         match self.answer(key) {
@@ -175,8 +178,8 @@ impl SparkeyReader {
         }
     }
 
-    /// Writes the value of `key` to `value`, whose old content is dropped; false when the key is absent. Does not
-    /// allocate once `value` is large enough.
+    /// Writes the value of `key` to `value`, whose old content is dropped; false when the key is
+    /// absent. Does not allocate once `value` is large enough.
     pub fn get_into(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool> {
         value.clear();
         match self.answer(key) {
@@ -192,7 +195,8 @@ impl SparkeyReader {
         }
     }
 
-    /// True when `key` has a value. Costs as much as [`SparkeyReader::get`], but never reads the value.
+    /// True when `key` has a value. Costs as much as [`SparkeyReader::get`], but never reads the
+    /// value.
     #[inline]
     pub fn contains(&self, key: &[u8]) -> Result<bool> {
         match self.answer(key) {
@@ -265,8 +269,9 @@ impl SparkeyReader {
         if self.check_absent { self.check_hash(cursor, slot.address, slot.hash) } else { Ok(()) }
     }
 
-    /// Holds the record at `address` against `key`, whose hash is `hash`, with a cursor that is made when it is needed.
-    /// One of another key has to have that hash too, or the address is not what was written.
+    /// Holds the record at `address` against `key`, whose hash is `hash`, with a cursor that is
+    /// made when it is needed. One of another key has to have that hash too, or the address is not
+    /// what was written.
     #[inline]
     pub(super) fn check_anywhere<'a>(
         &'a self,
@@ -287,7 +292,8 @@ impl SparkeyReader {
         Ok(found)
     }
 
-    /// All records of the part of the log that the index covers, dead ones included, in the order of writing.
+    /// All records of the part of the log that the index covers, dead ones included, in the order
+    /// of writing.
     pub fn scan_log(&self) -> LogScan<'_> {
         LogScan::new(&self.log)
     }
@@ -307,8 +313,8 @@ impl SparkeyReader {
         self.len() == 0
     }
 
-    /// Errors: [`Error::Invalid`](crate::Error::Invalid) when the log has more records than its index covers, which this
-    /// reader does not show. For whoever would lose them.
+    /// Errors: [`Error::Invalid`](crate::Error::Invalid) when the log has more records than its
+    /// index covers, which this reader does not show. For whoever would lose them.
     pub fn check_indexed(&self) -> Result<()> {
         check_indexed(&self.log.path, self.log.header.data_end, self.index.header.data_end)
     }
@@ -330,7 +336,8 @@ impl SparkeyReader {
         &self.load
     }
 
-    /// Brings the files into memory, or pins them there, now. Never fails: the summary says what was achieved.
+    /// Brings the files into memory, or pins them there, now. Never fails: the summary says what
+    /// was achieved.
     pub fn load(&self, index: Load, log: Load) -> LoadSummary {
         LoadSummary { index: self.index.load(index), log: self.log.load(log) }
     }

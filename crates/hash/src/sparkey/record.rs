@@ -41,7 +41,8 @@ impl RecordHead {
         RecordHead { kind: RecordKind::Delete, key_bytes, value_bytes: 0, head_bytes }
     }
 
-    /// Writes the head to the front of `out`; it takes [`RecordHead::head_bytes`](Self::head_bytes) bytes.
+    /// Writes the head to the front of `out`; it takes [`RecordHead::head_bytes`](Self::head_bytes)
+    /// bytes.
     pub fn encode(&self, out: &mut [u8; RecordHead::BYTES_MAX]) {
         let (first, second) = match self.kind {
             RecordKind::Put => (self.key_bytes + 1, self.value_bytes),
@@ -78,7 +79,8 @@ impl RecordHead {
 mod tests {
     use super::*;
 
-    /// Goal: heads are the bytes of the format, both ways. Method: hand-worked examples of each kind and length.
+    /// Goal: heads are the bytes of the format, both ways. Method: hand-worked examples of each
+    /// kind and length.
     #[test]
     fn known_heads() {
         let cases: [(RecordHead, &[u8]); 5] = [

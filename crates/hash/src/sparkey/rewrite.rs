@@ -1,4 +1,5 @@
-//! Writes the live entries of a store to a new log with a new index: drops garbage, changes the compression.
+//! Writes the live entries of a store to a new log with a new index: drops garbage, changes the
+//! compression.
 
 use std::io;
 use std::path::Path;
@@ -21,18 +22,21 @@ use crate::{Error, Result};
 const WHOLE_VALUE_BYTES: u64 = 1 << 20;
 
 impl SparkeyReader {
-    /// Writes the live entries, in the order of the log, to a log and an index at `path` (either file's name) on the
-    /// real file system. Both are built beside their places, made durable, and moved there, the log first.
+    /// Writes the live entries, in the order of the log, to a log and an index at `path` (either
+    /// file's name) on the real file system. Both are built beside their places, made durable, and
+    /// moved there, the log first.
     ///
-    /// `path` may be that of this very store: a reader keeps the files that it has open. A log that is replaced stays
-    /// locked until both files have moved, so nobody appends to it meanwhile. A power loss, or an `open`, between the
-    /// two moves finds the new log with the old index, which is an [`Error::Mismatch`](crate::Error::Mismatch) and
-    /// never a wrong answer; [`build_index`](super::build_index), or `cairn hash index`, mends it.
+    /// `path` may be that of this very store: a reader keeps the files that it has open. A log that
+    /// is replaced stays locked until both files have moved, so nobody appends to it meanwhile. A
+    /// power loss, or an `open`, between the two moves finds the new log with the old index, which
+    /// is an [`Error::Mismatch`](crate::Error::Mismatch) and never a wrong answer;
+    /// [`build_index`](super::build_index), or `cairn hash index`, mends it.
     ///
-    /// Errors: of reading this store; `Busy` when somebody else is writing the log or building either file;
-    /// [`Error::Invalid`] when this store's log has grown since it was indexed, or was replaced since it was opened,
-    /// so that a rewrite would lose records, and when the identifier asked for is that of the old log or this one. The
-    /// old files then stay, unless only the last move failed: [`Error::Unfinished`] says so.
+    /// Errors: of reading this store; `Busy` when somebody else is writing the log or building
+    /// either file; [`Error::Invalid`] when this store's log has grown since it was indexed, or was
+    /// replaced since it was opened, so that a rewrite would lose records, and when the identifier
+    /// asked for is that of the old log or this one. The old files then stay, unless only the last
+    /// move failed: [`Error::Unfinished`] says so.
     pub fn rewrite(
         &self,
         path: impl AsRef<Path>,
@@ -76,7 +80,8 @@ impl SparkeyReader {
         pair.finish()
     }
 
-    /// The options with an identifier that no old index knows. Fails when replacing `old_log` would lose records.
+    /// The options with an identifier that no old index knows. Fails when replacing `old_log` would
+    /// lose records.
     fn rewrite_options(
         &self,
         old_log: Option<&LogLock>,

@@ -1,5 +1,5 @@
-//! Robin Hood insertion and deletion, as sparkey-java does them: the same input in the same order gives the same
-//! slots.
+//! Robin Hood insertion and deletion, as sparkey-java does them: the same input in the same order
+//! gives the same slots.
 
 use super::slot::{Ring, Slot};
 use super::slot_store::SlotStore;
@@ -30,8 +30,8 @@ impl<S: SlotStore> RobinHood<S> {
         RobinHood { store, ring, entries: 0, garbage_bytes: 0 }
     }
 
-    /// Puts an entry. `same_key` says of the address of another entry with an equal hash whether it has the same
-    /// key: then the size of its record, which becomes garbage.
+    /// Puts an entry. `same_key` says of the address of another entry with an equal hash whether it
+    /// has the same key: then the size of its record, which becomes garbage.
     #[inline]
     pub fn insert(&mut self, new: Slot, mut same_key: impl FnMut(u64) -> Result<Option<u64>>) -> Result<()> {
         let mut carried = new;
@@ -55,7 +55,8 @@ impl<S: SlotStore> RobinHood<S> {
                 return Ok(());
             }
             let other = self.ring.displacement(slot, found.hash);
-            // Among entries of one home slot the order is by address, which makes the table deterministic.
+            // Among entries of one home slot the order is by address, which makes the table
+            // deterministic.
             if other < displacement || (other == displacement && carried.address < found.address) {
                 self.store.set(slot, carried)?;
                 carried = found;
@@ -96,7 +97,8 @@ impl<S: SlotStore> RobinHood<S> {
         Ok(())
     }
 
-    /// Moves the entries behind the gap at `gap` one slot back, up to one that is free or holds an entry at home.
+    /// Moves the entries behind the gap at `gap` one slot back, up to one that is free or holds an
+    /// entry at home.
     fn close_gap(&mut self, mut gap: u64) -> Result<()> {
         for _ in 0..self.ring.capacity {
             let next = self.ring.after(gap);
@@ -160,8 +162,8 @@ impl StatisticsCounter {
         }
     }
 
-    /// The statistics, and the number of collisions as the C library counts them. The first and the last slot are
-    /// neighbours too, even when they are one and the same.
+    /// The statistics, and the number of collisions as the C library counts them. The first and the
+    /// last slot are neighbours too, even when they are one and the same.
     pub fn finish(mut self) -> (Statistics, u64) {
         self.statistics.collisions += u64::from(self.previous.is_some() && self.previous == self.first);
         (self.statistics, self.statistics.collisions + self.zeros_before_empty)

@@ -79,7 +79,8 @@ impl Ring {
 mod tests {
     use super::*;
 
-    /// Goal: each pair of widths keeps its values, and they do not touch each other. Method: round trips.
+    /// Goal: each pair of widths keeps its values, and they do not touch each other. Method: round
+    /// trips.
     #[test]
     fn widths() {
         fn round_trip<const H: usize, const A: usize>(slot: Slot) {

@@ -1,4 +1,5 @@
-//! Where the slots of an index are while it is built: in memory, or in its file with a few pages in memory.
+//! Where the slots of an index are while it is built: in memory, or in its file with a few pages in
+//! memory.
 
 use std::sync::Arc;
 
@@ -77,7 +78,8 @@ impl<const H: usize, const A: usize> SlotStore for MemoryStore<H, A> {
 
 /// Slots of one page. A page holds whole slots, so its size in bytes depends on their width.
 const PAGE_SLOTS: u64 = 8192;
-/// Pages in memory. Sorted input works on one after the other, and in the end once more on the first.
+/// Pages in memory. Sorted input works on one after the other, and in the end once more on the
+/// first.
 const PAGES: usize = 4;
 
 /// Slots in the index file, some of them in memory. Fast when they are used in ascending order.
@@ -186,8 +188,8 @@ mod tests {
 
     use super::*;
 
-    /// Goal: both stores keep the same slots and write the same file, whatever the order of use. Method: random
-    /// reads and writes over more pages than fit into memory.
+    /// Goal: both stores keep the same slots and write the same file, whatever the order of use.
+    /// Method: random reads and writes over more pages than fit into memory.
     #[test]
     fn stores_agree() {
         let fs = MemFs::new();

@@ -44,7 +44,8 @@ pub(super) fn delete(key: &str) -> Op {
     Op::Delete(key.into())
 }
 
-/// Random operations: few keys, so that overwrites and deletes hit; now and then a value over several blocks.
+/// Random operations: few keys, so that overwrites and deletes hit; now and then a value over
+/// several blocks.
 pub(super) fn ops(most: usize) -> impl Strategy<Value = Vec<Op>> {
     let key = prop_oneof![
         8 => (0u8..40).prop_map(|n| format!("key{n}").into_bytes()),

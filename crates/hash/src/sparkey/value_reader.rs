@@ -4,10 +4,11 @@ use std::io;
 
 use super::cursor::Cursor;
 
-/// Reads one value from front to back. Made by [`SparkeyReader::value_reader`](super::SparkeyReader::value_reader).
+/// Reads one value from front to back. Made by
+/// [`SparkeyReader::value_reader`](super::SparkeyReader::value_reader).
 ///
-/// Holds one window of the file, or one decompressed block. A damaged block ends in an [`io::Error`] that carries
-/// the [`Error`](crate::Error).
+/// Holds one window of the file, or one decompressed block. A damaged block ends in an
+/// [`io::Error`] that carries the [`Error`](crate::Error).
 #[derive(Debug)]
 pub struct ValueReader<'a> {
     cursor: Cursor<'a>,

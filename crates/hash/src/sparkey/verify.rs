@@ -47,17 +47,21 @@ struct Totals {
 }
 
 impl SparkeyReader {
-    /// Reads everything that the index covers and holds it against the headers and against each other.
+    /// Reads everything that the index covers and holds it against the headers and against each
+    /// other.
     ///
-    /// Checked: every slot points to a PUT record whose key has the slot's hash, no further from its home than an
-    /// entry may be; every key has its last value, and none if it was deleted last; the counts, sizes, displacements
-    /// and collisions in the headers. Not checked, because Sparkey has no checksums: the bytes of keys that are not
-    /// in the index any more, and of values.
+    /// Checked: every slot points to a PUT record whose key has the slot's hash, no further from
+    /// its home than an entry may be; every key has its last value, and none if it was deleted
+    /// last; the counts, sizes, displacements and collisions in the headers. Not checked, because
+    /// Sparkey has no checksums: the bytes of keys that are not in the index any more, and of
+    /// values.
     ///
-    /// Cost: one pass over index and log with a lookup for each slot and each record, and some 30 bytes of memory for
-    /// each key that is deleted; another pass over the log, with some 40 bytes for each key, where the C library went on
-    /// from an index of Java's and so counts a part of the DELETE records as garbage. In an index that was made so that many keys share one hash, a lookup goes through all
-    /// of them, and verifying takes time in the square of their number. Errors: [`Error::Corruption`] at the first contradiction.
+    /// Cost: one pass over index and log with a lookup for each slot and each record, and some 30
+    /// bytes of memory for each key that is deleted; another pass over the log, with some 40 bytes
+    /// for each key, where the C library went on from an index of Java's and so counts a part of
+    /// the DELETE records as garbage. In an index that was made so that many keys share one hash, a
+    /// lookup goes through all of them, and verifying takes time in the square of their number.
+    /// Errors: [`Error::Corruption`] at the first contradiction.
     pub fn verify(&self) -> Result<VerifyReport> {
         self.verify_slots()?;
         let totals = self.verify_records()?;
@@ -81,7 +85,8 @@ impl SparkeyReader {
         let (mut entries, mut ends) = (0, [Slot::EMPTY; 2]);
         index.for_each_slot(|slot, found| {
             counter.add(slot, found);
-            // The entry after a free slot is at home; after a used one it is at most one slot further from home.
+            // The entry after a free slot is at home; after a used one it is at most one slot
+            // further from home.
             let before = std::mem::replace(&mut ends[1], found);
             if slot == 0 {
                 ends[0] = found;
@@ -116,7 +121,8 @@ impl SparkeyReader {
         self.verify_statistics(entries, counter)
     }
 
-    /// Holds what the header of the index says of the slots against the slots, without a look at the log.
+    /// Holds what the header of the index says of the slots against the slots, without a look at
+    /// the log.
     ///
     /// Cost: one pass over the index. Errors: [`Error::Corruption`].
     pub fn verify_counts(&self) -> Result<()> {
@@ -247,7 +253,8 @@ impl SparkeyReader {
                 (&self.log.path, 40, "longest key", log.key_bytes_max, totals.key_bytes_max),
                 (&self.log.path, 48, "longest value", log.value_bytes_max, totals.value_bytes_max),
             ]);
-            // More than there are does no harm, and writers need not take it back. Without blocks it means nothing.
+            // More than there are does no harm, and writers need not take it back. Without blocks
+            // it means nothing.
             let most = u64::from(log.block_entries_max);
             if self.log.is_compressed() && totals.block_entries_max > most {
                 fields.push((&self.log.path, 80, "entries per block", most, totals.block_entries_max));

@@ -1,4 +1,5 @@
-//! The second half of a build: partitions sorted in parallel, written in order, and everything that follows them.
+//! The second half of a build: partitions sorted in parallel, written in order, and everything that
+//! follows them.
 
 use std::mem;
 use std::path::{Path, PathBuf};
@@ -71,7 +72,8 @@ impl PageWriter {
         Ok(self.position())
     }
 
-    /// Writes the checksum pages; says where they start, the sum of the topmost, and where they end.
+    /// Writes the checksum pages; says where they start, the sum of the topmost, and where they
+    /// end.
     fn write_sums(&mut self) -> Result<(u64, u64, u64)> {
         let start = self.pad()?;
         let root_sum = build_tree(mem::take(&mut self.sums), |page| Ok(self.out.write_all(page)?))?;
@@ -81,7 +83,8 @@ impl PageWriter {
     /// Writes what is buffered, and then the header.
     pub fn finish(self, header: &Header) -> Result<()> {
         let file = self.out.into_file()?;
-        // ORDER: nothing has to be synced before the header; the file gets its name only after a sync of all of it.
+        // ORDER: nothing has to be synced before the header; the file gets its name only after a
+        // sync of all of it.
         file.write_all_at(&header.encode(), 0)?;
         Ok(())
     }
@@ -98,7 +101,8 @@ pub(crate) struct Assembly<'a> {
     pub dictionary: Option<&'a (Dictionary, CompressionDictionary)>,
 }
 
-/// Index lines on their way to the end of the file: in memory, or (over the limit) in a temporary file.
+/// Index lines on their way to the end of the file: in memory, or (over the limit) in a temporary
+/// file.
 #[derive(Debug)]
 struct IndexSpool {
     memory: Vec<u8>,
@@ -166,14 +170,15 @@ impl Assembly<'_> {
 
     /// Emits all partitions on several threads and hands them to `take` in order.
     ///
-    /// Of `n` threads, thread `t` emits partitions `t`, `t + n`, `t + 2n`... and has a channel of its own with room
-    /// for one. So a thread holds at most two partitions, however unequal they are: that bounds the memory.
+    /// Of `n` threads, thread `t` emits partitions `t`, `t + n`, `t + 2n`... and has a channel of
+    /// its own with room for one. So a thread holds at most two partitions, however unequal they
+    /// are: that bounds the memory.
     fn for_each_partition(&self, take: &mut dyn FnMut(Emitted) -> Result<()>) -> Result<()> {
         let partitions = 1usize << self.shape.partition_bits;
         let threads = self.threads().min(partitions);
         cairn_vfs::thread::scope(|scope| {
-            // Dropped when this closure returns early, so that no worker waits for ever for room in its channel,
-            // and the scope for the worker.
+            // Dropped when this closure returns early, so that no worker waits for ever for room in
+            // its channel, and the scope for the worker.
             let mut workers = Vec::new();
             for first in 0..threads {
                 let (start, started) = mpsc::sync_channel::<usize>(1);
@@ -206,10 +211,11 @@ impl Assembly<'_> {
         })
     }
 
-    /// As many threads as were asked for, unless their partitions would not fit the memory together.
+    /// As many threads as were asked for, unless their partitions would not fit the memory
+    /// together.
     fn threads(&self) -> usize {
-        // A partition is there as records, as (hash, place) pairs, and as output; the output of the one before waits
-        // to be written.
+        // A partition is there as records, as (hash, place) pairs, and as output; the output of the
+        // one before waits to be written.
         let partition_bytes = self.sealed.bytes_max(self.shape.partition_bits).saturating_mul(4).max(1);
         let spool_bytes = self.options.memory_bytes / SPOOL_SHARE;
         let free = self.options.memory_bytes.saturating_sub(spool_bytes + self.sealed.memory_bytes());

@@ -1,8 +1,8 @@
 //! Lookups of many keys at once, their cache misses overlapped.
 //!
-//! One lookup waits for its index line, then for its record. A batch asks for all lines first, then for all
-//! records, and only then compares: while one line is on its way, so are the others (group prefetching, Chen et
-//! al., "Improving Hash Join Performance through Prefetching", 2004).
+//! One lookup waits for its index line, then for its record. A batch asks for all lines first, then
+//! for all records, and only then compares: while one line is on its way, so are the others (group
+//! prefetching, Chen et al., "Improving Hash Join Performance through Prefetching", 2004).
 
 use super::fast::{Candidate, Home, Kind, Stored, for_kind};
 use super::format::LINE_BYTES;
@@ -11,18 +11,20 @@ use super::record::Tag;
 use crate::Result;
 use crate::prefetch::prefetch;
 
-/// Keys in flight. Processors keep some dozens of misses open; what exceeds that waits in the queue while the next keys
-/// are hashed. 128 took 13 ns a key where 32 took 20 and 16 took 24; the lines and records of more would leave the
-/// first-level cache before they are used.
+/// Keys in flight. Processors keep some dozens of misses open; what exceeds that waits in the queue
+/// while the next keys are hashed. 128 took 13 ns a key where 32 took 20 and 16 took 24; the lines
+/// and records of more would leave the first-level cache before they are used.
 pub(crate) const GROUP: usize = 128;
 /// How much of a long record is asked for ahead of time.
 const PREFETCH_BYTES_MAX: u64 = 4 * LINE_BYTES;
 
 impl Reader {
-    /// Looks all of `keys` up and hands each result to `found`, with the key's position, in the order given.
+    /// Looks all of `keys` up and hands each result to `found`, with the key's position, in the
+    /// order given.
     ///
-    /// Several times as fast as single lookups once the table is larger than the processor's caches. Compressed
-    /// values are decompressed into a buffer that lives for the call of `found`. Stops at the first error.
+    /// Several times as fast as single lookups once the table is larger than the processor's
+    /// caches. Compressed values are decompressed into a buffer that lives for the call of `found`.
+    /// Stops at the first error.
     pub fn get_many<K: AsRef<[u8]>>(
         &self,
         keys: &[K],
@@ -90,7 +92,8 @@ impl Reader {
     fn prefetch_record(&self, candidate: Candidate) {
         let bytes = self.records_to_data_end();
         if let Candidate::At { start, bytes: record_bytes } = candidate {
-            // First and last line without asking whether they are one: a branch would be taken at random.
+            // First and last line without asking whether they are one: a branch would be taken at
+            // random.
             prefetch(bytes, start as usize);
             prefetch(bytes, (start + record_bytes).wrapping_sub(1) as usize);
             if record_bytes > LINE_BYTES {

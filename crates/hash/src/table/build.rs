@@ -1,9 +1,12 @@
 //! Builds a table: takes records in any order, in one pass, under a memory limit.
 //!
-//! 1. `put` hashes a key and appends the record to its partition, in memory or (over the limit) in a temporary file.
-//! 2. `finish` sorts partitions, several at once, and writes their records in hash order as they come.
+//! 1. `put` hashes a key and appends the record to its partition, in memory or (over the limit) in
+//!    a temporary file.
+//! 2. `finish` sorts partitions, several at once, and writes their records in hash order as they
+//!    come.
 //! 3. Index, partition table, dictionary and checksums follow; the header comes last.
-//! 4. The file is synced, renamed to its name, and the directory synced: readers see the old table or the new one.
+//! 4. The file is synced, renamed to its name, and the directory synced: readers see the old table
+//!    or the new one.
 
 use std::fmt::Debug;
 use std::io::{self, Read};
@@ -66,7 +69,8 @@ pub struct BuildSummary {
     pub spilled_bytes: u64,
 }
 
-/// Builds one table. Dropped before [`Builder::finish`] it leaves nothing behind, and what was at the path stays.
+/// Builds one table. Dropped before [`Builder::finish`] it leaves nothing behind, and what was at
+/// the path stays.
 #[derive(Debug)]
 pub struct Builder {
     fs: Arc<dyn Fs>,
@@ -94,13 +98,13 @@ enum Widths {
 impl Builder {
     /// Starts a table at `path` on the real file system.
     ///
-    /// Until it is finished it takes two names beside `path`, and what had them before is lost: `path.tmp` and, for a
-    /// moment when memory does not suffice, `path.cairn-spill`. Where `path` is a symbolic link, what it leads to is
-    /// replaced, and the two stand beside that.
+    /// Until it is finished it takes two names beside `path`, and what had them before is lost:
+    /// `path.tmp` and, for a moment when memory does not suffice, `path.cairn-spill`. Where `path`
+    /// is a symbolic link, what it leads to is replaced, and the two stand beside that.
     ///
-    /// A table that has deltas is a store: [`crate::generations::StoreBuilder`] replaces one, and is what to use
-    /// where others may append meanwhile. Errors: another build of the same path is under way (`Busy`), there are
-    /// deltas, or an option is out of range.
+    /// A table that has deltas is a store: [`crate::generations::StoreBuilder`] replaces one, and
+    /// is what to use where others may append meanwhile. Errors: another build of the same path is
+    /// under way (`Busy`), there are deltas, or an option is out of range.
     pub fn create(path: impl AsRef<Path>, options: BuildOptions) -> Result<Builder> {
         let mut rng =
             SystemRng::new().map_err(|error| Error::invalid(format!("no random seed available: {error}")))?;
@@ -179,7 +183,8 @@ impl Builder {
         })
     }
 
-    /// Lets others do with the table what they may do with the file at `path`. Before the first record.
+    /// Lets others do with the table what they may do with the file at `path`. Before the first
+    /// record.
     pub(crate) fn take_mode(&self, path: &Path) {
         self.file.file().take_mode(path);
     }
@@ -194,7 +199,8 @@ impl Builder {
         self.progress = Some(progress);
     }
 
-    /// Adds a record. Of equal keys the last counts. Values of 32 KiB or more go straight to the file.
+    /// Adds a record. Of equal keys the last counts. Values of 32 KiB or more go straight to the
+    /// file.
     ///
     /// Errors: the disk is full or fails; then the builder is of no further use.
     pub fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
@@ -211,10 +217,11 @@ impl Builder {
         self.push(key, value, Tag::Raw)
     }
 
-    /// Adds a record whose value of `bytes` bytes comes from `value`; long values never are in memory as a whole.
+    /// Adds a record whose value of `bytes` bytes comes from `value`; long values never are in
+    /// memory as a whole.
     ///
-    /// Errors: as [`Builder::put`]; [`Error::Invalid`] when `value` ends early or cannot be read, and what a
-    /// [`crate::table::ValueReader`] says of the table it reads.
+    /// Errors: as [`Builder::put`]; [`Error::Invalid`] when `value` ends early or cannot be read,
+    /// and what a [`crate::table::ValueReader`] says of the table it reads.
     pub fn put_stream(&mut self, key: &[u8], bytes: u64, value: &mut dyn Read) -> Result<()> {
         if bytes < BLOB_MIN_BYTES {
             let mut whole = Vec::new();
@@ -244,7 +251,8 @@ impl Builder {
         self.push(key, &encode_blob(offset, bytes), Tag::Blob)
     }
 
-    /// Deletes `key`: what was put before is dropped, and a delta hides the key of the generations below.
+    /// Deletes `key`: what was put before is dropped, and a delta hides the key of the generations
+    /// below.
     pub fn delete(&mut self, key: &[u8]) -> Result<()> {
         if self.options.delta {
             self.header.flags |= FLAG_TAGGED;
@@ -270,8 +278,8 @@ impl Builder {
 
     /// Sorts, writes and publishes the table.
     ///
-    /// After an error nothing is published, unless only the last step failed, the sync of the directory: then readers
-    /// see the new table, and a power loss may bring the old one back.
+    /// After an error nothing is published, unless only the last step failed, the sync of the
+    /// directory: then readers see the new table, and a power loss may bring the old one back.
     pub fn finish(mut self) -> Result<BuildSummary> {
         self.usable()?;
         let dictionary = self.train()?;
@@ -325,7 +333,8 @@ impl Builder {
         })?;
         self.writer.finish(&header)?;
         if self.replaces_store {
-            // ORDER: a base without deltas needs no list, and the new one would contradict the old list.
+            // ORDER: a base without deltas needs no list, and the new one would contradict the old
+            // list.
             let list = names::manifest(self.file.path());
             if self.fs.exists(&list)? {
                 names::remove(&*self.fs, &list)?;
@@ -345,7 +354,8 @@ impl Builder {
         })
     }
 
-    /// Learns the dictionary from the values sampled, when one was asked for and there is something to learn.
+    /// Learns the dictionary from the values sampled, when one was asked for and there is something
+    /// to learn.
     fn train(&mut self) -> Result<Option<(Dictionary, CompressionDictionary)>> {
         let Compression::Zstd { level, dictionary_bytes } = self.options.compression else { return Ok(None) };
         let Some(dictionary) = self.sampler.take().and_then(|sampler| sampler.train(dictionary_bytes)) else {
@@ -357,7 +367,8 @@ impl Builder {
     }
 }
 
-/// Removes what a build of `path` left behind when its machine lost power, unless another build is under way.
+/// Removes what a build of `path` left behind when its machine lost power, unless another build is
+/// under way.
 pub(crate) fn remove_leftovers(fs: &Arc<dyn Fs>, path: &Path) -> Result<()> {
     let (building, spill) = (names::building(path), names::spill(path));
     if !fs.exists(&building)? && !fs.exists(&spill)? {

@@ -1,8 +1,9 @@
 //! Values compressed one by one, with what they have in common kept in a dictionary.
 //!
-//! Stores that compress whole blocks decompress a block for each lookup. A short value by itself hardly compresses;
-//! with a dictionary trained on its siblings it does, and a lookup pays for one value only. snappy knows no
-//! dictionaries: it is for values that repeat themselves, and for the fastest lookups among the compressed.
+//! Stores that compress whole blocks decompress a block for each lookup. A short value by itself
+//! hardly compresses; with a dictionary trained on its siblings it does, and a lookup pays for one
+//! value only. snappy knows no dictionaries: it is for values that repeat themselves, and for the
+//! fastest lookups among the compressed.
 
 use cairn_codec::compress::{self, CompressionDictionary, Compressor, Dictionary};
 use cairn_codec::varint;
@@ -13,15 +14,16 @@ use crate::{Error, Result};
 
 /// Shorter values are stored as they are: a zstd frame alone takes about ten bytes.
 const ZSTD_VALUE_BYTES_MIN: usize = 16;
-/// The snappy encoder looks for no repetition in less: it hashes four bytes and keeps 15 from the end.
+/// The snappy encoder looks for no repetition in less: it hashes four bytes and keeps 15 from the
+/// end.
 const SNAPPY_VALUE_BYTES_MIN: usize = 17;
 /// Samples of this many times the dictionary's size are what zstd advises.
 const SAMPLE_FACTOR: usize = 100;
 
 /// Keeps an even sample of the values that come by, without knowing how many will come.
 ///
-/// Every `stride`-th value is kept; when the budget is full, every other kept one is dropped and the stride
-/// doubles. No randomness, so equal input gives an equal dictionary.
+/// Every `stride`-th value is kept; when the budget is full, every other kept one is dropped and
+/// the stride doubles. No randomness, so equal input gives an equal dictionary.
 #[derive(Debug)]
 pub(crate) struct Sampler {
     samples: Vec<Vec<u8>>,
@@ -106,7 +108,8 @@ impl ValueCompressor {
         Ok(ValueCompressor { compressor, value_bytes_min, stored: Vec::new() })
     }
 
-    /// What to store for `value`: itself, or its length and its compressed form when that is shorter.
+    /// What to store for `value`: itself, or its length and its compressed form when that is
+    /// shorter.
     pub fn store<'a>(&'a mut self, value: &'a [u8]) -> Result<(&'a [u8], Tag)> {
         let Some(compressor) = &mut self.compressor else { return Ok((value, Tag::Raw)) };
         if value.len() < self.value_bytes_min {

@@ -16,7 +16,8 @@ pub(crate) struct Shape {
     pub partition_bits: u32,
     pub fixed: bool,
     pub tagged: bool,
-    /// Deleted keys leave nothing behind. A delta keeps them, to hide keys of the generations below.
+    /// Deleted keys leave nothing behind. A delta keeps them, to hide keys of the generations
+    /// below.
     pub drops_tombstones: bool,
     pub fill: f64,
 }
@@ -106,8 +107,9 @@ impl LineParts {
         self.seconds.clear();
     }
 
-    /// The finished line. Where a record is longer than 255 bytes, moves the line's records in `data` apart so that
-    /// each, but for the first, begins a whole number of units after the one before.
+    /// The finished line. Where a record is longer than 255 bytes, moves the line's records in
+    /// `data` apart so that each, but for the first, begins a whole number of units after the one
+    /// before.
     fn encode(&mut self, data: &mut Vec<u8>, fixed: bool, overflow: Overflow) -> Result<LineBytes> {
         if self.base as u64 >= BASE_END {
             return Err(Error::invalid(format!("more than {BASE_END} bytes of records in one partition")));
@@ -174,7 +176,8 @@ fn live_records(segments: &Segments<'_>, shape: Shape) -> Result<Vec<(u64, u64)>
             }
             continue;
         }
-        // One key written many times, or (hardly ever) keys with one hash: the last of each key counts.
+        // One key written many times, or (hardly ever) keys with one hash: the last of each key
+        // counts.
         seen.clear();
         let first = live.len();
         for &place in group.iter().rev() {

@@ -1,8 +1,10 @@
-//! The lookup that nearly always suffices: pages known to be sound, one index line, the first candidate.
+//! The lookup that nearly always suffices: pages known to be sound, one index line, the first
+//! candidate.
 //!
-//! Whatever is out of the ordinary (a page not checked yet, a second line, a second candidate, a long head) is left
-//! to the complete search in `reader.rs`, which finds the same and knows how to fail. A processor overlaps the
-//! cache misses of as many lookups as fit into its reorder buffer, so each instruction spared here is throughput.
+//! Whatever is out of the ordinary (a page not checked yet, a second line, a second candidate, a
+//! long head) is left to the complete search in `reader.rs`, which finds the same and knows how to
+//! fail. A processor overlaps the cache misses of as many lookups as fit into its reorder buffer,
+//! so each instruction spared here is throughput.
 
 use super::format::{LINE_BYTES, PAGE_BYTES};
 use super::line::{Line, SLOTS};
@@ -44,8 +46,8 @@ pub(crate) struct Stored<'a> {
     pub start: u64,
 }
 
-/// True when the slices are equal. Keys of 8 to 16 bytes are common, and two words are compared faster than a
-/// library function is called.
+/// True when the slices are equal. Keys of 8 to 16 bytes are common, and two words are compared
+/// faster than a library function is called.
 #[inline(always)]
 fn equal(a: &[u8], b: &[u8]) -> bool {
     if a.len() != b.len() {
@@ -63,8 +65,8 @@ fn equal(a: &[u8], b: &[u8]) -> bool {
 /// What is so for a whole open table, so that the lookup of each key need not ask.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// Records with lengths and nothing else; pages need not be asked for: every one was found sound at open, or the
-    /// caller trusts the file.
+    /// Records with lengths and nothing else; pages need not be asked for: every one was found
+    /// sound at open, or the caller trusts the file.
     PlainTrusted,
     /// The same, pages to be asked for.
     Plain,
@@ -91,14 +93,15 @@ macro_rules! for_kind {
 pub(crate) use for_kind;
 
 impl Reader {
-    /// The value in a plain table, or that the key is absent, or `None` when only the complete search can tell.
+    /// The value in a plain table, or that the key is absent, or `None` when only the complete
+    /// search can tell.
     #[inline(always)]
     pub(crate) fn try_get_plain<const CHECKED: bool>(&self, key: &[u8]) -> Option<Option<&[u8]>> {
         Some(self.try_stored::<false, false, CHECKED>(key, self.hash(key))?.map(|stored| stored.bytes))
     }
 
-    /// What is stored for the key, whatever its tag, or that the key is absent, or `None` when only the complete
-    /// search can tell. The pages of what it gives are sound.
+    /// What is stored for the key, whatever its tag, or that the key is absent, or `None` when only
+    /// the complete search can tell. The pages of what it gives are sound.
     #[inline(always)]
     pub(crate) fn try_stored<const FIXED: bool, const TAGGED: bool, const CHECKED: bool>(
         &self,
@@ -143,8 +146,8 @@ impl Reader {
         if line.is_last() { Candidate::Absent } else { Candidate::Unsure }
     }
 
-    /// Holds the record at `start` against `key`; `None` leaves it to the complete search, also when the key is
-    /// another one.
+    /// Holds the record at `start` against `key`; `None` leaves it to the complete search, also
+    /// when the key is another one.
     #[inline(always)]
     pub(crate) fn matches_at<const FIXED: bool, const TAGGED: bool, const CHECKED: bool>(
         &self,
@@ -158,7 +161,8 @@ impl Reader {
         let (head_bytes, key_bytes, stored_bytes, tag) = if FIXED {
             (0, self.header.key_bytes_max as usize, self.header.value_bytes_max as usize, Tag::Raw)
         } else {
-            // A key of up to 127 bytes, a value of up to 16 KiB; pages that the head runs into are checked below.
+            // A key of up to 127 bytes, a value of up to 16 KiB; pages that the head runs into are
+            // checked below.
             let (key_bytes, token, head_bytes) = match *bytes {
                 [key, token, ..] if (key | token) < 0x80 => (key, usize::from(token), 2),
                 [key @ 0..0x80, low, high @ 1..0x80, ..] => {
@@ -176,7 +180,8 @@ impl Reader {
         }
         let value_at = head_bytes + key_bytes;
         if CHECKED {
-            // What was read so far is believed only if the pages it came from, to the record's end, are sound.
+            // What was read so far is believed only if the pages it came from, to the record's end,
+            // are sound.
             let (page, last) = (start / PAGE_BYTES, start + (value_at + stored_bytes).max(3) as u64 - 1);
             if last / PAGE_BYTES != page
                 && !(last / PAGE_BYTES == page + 1 && self.checker.is_sound(page + 1))

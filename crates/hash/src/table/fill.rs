@@ -35,7 +35,8 @@ impl Fill {
 }
 
 impl Reader {
-    /// Looks at every line of the index. Cost: reads the index, and checks its pages that nobody has touched before.
+    /// Looks at every line of the index. Cost: reads the index, and checks its pages that nobody
+    /// has touched before.
     /// Errors: [`Error::Corruption`].
     pub fn fill(&self) -> Result<Fill> {
         let partitions = self.partitions.as_slice();

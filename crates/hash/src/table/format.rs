@@ -9,8 +9,8 @@
 //! dictionary    of the value compression, where there is one
 //! checksums     one xxh3-64 a page of everything between the header and here, then of those pages, up to one page
 //! ```
-//! Every section starts on a page of 4096 bytes and is filled up with zeros. Integers are little-endian.
-//! The header is written last; a file without a sound header is no table.
+//! Every section starts on a page of 4096 bytes and is filled up with zeros. Integers are
+//! little-endian. The header is written last; a file without a sound header is no table.
 
 use std::path::Path;
 
@@ -24,15 +24,16 @@ use crate::{Error, Result};
 pub(crate) const PAGE_BYTES: u64 = 4096;
 /// One index line: a cache line of today's processors.
 pub(crate) const LINE_BYTES: u64 = 64;
-/// Values this long or longer live outside the records, so that records stay small and values can be streamed.
+/// Values this long or longer live outside the records, so that records stay small and values can
+/// be streamed.
 pub(crate) const BLOB_MIN_BYTES: u64 = 32 * 1024;
 /// Partition entry on disk.
 pub(crate) const PARTITION_BYTES: u64 = 32;
 /// More partitions would not fit the first-level data cache beside the rest of a lookup.
 pub(crate) const PARTITION_BITS_MAX: u32 = 8;
 
-/// Fixed widths together are shorter than this. Of a longer record a lookup would have to find out first whether it
-/// is within the data.
+/// Fixed widths together are shorter than this. Of a longer record a lookup would have to find out
+/// first whether it is within the data.
 pub(crate) const FIXED_BYTES_END: u64 = 2 * BLOB_MIN_BYTES;
 
 pub(crate) const MAGIC: [u8; 8] = *b"CAIRNTBL";
@@ -40,7 +41,8 @@ pub(crate) const MAGIC: [u8; 8] = *b"CAIRNTBL";
 const VERSION: u32 = 2;
 const CHECKSUM_AT: usize = PAGE_BYTES as usize - 8;
 
-/// Keys all have one length and values all have one length: records carry no lengths, and lines more fingerprint.
+/// Keys all have one length and values all have one length: records carry no lengths, and lines
+/// more fingerprint.
 pub(crate) const FLAG_FIXED: u32 = 1;
 /// Records carry a tag: compressed values, blobs or tombstones occur.
 pub(crate) const FLAG_TAGGED: u32 = 2;
@@ -225,8 +227,9 @@ impl Header {
         Ok(header)
     }
 
-    /// The sections follow each other without overlap and end with the file. A sound checksum does not make a
-    /// header true (it may be made on purpose), and everything after relies on these bounds.
+    /// The sections follow each other without overlap and end with the file. A sound checksum does
+    /// not make a header true (it may be made on purpose), and everything after relies on these
+    /// bounds.
     fn check(&self, file: &Path, file_bytes: u64) -> Result<()> {
         let wrong = |offset: u64, what: String| Err(Error::corruption(file, offset, what));
         if self.flags & !FLAGS_KNOWN != 0 {

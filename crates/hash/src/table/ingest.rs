@@ -1,13 +1,14 @@
-//! Records on their way in: sorted by the top bits of their hash into partitions, in memory up to a limit, beyond
-//! it in a temporary file.
+//! Records on their way in: sorted by the top bits of their hash into partitions, in memory up to a
+//! limit, beyond it in a temporary file.
 //!
 //! ```text
 //! waiting record:  hash u64 | key length u32 | stored length u32 | tag u8 | key | stored value
 //! ```
-//! The temporary file lives as long as the build and never outlives the process: its name is removed as soon as
-//! it is open. When memory is full, every partition's records are written to it, partition after partition, so a
-//! partition is read back in a few long reads. Each of them has a checksum, which is kept in memory: what the disk does
-//! to the temporary file must not become the content of a table whose pages all have the right sums.
+//! The temporary file lives as long as the build and never outlives the process: its name is
+//! removed as soon as it is open. When memory is full, every partition's records are written to it,
+//! partition after partition, so a partition is read back in a few long reads. Each of them has a
+//! checksum, which is kept in memory: what the disk does to the temporary file must not become the
+//! content of a table whose pages all have the right sums.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -64,9 +65,11 @@ pub(crate) struct WaitingRecord<'a> {
 }
 
 impl Ingest {
-    /// Keeps up to `memory_bytes_max` in memory; `spill_path` names the temporary file, should one be needed.
+    /// Keeps up to `memory_bytes_max` in memory; `spill_path` names the temporary file, should one
+    /// be needed.
     pub fn new(fs: &Arc<dyn Fs>, spill_path: PathBuf, memory_bytes_max: u64) -> Ingest {
-        // All partitions have a chunk that is being filled: together they must stay well below the limit.
+        // All partitions have a chunk that is being filled: together they must stay well below the
+        // limit.
         let chunk_bytes = (memory_bytes_max as usize / PARTITIONS / 4).clamp(4096, CHUNK_BYTES_MAX);
         let mut waiting = Vec::new();
         waiting.resize_with(PARTITIONS, Waiting::default);
@@ -81,7 +84,8 @@ impl Ingest {
         }
     }
 
-    /// Takes one record. Errors: the temporary file cannot be written; a key or value of 4 GiB or more.
+    /// Takes one record. Errors: the temporary file cannot be written; a key or value of 4 GiB or
+    /// more.
     #[inline]
     pub fn push(&mut self, record: WaitingRecord<'_>) -> Result<()> {
         let bytes = HEAD_BYTES + record.key.len() + record.stored.len();
@@ -145,8 +149,8 @@ impl Ingest {
         Ok(())
     }
 
-    /// No more records. What is in memory stays there when all of it is; otherwise it follows the rest, for the
-    /// memory is wanted to sort in.
+    /// No more records. What is in memory stays there when all of it is; otherwise it follows the
+    /// rest, for the memory is wanted to sort in.
     pub fn seal(mut self) -> Result<Sealed> {
         if self.spill.is_some() {
             self.spill()?;
@@ -160,11 +164,12 @@ impl Ingest {
 
 /// Opens a file that nobody else can name and that is gone when it is closed.
 pub(crate) fn temporary_file(fs: &Arc<dyn Fs>, path: &Path) -> Result<AppendWriter> {
-    // Not the file that has the name, nor one that a link there leads to: they would be written over.
+    // Not the file that has the name, nor one that a link there leads to: they would be written
+    // over.
     names::remove(&**fs, path)?;
     let file = fs.open(path, OpenOptions::create_new())?;
-    // ORDER: the name goes before the first byte, so that no later failure leaves it behind. Power loss still can, and
-    // the next build of the same path removes it.
+    // ORDER: the name goes before the first byte, so that no later failure leaves it behind. Power
+    // loss still can, and the next build of the same path removes it.
     fs.remove(path)?;
     Ok(AppendWriter::new(Arc::from(file), 0, SPILL_BUFFER_BYTES))
 }
@@ -205,7 +210,8 @@ impl Sealed {
             .unwrap_or(0)
     }
 
-    /// The records of final partition `index` of `1 << bits`, in the order they came within each hash.
+    /// The records of final partition `index` of `1 << bits`, in the order they came within each
+    /// hash.
     pub fn load(&self, index: usize, bits: u32) -> Result<Segments<'_>> {
         let mut segments = Segments { owned: Vec::new(), borrowed: Vec::new(), records: 0 };
         let group = PARTITIONS >> bits;
@@ -226,8 +232,8 @@ impl Sealed {
                 }
                 segments.owned.push(bytes);
             }
-            // Extents of one partition precede its chunks; other partitions have other hashes, so the order
-            // between partitions does not matter.
+            // Extents of one partition precede its chunks; other partitions have other hashes, so
+            // the order between partitions does not matter.
             segments.borrowed.extend(waiting.chunks.iter().map(Vec::as_slice));
         }
         Ok(segments)

@@ -5,16 +5,19 @@
 //!  8  seconds, u8 each, 28 slots:  record length in units (second fingerprint byte where widths are fixed)
 //! 36  firsts, u8 each, 28 slots:   first fingerprint byte
 //! ```
-//! The record of a slot starts at `partition data start + base + (sum of the seconds before it << unit shift)`; with
-//! fixed widths at `base + slot * width`. The second of the last slot says how much to prefetch and may be too small.
+//! The record of a slot starts at `partition data start + base + (sum of the seconds before it <<
+//! unit shift)`; with fixed widths at `base + slot * width`. The second of the last slot says how
+//! much to prefetch and may be too small.
 //!
-//! Entries are in hash order over the whole partition. A line that is full passes what is left to the next one, which
-//! has it in front of its own entries. The quarters say how many slots come before the first own entry whose
-//! fingerprint begins with the bits 01, 10 and 11: two more bits of fingerprint for less than a bit an entry.
+//! Entries are in hash order over the whole partition. A line that is full passes what is left to
+//! the next one, which has it in front of its own entries. The quarters say how many slots come
+//! before the first own entry whose fingerprint begins with the bits 01, 10 and 11: two more bits
+//! of fingerprint for less than a bit an entry.
 //!
-//! State: 0 to 28 is the number of used slots. 29: all are used, and of the entries at home here some went on, none
-//! with a smaller fingerprint than the last slot's. 30: all are used by entries from lines before; anything may have
-//! gone on. At the default fill, one search in a hundred reads a second line.
+//! State: 0 to 28 is the number of used slots. 29: all are used, and of the entries at home here
+//! some went on, none with a smaller fingerprint than the last slot's. 30: all are used by entries
+//! from lines before; anything may have gone on. At the default fill, one search in a hundred reads
+//! a second line.
 
 use super::format::LINE_BYTES;
 use super::place::Fingerprint;
@@ -29,8 +32,8 @@ pub(crate) type LineBytes = [u8; LINE_BYTES as usize];
 /// The first offset, in bytes from the partition's data, that a line cannot have as its base.
 pub(crate) const BASE_END: u64 = 1 << 39;
 
-/// No entry stands more lines than this after its home. By chance, even the fullest tables have none beyond some ten;
-/// so a search has an end in a forged table too.
+/// No entry stands more lines than this after its home. By chance, even the fullest tables have
+/// none beyond some ten; so a search has an end in a forged table too.
 pub(crate) const DISTANCE_MAX: u32 = 256;
 
 const SECONDS_AT: usize = 8;
@@ -92,13 +95,15 @@ impl<'a> Line<'a> {
         (self.head << 5 >> (5 * quarter)) as u32 & 31
     }
 
-    /// Where the record of `slot` starts, from the start of the partition's data. Not for fixed widths.
+    /// Where the record of `slot` starts, from the start of the partition's data. Not for fixed
+    /// widths.
     #[inline(always)]
     pub fn record(self, slot: usize) -> u64 {
         self.base() + (sum_first(self.bytes, slot) << self.shift())
     }
 
-    /// The first slot in which a key with `fingerprint`, at home in this line, may be; [`SLOTS`] or more if in none.
+    /// The first slot in which a key with `fingerprint`, at home in this line, may be; [`SLOTS`] or
+    /// more if in none.
     #[inline(always)]
     pub fn first_home<const FIXED: bool>(self, fingerprint: Fingerprint) -> u32 {
         let (start, end) = self.quarter(fingerprint);
@@ -147,7 +152,8 @@ impl<'a> Line<'a> {
         self.state() <= SLOTS as u64
     }
 
-    /// True when a key with `fingerprint` whose home is `distance` lines before this one may stand further on.
+    /// True when a key with `fingerprint` whose home is `distance` lines before this one may stand
+    /// further on.
     #[inline]
     pub fn goes_on(self, fingerprint: Fingerprint, distance: u32) -> bool {
         match self.state() {
@@ -185,7 +191,8 @@ pub(crate) struct LineBuilder<'a> {
     pub base: u64,
     /// The fingerprints in the order of the slots, each with whether its home is this line.
     pub fingerprints: &'a [(Fingerprint, bool)],
-    /// For each slot the length of its record in units (for the last at most 255), or the second fingerprint byte.
+    /// For each slot the length of its record in units (for the last at most 255), or the second
+    /// fingerprint byte.
     pub seconds: &'a [u8],
     /// Unit of the lengths, as a power of two.
     pub shift: u32,
@@ -228,8 +235,8 @@ mod tests {
         Fingerprint::new(quarter << 62 | first << 54 | second << 46)
     }
 
-    /// Goal: a key is looked for in the slots of its quarter and nowhere else. Method: one fingerprint byte in every
-    /// slot, so that only the quarter tells keys apart.
+    /// Goal: a key is looked for in the slots of its quarter and nowhere else. Method: one
+    /// fingerprint byte in every slot, so that only the quarter tells keys apart.
     #[test]
     fn quarters_bound_the_search() {
         let prints: Vec<_> = [(0, false), (0, true), (1, true), (1, true), (3, true), (3, true)]
@@ -262,7 +269,8 @@ mod tests {
         assert!(line.is_last() && !line.goes_on(print(3, 255, 0), 0));
     }
 
-    /// Goal: a search goes on exactly where entries went on. Method: full lines of own and of foreign entries.
+    /// Goal: a search goes on exactly where entries went on. Method: full lines of own and of
+    /// foreign entries.
     #[test]
     fn full_lines_send_on() {
         let encode = |own: bool, overflow| {
@@ -300,7 +308,8 @@ mod tests {
         assert_eq!(line.matches_passed::<false>(print(0, 27, 0)), 1 << 27);
     }
 
-    /// Goal: heads that no builder writes are named. Method: a state and quarters out of range or out of order.
+    /// Goal: heads that no builder writes are named. Method: a state and quarters out of range or
+    /// out of order.
     #[test]
     fn impossible_heads() {
         for (head, sound) in

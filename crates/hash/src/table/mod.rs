@@ -1,7 +1,7 @@
 //! Cairn's own constant table: one immutable file, built in one pass, two cache misses to a value.
 //!
-//! Layout: `docs/src/formats/table.md`; why it is so: `docs/src/design/table.md`.
-//! [`Builder`] writes a table, [`Reader`] looks keys up in it. A table never changes once it has its name: new
+//! Layout: `docs/src/formats/table.md`; why it is so: `docs/src/design/table.md`. [`Builder`]
+//! writes a table, [`Reader`] looks keys up in it. A table never changes once it has its name: new
 //! data is a new file, or a delta generation over it (see [`crate::generations`]).
 
 mod assemble;

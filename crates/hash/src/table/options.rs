@@ -9,15 +9,16 @@ pub enum Compression {
     /// As they are. Lookups borrow them from the map.
     #[default]
     None,
-    /// Each by itself with snappy. Finds what repeats within a value, not what values have in common; faster than
-    /// zstd both ways.
+    /// Each by itself with snappy. Finds what repeats within a value, not what values have in
+    /// common; faster than zstd both ways.
     Snappy,
-    /// Each by itself with zstd and one dictionary, trained on a sample of the values. A lookup decompresses
-    /// just its own value, whatever its neighbours.
+    /// Each by itself with zstd and one dictionary, trained on a sample of the values. A lookup
+    /// decompresses just its own value, whatever its neighbours.
     Zstd {
         /// zstd's level, 1 to 22. 3 is its default.
         level: i32,
-        /// The size of the dictionary in bytes, 256 to 1 MiB; 0 for none. 16 KiB stays in the cache beside the index.
+        /// The size of the dictionary in bytes, 256 to 1 MiB; 0 for none. 16 KiB stays in the cache
+        /// beside the index.
         dictionary_bytes: u32,
     },
 }
@@ -79,8 +80,8 @@ impl BuildOptions {
         self
     }
 
-    /// Memory for records waiting to be sorted, in bytes; what is over goes to a temporary file beside the table.
-    /// Default 1 GiB, at least 16 MiB.
+    /// Memory for records waiting to be sorted, in bytes; what is over goes to a temporary file
+    /// beside the table. Default 1 GiB, at least 16 MiB.
     #[must_use]
     pub fn memory_bytes(mut self, bytes: u64) -> Self {
         self.memory_bytes = bytes;
@@ -94,17 +95,17 @@ impl BuildOptions {
         self
     }
 
-    /// Share of the index slots to fill, 0.1 to 0.95. Default 0.76: 3.0 bytes an entry, and one lookup in
-    /// a hundred reads the neighbouring line too. More makes the index smaller and such lookups more frequent: 0.85 is
-    /// 2.7 bytes and four in a hundred.
+    /// Share of the index slots to fill, 0.1 to 0.95. Default 0.76: 3.0 bytes an entry, and one
+    /// lookup in a hundred reads the neighbouring line too. More makes the index smaller and such
+    /// lookups more frequent: 0.85 is 2.7 bytes and four in a hundred.
     #[must_use]
     pub fn fill(mut self, fill: f64) -> Self {
         self.fill = fill;
         self
     }
 
-    /// The hash seed. Default: random, so that nobody can prepare keys that collide. Equal input, seed and
-    /// [`id`](Self::id) give equal bytes, whatever the memory and the threads.
+    /// The hash seed. Default: random, so that nobody can prepare keys that collide. Equal input,
+    /// seed and [`id`](Self::id) give equal bytes, whatever the memory and the threads.
     #[must_use]
     pub fn seed(mut self, seed: u64) -> Self {
         self.seed = Some(seed);
@@ -138,21 +139,24 @@ pub enum Mode {
     /// Mapped by the kernel and shared with every process that maps it. Fastest to open.
     #[default]
     Mmap,
-    /// Copied to memory of its own on huge pages, where the system has them: fewer address-translation misses.
+    /// Copied to memory of its own on huge pages, where the system has them: fewer
+    /// address-translation misses.
     Heap,
-    /// Index in memory, one positional read for a value. Errors of the device are errors, not signals; memory is
-    /// the index and the checksums.
+    /// Index in memory, one positional read for a value. Errors of the device are errors, not
+    /// signals; memory is the index and the checksums.
     Pread,
 }
 
 /// Whether a reader believes the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Trust {
-    /// Every page is checked before anything in it is believed: when it is first touched, with [`Mode::Heap`] at open,
-    /// and pages that [`Mode::Pread`] reads each time anew. A damaged one is an error, never a wrong value.
+    /// Every page is checked before anything in it is believed: when it is first touched, with
+    /// [`Mode::Heap`] at open, and pages that [`Mode::Pread`] reads each time anew. A damaged one
+    /// is an error, never a wrong value.
     #[default]
     Checked,
-    /// Nothing but the header is checked. For files that [`Reader::verify`](super::Reader::verify) has passed.
+    /// Nothing but the header is checked. For files that [`Reader::verify`](super::Reader::verify)
+    /// has passed.
     Unchecked,
 }
 
@@ -179,8 +183,8 @@ impl ReaderOptions {
         self
     }
 
-    /// Whether the file is read in, or pinned, at open. Default: neither. What was achieved stands in
-    /// [`Reader::load_report`](super::Reader::load_report).
+    /// Whether the file is read in, or pinned, at open. Default: neither. What was achieved stands
+    /// in [`Reader::load_report`](super::Reader::load_report).
     #[must_use]
     pub fn load(mut self, load: Load) -> Self {
         self.load = load;

@@ -1,12 +1,13 @@
 //! Checksums over every page, and the memory of which pages were found sound.
 //!
-//! The sums are kept by the parent, not in the page: a page that was written to the wrong place, or not at all,
-//! fails too. Level 0 holds one xxh3-64 for each page from the first after the header up to the sums themselves;
-//! level 1 one for each page of level 0; and so on up to a level of one page, whose sum is in the header.
+//! The sums are kept by the parent, not in the page: a page that was written to the wrong place, or
+//! not at all, fails too. Level 0 holds one xxh3-64 for each page from the first after the header
+//! up to the sums themselves; level 1 one for each page of level 0; and so on up to a level of one
+//! page, whose sum is in the header.
 //!
-//! A mapped table checks a page when a lookup first touches it and remembers that in one bit, so a lookup pays an
-//! AND for knowing that what it reads is what was written, and opening stays cheap (compare the Merkle trees of
-//! ZFS and TigerBeetle's checksums in the parent).
+//! A mapped table checks a page when a lookup first touches it and remembers that in one bit, so a
+//! lookup pays an AND for knowing that what it reads is what was written, and opening stays cheap
+//! (compare the Merkle trees of ZFS and TigerBeetle's checksums in the parent).
 
 use std::io;
 use std::path::Path;
@@ -42,8 +43,9 @@ fn levels(header: &Header) -> Vec<Level> {
     }
 }
 
-/// Hands the sum pages for the leaf sums given to `write`, page by page from the leaves to the top; gives the sum for
-/// the header. In memory are, beside one level of sums, a page and the sums of the level above: a 512th.
+/// Hands the sum pages for the leaf sums given to `write`, page by page from the leaves to the top;
+/// gives the sum for the header. In memory are, beside one level of sums, a page and the sums of
+/// the level above: a 512th.
 pub(crate) fn build_tree(leaf_sums: Vec<u64>, mut write: impl FnMut(&[u8]) -> Result<()>) -> Result<u64> {
     let mut sums = leaf_sums;
     let mut page = Vec::with_capacity(PAGE_BYTES as usize);
@@ -80,8 +82,8 @@ pub(crate) struct PageChecker {
 }
 
 impl PageChecker {
-    /// A checker of the file with this header. `trusted` takes every page for sound. Takes a bit of memory for each
-    /// page, so the caller has mapped the file first. Errors: there is no memory.
+    /// A checker of the file with this header. `trusted` takes every page for sound. Takes a bit of
+    /// memory for each page, so the caller has mapped the file first. Errors: there is no memory.
     pub fn new(file: &Path, header: &Header, trusted: bool) -> Result<PageChecker> {
         let levels = levels(header);
         let end = levels.last().map_or(0, |top| top.first_page + top.pages);
@@ -103,7 +105,8 @@ impl PageChecker {
     /// True when `page` is known to be sound.
     #[inline]
     pub fn is_sound(&self, page: u64) -> bool {
-        // ORDER: relaxed is enough. The bit guards immutable bytes, not data that another thread wrote before it.
+        // ORDER: relaxed is enough. The bit guards immutable bytes, not data that another thread
+        // wrote before it.
         self.sound
             .get((page >> 6) as usize)
             .is_some_and(|word| word.load(Ordering::Relaxed) >> (page & 63) & 1 != 0)
@@ -141,7 +144,8 @@ impl PageChecker {
         Ok(())
     }
 
-    /// Checks `content`, which was read from `page`, against the sums in `bytes`. Remembers nothing.
+    /// Checks `content`, which was read from `page`, against the sums in `bytes`. Remembers
+    /// nothing.
     pub fn check_bytes(&self, file: &Path, bytes: Window<'_>, page: u64, content: &[u8]) -> Result<()> {
         let expected = self.expected(file, bytes, page)?;
         let found = xxh3_64(content);
@@ -182,8 +186,9 @@ mod tests {
 
     use super::*;
 
-    /// Goal: sums are written as the format says, whatever their number, and a page at a time. Method: numbers around
-    /// one, two and three levels; each level held against the sums of the pages of the one below.
+    /// Goal: sums are written as the format says, whatever their number, and a page at a time.
+    /// Method: numbers around one, two and three levels; each level held against the sums of the
+    /// pages of the one below.
     #[test]
     fn trees_of_all_heights() {
         for count in [0, 1, 511, 512, 513, 1024, 512 * 512, 512 * 512 + 1] {
@@ -220,8 +225,8 @@ mod tests {
         header
     }
 
-    /// Goal: a file that is long by its holes alone ends in an error and not the process. Method: a length for whose
-    /// bits no machine has the addresses.
+    /// Goal: a file that is long by its holes alone ends in an error and not the process. Method: a
+    /// length for whose bits no machine has the addresses.
     #[test]
     fn lengths_without_memory() {
         let refused = PageChecker::new(Path::new("t"), &header_of(1 << 51), false).unwrap_err();

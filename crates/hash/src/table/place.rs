@@ -1,7 +1,7 @@
 //! From a hash to a place: the partition, the line in it, the fingerprint in the line.
 //!
-//! The three are consecutive digits of the hash, the most significant first, so that entries sorted by hash are sorted
-//! by all three:
+//! The three are consecutive digits of the hash, the most significant first, so that entries sorted
+//! by hash are sorted by all three:
 //!
 //! ```text
 //! digits   = hash rotated left by the partition bits      the partition's number comes to the lowest bits
@@ -20,8 +20,8 @@ use crate::{Error, Result};
 /// ```text
 /// 0 first line u64 | 8 home lines u32 | 12 tail lines u32 | 16 data start u64 | 24 data bytes u64
 /// ```
-/// Lines `[first, first + homes)` are homes; the tail lines after them take what the last homes could not hold.
-/// The data start is an offset in the file.
+/// Lines `[first, first + homes)` are homes; the tail lines after them take what the last homes
+/// could not hold. The data start is an offset in the file.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Partition {
     pub first_line: u64,
@@ -50,7 +50,8 @@ pub(crate) struct Partitions {
     bits: u32,
     /// One less than there are.
     last: u8,
-    /// Always as many as a u8 can tell apart, so that finding one needs no check. The rest have no lines.
+    /// Always as many as a u8 can tell apart, so that finding one needs no check. The rest have no
+    /// lines.
     all: Box<[Partition; 1 << PARTITION_BITS_MAX]>,
 }
 
@@ -74,8 +75,8 @@ impl Partitions {
         (partition, Place::new(digits, partition.home_lines))
     }
 
-    /// Reads the partitions of a table and checks them against its header: consecutive, covering all lines and all
-    /// data.
+    /// Reads the partitions of a table and checks them against its header: consecutive, covering
+    /// all lines and all data.
     pub fn decode(file: &Path, header: &Header, bytes: &[u8]) -> Result<Partitions> {
         let mut partitions = Partitions {
             bits: header.partition_bits,
@@ -101,7 +102,8 @@ impl Partitions {
                 );
                 return Err(Error::corruption(file, at, what));
             }
-            // A builder fills homes less than whole, so what they pass on never needs as many lines again.
+            // A builder fills homes less than whole, so what they pass on never needs as many lines
+            // again.
             if partition.tail_lines > partition.home_lines {
                 let what = format!(
                     "partition {index} has {} tail lines, expected at most its {} home lines",
@@ -142,8 +144,9 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// The place of a hash in its partition, which has `home_lines` lines to be at home in (multiply-shift instead of
-    /// a division). `digits` is the hash rotated left by the partition bits.
+    /// The place of a hash in its partition, which has `home_lines` lines to be at home in
+    /// (multiply-shift instead of a division). `digits` is the hash rotated left by the partition
+    /// bits.
     #[inline(always)]
     pub fn new(digits: u64, home_lines: u32) -> Place {
         let product = u128::from(digits) * u128::from(home_lines);
@@ -151,7 +154,8 @@ impl Place {
     }
 }
 
-/// Eighteen bits of a hash: `quarter (2) | first (8) | second (8)`, the most significant digit first.
+/// Eighteen bits of a hash: `quarter (2) | first (8) | second (8)`, the most significant digit
+/// first.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Fingerprint(u32);
 

@@ -6,7 +6,8 @@ use super::place::Fingerprint;
 use super::reader::Reader;
 use crate::{Error, Result};
 
-/// One search in the index. `FIXED` says that records have one width, so that a slot's number gives its place.
+/// One search in the index. `FIXED` says that records have one width, so that a slot's number gives
+/// its place.
 #[derive(Debug)]
 pub(crate) struct Probe<'a, const FIXED: bool> {
     line: Line<'a>,
@@ -70,7 +71,8 @@ impl<'a, const FIXED: bool> Probe<'a, FIXED> {
                 return Err(self.bad_line(reader));
             }
             if self.distance > DISTANCE_MAX {
-                // A line may be full of others' entries here; those of this home have all been passed.
+                // A line may be full of others' entries here; those of this home have all been
+                // passed.
                 return Ok(None);
             }
             self.line = line_at(reader, self.line_number)?;
@@ -78,7 +80,8 @@ impl<'a, const FIXED: bool> Probe<'a, FIXED> {
         }
     }
 
-    /// About how many bytes the record found last has; for the last one of a line it may be too little.
+    /// About how many bytes the record found last has; for the last one of a line it may be too
+    /// little.
     pub fn record_bytes(&self, reader: &Reader) -> u64 {
         if FIXED {
             reader.header.key_bytes_max + reader.header.value_bytes_max

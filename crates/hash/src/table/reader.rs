@@ -1,8 +1,9 @@
 //! Opens a table and looks keys up in it.
 //!
-//! A reader is `&self`, `Send` and `Sync`: any number of threads share one without a pool or a lock. What a lookup
-//! touches: the partition entry (first-level cache), one index line (see `line.rs` for when a second), one record. Two
-//! dependent cache misses for a key that is there, one for a key that is not.
+//! A reader is `&self`, `Send` and `Sync`: any number of threads share one without a pool or a
+//! lock. What a lookup touches: the partition entry (first-level cache), one index line (see
+//! `line.rs` for when a second), one record. Two dependent cache misses for a key that is there,
+//! one for a key that is not.
 
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
@@ -25,9 +26,9 @@ use super::stats::TableInfo;
 use super::stream::ValueReader;
 use crate::{Error, Result};
 
-/// Larger files are mapped without read-ahead. In a smaller one, reading the neighbours of the first cold lookups in
-/// brings the whole file to memory soon, at the cost of few device reads; in a larger one they would only push
-/// each other out.
+/// Larger files are mapped without read-ahead. In a smaller one, reading the neighbours of the
+/// first cold lookups in brings the whole file to memory soon, at the cost of few device reads; in
+/// a larger one they would only push each other out.
 const READ_AHEAD_BYTES_MAX: u64 = 1 << 30;
 
 /// An open table.
@@ -45,7 +46,8 @@ pub struct Reader {
     index: Map,
     /// The page on which they begin.
     pub(crate) index_page: u64,
-    /// `map` up to the end of the data, empty for `Mode::Pread`: what is found without the complete search ends there.
+    /// `map` up to the end of the data, empty for `Mode::Pread`: what is found without the complete
+    /// search ends there.
     up_to_data_end: Map,
     /// Set for `Mode::Pread`.
     pub(crate) file: Option<Box<dyn File>>,
@@ -84,10 +86,11 @@ fn header_of(file: &dyn File, path: &Path) -> Result<Header> {
 impl Reader {
     /// Opens the table at `path` on the real file system.
     ///
-    /// Cost: reads the header, the partition table (at most 8 KiB) and a dictionary, if there is one. [`Mode::Heap`]
-    /// copies the whole file and, unless it is trusted, computes the checksum of every page of it, so damage anywhere
-    /// ends the opening; [`Mode::Pread`] copies what follows the records: index, dictionary and checksums. A load, where
-    /// the options ask for one, brings in what is left. Errors: [`Error::Corruption`] and [`Error::Unsupported`] say what
+    /// Cost: reads the header, the partition table (at most 8 KiB) and a dictionary, if there is
+    /// one. [`Mode::Heap`] copies the whole file and, unless it is trusted, computes the checksum
+    /// of every page of it, so damage anywhere ends the opening; [`Mode::Pread`] copies what
+    /// follows the records: index, dictionary and checksums. A load, where the options ask for one,
+    /// brings in what is left. Errors: [`Error::Corruption`] and [`Error::Unsupported`] say what
     /// was found where.
     pub fn open(path: impl AsRef<Path>, options: ReaderOptions) -> Result<Reader> {
         Reader::open_in(&(Arc::new(StdFs::new()) as Arc<dyn Fs>), path.as_ref(), options)
@@ -180,13 +183,14 @@ impl Reader {
 
     /// The value of `key`, borrowed where the file is mapped and the value is not compressed.
     ///
-    /// Cost of a mapped or copied table: two dependent cache misses, and the checksum of each page that nobody has
-    /// touched before; no allocation when borrowed.
+    /// Cost of a mapped or copied table: two dependent cache misses, and the checksum of each page
+    /// that nobody has touched before; no allocation when borrowed.
     ///
-    /// Cost with [`Mode::Pread`]: a positional read of the pages that hold the record, their checksums each time anew, and
-    /// an allocation for the value, which [`Reader::get_into`] spares. A second read follows where the record is longer
-    /// than 64 KiB or than the index says; a value of 32 KiB or more follows in pieces of up to 256 KiB. An absent
-    /// key takes none, but for one in fifty, which has a fingerprint in common with a record.
+    /// Cost with [`Mode::Pread`]: a positional read of the pages that hold the record, their
+    /// checksums each time anew, and an allocation for the value, which [`Reader::get_into`]
+    /// spares. A second read follows where the record is longer than 64 KiB or than the index says;
+    /// a value of 32 KiB or more follows in pieces of up to 256 KiB. An absent key takes none, but
+    /// for one in fifty, which has a fingerprint in common with a record.
     #[inline]
     pub fn get(&self, key: &[u8]) -> Result<Option<Cow<'_, [u8]>>> {
         let value = match self.kind {
@@ -227,8 +231,8 @@ impl Reader {
         }
     }
 
-    /// Writes the value of `key` to `value`, whose old content is dropped; false when the key is absent. Does not
-    /// allocate once `value` is large enough.
+    /// Writes the value of `key` to `value`, whose old content is dropped; false when the key is
+    /// absent. Does not allocate once `value` is large enough.
     pub fn get_into(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool> {
         value.clear();
         let hash = self.hash(key);
@@ -395,7 +399,8 @@ impl Reader {
             let (key_bytes, stored_bytes) = (self.header.key_bytes_max, self.header.value_bytes_max);
             RecordHead { key_bytes, stored_bytes, tag: Tag::Raw, head_bytes: 0 }
         } else {
-            // A head that reaches into the next page is rare; the last page of data is followed by the index.
+            // A head that reaches into the next page is rare; the last page of data is followed by
+            // the index.
             if start % PAGE_BYTES > PAGE_BYTES - RecordHead::BYTES_MAX as u64 {
                 self.checker.ensure(path, window, page + 1)?;
             }

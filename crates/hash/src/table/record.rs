@@ -5,8 +5,9 @@
 //! tagged table    varint key length | varint (stored length << 2 | tag)  | key | stored value
 //! fixed table     key | value
 //! ```
-//! Stored value by tag: 0 the value; 1 varint length of the value, then one zstd frame or one raw snappy
-//! block, as the header says; 2 nothing, the key is deleted; 3 u64 offset in the file and u64 length of a blob. Varints are LEB128, shortest form.
+//! Stored value by tag: 0 the value; 1 varint length of the value, then one zstd frame or one raw
+//! snappy block, as the header says; 2 nothing, the key is deleted; 3 u64 offset in the file and
+//! u64 length of a blob. Varints are LEB128, shortest form.
 
 use cairn_codec::varint;
 

@@ -22,8 +22,8 @@ pub struct Entry<'a> {
     pub value: Cow<'a, [u8]>,
 }
 
-/// Iterates over the live entries of a table. Made by [`Reader::scan`]. Ends at the first error; one is that there were
-/// others at the end than the header counts.
+/// Iterates over the live entries of a table. Made by [`Reader::scan`]. Ends at the first error;
+/// one is that there were others at the end than the header counts.
 #[derive(Debug)]
 pub struct Scan<'a> {
     records: Records<'a>,
@@ -172,8 +172,8 @@ impl<'a> Records<'a> {
         Ok(Record { partition: self.partition, line: self.line, start, bytes, key, found })
     }
 
-    /// Bytes of the value of a record of this iterator, which is read to see that it can be; of a value beside the
-    /// records only the reference.
+    /// Bytes of the value of a record of this iterator, which is read to see that it can be; of a
+    /// value beside the records only the reference.
     pub(crate) fn value_bytes(&mut self, record: &Record<'a>) -> Result<u64> {
         if record.found.tag != Tag::Blob {
             return Ok(self.value(record)?.len() as u64);
@@ -199,7 +199,8 @@ impl<'a> Records<'a> {
                 match &self.table.file {
                     None => self.table.checked_range(offset, bytes).map(Cow::Borrowed),
                     Some(file) => {
-                        // Not through `self.scratch`: the records after this one are still wanted there.
+                        // Not through `self.scratch`: the records after this one are still wanted
+                        // there.
                         let (mut scratch, mut value) = (Scratch::default(), Vec::new());
                         self.table.append_blob(&**file, offset, bytes, &mut scratch, &mut value)?;
                         Ok(Cow::Owned(value))

@@ -11,10 +11,11 @@ use super::reader::{Found, Reader};
 use super::record::{RecordHead, Tag};
 use crate::{Error, Result};
 
-/// A record is read in one go when its index line says that it is at most this long. Of a longer one the head comes
-/// first: the candidate may be another key.
+/// A record is read in one go when its index line says that it is at most this long. Of a longer
+/// one the head comes first: the candidate may be another key.
 const READ_BYTES_MAX: u64 = 16 * PAGE_BYTES;
-/// What one read of a long value brings in: it goes through the thread's buffer, which keeps the room it once had.
+/// What one read of a long value brings in: it goes through the thread's buffer, which keeps the
+/// room it once had.
 const WINDOW_BYTES: u64 = 64 * PAGE_BYTES;
 
 /// Whole pages of a file, read and checked.
@@ -51,7 +52,8 @@ impl Scratch {
         self.bytes.get(from..from.checked_add(bytes as usize)?)
     }
 
-    /// Reads the pages that hold `offset..offset + bytes` of the table's data or blobs, and checks each.
+    /// Reads the pages that hold `offset..offset + bytes` of the table's data or blobs, and checks
+    /// each.
     pub fn read(&mut self, table: &Reader, file: &dyn File, offset: u64, bytes: u64) -> Result<()> {
         let start = offset / PAGE_BYTES * PAGE_BYTES;
         let end = offset.checked_add(bytes).and_then(|end| end.checked_next_multiple_of(PAGE_BYTES));
@@ -113,8 +115,9 @@ impl Reader {
         Ok(None)
     }
 
-    /// Reads the record at `start`, which has about `likely` bytes, and holds it against `key`. One read is nearly
-    /// always enough; the rest of a long record is read only when its head says that the key has the right length.
+    /// Reads the record at `start`, which has about `likely` bytes, and holds it against `key`. One
+    /// read is nearly always enough; the rest of a long record is read only when its head says that
+    /// the key has the right length.
     fn match_read(
         &self,
         file: &dyn File,
@@ -151,7 +154,8 @@ impl Reader {
         Ok((scratch.range(key_start, head.key_bytes) == Some(key)).then_some(found))
     }
 
-    /// Appends the value of a record that [`Reader::find_by_reading`] left in `scratch`; false for a tombstone.
+    /// Appends the value of a record that [`Reader::find_by_reading`] left in `scratch`; false for
+    /// a tombstone.
     pub(crate) fn append_read(
         &self,
         file: &dyn File,

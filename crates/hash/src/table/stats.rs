@@ -130,7 +130,8 @@ pub(super) fn counted(count: u64, one: &str, many: &str) -> String {
 mod tests {
     use super::*;
 
-    /// Goal: what a table says of itself agrees with its numbers, and calls its compression as the option does.
+    /// Goal: what a table says of itself agrees with its numbers, and calls its compression as the
+    /// option does.
     #[test]
     fn one_is_no_plural() {
         let mut info = TableInfo {

@@ -1,4 +1,5 @@
-//! A value as a stream, checked page by page, so that a large one never has to be in memory at once.
+//! A value as a stream, checked page by page, so that a large one never has to be in memory at
+//! once.
 
 use std::io::{self, Read};
 
@@ -81,8 +82,9 @@ impl Read for ValueReader<'_> {
             Some(file) => {
                 if *offset < ready.0 || *offset + count > ready.1 {
                     let refill = (*left).min(WINDOW_BYTES - *offset % PAGE_BYTES);
-                    // ORDER: nothing is ready until the read and its checks are done. What the buffer holds after a
-                    // failed one must not be passed on when the caller asks again.
+                    // ORDER: nothing is ready until the read and its checks are done. What the
+                    // buffer holds after a failed one must not be passed on when the caller asks
+                    // again.
                     *ready = (0, 0);
                     scratch.read(self.table, &**file, *offset, refill).map_err(io::Error::other)?;
                     *ready = (*offset, *offset + refill);

@@ -1,4 +1,5 @@
-//! One checksum over bytes that come in pieces, for what a build writes to a temporary file and reads back.
+//! One checksum over bytes that come in pieces, for what a build writes to a temporary file and
+//! reads back.
 
 use cairn_codec::checksum::xxh3_64_seeded;
 
@@ -51,8 +52,8 @@ pub(crate) fn sum_of(bytes: &[u8]) -> u64 {
 mod tests {
     use super::*;
 
-    /// Goal: the sum is of the bytes and not of the pieces, and tells bytes apart. Method: lengths around a piece,
-    /// cut in two everywhere that matters; every length has another sum.
+    /// Goal: the sum is of the bytes and not of the pieces, and tells bytes apart. Method: lengths
+    /// around a piece, cut in two everywhere that matters; every length has another sum.
     #[test]
     fn pieces_do_not_matter() {
         let bytes: Vec<u8> = (0..3 * PIECE_BYTES + 5).map(|n| (n * 7 % 251) as u8).collect();

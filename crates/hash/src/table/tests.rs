@@ -110,7 +110,8 @@ fn numbered(count: u32) -> Vec<(Vec<u8>, Vec<u8>)> {
     (0..count).map(|n| (format!("key_{n}").into_bytes(), format!("value_{n}").into_bytes())).collect()
 }
 
-/// Goal: tables of every size from nothing to many partitions answer right. Method: numbered keys, all readers.
+/// Goal: tables of every size from nothing to many partitions answer right. Method: numbered keys,
+/// all readers.
 #[test]
 fn sizes_from_empty_to_many_partitions() {
     for count in [0, 1, 2, 27, 28, 29, 57, 1000, 20_000] {
@@ -123,8 +124,9 @@ fn sizes_from_empty_to_many_partitions() {
     }
 }
 
-/// Goal: searches that pass through full lines find everything, with records of all sizes. Method: tables as full as
-/// they may be, with and without fixed widths; some lines must have passed entries on, or the test shows nothing.
+/// Goal: searches that pass through full lines find everything, with records of all sizes. Method:
+/// tables as full as they may be, with and without fixed widths; some lines must have passed
+/// entries on, or the test shows nothing.
 #[test]
 fn dense_tables() {
     let fixed: Vec<_> =
@@ -148,8 +150,8 @@ fn dense_tables() {
     }
 }
 
-/// Goal: equal widths take the path without lengths and answer right. Method: 8-byte keys and values; then one
-/// record of another width, which must switch it off.
+/// Goal: equal widths take the path without lengths and answer right. Method: 8-byte keys and
+/// values; then one record of another width, which must switch it off.
 #[test]
 fn fixed_widths() {
     let mut records: Vec<_> =
@@ -164,7 +166,8 @@ fn fixed_widths() {
     check_all_modes(options(), &records);
 }
 
-/// Goal: empty keys and values, long keys, values around and beyond the blob limit and of 1 MiB. Method: one of each.
+/// Goal: empty keys and values, long keys, values around and beyond the blob limit and of 1 MiB.
+/// Method: one of each.
 #[test]
 fn odd_sizes() {
     let mut records = numbered(100);
@@ -179,7 +182,8 @@ fn odd_sizes() {
     }
 }
 
-/// Goal: of equal keys the last counts, and hot keys do not cost quadratic time. Method: one key put 200,000 times.
+/// Goal: of equal keys the last counts, and hot keys do not cost quadratic time. Method: one key
+/// put 200,000 times.
 #[test]
 fn last_put_wins() {
     let records: Vec<_> =
@@ -206,8 +210,8 @@ fn deletes_in_a_build() {
     agrees(&open(&fs, "t", Mode::Mmap), &model, &[b"key_3".to_vec(), b"never there".to_vec()]);
 }
 
-/// Goal: memory and threads change nothing in the bytes, and little memory does spill. Method: 40 MB of records
-/// built with 16 MiB and with 1 GiB.
+/// Goal: memory and threads change nothing in the bytes, and little memory does spill. Method: 40
+/// MB of records built with 16 MiB and with 1 GiB.
 #[test]
 fn bytes_do_not_depend_on_memory_or_threads() {
     let fs = fs();
@@ -233,7 +237,8 @@ fn bytes_do_not_depend_on_memory_or_threads() {
     assert_eq!(fs.read_dir(Path::new(".")).unwrap().len(), 2, "temporary files are gone");
 }
 
-/// Goal: an index of three bytes an entry, and no more than the partitions make of it. Method: 100,000 entries.
+/// Goal: an index of three bytes an entry, and no more than the partitions make of it. Method:
+/// 100,000 entries.
 #[test]
 fn index_is_small() {
     let fs = fs();
@@ -242,7 +247,8 @@ fn index_is_small() {
     assert!(per_entry < 3.3, "{per_entry}");
 }
 
-/// Goal: a second builder of one path is told so, and a builder that is dropped leaves the old table alone.
+/// Goal: a second builder of one path is told so, and a builder that is dropped leaves the old
+/// table alone.
 #[test]
 fn one_builder_at_a_time() {
     let fs = fs();
@@ -273,8 +279,8 @@ fn bad_options_are_refused() {
     }
 }
 
-/// Goal: no flipped bit goes unnoticed, and none gives a wrong value. Method: every bit of a small table in turn;
-/// `verify` must fail, and each lookup gives the right value or an error.
+/// Goal: no flipped bit goes unnoticed, and none gives a wrong value. Method: every bit of a small
+/// table in turn; `verify` must fail, and each lookup gives the right value or an error.
 #[test]
 fn every_flipped_bit_is_found() {
     let zstd = Compression::Zstd { level: 3, dictionary_bytes: 0 };
@@ -335,8 +341,8 @@ fn every_truncation_is_refused() {
     }
 }
 
-/// Goal: a file of another kind is told as one, never as a damaged table, whatever its length. Method: text of several lengths, nothing, and what begins as a
-/// table does.
+/// Goal: a file of another kind is told as one, never as a damaged table, whatever its length.
+/// Method: text of several lengths, nothing, and what begins as a table does.
 #[test]
 fn foreign_files_are_told_from_damaged_ones() {
     let fs = fs();
@@ -358,8 +364,9 @@ fn foreign_files_are_told_from_damaged_ones() {
     assert!(matches!(&error, Error::Corruption { offset: 0, .. }), "{error}");
 }
 
-/// Goal: a header that is sound but says what is not so ends in an error, at open or in `verify`, not in an allocation
-/// or a panic. Method: every field of the header in turn set to extreme values, its checksum made right again.
+/// Goal: a header that is sound but says what is not so ends in an error, at open or in `verify`,
+/// not in an allocation or a panic. Method: every field of the header in turn set to extreme
+/// values, its checksum made right again.
 #[test]
 fn absurd_headers_are_refused() {
     let fs = fs();
@@ -375,7 +382,8 @@ fn absurd_headers_are_refused() {
             let sum = cairn_codec::checksum::xxh3_64(&page[..4088]);
             page[4088..].copy_from_slice(&sum.to_le_bytes());
             file.write_all_at(&page, 0).unwrap();
-            // Flags, id, parent, generation, puts and compression may have other values, in another table.
+            // Flags, id, parent, generation, puts and compression may have other values, in another
+            // table.
             let may_differ = matches!(at, 12 | 16..40 | 64..72 | 124) || page == before;
             for mode in [Mode::Mmap, Mode::Pread] {
                 let options = ReaderOptions::default().mode(mode).trust(Trust::Unchecked);
@@ -390,7 +398,8 @@ fn absurd_headers_are_refused() {
     }
 }
 
-/// Goal: garbage behind sound checksums never panics or hangs. Method: unchecked readers over random damage.
+/// Goal: garbage behind sound checksums never panics or hangs. Method: unchecked readers over
+/// random damage.
 #[test]
 fn unchecked_readers_survive_garbage() {
     for compression in compressions() {
@@ -419,7 +428,8 @@ fn unchecked_readers_survive_garbage() {
 proptest! {
     #![proptest_config(crate::test_config::cases(64))]
 
-    /// Goal: any records, in any order, with any options. Method: small alphabets, so that keys repeat.
+    /// Goal: any records, in any order, with any options. Method: small alphabets, so that keys
+    /// repeat.
     #[test]
     fn any_records(
         records in prop::collection::vec(
@@ -444,8 +454,9 @@ impl<F: Fn() -> std::io::Error> std::io::Read for Failing<F> {
     }
 }
 
-/// Goal: a streamed value that cannot be read is told by what is wrong with its source, however long it is. Method: a
-/// device that fails, another table that is damaged, and an end that comes too early; short and long values.
+/// Goal: a streamed value that cannot be read is told by what is wrong with its source, however
+/// long it is. Method: a device that fails, another table that is damaged, and an end that comes
+/// too early; short and long values.
 #[test]
 fn streams_that_fail_say_why() {
     let (fs, path) = (fs(), Path::new("t.cairn"));

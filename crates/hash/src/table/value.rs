@@ -69,8 +69,8 @@ impl Reader {
         }
     }
 
-    /// Appends the value whose compressed form `stored` stands at the file offset `at`. After an error, what was
-    /// appended is unspecified.
+    /// Appends the value whose compressed form `stored` stands at the file offset `at`. After an
+    /// error, what was appended is unspecified.
     pub(crate) fn decompress(&self, stored: &[u8], at: u64, value: &mut Vec<u8>) -> Result<()> {
         let wrong = |what: String| Error::corruption(&self.path, at, what);
         let (bytes, head) = varint::decode(stored).map_err(|error| wrong(error.to_string()))?;

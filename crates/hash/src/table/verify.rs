@@ -32,13 +32,16 @@ impl std::fmt::Display for VerifyReport {
 }
 
 impl Reader {
-    /// Checks every page against its checksum, that a search for each record's hash leads to it and records do not
-    /// overlap, every value, and the totals against the header. Finds any single flipped bit.
+    /// Checks every page against its checksum, that a search for each record's hash leads to it and
+    /// records do not overlap, every value, and the totals against the header. Finds any single
+    /// flipped bit.
     ///
-    /// What was copied to memory at open (everything with [`Mode::Heap`](super::Mode::Heap), index and checksums with
-    /// [`Mode::Pread`](super::Mode::Pread)) is checked as it is there. Long values are covered by the checksums alone.
+    /// What was copied to memory at open (everything with [`Mode::Heap`](super::Mode::Heap), index
+    /// and checksums with [`Mode::Pread`](super::Mode::Pread)) is checked as it is there. Long
+    /// values are covered by the checksums alone.
     ///
-    /// Cost: one pass over the file and a hash of every key. Errors: the first damage, with its offset.
+    /// Cost: one pass over the file and a hash of every key. Errors: the first damage, with its
+    /// offset.
     pub fn verify(&self) -> Result<VerifyReport> {
         let mut report = VerifyReport { pages: self.verify_pages()?, ..VerifyReport::default() };
         let (mut key_bytes, mut key_bytes_max, mut value_bytes_max) = (0u64, 0u64, 0u64);
@@ -60,7 +63,8 @@ impl Reader {
                     format!("the key here has hash {hash:016x}, but the key before it has {before:016x}");
                 return Err(Error::corruption(&self.path, record.start, what));
             }
-            // Else many slots could name one record, and many records one long value, and this would never end.
+            // Else many slots could name one record, and many records one long value, and this
+            // would never end.
             if record.start < end {
                 let what = format!("a record begins here, but the one before it ends at {end}");
                 return Err(Error::corruption(&self.path, record.start, what));

@@ -1,4 +1,5 @@
-//! What is written: operation lists that reach every corner of the format, and the model that says what they mean.
+//! What is written: operation lists that reach every corner of the format, and the model that says
+//! what they mean.
 
 use std::collections::BTreeMap;
 
@@ -82,8 +83,8 @@ fn around_varints() -> Vec<Op> {
     keys.chain(values).chain(deletes).collect()
 }
 
-/// `count` operations over keys of which many come again: 15 % deletes, values from nothing to over a block, some of
-/// them compressible.
+/// `count` operations over keys of which many come again: 15 % deletes, values from nothing to over
+/// a block, some of them compressible.
 pub fn random(seed: u64, count: u64) -> Vec<Op> {
     let mut rng = SeededRng::new(seed);
     let mut ops = Vec::new();
@@ -132,8 +133,8 @@ pub fn plain(count: u64) -> Vec<Op> {
     (0..count).map(|i| Op::Put(format!("key_{i}").into_bytes(), format!("value_{i}").into_bytes())).collect()
 }
 
-/// Entries so small that a block holds thousands of them. The entry's number in its block then takes so many bits of
-/// an address that a log of some hundred KiB needs addresses of 8 bytes.
+/// Entries so small that a block holds thousands of them. The entry's number in its block then
+/// takes so many bits of an address that a log of some hundred KiB needs addresses of 8 bytes.
 pub fn tiny(seed: u64, count: u64) -> Vec<Op> {
     let mut rng = SeededRng::new(seed);
     (0..count).map(|_| Op::Put(rng.next_u64().to_le_bytes()[..5].to_vec(), Vec::new())).collect()
@@ -165,8 +166,8 @@ pub fn live_in_log_order(ops: &[Op]) -> Vec<Op> {
     live.map(|(_, op)| op.clone()).collect()
 }
 
-/// The operations that a log records: writers drop a delete of a key longer than any key put before it, since no
-/// such key can be there.
+/// The operations that a log records: writers drop a delete of a key longer than any key put before
+/// it, since no such key can be there.
 pub fn recorded(ops: &[Op]) -> Vec<Op> {
     let mut longest = 0;
     let kept = ops.iter().filter(|op| match op {

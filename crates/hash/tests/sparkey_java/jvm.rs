@@ -25,8 +25,8 @@ pub struct Jvm {
 impl Jvm {
     /// A process of the jar on every JDK that is installed; empty where there is none.
     ///
-    /// With `CAIRN_REQUIRE_JAVA=1`, as `make test` sets it, a missing jar or JDK is a failure. Otherwise it is
-    /// said in one line and the test passes without having tested anything.
+    /// With `CAIRN_REQUIRE_JAVA=1`, as `make test` sets it, a missing jar or JDK is a failure.
+    /// Otherwise it is said in one line and the test passes without having tested anything.
     pub fn all() -> Vec<Jvm> {
         let jar = jar_path();
         let launchers = launchers();
@@ -82,7 +82,8 @@ impl Jvm {
         }
     }
 
-    /// Writes `ops` as a log and its index, with `construction` `IN_MEMORY` or `SORTING`; none with `NONE`.
+    /// Writes `ops` as a log and its index, with `construction` `IN_MEMORY` or `SORTING`; none with
+    /// `NONE`.
     pub fn write(&mut self, log: &Path, ops: &[Op], case: &Case, construction: &str) {
         self.write_ops(log, ops, case, construction, false);
     }
@@ -169,7 +170,8 @@ impl Jvm {
             ];
             match self.try_run(&arguments) {
                 Ok(()) => answers.push((reader, decode_answers(&take(&to)))),
-                // Such as the reader for uncompressed files on a compressed one; the general ones take every file.
+                // Such as the reader for uncompressed files on a compressed one; the general ones
+                // take every file.
                 Err(error) => {
                     assert!(reader.starts_with("UNCOMPRESSED"), "{} {reader}: {error}", self.java.display())
                 }

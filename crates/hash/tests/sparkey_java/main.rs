@@ -1,8 +1,9 @@
-//! Compatibility with the real thing: Sparkey's own Java library, on every JDK that is installed, reads what
-//! Cairn writes and writes what Cairn reads, and where the format leaves no freedom both write the same bytes.
+//! Compatibility with the real thing: Sparkey's own Java library, on every JDK that is installed,
+//! reads what Cairn writes and writes what Cairn reads, and where the format leaves no freedom both
+//! write the same bytes.
 //!
-//! The library runs behind `testing/java`, whose jar `scripts/setup java` builds. Without the jar or a JDK the
-//! tests say so and pass; with `CAIRN_REQUIRE_JAVA=1` they fail.
+//! The library runs behind `testing/java`, whose jar `scripts/setup java` builds. Without the jar
+//! or a JDK the tests say so and pass; with `CAIRN_REQUIRE_JAVA=1` they fail.
 // The tests exchange real files with another process, so they stand outside the simulated system.
 #![allow(clippy::disallowed_methods, clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 
@@ -56,8 +57,9 @@ fn check_java(jvm: &mut Jvm, log: &Path, ops: &[Op], what: &str) {
     check_lookups(&jvm.get(&index, &cases::questions(ops)), ops, what);
 }
 
-/// An uncompressed log that we wrote or appended to has 0 entries per block, and its index no bits for them: the C
-/// library makes an address layout of Java's 1 that Java on newer machines misreads.
+/// An uncompressed log that we wrote or appended to has 0 entries per block, and its index no bits
+/// for them: the C library makes an address layout of Java's 1 that Java on newer machines
+/// misreads.
 fn check_no_blocks(log: &Path, case: &Case, what: &str) {
     if case.compression == "NONE" {
         assert_eq!(
@@ -102,8 +104,8 @@ fn random_cases() -> Vec<(Case, Vec<Op>)> {
     all
 }
 
-/// Goal: what Java writes, Cairn reads. Method: every small and random case written by Java, then the log, the live
-/// entries and all lookups compared with the model.
+/// Goal: what Java writes, Cairn reads. Method: every small and random case written by Java, then
+/// the log, the live entries and all lookups compared with the model.
 #[test]
 fn java_writes_and_we_read() {
     let all = [small_cases(), random_cases()].concat();
@@ -124,7 +126,8 @@ fn we_write_and_java_reads() {
     });
 }
 
-/// Goal: values of 1 MiB, far larger than a block, cross in both directions. Method: as above, the questions too.
+/// Goal: values of 1 MiB, far larger than a block, cross in both directions. Method: as above, the
+/// questions too.
 #[test]
 fn large_values_cross() {
     let ops = cases::large_values();
@@ -138,11 +141,13 @@ fn large_values_cross() {
     });
 }
 
-/// Goal: a million entries cross in both directions. Method: each compression with one hash width; all live entries
-/// compared, which takes a lookup of each, and a sample of present and absent keys asked of every reader.
+/// Goal: a million entries cross in both directions. Method: each compression with one hash width;
+/// all live entries compared, which takes a lookup of each, and a sample of present and absent keys
+/// asked of every reader.
 #[test]
 fn a_million_entries_cross() {
-    // Each key is put once, so the live entries in the order of the log are the operations themselves.
+    // Each key is put once, so the live entries in the order of the log are the operations
+    // themselves.
     let ops = cases::plain(1_000_000);
     let sample: Vec<Op> = ops.iter().step_by(499).cloned().collect();
     let shapes = cases::shapes("1 M entries", 4096).into_iter().enumerate();
@@ -160,9 +165,10 @@ fn a_million_entries_cross() {
     });
 }
 
-/// Goal: addresses of 8 bytes, which a log needs when positions and numbers in a block together outgrow 32 bits,
-/// are written and read by both. Method: blocks of 64 KiB filled with thousands of tiny entries each, so that a
-/// small log does; the width in the header is checked, or the case would show nothing.
+/// Goal: addresses of 8 bytes, which a log needs when positions and numbers in a block together
+/// outgrow 32 bits, are written and read by both. Method: blocks of 64 KiB filled with thousands of
+/// tiny entries each, so that a small log does; the width in the header is checked, or the case
+/// would show nothing.
 #[test]
 fn wide_addresses_cross() {
     let ops = cases::tiny(5, 30_000);
@@ -183,8 +189,8 @@ fn wide_addresses_cross() {
     });
 }
 
-/// Goal: each goes on with the other's log. Method: one writes the first part, the other appends the second, both
-/// read the whole; then the first appends once more.
+/// Goal: each goes on with the other's log. Method: one writes the first part, the other appends
+/// the second, both read the whole; then the first appends once more.
 #[test]
 fn each_appends_to_the_others_log() {
     let mut all = Vec::new();
@@ -211,8 +217,9 @@ fn each_appends_to_the_others_log() {
     });
 }
 
-/// Goal: an index serves the log that it was made for after the log has grown, as far as it knows it. Method: one
-/// writes log and index, the other appends to the log only; the old index answers with the old entries.
+/// Goal: an index serves the log that it was made for after the log has grown, as far as it knows
+/// it. Method: one writes log and index, the other appends to the log only; the old index answers
+/// with the old entries.
 #[test]
 fn an_old_index_serves_the_old_view() {
     let ops = cases::random(21, 600);
@@ -236,7 +243,8 @@ fn an_old_index_serves_the_old_view() {
     });
 }
 
-/// Goal: uncompressed logs are equal byte for byte, but for the fields in which Sparkey's own two libraries differ.
+/// Goal: uncompressed logs are equal byte for byte, but for the fields in which Sparkey's own two
+/// libraries differ.
 /// Method: both write every case; identifier, block size and entries per block are blanked.
 #[test]
 fn uncompressed_logs_are_equal() {
@@ -257,8 +265,8 @@ fn uncompressed_logs_are_equal() {
     });
 }
 
-/// Goal: from one log, with one seed, both make the same index byte for byte: header, order of slots, garbage,
-/// displacements. Method: the log of either is indexed by both, in memory.
+/// Goal: from one log, with one seed, both make the same index byte for byte: header, order of
+/// slots, garbage, displacements. Method: the log of either is indexed by both, in memory.
 #[test]
 fn indexes_of_one_log_are_equal() {
     let all = [small_cases(), random_cases()].concat();
@@ -275,9 +283,9 @@ fn indexes_of_one_log_are_equal() {
     });
 }
 
-/// Goal: an index that Java built by sorting is the one that Cairn builds by sorting, which holds the same slots as
-/// the one built in memory. Method: Java writes with SORTING, Cairn indexes the same log with little memory, so that
-/// it really sorts in pieces; bytes compared.
+/// Goal: an index that Java built by sorting is the one that Cairn builds by sorting, which holds
+/// the same slots as the one built in memory. Method: Java writes with SORTING, Cairn indexes the
+/// same log with little memory, so that it really sorts in pieces; bytes compared.
 #[test]
 fn sorted_indexes_are_equal() {
     let construction = Construction::Sorting { memory_bytes: 64 << 10 };
@@ -293,8 +301,9 @@ fn sorted_indexes_are_equal() {
     });
 }
 
-/// Goal: files that Sparkey's library wrote once stay readable, on machines without Java too. Method: pairs kept under
-/// `testing/compat`, read and indexed anew. With `CAIRN_REWRITE_FIXTURES=1` Java writes them again.
+/// Goal: files that Sparkey's library wrote once stay readable, on machines without Java too.
+/// Method: pairs kept under `testing/compat`, read and indexed anew. With
+/// `CAIRN_REWRITE_FIXTURES=1` Java writes them again.
 #[test]
 fn stored_files_read_back() {
     // Of now, and not of when this was built: clones may share what is built.
@@ -319,8 +328,8 @@ fn stored_files_read_back() {
     }
 }
 
-/// A folder that goes away: in memory where that can be had, since an index is synced and hundreds of syncs would be
-/// most of the time; on disk for what may not fit there.
+/// A folder that goes away: in memory where that can be had, since an index is synced and hundreds
+/// of syncs would be most of the time; on disk for what may not fit there.
 fn scratch(ops: &[Op]) -> TempDir {
     let bytes: usize = ops.iter().map(Op::len).sum();
     let memory = Path::new("/dev/shm");

@@ -64,8 +64,8 @@ pub fn live(index: &Path) -> Vec<Op> {
     entries
 }
 
-/// The answers to `keys` of every mode, each asked one by one and as a batch; the files are verified
-/// once.
+/// The answers to `keys` of every mode, each asked one by one and as a batch; the files are
+/// verified once.
 pub fn get(index: &Path, keys: &[Vec<u8>]) -> Vec<(Mode, Vec<Option<Vec<u8>>>)> {
     let ask = |mode| {
         let reader = SparkeyReader::open(index, &ReaderOptions::default().mode(mode)).unwrap();

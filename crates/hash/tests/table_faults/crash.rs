@@ -36,7 +36,8 @@ fn check(
     assert_eq!(names(disk), [TABLE], "{context}: leaked files");
 }
 
-/// Crashes a build of `content` everywhere, over nothing or over the old table; says how many images that gave.
+/// Crashes a build of `content` everywhere, over nothing or over the old table; says how many
+/// images that gave.
 fn sweep(seed: u64, content: &Content, over_old: bool, random: u64) -> u64 {
     let (old_bytes, old_model, model, then) = (old().bytes(), old().model(), content.model(), old());
     let published_at = Cell::new(u64::MAX);
@@ -62,9 +63,9 @@ fn sweep(seed: u64, content: &Content, over_old: bool, random: u64) -> u64 {
     )
 }
 
-/// Goal: after power loss there is the old table whole or the new one whole; once `finish` returned, the new one; and
-/// nothing else after the next build. Method: crash images at every operation of a build of each shape, over nothing
-/// and over an older table.
+/// Goal: after power loss there is the old table whole or the new one whole; once `finish`
+/// returned, the new one; and nothing else after the next build. Method: crash images at every
+/// operation of a build of each shape, over nothing and over an older table.
 #[test]
 fn power_loss_at_every_operation() {
     let seed = seed(1);
@@ -78,8 +79,8 @@ fn power_loss_at_every_operation() {
     assert!(images > 2000, "{images}");
 }
 
-/// Goal: the same for a build that spills, whose temporary file has no name for most of its life. Method: few images
-/// of a table of ten megabytes.
+/// Goal: the same for a build that spills, whose temporary file has no name for most of its life.
+/// Method: few images of a table of ten megabytes.
 #[test]
 fn power_loss_while_spilling() {
     let seed = seed(2);
@@ -91,8 +92,9 @@ fn power_loss_while_spilling() {
     assert!(images > 30, "{images}");
 }
 
-/// Goal: machines that crash again and again neither lose a published table nor fill up with leftovers. Method: build
-/// after build on one disk, the power failing at a random operation of most, each next one on a random image.
+/// Goal: machines that crash again and again neither lose a published table nor fill up with
+/// leftovers. Method: build after build on one disk, the power failing at a random operation of
+/// most, each next one on a random image.
 #[test]
 fn crash_after_crash() {
     let mut rng = SeededRng::new(seed(3));
@@ -121,8 +123,8 @@ fn crash_after_crash() {
     assert!(crashes > 100, "{crashes}");
 }
 
-/// Goal: a disk that says its cache is on the medium when it is not costs the new table at worst, and the damage is
-/// seen. Method: syncs that do nothing, then power loss.
+/// Goal: a disk that says its cache is on the medium when it is not costs the new table at worst,
+/// and the damage is seen. Method: syncs that do nothing, then power loss.
 #[test]
 fn disks_that_lie_about_syncs() {
     use cairn_vfs::Operation;

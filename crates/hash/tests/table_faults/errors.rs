@@ -5,7 +5,8 @@ use cairn_vfs::{CrashImage, FaultOptions, Operation};
 
 use super::*;
 
-/// What stands under the name after a build that said `result`; and that the next build works and clears up.
+/// What stands under the name after a build that said `result`; and that the next build works and
+/// clears up.
 fn check(disk: &FaultFs, result: &Result<BuildSummary>, old: &Content, content: &Content, context: &str) {
     let may_be_new = match result {
         Ok(_) => true,
@@ -46,8 +47,8 @@ fn run(fs: &FaultFs, index: u64, old_bytes: &[u8], content: &Content, (fault, pe
     if let Err(error) = &result {
         let told = matches!(error, Error::Vfs(_)) && matches!(fault, Fault::Io | Fault::Full);
         assert!(told, "{context}: {error}");
-        // Where the disk works again, a failed build leaves nothing, but for a file that could not be removed, and
-        // one that could not be locked, for it may be somebody else's.
+        // Where the disk works again, a failed build leaves nothing, but for a file that could not
+        // be removed, and one that could not be locked, for it may be somebody else's.
         let stays = [Operation::Lock, Operation::Remove];
         let stays = matches!(error, Error::Vfs(error) if stays.contains(&error.operation));
         if !persistent && !stays {
@@ -58,7 +59,8 @@ fn run(fs: &FaultFs, index: u64, old_bytes: &[u8], content: &Content, (fault, pe
     check(fs, &result, &old(), content, &context);
 }
 
-/// Goal: an error of any operation reaches the caller as what it is, costs the old table nothing, and leaves no file.
+/// Goal: an error of any operation reaches the caller as what it is, costs the old table nothing,
+/// and leaves no file.
 /// Method: fail every operation of a build in turn, once and for good, in each way.
 #[test]
 fn every_operation_fails() {
@@ -75,9 +77,10 @@ fn every_operation_fails() {
     assert!(struck > 100, "{struck}");
 }
 
-/// Goal: the same for a build that spills, is written in several pieces, and has workers waiting when a write fails.
-/// Method: all operations at its beginning and end, and in the short form every eleventh of the reads and writes
-/// between.
+/// Goal: the same for a build that spills, is written in several pieces, and has workers waiting
+/// when a write fails.
+/// Method: all operations at its beginning and end, and in the short form every eleventh of the
+/// reads and writes between.
 #[test]
 fn every_operation_of_a_spilling_build_fails() {
     let options = FaultOptions::seeded(seed(6));
@@ -98,7 +101,8 @@ fn every_operation_of_a_spilling_build_fails() {
     assert!(struck > 50, "{struck}");
 }
 
-/// Goal: a failed sync is never taken for a published table, whatever the kernel does with the pages afterwards.
+/// Goal: a failed sync is never taken for a published table, whatever the kernel does with the
+/// pages afterwards.
 /// Method: fail the sync of the file in each way a kernel may, then lose power in many ways.
 #[test]
 fn failed_syncs_publish_nothing() {
@@ -130,7 +134,8 @@ fn failed_syncs_publish_nothing() {
     println!("failed syncs publish nothing: {images} crash images");
 }
 
-/// Goal: a full disk costs nothing but the build, gives back what it took, and the next build with room works.
+/// Goal: a full disk costs nothing but the build, gives back what it took, and the next build with
+/// room works.
 /// Method: every quota from what is used to what suffices, page by page.
 #[test]
 fn full_disks() {
@@ -158,8 +163,9 @@ fn full_disks() {
     assert!(full > 50 && fitted == contents().len(), "{full} {fitted}");
 }
 
-/// Goal: transfers that move fewer bytes than they could change nothing. Method: half of all reads and writes cut
-/// short, in every mode; then short and interrupted ones at every operation of opening and reading.
+/// Goal: transfers that move fewer bytes than they could change nothing. Method: half of all reads
+/// and writes cut short, in every mode; then short and interrupted ones at every operation of
+/// opening and reading.
 #[test]
 fn short_transfers() {
     let seed = seed(9);
@@ -180,8 +186,9 @@ fn short_transfers() {
     }
 }
 
-/// Goal: a device that fails reads gives an error of the file system, never a wrong or missing value, and the reader
-/// is as good as before once it works again. Method: fail every operation of opening and reading in turn.
+/// Goal: a device that fails reads gives an error of the file system, never a wrong or missing
+/// value, and the reader is as good as before once it works again. Method: fail every operation of
+/// opening and reading in turn.
 #[test]
 fn reads_that_fail() {
     let options = FaultOptions::seeded(seed(10));

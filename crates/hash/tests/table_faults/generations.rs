@@ -1,4 +1,5 @@
-//! Stores of several generations: power loss and errors while they are appended to, compacted and replaced.
+//! Stores of several generations: power loss and errors while they are appended to, compacted and
+//! replaced.
 
 use std::cell::RefCell;
 
@@ -44,7 +45,8 @@ fn changes(step: Step) -> (Vec<Record>, Vec<Vec<u8>>) {
     let key = |n: u32| format!("key {n}").into_bytes();
     let value = |n: u32| {
         let mut value = format!("{n} of {version}").into_bytes();
-        // Some beside the records, in bases and deltas: overwritten, deleted and compacted like the others.
+        // Some beside the records, in bases and deltas: overwritten, deleted and compacted like the
+        // others.
         if n % 19 == version % 3 {
             value.resize(33_000 + n as usize, version as u8);
         }
@@ -99,7 +101,8 @@ fn content(store: &Generations, context: &str) -> Model {
     model
 }
 
-/// Works on with a store after a crash: a delta, a compaction, and a delta. Then only files of the store are left.
+/// Works on with a store after a crash: a delta, a compaction, and a delta. Then only files of the
+/// store are left.
 fn go_on(disk: &FaultFs, mut model: Model, context: &str) {
     let (fs, mut rng) = (shared(disk), SeededRng::new(99));
     for step in [Step::Append(7), Step::Compact, Step::Append(8)] {
@@ -111,8 +114,9 @@ fn go_on(disk: &FaultFs, mut model: Model, context: &str) {
     assert_eq!(names(disk), [TABLE, "t.cairn.lock", "t.cairn.manifest"], "{context}: leaked files");
 }
 
-/// Goal: after power loss a store has the content before the step or after it, after it once the step returned, and
-/// works on. Method: crash images at every operation of bases, deltas and compactions in a row.
+/// Goal: after power loss a store has the content before the step or after it, after it once the
+/// step returned, and works on. Method: crash images at every operation of bases, deltas and
+/// compactions in a row.
 #[test]
 fn power_loss_at_every_operation_of_a_store() {
     let history = RefCell::new(vec![(0, None, after(STEPS[0], &Model::new()))]);
@@ -150,8 +154,8 @@ fn power_loss_at_every_operation_of_a_store() {
     assert!(images > 500, "{images}");
 }
 
-/// Goal: the same over many crashes in a row, and no file stays for good. Method: random steps on one disk, the power
-/// failing within most.
+/// Goal: the same over many crashes in a row, and no file stays for good. Method: random steps on
+/// one disk, the power failing within most.
 #[test]
 fn store_crashes_after_crashes() {
     let mut rng = SeededRng::new(seed(21));
@@ -181,8 +185,9 @@ fn store_crashes_after_crashes() {
     assert!(crashes > 100, "{crashes}");
 }
 
-/// Goal: an error of any operation of a step leaves the store as it was or as it becomes, open readers as they are,
-/// and a reload either moves on or stays. Method: fail each operation in turn, once and for good.
+/// Goal: an error of any operation of a step leaves the store as it was or as it becomes, open
+/// readers as they are, and a reload either moves on or stays. Method: fail each operation in turn,
+/// once and for good.
 #[test]
 fn every_operation_of_a_store_fails() {
     let sound = FaultFs::new(FaultOptions::seeded(1));
@@ -226,8 +231,9 @@ fn every_operation_of_a_store_fails() {
     assert!(struck > 100, "{struck}");
 }
 
-/// Goal: a reload that meets an error or a power loss keeps the old reader answering; one that works shows the new
-/// content. Method: fail every operation of a reload in turn, on a disk where there is something new to load.
+/// Goal: a reload that meets an error or a power loss keeps the old reader answering; one that
+/// works shows the new content. Method: fail every operation of a reload in turn, on a disk where
+/// there is something new to load.
 #[test]
 fn reloads_that_fail() {
     let (before, next) = (after(Step::Create(0), &Model::new()), Model::new());

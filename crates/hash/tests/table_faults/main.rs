@@ -1,11 +1,12 @@
 //! Cairn's own tables on a disk that loses power, fails, fills up, lies and rots.
 //!
-//! What must hold: a reader finds the old table whole or the new one whole; a `finish` that returned is never undone;
-//! a table that is damaged is called so; no failed build leaves a file that the next one does not clear away. The
-//! bugs planted to see whether these tests notice: `docs/src/reliability-log.md`.
+//! What must hold: a reader finds the old table whole or the new one whole; a `finish` that
+//! returned is never undone; a table that is damaged is called so; no failed build leaves a file
+//! that the next one does not clear away. The bugs planted to see whether these tests notice:
+//! `docs/src/reliability-log.md`.
 //!
-//! `CAIRN_SOAK=1` runs the long form: more images, more rounds. Everything random follows from fixed seeds;
-//! `CAIRN_SEED` asks for others.
+//! `CAIRN_SOAK=1` runs the long form: more images, more rounds. Everything random follows from
+//! fixed seeds; `CAIRN_SEED` asks for others.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test program")]
 
 use std::collections::BTreeMap;
@@ -40,7 +41,8 @@ struct Content {
 
 impl Content {
     fn new(name: &'static str, records: Vec<Record>, compression: Compression) -> Content {
-        // One thread, so that the order of operations is the same each time wherever nothing is spilled.
+        // One thread, so that the order of operations is the same each time wherever nothing is
+        // spilled.
         let options = BuildOptions::default().seed(7).id(9).threads(1).memory_bytes(16 << 20);
         Content { name, records, deleted: Vec::new(), options: options.compression(compression) }
     }
@@ -81,7 +83,8 @@ fn old() -> Content {
     Content::new("old", numbered(150, "old value"), Compression::None)
 }
 
-/// One content for each shape of file: lengths stored, fixed widths, compressed in each way, values beside the records.
+/// One content for each shape of file: lengths stored, fixed widths, compressed in each way, values
+/// beside the records.
 fn contents() -> Vec<Content> {
     let mut plain = Content::new("plain", numbered(300, "new value"), Compression::None);
     plain.deleted = vec![b"key 5".to_vec(), b"absent".to_vec()];

@@ -16,8 +16,8 @@ struct Tally {
     lookups_refused: u64,
 }
 
-/// Looks at a disk whose table may be damaged: `verify` says so exactly when it is, lookups give the right value or
-/// say so too.
+/// Looks at a disk whose table may be damaged: `verify` says so exactly when it is, lookups give
+/// the right value or say so too.
 fn meet(disk: &FaultFs, sound: &[u8], model: &Model, tally: &mut Tally, context: &str) {
     let is_sound = disk.bytes_of(Path::new(TABLE)).as_deref() == Some(sound);
     tally.damaged += u64::from(!is_sound);
@@ -46,8 +46,8 @@ fn meet(disk: &FaultFs, sound: &[u8], model: &Model, tally: &mut Tally, context:
     }
 }
 
-/// Goal: writes that a disk lost, put elsewhere, cut or garbled while saying Ok do not go unnoticed. Method: each of
-/// them at every write of a build of each shape.
+/// Goal: writes that a disk lost, put elsewhere, cut or garbled while saying Ok do not go
+/// unnoticed. Method: each of them at every write of a build of each shape.
 #[test]
 fn writes_that_went_wrong() {
     let options = FaultOptions::seeded(seed(11));
@@ -82,13 +82,15 @@ fn writes_that_went_wrong() {
     assert!(tally.damaged >= 50 && refused >= 50, "{tally:?} {refused}");
 }
 
-/// True for what a build may say of a temporary file that does not hold what was written: it is damaged, or too short.
+/// True for what a build may say of a temporary file that does not hold what was written: it is
+/// damaged, or too short.
 fn is_refused(error: &Error) -> bool {
     is_damage(error) || matches!(error, Error::Vfs(_))
 }
 
-/// Goal: index lines that wait in a temporary file are held against what was written too. Method: each of the faults at
-/// every write of a build whose lines are few to a record, so that they outgrow their share of the memory.
+/// Goal: index lines that wait in a temporary file are held against what was written too. Method:
+/// each of the faults at every write of a build whose lines are few to a record, so that they
+/// outgrow their share of the memory.
 #[test]
 fn index_lines_that_went_wrong() {
     let records = (0..200_000u32).map(|n| (n.to_le_bytes().to_vec(), vec![n as u8])).collect();
@@ -124,8 +126,8 @@ fn index_lines_that_went_wrong() {
     assert!(damaged > 10 && refused >= 3, "{damaged} {refused}");
 }
 
-/// Goal: blocks that were swapped, or that are still those of the table before, are found. Method: every pair of
-/// pages, every page of another table of the same size.
+/// Goal: blocks that were swapped, or that are still those of the table before, are found. Method:
+/// every pair of pages, every page of another table of the same size.
 #[test]
 fn blocks_from_elsewhere() {
     let options = FaultOptions::seeded(seed(12));
@@ -141,7 +143,8 @@ fn blocks_from_elsewhere() {
                 meet(&fs, &sound, &model, &mut tally, &format!("{}: {first} and {second}", content.name));
             }
         }
-        // The same keys and lengths under another seed and id: the same sections, all pages different.
+        // The same keys and lengths under another seed and id: the same sections, all pages
+        // different.
         let mut before = content.clone();
         before.options = before.options.seed(8).id(10);
         let stale = before.bytes();
@@ -150,7 +153,8 @@ fn blocks_from_elsewhere() {
             let range = page * 4096..(page + 1) * 4096;
             bytes[range.clone()].copy_from_slice(&stale[range]);
             fs.install(Path::new(TABLE), &bytes).unwrap();
-            // A whole header of the other table is judged by its seed and sums, which do not fit these pages.
+            // A whole header of the other table is judged by its seed and sums, which do not fit
+            // these pages.
             meet(&fs, &sound, &model, &mut tally, &format!("{}: stale page {page}", content.name));
         }
     }
@@ -158,8 +162,8 @@ fn blocks_from_elsewhere() {
     assert!(tally.damaged > 100, "{tally:?}");
 }
 
-/// Goal: flipped bits of larger tables are found. Method: bits drawn at random, one and several at a time (every bit
-/// of a small table: the unit tests of the table).
+/// Goal: flipped bits of larger tables are found. Method: bits drawn at random, one and several at
+/// a time (every bit of a small table: the unit tests of the table).
 #[test]
 fn flipped_bits() {
     let mut rng = SeededRng::new(seed(13));
@@ -179,8 +183,8 @@ fn flipped_bits() {
     assert!(tally.damaged >= 1000 - 5, "{tally:?}");
 }
 
-/// Goal: damage under checksums of two levels, and in them, is found. Method: a bit in every page of both levels of a
-/// table of ten megabytes, and in pages drawn at random.
+/// Goal: damage under checksums of two levels, and in them, is found. Method: a bit in every page
+/// of both levels of a table of ten megabytes, and in pages drawn at random.
 #[test]
 fn two_levels_of_sums() {
     let mut rng = SeededRng::new(seed(16));
@@ -203,8 +207,9 @@ fn two_levels_of_sums() {
     assert!(tally.damaged >= 20, "{tally:?}");
 }
 
-/// Goal: a read that returns what is not there gives the right value or an error, and the file, being sound, is served
-/// right afterwards. Method: garble every read and map of opening, looking up and scanning in turn, once and for good.
+/// Goal: a read that returns what is not there gives the right value or an error, and the file,
+/// being sound, is served right afterwards. Method: garble every read and map of opening, looking
+/// up and scanning in turn, once and for good.
 #[test]
 fn reads_that_lie() {
     let options = FaultOptions::seeded(seed(14));

@@ -1,13 +1,16 @@
-//! Groups of 64 packed values, with the width as a compile-time constant: all shifts are known, and a value costs a load, a shift, a mask
-//! and a store (after Lemire and Boytsov, "Decoding billions of integers per second through vectorization", 2015).
+//! Groups of 64 packed values, with the width as a compile-time constant: all shifts are known, and
+//! a value costs a load, a shift, a mask and a store (after Lemire and Boytsov, "Decoding billions
+//! of integers per second through vectorization", 2015).
 //!
-//! The same loops are compiled twice. For AVX2, which shifts four values at once, each by its own count, the compiler makes vectors of them:
-//! `objdump -d` shows `vpsrlvq` and a third of the instructions for narrow values. Other processors run the plain form.
+//! The same loops are compiled twice. For AVX2, which shifts four values at once, each by its own
+//! count, the compiler makes vectors of them: `objdump -d` shows `vpsrlvq` and a third of the
+//! instructions for narrow values. Other processors run the plain form.
 #![allow(unsafe_code)]
 
 use super::{GROUP, mask};
 
-/// Each of a group's values by itself: a loop of 64 is too long for the compiler to unroll, and would compute its shifts.
+/// Each of a group's values by itself: a loop of 64 is too long for the compiler to unroll, and
+/// would compute its shifts.
 macro_rules! unrolled {
     ($words:ident, $out:ident, $width:ident; $($index:literal)*) => {
         $({
@@ -54,7 +57,8 @@ fn extremes_of(values: &[u64]) -> (i64, i64) {
         .fold((i64::MAX, i64::MIN), |(least, most), &value| (least.min(value as i64), most.max(value as i64)))
 }
 
-/// Whether one of `values` is at most `span` above `least`, in arithmetic that wraps. No early end, which would keep the compiler from vectors.
+/// Whether one of `values` is at most `span` above `least`, in arithmetic that wraps. No early end,
+/// which would keep the compiler from vectors.
 #[inline(always)]
 fn any_within_of(values: &[u64], least: u64, span: u64) -> bool {
     values.iter().fold(false, |found, value| found | (value.wrapping_sub(least) <= span))
@@ -155,7 +159,8 @@ pub(crate) fn any_within(values: &[u64], least: u64, span: u64) -> bool {
 mod tests {
     use super::*;
 
-    /// Goal: both forms give the values that were packed, at every width. Method: 64 values of all bits mixed, against each other and the plain definition.
+    /// Goal: both forms give the values that were packed, at every width. Method: 64 values of all
+    /// bits mixed, against each other and the plain definition.
     #[test]
     fn forms_agree() {
         for width in 1..=64u32 {

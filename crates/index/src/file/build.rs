@@ -18,11 +18,13 @@ pub struct BuildOptions {
     pub columns: Vec<Kind>,
     /// How many of the columns are keys: the order of the index. At least one.
     pub keys: usize,
-    /// Bytes of a page, a power of two from 512 to 32768. 8192: what a disk reads at once anyway, and as PostgreSQL has it.
+    /// Bytes of a page, a power of two from 512 to 32768. 8192: what a disk reads at once anyway,
+    /// and as PostgreSQL has it.
     pub page_bytes: usize,
     /// Rows in a page at most, up to 65,535, the default.
     pub page_rows: usize,
-    /// Memory for sorting, in bytes; beyond it rows wait in a temporary file beside the index. 64 MiB.
+    /// Memory for sorting, in bytes; beyond it rows wait in a temporary file beside the index. 64
+    /// MiB.
     pub memory_bytes: usize,
 }
 
@@ -52,8 +54,8 @@ impl BuildOptions {
 
 /// Takes rows in any order and writes an index of them.
 ///
-/// Nothing is at the path before [`Builder::finish`] returns; an older index there stays whole until then, and if
-/// the build is dropped or fails.
+/// Nothing is at the path before [`Builder::finish`] returns; an older index there stays whole
+/// until then, and if the build is dropped or fails.
 pub struct Builder {
     options: BuildOptions,
     out: AtomicFile,
@@ -61,7 +63,8 @@ pub struct Builder {
 }
 
 impl Builder {
-    /// Begins an index at `path`. Errors: [`Error::Invalid`] for impossible options; `Busy` while somebody else builds it.
+    /// Begins an index at `path`. Errors: [`Error::Invalid`] for impossible options; `Busy` while
+    /// somebody else builds it.
     pub fn create(fs: &Arc<dyn Fs>, path: &Path, options: BuildOptions) -> Result<Builder> {
         options.check()?;
         let out = AtomicFile::create(fs, path)?;
@@ -90,7 +93,8 @@ impl Builder {
         rows.into_iter().try_for_each(|(id, row)| self.add(id, row.as_ref()))
     }
 
-    /// Sorts, writes, syncs, and gives the file its name. One pass over the rows, two if they did not fit into memory.
+    /// Sorts, writes, syncs, and gives the file its name. One pass over the rows, two if they did
+    /// not fit into memory.
     pub fn finish(self) -> Result<()> {
         let Builder { options, out, mut sorter } = self;
         let mut pages = Pages {

@@ -37,8 +37,9 @@ fn generation(fs: &dyn Fs) -> i64 {
     of(&rows[0])
 }
 
-/// Goal: an index is replaced whole or not at all, wherever the power fails, and a build that was acknowledged stays. Method: a crash before every
-/// operation of a build over an older index, on every kind of disk that may be found then.
+/// Goal: an index is replaced whole or not at all, wherever the power fails, and a build that was
+/// acknowledged stays. Method: a crash before every operation of a build over an older index, on
+/// every kind of disk that may be found then.
 #[test]
 fn power_loss() {
     let acknowledged = std::cell::Cell::new(u64::MAX);
@@ -73,8 +74,8 @@ fn power_loss() {
     assert!(images > 100, "{images}");
 }
 
-/// Goal: a build whose disk fails says so, and leaves the index before it. Method: every operation of a build fails in turn, in four ways, once
-/// and from then on.
+/// Goal: a build whose disk fails says so, and leaves the index before it. Method: every operation
+/// of a build fails in turn, in four ways, once and from then on.
 #[test]
 fn failing_disk() {
     let mut struck = 0;

@@ -1,4 +1,5 @@
-//! An index in a file: built once from rows in any order, then read through a mapping by any number of threads.
+//! An index in a file: built once from rows in any order, then read through a mapping by any number
+//! of threads.
 //!
 //! ```text
 //!   header   page 0:  "CAIRNIDX" | version u32, 1 | page bytes u32 | columns u8 | key columns u8 | kinds u8 each, up to 64 …
@@ -8,7 +9,8 @@
 //!   directory   for each page its first row's key columns: 0 | 1, zigzag | 2, length varint, bytes
 //! ```
 //!
-//! All in the order of the key columns, NULLs last, and then of row ids. The file appears under its name whole or not at all.
+//! All in the order of the key columns, NULLs last, and then of row ids. The file appears under its
+//! name whole or not at all.
 
 mod build;
 #[cfg(test)]

@@ -12,7 +12,8 @@ use crate::cursor::Cursor;
 use crate::error::{Error, Result};
 use crate::{Checked, Extremes, Kind, Leaf, MAX_COLUMNS};
 
-/// An open index. Cheap to share between threads by reference; pages are checked when they are read.
+/// An open index. Cheap to share between threads by reference; pages are checked when they are
+/// read.
 pub struct Index {
     path: PathBuf,
     map: Map,
@@ -99,7 +100,8 @@ fn read_header(path: &Path, bytes: &[u8]) -> Result<Header> {
 }
 
 impl Index {
-    /// Opens the index at `path`: maps it, checks header and directory. Reads no page of rows. Memory: one key a page.
+    /// Opens the index at `path`: maps it, checks header and directory. Reads no page of rows.
+    /// Memory: one key a page.
     pub fn open(fs: &dyn Fs, path: &Path) -> Result<Index> {
         let map = fs.open(path, OpenOptions::read())?.map()?;
         let header = read_header(path, &map)?;
@@ -161,7 +163,8 @@ impl Index {
         Ok(leaf)
     }
 
-    /// How many rows of a page sort before `key`, a prefix of the key columns; with `or_equal`, up to it.
+    /// How many rows of a page sort before `key`, a prefix of the key columns; with `or_equal`, up
+    /// to it.
     fn count_before(&self, page: usize, leaf: &Leaf<'_>, key: &[Cell], or_equal: bool) -> Result<usize> {
         let (mut low, mut high) = (0, leaf.rows());
         while low < high {
@@ -200,8 +203,9 @@ impl Index {
         Ok(())
     }
 
-    /// The rows between two boundaries, each a prefix of the key columns: `(Bound::Included(&[k]), Bound::Included(&[k]))` are
-    /// those whose first column is `k`. Two searches: a microsecond or two each.
+    /// The rows between two boundaries, each a prefix of the key columns: `(Bound::Included(&[k]),
+    /// Bound::Included(&[k]))` are those whose first column is `k`. Two searches: a microsecond or
+    /// two each.
     pub fn range<'k>(&self, bounds: impl RangeBounds<&'k [Cell]>) -> Result<Range<'_>> {
         let start = match bounds.start_bound() {
             Bound::Unbounded => (0, 0),
@@ -370,7 +374,8 @@ impl<'i> Range<'i> {
         Ok(self.extremes(column)?.map(|found| found.most))
     }
 
-    /// The values of the first column and how many rows each has, in order. A binary search a group and page.
+    /// The values of the first column and how many rows each has, in order. A binary search a group
+    /// and page.
     pub fn groups(&self) -> Result<Vec<Group>> {
         let mut groups: Vec<Group> = Vec::new();
         self.pages(|_, leaf, from, to| {

@@ -1,4 +1,5 @@
-//! Rows into order within a limit of memory: sorted runs in a temporary file, then all of them at once.
+//! Rows into order within a limit of memory: sorted runs in a temporary file, then all of them at
+//! once.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -101,7 +102,8 @@ impl Sorter {
         self.rows.sort_unstable_by(|a, b| a.cells[..keys].cmp(&b.cells[..keys]).then(a.id.cmp(&b.id)));
     }
 
-    /// A run: length u32, row, for each row. No checksum: a run lives as long as its build, and what it gives is checked as it is read.
+    /// A run: length u32, row, for each row. No checksum: a run lives as long as its build, and
+    /// what it gives is checked as it is read.
     fn spill(&mut self) -> Result<()> {
         self.sort();
         let writer = match &mut self.spill {

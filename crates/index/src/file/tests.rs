@@ -42,8 +42,8 @@ fn sorted(rows: &[Row]) -> Vec<Row> {
 proptest! {
     #![proptest_config(crate::test_config::cases(100))]
 
-    /// Goal: ranges, both ways, and everything that is computed from them. Method: random rows in memory and spilled, random
-    /// boundaries of one and two columns, against the sorted rows.
+    /// Goal: ranges, both ways, and everything that is computed from them. Method: random rows in
+    /// memory and spilled, random boundaries of one and two columns, against the sorted rows.
     #[test]
     fn against_vec(rows in rows(), spill: bool, low in -22..22i64, span in 0..30i64, text in "[ab]{0,3}", kind in 0..5) {
         let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
@@ -87,7 +87,8 @@ proptest! {
         prop_assert_eq!(range.groups().unwrap(), groups);
     }
 
-    /// Goal: a damaged file gives values or an error. Method: change bytes of a sound one, make its checksums right again, and read all of it.
+    /// Goal: a damaged file gives values or an error. Method: change bytes of a sound one, make its
+    /// checksums right again, and read all of it.
     #[test]
     fn hostile(rows in rows(), changes in prop::collection::vec((any::<usize>(), any::<u8>()), 1..6)) {
         let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
@@ -101,7 +102,8 @@ proptest! {
         crate::fuzz::file(&bytes);
     }
 
-    /// Goal: no changed bit goes unseen. Method: flip one bit of a sound file; opening or verifying it must fail.
+    /// Goal: no changed bit goes unseen. Method: flip one bit of a sound file; opening or verifying
+    /// it must fail.
     #[test]
     fn every_flip_is_found(rows in rows(), at: usize, bit in 0..8u32) {
         let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
@@ -118,8 +120,8 @@ proptest! {
     }
 }
 
-/// Goal: all key sets are right, not just random ones. Method: every multiset of up to three keys out of all strings of up to two of
-/// two letters, each looked up.
+/// Goal: all key sets are right, not just random ones. Method: every multiset of up to three keys
+/// out of all strings of up to two of two letters, each looked up.
 #[test]
 fn exhaustive() {
     let words: Vec<Vec<u8>> =
@@ -262,8 +264,9 @@ fn wrong_arguments() {
     assert!(index.range(&long[..]..).map(|_| ()).unwrap_err().to_string().contains("3 columns"));
 }
 
-/// Goal: no file that ever was of interest troubles the reader. Method: every file of the fuzz target's corpus; `CAIRN_WRITE_CORPUS=1` writes
-/// sound ones there first, after a change of the format.
+/// Goal: no file that ever was of interest troubles the reader. Method: every file of the fuzz
+/// target's corpus; `CAIRN_WRITE_CORPUS=1` writes sound ones there first, after a change of the
+/// format.
 #[test]
 #[allow(clippy::disallowed_methods, reason = "the corpus is files of the source tree")]
 fn corpus() {

@@ -6,8 +6,9 @@ use super::{PackError, Value};
 use crate::leaf::Kind;
 use crate::{stream, strings};
 
-/// Values in the order of rows. Byte strings are numbered in the order in which they first come, so that a page of any
-/// number of rows needs the first so many of them, and what those take is known beforehand.
+/// Values in the order of rows. Byte strings are numbered in the order in which they first come, so
+/// that a page of any number of rows needs the first so many of them, and what those take is known
+/// beforehand.
 pub(super) struct ColumnBuffer {
     kind: Kind,
     nulls: Vec<u64>,
@@ -109,8 +110,8 @@ impl ColumnBuffer {
         self.interned.truncate(rows);
     }
 
-    /// How the first `rows` rows are encoded best. The strings' share is an upper bound: what all of them begin with is
-    /// counted with each restart.
+    /// How the first `rows` rows are encoded best. The strings' share is an upper bound: what all
+    /// of them begin with is counted with each restart.
     pub(super) fn plan(&self, rows: usize) -> Plan {
         let has_nulls = self.null_count > 0 && self.nulls[..rows].contains(&1);
         let nulls = has_nulls.then(|| stream::plan(&self.nulls[..rows]));

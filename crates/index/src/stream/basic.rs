@@ -1,5 +1,6 @@
-//! The encodings that need no other: a straight line, packed distances from the least value, and chunks of 128 values
-//! that choose for themselves between distances from the least and distances from the one before.
+//! The encodings that need no other: a straight line, packed distances from the least value, and
+//! chunks of 128 values that choose for themselves between distances from the least and distances
+//! from the one before.
 //!
 //! ```text
 //!   line     tag 0 | base zigzag | step zigzag                              value(row) = base + row * step
@@ -23,7 +24,8 @@ pub(crate) const LINE: u8 = 0;
 pub(crate) const PACKED: u8 = 1;
 pub(crate) const CHUNKED: u8 = 2;
 
-/// Values in a chunk: one cache line of bits at width 4, and at most 127 additions for a value inside of it.
+/// Values in a chunk: one cache line of bits at width 4, and at most 127 additions for a value
+/// inside of it.
 pub(crate) const CHUNK: usize = 128;
 const DIFFERENCES: u8 = 0x80;
 
@@ -181,7 +183,8 @@ impl<'a> Basic<'a> {
         }
     }
 
-    /// Bounds of all values, as signed integers, where the head alone tells them; the upper one may be up to twice as far as it could be.
+    /// Bounds of all values, as signed integers, where the head alone tells them; the upper one may
+    /// be up to twice as far as it could be.
     pub(crate) fn hull(&self) -> Option<(i64, i64)> {
         let Basic::Packed { least, width, .. } = self else { return None };
         let least = *least as i64;
@@ -189,7 +192,8 @@ impl<'a> Basic<'a> {
         Some((least, most))
     }
 
-    /// The value of `row`, which is below the number of rows. A few nanoseconds; up to 50 in a chunk of differences.
+    /// The value of `row`, which is below the number of rows. A few nanoseconds; up to 50 in a
+    /// chunk of differences.
     pub(crate) fn get(&self, row: usize) -> Checked<u64> {
         match self {
             Basic::Line { base, step } => Ok(base.wrapping_add(step.wrapping_mul(row as u64))),
@@ -236,8 +240,8 @@ impl<'a> Basic<'a> {
         Ok(())
     }
 
-    /// The first of `rows` whose value `is_before` does not hold for, which holds for all before it. Looks at the first value of some chunks, and
-    /// unpacks one.
+    /// The first of `rows` whose value `is_before` does not hold for, which holds for all before
+    /// it. Looks at the first value of some chunks, and unpacks one.
     pub(crate) fn partition(&self, rows: Range<usize>, is_before: impl Fn(u64) -> bool) -> Checked<usize> {
         let (mut low, mut high) = (rows.start, rows.end.max(rows.start));
         if !matches!(self, Basic::Chunked { .. }) {

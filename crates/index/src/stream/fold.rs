@@ -1,4 +1,5 @@
-//! Sums, extremes and filters over encoded values: by the run where there are runs, else by groups of unpacked values.
+//! Sums, extremes and filters over encoded values: by the run where there are runs, else by groups
+//! of unpacked values.
 
 use super::{Basic, Kind, Run, Stream};
 use crate::damage::Checked;
@@ -63,8 +64,8 @@ fn is_straight(run: &Run) -> bool {
 }
 
 impl Stream<'_> {
-    /// Calls `each` with runs that cover rows `from..to` if the stream is stored as runs. Says whether it is.
-    /// Constant runs of whose values `idle` says so may be left out.
+    /// Calls `each` with runs that cover rows `from..to` if the stream is stored as runs. Says
+    /// whether it is. Constant runs of whose values `idle` says so may be left out.
     fn walk_runs(
         &self,
         from: usize,
@@ -114,7 +115,8 @@ impl Stream<'_> {
         Ok(())
     }
 
-    /// The sum of rows `from..to` as signed integers. Runs cost a few nanoseconds each, other encodings under one a row.
+    /// The sum of rows `from..to` as signed integers. Runs cost a few nanoseconds each, other
+    /// encodings under one a row.
     pub(crate) fn sum(&self, from: usize, to: usize) -> Checked<i128> {
         let mut sum = 0i128;
         let mut bent = false;
@@ -139,7 +141,8 @@ impl Stream<'_> {
         Ok(sum)
     }
 
-    /// The sum of those of rows `from..from + 64 * mask.len()` that `mask` has, a bit a row, and how many they are.
+    /// The sum of those of rows `from..from + 64 * mask.len()` that `mask` has, a bit a row, and
+    /// how many they are.
     pub(crate) fn sum_masked(&self, from: usize, to: usize, mask: &[u64]) -> Checked<i128> {
         let mut sum = 0i128;
         self.walk_blocks_masked(from, to, Some(mask), |row, values| {
@@ -152,7 +155,8 @@ impl Stream<'_> {
         Ok(sum)
     }
 
-    /// Least and greatest of rows `from..to` (with `mask`, of those that it has); `None` of no rows.
+    /// Least and greatest of rows `from..to` (with `mask`, of those that it has); `None` of no
+    /// rows.
     pub(crate) fn extremes(&self, from: usize, to: usize, mask: Option<&[u64]>) -> Checked<Option<Extremes>> {
         let (mut low, mut high) = (i64::MAX, i64::MIN);
         let mut take = |least: i64, most: i64| (low, high) = (low.min(least), high.max(most));
@@ -189,8 +193,8 @@ impl Stream<'_> {
         Ok(extremes(low, high))
     }
 
-    /// Clears in `mask` the bits of those of rows `from..to` whose value is not within `least..=most`. Bit 0 is row `from`. False where it is plain
-    /// that none is left.
+    /// Clears in `mask` the bits of those of rows `from..to` whose value is not within
+    /// `least..=most`. Bit 0 is row `from`. False where it is plain that none is left.
     pub(crate) fn filter(
         &self,
         from: usize,
@@ -234,7 +238,8 @@ impl Stream<'_> {
             clear(mask, failing, to - from);
             return Ok(found);
         }
-        // The column's zone map: most filters that a page has nothing for end here, and those that all of its rows meet.
+        // The column's zone map: most filters that a page has nothing for end here, and those that
+        // all of its rows meet.
         if let Some((low, high)) = self.hull()? {
             if high < least || most < low {
                 clear(mask, 0, to - from);
@@ -264,7 +269,8 @@ impl Stream<'_> {
     }
 }
 
-/// Sum of signed values. Two halves of 32 bits, so that no step of the loop can overflow and the compiler can use vectors.
+/// Sum of signed values. Two halves of 32 bits, so that no step of the loop can overflow and the
+/// compiler can use vectors.
 fn sum_of(values: &[u64]) -> i128 {
     let (mut low, mut high) = (0u64, 0i64);
     for &value in values {

@@ -1,4 +1,5 @@
-//! One column of integers in a page, in the smallest of five encodings. What is there, chosen by measured size:
+//! One column of integers in a page, in the smallest of five encodings. What is there, chosen by
+//! measured size:
 //!
 //! | tag | encoding | random access | for |
 //! |---|---|---|---|
@@ -8,7 +9,8 @@
 //! | 3 | runs on a line (run-length) | binary search of the ends | keys with duplicates, row ids of regular heaps |
 //! | 4 | dictionary of distinct values, packed codes | two loads | few distinct wide values |
 //!
-//! Frame of reference: Goldstein, Ramakrishnan, Shaft, "Compressing relations and indexes", ICDE 1998.
+//! Frame of reference: Goldstein, Ramakrishnan, Shaft, "Compressing relations and indexes",
+//! ICDE 1998.
 
 mod basic;
 mod fold;
@@ -53,7 +55,8 @@ struct Dictionary {
 }
 
 impl Dictionary {
-    /// The distinct values in ascending order and each row's place among them; `None` where there are many.
+    /// The distinct values in ascending order and each row's place among them; `None` where there
+    /// are many.
     fn find(values: &[u64]) -> Option<Dictionary> {
         let mut codes_of: HashMap<u64, u64> = HashMap::new();
         for (index, value) in values.iter().enumerate() {
@@ -104,7 +107,8 @@ pub(crate) fn plan(values: &[u64]) -> Plan {
             best = Plan { bytes, choice: Choice::Runs(runs) };
         }
     }
-    // A byte a value is what a dictionary of 256 takes, so narrower ones gain nothing worth a lookup.
+    // A byte a value is what a dictionary of 256 takes, so narrower ones gain nothing worth a
+    // lookup.
     if best.bytes > values.len()
         && let Some(dictionary) = Dictionary::find(values)
     {
@@ -127,7 +131,8 @@ impl Plan {
     }
 }
 
-/// Encoded integers, found and bounds-checked; what is read later is checked again where it is read.
+/// Encoded integers, found and bounds-checked; what is read later is checked again where it is
+/// read.
 #[derive(Clone, Copy)]
 pub(crate) struct Stream<'a> {
     at: usize,
@@ -163,7 +168,8 @@ impl<'a> Stream<'a> {
         Ok(Stream { at, bytes: part.end() - at, kind })
     }
 
-    /// The first of `rows` whose value `is_before` does not hold for, which holds for all before it.
+    /// The first of `rows` whose value `is_before` does not hold for, which holds for all before
+    /// it.
     pub(crate) fn partition(&self, rows: Range<usize>, is_before: impl Fn(u64) -> bool) -> Checked<usize> {
         match &self.kind {
             Kind::Basic(basic) => basic.partition(rows, is_before),

@@ -1,4 +1,5 @@
-//! Runs: stretches of rows whose values climb by a constant step. A step of 0 is run-length encoding; one run is a line.
+//! Runs: stretches of rows whose values climb by a constant step. A step of 0 is run-length
+//! encoding; one run is a line.
 //!
 //! ```text
 //!   runs   tag 3 | count varint | bytes of ends u16 | bytes of bases u16 | ends | bases | steps     (basic streams)
@@ -39,7 +40,8 @@ impl Segments {
                 while end < values.len() && values[end].wrapping_sub(values[end - 1]) == climb {
                     end += 1;
                 }
-                // Two values always lie on a line. Unless they are equal, the second belongs to the run that follows.
+                // Two values always lie on a line. Unless they are equal, the second belongs to the
+                // run that follows.
                 if end - at == 2 && climb != 0 && climb != last_step {
                     end = at + 1;
                 } else {
@@ -138,8 +140,8 @@ impl<'a> Runs<'a> {
         }
     }
 
-    /// The first of `rows` whose value `is_before` does not hold for, which holds for all before it. Searches among the first values of runs, then on
-    /// the line of one.
+    /// The first of `rows` whose value `is_before` does not hold for, which holds for all before
+    /// it. Searches among the first values of runs, then on the line of one.
     pub(crate) fn partition(&self, rows: Range<usize>, is_before: impl Fn(u64) -> bool) -> Checked<usize> {
         if rows.is_empty() {
             return Ok(rows.start);
@@ -183,7 +185,8 @@ impl<'a> Runs<'a> {
         self.walk_some(from, to, |_| false, each)
     }
 
-    /// [`Runs::walk`] without chunks of constant runs of whose values `idle` says that nobody asks for them. They cost about 1 ns a run.
+    /// [`Runs::walk`] without chunks of constant runs of whose values `idle` says that nobody asks
+    /// for them. They cost about 1 ns a run.
     pub(crate) fn walk_some(
         &self,
         from: usize,
@@ -208,7 +211,8 @@ impl<'a> Runs<'a> {
         mut each: impl FnMut(Run),
     ) -> Checked<()> {
         let mut index = self.run_of(from)?;
-        // Where the run at hand starts; not known behind runs that nobody asked for, of a range that goes to the last of them.
+        // Where the run at hand starts; not known behind runs that nobody asked for, of a range
+        // that goes to the last of them.
         let mut start = Some(self.start_of(index)?);
         let mut row = from;
         let (mut ends, mut bases, mut steps) = ([0; AHEAD], [0; AHEAD], [0; AHEAD]);

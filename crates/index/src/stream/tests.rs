@@ -43,8 +43,9 @@ fn column() -> impl Strategy<Value = Vec<u64>> {
 proptest! {
     #![proptest_config(crate::test_config::cases(400))]
 
-    /// Goal: a search finds what a search among the values finds. Method: sorted columns of every shape, ascending and descending, random ranges
-    /// and random values to look for, among them some that are there.
+    /// Goal: a search finds what a search among the values finds. Method: sorted columns of every
+    /// shape, ascending and descending, random ranges and random values to look for, among them
+    /// some that are there.
     #[test]
     fn searches(mut values in column(), from: usize, len: usize, probe: i64, pick: usize, there: bool, descends: bool) {
         values.sort_unstable_by_key(|value| *value as i64);
@@ -66,8 +67,8 @@ proptest! {
         }
     }
 
-    /// Goal: decoding, random access, sums, extremes and filters say what the values say. Method: random columns of
-    /// every shape and a random range, against loops over the values.
+    /// Goal: decoding, random access, sums, extremes and filters say what the values say. Method:
+    /// random columns of every shape and a random range, against loops over the values.
     #[test]
     fn against_values(values in column(), from: usize, len: usize, mut least: i64, mut most: i64, pick: usize) {
         let bytes = encode(&values);
@@ -98,7 +99,8 @@ proptest! {
             if kept { sum += i128::from(*value as i64); }
         }
         prop_assert_eq!(stream.sum_masked(from, to, &mask).unwrap(), sum);
-        // Bounds that all rows are within, or none, by a hair: what the head of the stream says of its values may not say too much.
+        // Bounds that all rows are within, or none, by a hair: what the head of the stream says of
+        // its values may not say too much.
         if let Some((low, high)) = extremes {
             for (least, most) in [(i64::MIN, i64::MAX), (low, high), (low.saturating_add(1), high), (low, high.saturating_sub(1)),
                 (high, i64::MAX), (high.saturating_add(1), i64::MAX), (i64::MIN, low), (i64::MIN, low.saturating_sub(1))]
@@ -116,7 +118,8 @@ proptest! {
         prop_assert_eq!(stream.extremes(from, to, Some(&mask)).unwrap().map(|e| (e.least, e.most)), want);
     }
 
-    /// Goal: bytes that nobody wrote end in values or in an error. Method: sound streams with bytes changed, and noise.
+    /// Goal: bytes that nobody wrote end in values or in an error. Method: sound streams with bytes
+    /// changed, and noise.
     #[test]
     fn hostile(values in column(), changes in prop::collection::vec((any::<usize>(), any::<u8>()), 1..8), rows in 0..1000usize) {
         let mut bytes = encode(&values);
@@ -153,9 +156,10 @@ fn choices() {
     assert_eq!(name(&(0..5000).map(|i| noise(noise(i) % 5) << 30).collect::<Vec<_>>()), "dictionary");
 }
 
-/// Goal: a filter keeps the rows of its values, and says so, among many constant runs of which whole chunks have none of them; sums and extremes of those
-/// rows are theirs. Method: 1,000 runs with values that come once, twice or in every chunk; each value and some ranges of values, over all rows and over some,
-/// against the values.
+/// Goal: a filter keeps the rows of its values, and says so, among many constant runs of which
+/// whole chunks have none of them; sums and extremes of those rows are theirs. Method: 1,000 runs
+/// with values that come once, twice or in every chunk; each value and some ranges of values, over
+/// all rows and over some, against the values.
 #[test]
 fn filters_pass_over_chunks() {
     let values: Vec<u64> = (0..1000u64)

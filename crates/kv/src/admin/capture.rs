@@ -1,8 +1,8 @@
 //! The state of an open store at one moment, held while it is copied somewhere.
 //!
-//! The files of the tables are immutable and stay as long as their version is held. What memtables hold is written to one
-//! more table for each keyspace at the copy's place, so that a copy needs no log: not its file formats, nor luck with a log
-//! that is being written to and recycled meanwhile.
+//! The files of the tables are immutable and stay as long as their version is held. What memtables
+//! hold is written to one more table for each keyspace at the copy's place, so that a copy needs no
+//! log: not its file formats, nor luck with a log that is being written to and recycled meanwhile.
 
 use std::path::{Path, PathBuf};
 
@@ -65,13 +65,14 @@ pub(super) fn files_of(edit: &VersionEdit) -> Vec<StoreFile> {
 }
 
 impl Inner {
-    /// Holds on to what is there now: every write that has returned, of all keyspaces, and no half of a batch. Waits for
-    /// writes that are under way.
+    /// Holds on to what is there now: every write that has returned, of all keyspaces, and no half
+    /// of a batch. Waits for writes that are under way.
     pub(super) fn capture(&self) -> Capture {
         let _structure = read(&self.structure);
         let stored = self.versions.keyspaces();
         let (last_seqno, keyspaces) = {
-            // Memtables change places under this lock only, so each view has all writes up to the number.
+            // Memtables change places under this lock only, so each view has all writes up to the
+            // number.
             let commit = lock(&self.commit);
             let all = self.all_keyspaces().into_iter().map(|state| {
                 let options = stored.iter().find(|(id, _)| *id == state.id);
@@ -87,8 +88,8 @@ impl Inner {
         Capture { last_seqno, next_keyspace, keyspaces }
     }
 
-    /// The edit that makes the captured state of nothing. What memtables held is in tables that this writes to `dir`,
-    /// content durable, names not.
+    /// The edit that makes the captured state of nothing. What memtables held is in tables that
+    /// this writes to `dir`, content durable, names not.
     pub(super) fn materialize(&self, capture: &Capture, dir: &Path) -> Result<VersionEdit> {
         let mut edit = VersionEdit {
             last_seqno: Some(capture.last_seqno),
@@ -170,7 +171,8 @@ pub(super) struct MemtableWriter<'a> {
 }
 
 impl MemtableWriter<'_> {
-    /// Writes the newest version of each key, and the range tombstones; `None` when there is nothing to write.
+    /// Writes the newest version of each key, and the range tombstones; `None` when there is
+    /// nothing to write.
     pub(super) fn write(&self) -> Result<Option<TableMeta>> {
         // Of those over a piece the newest up to `last` hides all that the older ones do.
         let sets: Vec<_> =

@@ -16,16 +16,17 @@ use crate::kind::Seqno;
 use crate::version::VersionSet;
 
 impl Db {
-    /// Makes a copy of the store in the new directory `dir`, which opens as a store of its own, and says which write is the
-    /// last one in it. Writes go on meanwhile; all that returned before the call is in the copy, whatever its durability,
-    /// and no half of a batch.
+    /// Makes a copy of the store in the new directory `dir`, which opens as a store of its own, and
+    /// says which write is the last one in it. Writes go on meanwhile; all that returned before the
+    /// call is in the copy, whatever its durability, and no half of a batch.
     ///
-    /// Tables and blob files get a second name (hard link) in `dir`; on another file system, they are copied and their
-    /// checksums verified. What memtables hold is written to tables of the copy. The copy is durable when this returns;
-    /// a crash leaves the whole of it or, at most, a directory `<dir>.tmp` that does not open and that the next attempt
-    /// clears.
+    /// Tables and blob files get a second name (hard link) in `dir`; on another file system, they
+    /// are copied and their checksums verified. What memtables hold is written to tables of the
+    /// copy. The copy is durable when this returns; a crash leaves the whole of it or, at most, a
+    /// directory `<dir>.tmp` that does not open and that the next attempt clears.
     ///
-    /// Errors: [`crate::Error::Invalid`] when `dir` is there and not empty; those of the file system.
+    /// Errors: [`crate::Error::Invalid`] when `dir` is there and not empty; those of the file
+    /// system.
     ///
     /// ```
     /// # fn main() -> cairn_kv::Result<()> {

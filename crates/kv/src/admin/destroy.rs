@@ -9,12 +9,14 @@ use crate::db::open::{LOCK_NAME, take_lock};
 use crate::version::FileName;
 use crate::{Error, Result};
 
-/// Removes the files of the store in `path` and nothing else: manifest, tables, blob files, log, lock. The directory stays, and so
-/// do files of others and what a repair has set aside.
+/// Removes the files of the store in `path` and nothing else: manifest, tables, blob files, log,
+/// lock. The directory stays, and so do files of others and what a repair has set aside.
 ///
-/// A crash in the middle leaves a directory that does not open as a store; destroying it again finishes.
+/// A crash in the middle leaves a directory that does not open as a store; destroying it again
+/// finishes.
 ///
-/// Errors: [`Error::Busy`] when a process has the store open; [`Error::NotFound`] when there is none; those of the file system.
+/// Errors: [`Error::Busy`] when a process has the store open; [`Error::NotFound`] when there is
+/// none; those of the file system.
 ///
 /// ```no_run
 /// cairn_kv::destroy("/var/lib/old")?;

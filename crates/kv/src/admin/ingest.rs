@@ -4,10 +4,11 @@
 //!  verify ─► sync ─► link or copy ─► sync the directory ─► commit lock: number, place, manifest ─► visible
 //! ```
 //!
-//! The entries of such a table have sequence number 0 in the file. The manifest gives them the next number of the store, all
-//! the same one, and readers put it in ([`crate::file::Ingested`]). To be newer than all that is there and older than all that
-//! comes, the number is taken with writers held up, and no older entry of the same keys may be in a memtable then:
-//! memtables are read before tables.
+//! The entries of such a table have sequence number 0 in the file. The manifest gives them the next
+//! number of the store, all the same one, and readers put it in ([`crate::file::Ingested`]). To be
+//! newer than all that is there and older than all that comes, the number is taken with writers
+//! held up, and no older entry of the same keys may be in a memtable then: memtables are read
+//! before tables.
 
 use std::path::{Path, PathBuf};
 
@@ -35,8 +36,8 @@ const ROUNDS_MAX: u32 = 64;
 /// How to take tables in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct IngestOptions {
-    /// Moves the files into the store, by a hard link where that works, instead of copying them. Nobody may change them
-    /// afterwards. Default: false.
+    /// Moves the files into the store, by a hard link where that works, instead of copying them.
+    /// Nobody may change them afterwards. Default: false.
     pub move_files: bool,
 }
 
@@ -51,19 +52,22 @@ struct Outside {
 }
 
 impl Keyspace {
-    /// Takes in tables that a [`crate::TableBuilder`] has written: all of them, at one moment, or after a crash none.
-    /// Durable when it returns, whatever durability the store has.
+    /// Takes in tables that a [`crate::TableBuilder`] has written: all of them, at one moment, or
+    /// after a crash none. Durable when it returns, whatever durability the store has.
     ///
-    /// Their entries are newer than everything that was written before the call and older than everything after it;
-    /// snapshots that were taken before do not see them. Locks of pessimistic transactions are not asked for; optimistic
-    /// transactions notice.
+    /// Their entries are newer than everything that was written before the call and older than
+    /// everything after it; snapshots that were taken before do not see them. Locks of pessimistic
+    /// transactions are not asked for; optimistic transactions notice.
     ///
-    /// Costs a full read of each table, and a copy unless [`IngestOptions::move_files`] is set. Memtables with keys in the
-    /// range of a table are flushed first. Writers wait for one sync of the manifest.
+    /// Costs a full read of each table, and a copy unless [`IngestOptions::move_files`] is set.
+    /// Memtables with keys in the range of a table are flushed first. Writers wait for one sync of
+    /// the manifest.
     ///
-    /// Errors: [`Error::Corruption`] of a file that is no sound table; [`Error::Invalid`] when a table was not made by a
-    /// builder, when it is a file of a store, or when two of them overlap; [`Error::NotFound`] for a keyspace that was dropped; [`Error::Busy`] when
-    /// writers keep filling memtables with keys of the tables faster than they can be flushed. Nothing has happened then.
+    /// Errors: [`Error::Corruption`] of a file that is no sound table; [`Error::Invalid`] when a
+    /// table was not made by a builder, when it is a file of a store, or when two of them overlap;
+    /// [`Error::NotFound`] for a keyspace that was dropped; [`Error::Busy`] when writers keep
+    /// filling memtables with keys of the tables faster than they can be flushed. Nothing has
+    /// happened then.
     pub fn ingest<P: AsRef<Path>>(&self, paths: &[P], options: &IngestOptions) -> Result<()> {
         let paths: Vec<&Path> = paths.iter().map(AsRef::as_ref).collect();
         self.core.inner.ingest(&self.state, &paths, options)
@@ -99,7 +103,8 @@ impl Inner {
                 let _ = self.fs.remove(&table.path);
             }
         }
-        // The tables are in, whatever becomes of the work: its failure is latched and met by the next write.
+        // The tables are in, whatever becomes of the work: its failure is latched and met by the
+        // next write.
         let _ = self.work_is_due(keyspace);
         Ok(())
     }
@@ -110,7 +115,8 @@ impl Inner {
         let foreign = table::OpenOptions { foreign: true, ..table::OpenOptions::default() };
         let table = Table::open(&self.fs, path, 0, &Arc::new(Cache::new(0)), foreign)?;
         let properties = table.properties();
-        // Compactions to the last level forget sequence numbers, but what a store writes names its keyspace.
+        // Compactions to the last level forget sequence numbers, but what a store writes names its
+        // keyspace.
         let is_plain = properties.seqnos == (0, 0)
             && properties.range_tombstones == 0
             && properties.blobs.is_empty()
@@ -145,8 +151,9 @@ impl Inner {
         Ok(Outside { path: path.to_owned(), content, meta, written_number: table.written_number() })
     }
 
-    /// Errors: [`Error::Invalid`] for a file of a store, this one or another, which has a table's name and lies beside `CURRENT`. One that
-    /// was ingested is as its builder made it, and must not be moved away from under its store.
+    /// Errors: [`Error::Invalid`] for a file of a store, this one or another, which has a table's
+    /// name and lies beside `CURRENT`. One that was ingested is as its builder made it, and must
+    /// not be moved away from under its store.
     fn check_outside(&self, path: &Path) -> Result<()> {
         let dir = path.parent().unwrap_or(Path::new(""));
         if FileName::parse(path).is_none() || !VersionSet::exists(&self.fs, dir)? {
@@ -178,8 +185,8 @@ impl Inner {
         tables: &[Outside],
         undo: &mut Undo,
     ) -> Result<()> {
-        // BOUND: each round flushes what stood in the way; only memtables that were filled and sealed meanwhile do so
-        // again.
+        // BOUND: each round flushes what stood in the way; only memtables that were filled and
+        // sealed meanwhile do so again.
         for _ in 0..ROUNDS_MAX {
             let view = keyspace.view.load_full();
             let mut memtables = view.sealed.iter().map(|sealed| &sealed.memtable).chain([&view.active]);
@@ -212,7 +219,8 @@ impl Inner {
         self.order.wait_for(commit.next_seqno - 1);
         // ORDER: after the wait, which a failed write ends as well.
         self.check_alive()?;
-        // ORDER: a power loss that takes the end of the log must not leave what was written after it.
+        // ORDER: a power loss that takes the end of the log must not leave what was written after
+        // it.
         if let Some(log) = self.log.get() {
             self.sync_log(log, commit.position())?;
         }
@@ -241,7 +249,8 @@ impl Inner {
         let installed = {
             // Until the tables are in, no compaction is chosen that knows nothing of them.
             let running = lock(&keyspace.running);
-            // ORDER: under the lock. A job is installed before it leaves, so what does not run any more is in this version.
+            // ORDER: under the lock. A job is installed before it leaves, so what does not run any
+            // more is in this version.
             let version = Arc::clone(&keyspace.view.load().version);
             let state = self.strategy_state(keyspace, &version, &running);
             let last = last_level(&keyspace.options.compaction);
@@ -269,8 +278,8 @@ impl Inner {
             change.added.extend(added);
             self.install_ingested(keyspace, edit, &active, active_is_in_the_way, undo, &mut commit)
         };
-        // ORDER: only when what runs is not held any more. A failure wakes the background threads, and one of them may be
-        // looking for work and wait for just that.
+        // ORDER: only when what runs is not held any more. A failure wakes the background threads,
+        // and one of them may be looking for work and wait for just that.
         installed.map_err(|error| self.manifest_failed(error))?;
         self.note_edit(&mut commit);
         commit.next_seqno = seqno + 1;
@@ -285,8 +294,9 @@ impl Inner {
         Arc::new(Sealed { memtable, last_seqno: commit.next_seqno - 1, end: commit.position() })
     }
 
-    /// Makes the edit durable and shows it to readers, together with a fresh memtable: a reader who still has the view
-    /// without the tables must not see what is written after them. Errors: the manifest's, for [`Inner::manifest_failed`].
+    /// Makes the edit durable and shows it to readers, together with a fresh memtable: a reader who
+    /// still has the view without the tables must not see what is written after them. Errors: the
+    /// manifest's, for [`Inner::manifest_failed`].
     fn install_ingested(
         &self,
         keyspace: &KeyspaceState,
@@ -329,7 +339,8 @@ impl Inner {
     }
 }
 
-/// Values of a keyspace with a time to live have the time of their write behind them, others do not.
+/// Values of a keyspace with a time to live have the time of their write behind them, others do
+/// not.
 fn check_expiry(table: &Outside, keyspace: &KeyspaceState) -> Result<()> {
     let (expires, ttl) = (table.meta.expires_secs != u64::MAX, keyspace.options.ttl.is_some());
     // One without values fits everywhere.

@@ -1,4 +1,5 @@
-//! What the tables of a keyspace are: where they lie in the tree, what they span, how they are written.
+//! What the tables of a keyspace are: where they lie in the tree, what they span, how they are
+//! written.
 
 use std::path::PathBuf;
 
@@ -19,7 +20,8 @@ pub struct TableInfo {
     pub file: PathBuf,
     /// Its level.
     pub level: usize,
-    /// The sorted run of the level that it is a part of; of two, the one with the higher number is newer.
+    /// The sorted run of the level that it is a part of; of two, the one with the higher number is
+    /// newer.
     pub run: u64,
     /// Bytes of the file.
     pub bytes: u64,
@@ -58,9 +60,11 @@ pub struct TableInfo {
 }
 
 impl Keyspace {
-    /// The tables, level by level, runs from the newest to the oldest, each by key. Costs opening those that are not open yet.
+    /// The tables, level by level, runs from the newest to the oldest, each by key. Costs opening
+    /// those that are not open yet.
     ///
-    /// Errors: [`crate::Error::Corruption`] of a table that cannot be opened; those of the file system.
+    /// Errors: [`crate::Error::Corruption`] of a table that cannot be opened; those of the file
+    /// system.
     ///
     /// ```
     /// # fn main() -> cairn_kv::Result<()> {
@@ -111,8 +115,9 @@ impl Keyspace {
         Ok(all)
     }
 
-    /// The data blocks of one of its tables, from the block numbered `from` on, `most` at most; `None` when there is no such table, or no longer.
-    /// Costs reading the table's index and these blocks, past the cache. Errors: [`crate::Error::Corruption`]; those of the file system.
+    /// The data blocks of one of its tables, from the block numbered `from` on, `most` at most;
+    /// `None` when there is no such table, or no longer. Costs reading the table's index and these
+    /// blocks, past the cache. Errors: [`crate::Error::Corruption`]; those of the file system.
     pub fn blocks(&self, table: FileNumber, from: usize, most: usize) -> Result<Option<Vec<BlockInfo>>> {
         let view = self.state.view.load_full();
         let Some((_, file)) = view.version.tables().find(|(_, file)| file.number() == table) else {

@@ -1,7 +1,8 @@
 //! Making and dropping keyspaces while the store is open.
 //!
-//! The manifest decides: a keyspace is there when the edit that makes it is durable, and gone when the one that drops it is.
-//! Ids are never given out twice, so records of a dropped keyspace that are still in the log reach nobody.
+//! The manifest decides: a keyspace is there when the edit that makes it is durable, and gone when
+//! the one that drops it is. Ids are never given out twice, so records of a dropped keyspace that
+//! are still in the log reach nobody.
 
 use cairn_vfs::sync::atomic::Ordering::*;
 use cairn_vfs::sync::{Arc, lock, write};
@@ -19,10 +20,11 @@ use crate::{Error, Result};
 impl Db {
     /// Makes a keyspace. Durable when it returns; costs a sync of the manifest.
     ///
-    /// What the data depends on (merge operator, TTL) is kept in the store; the rest is given again when the store is
-    /// opened ([`crate::Builder::keyspace`]).
+    /// What the data depends on (merge operator, TTL) is kept in the store; the rest is given again
+    /// when the store is opened ([`crate::Builder::keyspace`]).
     ///
-    /// Errors: [`Error::Invalid`] for an empty name, for one that is taken and for options that contradict themselves.
+    /// Errors: [`Error::Invalid`] for an empty name, for one that is taken and for options that
+    /// contradict themselves.
     ///
     /// ```
     /// # fn main() -> cairn_kv::Result<()> {
@@ -74,12 +76,14 @@ impl Db {
         Ok(Keyspace { core: Arc::clone(&self.core), state })
     }
 
-    /// Drops a keyspace with all that is in it. Durable when it returns; costs a sync of the manifest.
+    /// Drops a keyspace with all that is in it. Durable when it returns; costs a sync of the
+    /// manifest.
     ///
-    /// Its handles fail with [`Error::NotFound`] from then on; cursors that are open go on to the end, and its files are
-    /// deleted when the last of them lets go.
+    /// Its handles fail with [`Error::NotFound`] from then on; cursors that are open go on to the
+    /// end, and its files are deleted when the last of them lets go.
     ///
-    /// Errors: [`Error::NotFound`] when there is no such keyspace, [`Error::Invalid`] for the default one.
+    /// Errors: [`Error::NotFound`] when there is no such keyspace, [`Error::Invalid`] for the
+    /// default one.
     pub fn drop_keyspace(&self, name: &str) -> Result<()> {
         self.core.inner.with_reserve(|| self.drop_keyspace_once(name))
     }
@@ -113,12 +117,14 @@ impl Db {
             budget.sealed(state.id, &active);
         }
         inner.keyspaces.remove(&state);
-        // ORDER: readers look at the mark after they took the view, so none takes the empty one for the keyspace's.
+        // ORDER: readers look at the mark after they took the view, so none takes the empty one for
+        // the keyspace's.
         state.dropped.store(true, SeqCst);
         let (active, version) = (Arc::new(Memtable::new()), Arc::new(Version::empty()));
         state.view.store(Arc::new(View { active, sealed: Vec::new(), version }));
         drop(structure);
-        // Who waits for its flushes or compactions, to be done or to be written on, waits no longer.
+        // Who waits for its flushes or compactions, to be done or to be written on, waits no
+        // longer.
         inner.update_pressure(&state);
         inner.background.wake_all();
         inner.remove_obsolete();
@@ -127,8 +133,8 @@ impl Db {
 }
 
 impl Inner {
-    /// The manifest did not take an edit. A disk that was full before a byte was written can be waited out; after anything
-    /// else nothing more is written.
+    /// The manifest did not take an edit. A disk that was full before a byte was written can be
+    /// waited out; after anything else nothing more is written.
     pub(super) fn manifest_failed(&self, error: Error) -> Error {
         if self.nothing_happened(&error) { error } else { self.poison(error) }
     }

@@ -25,11 +25,12 @@ pub struct KeyspaceInfo {
     pub merge_operator: Option<String>,
 }
 
-/// The keyspaces of the store in `path`, the default one first, whether or not a process has it open. Tells a program that
-/// did not make a store which options it has to open it with.
+/// The keyspaces of the store in `path`, the default one first, whether or not a process has it
+/// open. Tells a program that did not make a store which options it has to open it with.
 ///
 /// Costs reading the manifest; writes and locks nothing.
-/// Errors: [`Error::NotFound`] when there is no store; as [`crate::Builder::open`] for a damaged or newer manifest.
+/// Errors: [`Error::NotFound`] when there is no store; as [`crate::Builder::open`] for a damaged or
+/// newer manifest.
 ///
 /// ```
 /// # fn main() -> cairn_kv::Result<()> {
@@ -53,7 +54,8 @@ pub fn list_keyspaces_in(fs: &Arc<dyn Fs>, path: impl AsRef<Path>) -> Result<Vec
         return Err(no_store());
     }
     let mut versions = VersionSet::open_read_only(fs, path);
-    // BOUND: a writer would have to begin a new manifest every time. A damaged one fails every time too.
+    // BOUND: a writer would have to begin a new manifest every time. A damaged one fails every time
+    // too.
     for _ in 1..ATTEMPTS {
         if versions.is_ok() {
             break;

@@ -1,4 +1,5 @@
-//! Where a table from outside goes: as deep as nothing that it is newer than lies above or beside it.
+//! Where a table from outside goes: as deep as nothing that it is newer than lies above or beside
+//! it.
 
 use crate::compaction::strategy::{State, StrategyOptions};
 
@@ -20,12 +21,12 @@ pub(super) fn last_level(options: &StrategyOptions) -> usize {
     }
 }
 
-/// The deepest place below level 0 for a table of the keys `smallest..=largest` that is newer than everything there. `None`
-/// means a new run of level 0.
+/// The deepest place below level 0 for a table of the keys `smallest..=largest` that is newer than
+/// everything there. `None` means a new run of level 0.
 ///
-/// Down to its level no table may share keys with it, or lookups would find the older entry first. Its level is one that
-/// already has a run to which it can be added (the strategy alone decides which levels are used), or the last one, and no
-/// running compaction may be about to write there.
+/// Down to its level no table may share keys with it, or lookups would find the older entry first.
+/// Its level is one that already has a run to which it can be added (the strategy alone decides
+/// which levels are used), or the last one, and no running compaction may be about to write there.
 pub(super) fn deepest(state: &State<'_>, last: usize, smallest: &[u8], largest: &[u8]) -> Option<Place> {
     let depth = state.levels.len().max(last + 1);
     let overlaps = |&level: &usize| state.level(level).overlapping(smallest, largest).next().is_some();
@@ -72,8 +73,9 @@ mod tests {
         LevelInfo { runs: runs.iter().map(run).collect() }
     }
 
-    /// Goal: the place is the deepest sound one. Method: a tree with a table in level 0, a gap, two runs in level 3 and one
-    /// in level 4 (the last is 5), and ranges that meet each of them in turn; then a running job.
+    /// Goal: the place is the deepest sound one. Method: a tree with a table in level 0, a gap, two
+    /// runs in level 3 and one in level 4 (the last is 5), and ranges that meet each of them in
+    /// turn; then a running job.
     #[test]
     fn the_deepest_that_is_free() {
         let levels = vec![

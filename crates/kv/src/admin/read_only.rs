@@ -1,9 +1,10 @@
 //! Reading a store beside the process that writes it.
 //!
-//! Nothing is written and nothing locked, so the writer knows nothing of its readers: it deletes tables and gives log
-//! segments back when *it* needs them no more. A reader therefore opens all files at once, which keeps them alive as long as the
-//! process may have so many open, and begins anew with a newer manifest when one was gone already. It replays the log into memory and keeps what it has so seen, until
-//! it is told to look again.
+//! Nothing is written and nothing locked, so the writer knows nothing of its readers: it deletes
+//! tables and gives log segments back when *it* needs them no more. A reader therefore opens all
+//! files at once, which keeps them alive as long as the process may have so many open, and begins
+//! anew with a newer manifest when one was gone already. It replays the log into memory and keeps
+//! what it has so seen, until it is told to look again.
 //!
 //! ```text
 //!  manifest ─► open every table ─► replay the log ─► manifest again: does the log still fit to the first?
@@ -63,13 +64,15 @@ impl ReadOnly {
             before.map(|before| (before.versions.store_id(), open_readers(before))).unzip();
         let (store_id, readers) = (store_id.unwrap_or(0), readers.unwrap_or_default());
         let mut last = None;
-        // BOUND: a writer has to be faster every time. A store that is damaged fails every time too.
+        // BOUND: a writer has to be faster every time. A store that is damaged fails every time
+        // too.
         for _ in 0..ATTEMPTS {
             let before = self.next_file();
             match self.attempt(&tables, store_id, &readers) {
                 Ok(Some(db)) => return Ok(db),
                 Ok(None) => {}
-                // Whatever is wrong may be so because the writer was at it just now; what is not of the files stays wrong.
+                // Whatever is wrong may be so because the writer was at it just now; what is not of
+                // the files stays wrong.
                 Err(error @ (Error::Invalid { .. } | Error::Unsupported { .. })) => return Err(error),
                 // Where nobody has changed anything meanwhile, it is damage.
                 Err(error) if before.is_none() || before == self.next_file() => last = Some(error),
@@ -84,12 +87,14 @@ impl ReadOnly {
         }))
     }
 
-    /// The number of the next file, by which every flush and every compaction shows. `None` without a sound manifest.
+    /// The number of the next file, by which every flush and every compaction shows. `None` without
+    /// a sound manifest.
     fn next_file(&self) -> Option<FileNumber> {
         VersionSet::open_read_only(&self.fs, &self.path).ok().map(|set| set.new_file_number())
     }
 
-    /// `None` when the writer has given back what was being read, or the log is that of a newer manifest.
+    /// `None` when the writer has given back what was being read, or the log is that of a newer
+    /// manifest.
     fn attempt(
         &self,
         tables: &Arc<Tables>,
@@ -107,8 +112,8 @@ impl ReadOnly {
         open_all(&inner, if inner.versions.store_id() == store_id { readers } else { &nothing })?;
         // It takes random numbers only for a log that is written to.
         recovery::recover(&inner, &mut SeededRng::new(0))?;
-        // ORDER: after the log. The writer changes the manifest before it gives a segment back, and before it logs what
-        // comes after a change.
+        // ORDER: after the log. The writer changes the manifest before it gives a segment back, and
+        // before it logs what comes after a change.
         if LogBase::of(&VersionSet::open_read_only(&self.fs, &self.path)?) != base {
             return Ok(None);
         }
@@ -117,8 +122,8 @@ impl ReadOnly {
     }
 }
 
-/// What must not change in the manifest while the log is read. Flushes and compactions may: what they move, a reader has from where
-/// it was.
+/// What must not change in the manifest while the log is read. Flushes and compactions may: what
+/// they move, a reader has from where it was.
 #[derive(Debug, PartialEq, Eq)]
 struct LogBase {
     /// The first segment that is needed: those before it are given back.
@@ -144,7 +149,8 @@ fn open_all(inner: &Inner, readers: &HashMap<FileNumber, Arc<Table>>) -> Result<
     for keyspace in inner.all_keyspaces() {
         for (_, file) in keyspace.view.load().version.tables() {
             if let Some(reader) = readers.get(&file.number()) {
-                // Numbers are never used twice: it is the same table. It is not open yet, so this sets it.
+                // Numbers are never used twice: it is the same table. It is not open yet, so this
+                // sets it.
                 let _ = file.reader.set(Arc::clone(reader));
             }
             let path = FileName::Table(file.number()).path(&inner.path);
@@ -183,14 +189,15 @@ fn open_readers(inner: &Inner) -> HashMap<FileNumber, Arc<Table>> {
 }
 
 impl Db {
-    /// Catches up with the process that writes the store: this handle then shows what is there now. Only for a store that was
-    /// opened with [`crate::Builder::read_only`].
+    /// Catches up with the process that writes the store: this handle then shows what is there now.
+    /// Only for a store that was opened with [`crate::Builder::read_only`].
     ///
-    /// Keyspaces, snapshots, cursors and clones of the handle that were taken before go on showing the older state; take them
-    /// anew. Costs the manifest, the log since the last flushes, and opening tables that are new.
+    /// Keyspaces, snapshots, cursors and clones of the handle that were taken before go on showing
+    /// the older state; take them anew. Costs the manifest, the log since the last flushes, and
+    /// opening tables that are new.
     ///
-    /// Errors: [`Error::Unsupported`] in a store that is open for writing; otherwise as [`crate::Builder::open`]. The handle
-    /// then shows what it did before.
+    /// Errors: [`Error::Unsupported`] in a store that is open for writing; otherwise as
+    /// [`crate::Builder::open`]. The handle then shows what it did before.
     ///
     /// ```
     /// # fn main() -> cairn_kv::Result<()> {
@@ -213,7 +220,8 @@ impl Db {
                 "it is open for writing, so there is nothing to refresh",
             ));
         }
-        // The options that the caller gave, not the stored ones: the writer may have changed those since.
+        // The options that the caller gave, not the stored ones: the writer may have changed those
+        // since.
         let read_only = ReadOnly {
             path: inner.path.to_path_buf(),
             fs: Arc::clone(&inner.fs),

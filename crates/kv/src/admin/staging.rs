@@ -8,10 +8,11 @@ use cairn_vfs::sync::Arc;
 use crate::version::FileName;
 use crate::{Error, Result};
 
-/// A store that is being put together beside its place, as `<target>.tmp`, and takes the place with one rename.
+/// A store that is being put together beside its place, as `<target>.tmp`, and takes the place with
+/// one rename.
 ///
-/// A crash leaves at most the temporary directory, whose files the next attempt removes. So does dropping it before
-/// [`Staging::commit`]; the empty directory stays.
+/// A crash leaves at most the temporary directory, whose files the next attempt removes. So does
+/// dropping it before [`Staging::commit`]; the empty directory stays.
 #[derive(Debug)]
 pub(super) struct Staging {
     fs: Arc<dyn Fs>,
@@ -23,8 +24,8 @@ pub(super) struct Staging {
 impl Staging {
     /// Begins with an empty directory.
     ///
-    /// Errors: [`Error::Invalid`] when the target is there and not empty, or when files of others are in the temporary
-    /// directory.
+    /// Errors: [`Error::Invalid`] when the target is there and not empty, or when files of others
+    /// are in the temporary directory.
     pub(super) fn new(fs: &Arc<dyn Fs>, target: &Path) -> Result<Staging> {
         let Some(name) = target.file_name() else {
             return Err(Error::invalid(format!("{}: a new directory needs a name", target.display())));

@@ -16,8 +16,8 @@ use crate::{Error, Result};
 
 /// Writes a table file from keys in ascending order, for [`Keyspace::ingest`].
 ///
-/// Loading sorted data so costs one pass: no log, no memtable, and as a rule no compaction. Dropped unfinished, it removes the
-/// file. Not usable after an error.
+/// Loading sorted data so costs one pass: no log, no memtable, and as a rule no compaction. Dropped
+/// unfinished, it removes the file. Not usable after an error.
 ///
 /// ```
 /// # fn main() -> cairn_kv::Result<()> {
@@ -63,11 +63,11 @@ pub struct BuiltTable {
 }
 
 impl TableBuilder {
-    /// Begins the file `path` of the machine's file system, for a keyspace with these options; where its entries expire, their
-    /// time begins now.
+    /// Begins the file `path` of the machine's file system, for a keyspace with these options;
+    /// where its entries expire, their time begins now.
     ///
-    /// Errors: [`Error::Invalid`] for options that contradict themselves; those of the file system, `Conflict` among them when
-    /// the file is there already.
+    /// Errors: [`Error::Invalid`] for options that contradict themselves; those of the file system,
+    /// `Conflict` among them when the file is there already.
     pub fn create(path: impl AsRef<Path>, options: &KeyspaceOptions) -> Result<TableBuilder> {
         let fs: Arc<dyn Fs> = Arc::new(StdFs::new());
         TableBuilder::create_in(&fs, path, options)
@@ -106,8 +106,8 @@ impl TableBuilder {
         Ok(builder)
     }
 
-    /// Sets `key` to `value`. Errors: [`Error::Invalid`] for a key that does not come after the last one, and for what is too
-    /// long, as with [`Keyspace::put`].
+    /// Sets `key` to `value`. Errors: [`Error::Invalid`] for a key that does not come after the
+    /// last one, and for what is too long, as with [`Keyspace::put`].
     pub fn put(&mut self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
         let (key, value) = (key.as_ref(), value.as_ref());
         Operation::Put { key, value }.check()?;
@@ -119,7 +119,8 @@ impl TableBuilder {
         writer.add(key, 0, Kind::Put, &ttl::stamp(value, now_secs))
     }
 
-    /// Removes `key` from the keyspace that the table is ingested into. Errors: as [`TableBuilder::put`].
+    /// Removes `key` from the keyspace that the table is ingested into. Errors: as
+    /// [`TableBuilder::put`].
     pub fn delete(&mut self, key: impl AsRef<[u8]>) -> Result<()> {
         let key = key.as_ref();
         Operation::Delete { key }.check()?;
@@ -174,7 +175,8 @@ impl Drop for TableBuilder {
 }
 
 impl Keyspace {
-    /// Begins a table file with this keyspace's options, on the store's file system. See [`TableBuilder`].
+    /// Begins a table file with this keyspace's options, on the store's file system. See
+    /// [`TableBuilder`].
     pub fn table_builder(&self, path: impl AsRef<Path>) -> Result<TableBuilder> {
         let inner = &self.core.inner;
         TableBuilder::create_at(&inner.fs, path, &self.state.options, inner.clock.wall().as_secs())

@@ -1,4 +1,5 @@
-//! Files that go from one directory to another, by a second name where that works and by their bytes where not.
+//! Files that go from one directory to another, by a second name where that works and by their
+//! bytes where not.
 
 use std::io;
 use std::path::Path;
@@ -47,7 +48,8 @@ impl Content {
 
 /// Copies `from` to the new file `to` and syncs it, not its name.
 ///
-/// Errors: [`Error::Corruption`] when it does not hold what is expected. The copy is removed after an error.
+/// Errors: [`Error::Corruption`] when it does not hold what is expected. The copy is removed after
+/// an error.
 pub(super) fn copy(fs: &Arc<dyn Fs>, from: &Path, to: &Path, expected: Content) -> Result<()> {
     let source = fs.open(from, OpenOptions::read())?;
     let target: Arc<dyn File> = Arc::from(fs.open(to, OpenOptions::create_new())?);
@@ -85,8 +87,8 @@ fn read_pieces(file: &dyn File, mut take: impl FnMut(&[u8]) -> Result<()>) -> Re
     Ok(at)
 }
 
-/// Gives `from` the second name `to`; copies it where the file system cannot (another device, no links). The bytes of
-/// `from` must be durable.
+/// Gives `from` the second name `to`; copies it where the file system cannot (another device, no
+/// links). The bytes of `from` must be durable.
 pub(super) fn link_or_copy(fs: &Arc<dyn Fs>, from: &Path, to: &Path, expected: Content) -> Result<()> {
     match fs.hard_link(from, to) {
         Ok(()) => Ok(()),

@@ -100,8 +100,8 @@ impl<'a> Operations<'a> {
 /// What [`Operations`] hands out.
 type Parsed<'a> = std::result::Result<(KeyspaceId, Operation<'a>), Malformed>;
 
-/// Takes an operation off the front of `rest` where it is what most are: a short key that is set in the default keyspace. Small, so that it is
-/// inlined.
+/// Takes an operation off the front of `rest` where it is what most are: a short key that is set in
+/// the default keyspace. Small, so that it is inlined.
 #[inline(always)]
 fn split_plain_put(rest: &[u8]) -> Option<(&[u8], &[u8], &[u8])> {
     let [TAG_PUT, key_len @ 0..0x80, rest @ ..] = rest else { return None };
@@ -115,7 +115,8 @@ fn split_plain_put(rest: &[u8]) -> Option<(&[u8], &[u8], &[u8])> {
     Some((key, value, rest))
 }
 
-/// Takes any operation off the front of `rest`. By value: a pointer to the iterator would keep it in memory where it is inlined.
+/// Takes any operation off the front of `rest`. By value: a pointer to the iterator would keep it
+/// in memory where it is inlined.
 #[inline(never)]
 fn split_any(rest: &[u8]) -> (Option<Parsed<'_>>, &[u8]) {
     let Some((&tag, after_tag)) = rest.split_first() else { return (None, rest) };
@@ -136,8 +137,9 @@ fn split(rest: &[u8]) -> (Option<Parsed<'_>>, &[u8]) {
 }
 
 impl<'a> Operations<'a> {
-    /// As `try_for_each` of all of them. `f` stands in it twice: the common operation never meets the others, and stays in registers. Where they
-    /// meet its parts are written to memory and read back in other widths, which stalls for 5 to 8 ns.
+    /// As `try_for_each` of all of them. `f` stands in it twice: the common operation never meets
+    /// the others, and stays in registers. Where they meet its parts are written to memory and read
+    /// back in other widths, which stalls for 5 to 8 ns.
     #[inline(always)]
     pub(crate) fn walk<E>(
         mut self,
@@ -157,7 +159,8 @@ impl<'a> Operations<'a> {
         }
     }
 
-    /// The next one whose key `is_wanted`, or that is damaged. `likeness` is what the caller keeps from one call to the next, at first [`Likeness::Headers`].
+    /// The next one whose key `is_wanted`, or that is damaged. `likeness` is what the caller keeps
+    /// from one call to the next, at first [`Likeness::Headers`].
     #[inline(always)]
     pub(super) fn next_where(
         &mut self,
@@ -203,7 +206,8 @@ impl Header {
         Header::of(u64::from_le_bytes(*rest.first_chunk()?))
     }
 
-    /// Reads one that is in the first eight bytes of an operation. None where a length takes more bytes than most do, and of rare types; what is damaged may have one.
+    /// Reads one that is in the first eight bytes of an operation. None where a length takes more
+    /// bytes than most do, and of rare types; what is damaged may have one.
     #[inline(always)]
     fn of(mut first: u64) -> Option<Header> {
         let mut key_at = 2;
@@ -244,7 +248,8 @@ fn is_set(tag: u64) -> bool {
     tag == u64::from(TAG_PUT) || tag == u64::from(TAG_MERGE)
 }
 
-/// What operations that follow one another have in common, as far as has been seen: the more, the shorter the loop over them.
+/// What operations that follow one another have in common, as far as has been seen: the more, the
+/// shorter the loop over them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Likeness {
     /// All that is before their keys.
@@ -257,7 +262,8 @@ pub(super) enum Likeness {
 /// Fewer operations than so many in a row say that those after them are not alike either.
 const SEVERAL: usize = 4;
 
-/// Passes over operations at the front of `rest` up to the first whose key `is_wanted`, or that has no short [`Header`]; whether the former, and what begins with it.
+/// Passes over operations at the front of `rest` up to the first whose key `is_wanted`, or that has
+/// no short [`Header`]; whether the former, and what begins with it.
 #[inline(always)]
 fn pass_over<'a>(
     mut rest: &'a [u8],
@@ -267,7 +273,8 @@ fn pass_over<'a>(
     while *likeness != Likeness::Nothing
         && let Some(header) = Header::at(rest)
     {
-        // One loop for each way in which keys are hashed: what all of them need together is more than there are registers.
+        // One loop for each way in which keys are hashed: what all of them need together is more
+        // than there are registers.
         let (is_found, after) = match header.key_len {
             1..=7 => pass_over_keys::<1, 7>(rest, likeness, is_wanted),
             8..=16 => pass_over_keys::<8, 16>(rest, likeness, is_wanted),
@@ -290,7 +297,8 @@ fn pass_over<'a>(
     pass_over_any(rest, is_wanted)
 }
 
-/// As [`pass_over`], of operations whose keys are as long as the first one, which has `MIN` to `MAX` bytes.
+/// As [`pass_over`], of operations whose keys are as long as the first one, which has `MIN` to
+/// `MAX` bytes.
 #[inline(always)]
 fn pass_over_keys<'a, const MIN: usize, const MAX: usize>(
     mut rest: &'a [u8],
@@ -307,9 +315,11 @@ fn pass_over_keys<'a, const MIN: usize, const MAX: usize>(
     pass_over_same_keys::<MIN, MAX>(rest, is_wanted)
 }
 
-/// As [`pass_over`], of runs of operations that begin with the same bytes, up to the end of a short run or to a key that has not `MIN` to `MAX` bytes. Where the next operation is does not hang on what is read of this
-/// one, and the processor looks at several at once: 18 instructions each with the hash of a key of 16 bytes, and 26 by [`pass_over_same_keys`]. A function of its own, so that the loop has
-/// all registers.
+/// As [`pass_over`], of runs of operations that begin with the same bytes, up to the end of a short
+/// run or to a key that has not `MIN` to `MAX` bytes. Where the next operation is does not hang on
+/// what is read of this one, and the processor looks at several at once: 18 instructions each with
+/// the hash of a key of 16 bytes, and 26 by [`pass_over_same_keys`]. A function of its own, so that
+/// the loop has all registers.
 #[inline(never)]
 fn pass_over_alike<'a, const MIN: usize, const MAX: usize>(
     mut rest: &'a [u8],
@@ -341,7 +351,8 @@ fn pass_over_alike<'a, const MIN: usize, const MAX: usize>(
     (false, rest)
 }
 
-/// As [`pass_over_keys`], each operation by its own header. A function of its own, so that the loop has all registers, and without a call, so that it keeps them.
+/// As [`pass_over_keys`], each operation by its own header. A function of its own, so that the loop
+/// has all registers, and without a call, so that it keeps them.
 #[inline(never)]
 fn pass_over_same_keys<const MIN: usize, const MAX: usize>(
     mut rest: &[u8],
@@ -352,7 +363,8 @@ fn pass_over_same_keys<const MIN: usize, const MAX: usize>(
         return (false, rest);
     }
     loop {
-        // Three times the same: where it is known what a header is like, nothing of it need be computed or kept.
+        // Three times the same: where it is known what a header is like, nothing of it need be
+        // computed or kept.
         if let Some((key, after)) = split_put(rest, key_len) {
             if is_wanted(key) {
                 return (true, rest);
@@ -397,7 +409,8 @@ fn pass_over_short_keys(mut rest: &[u8], is_wanted: impl Fn(&[u8]) -> bool) -> (
     }
 }
 
-/// Whether a key of 1 to 48 bytes `is_wanted`; `None` of others. Keys of different lengths are asked for apart, so that only what is needed for these stands there.
+/// Whether a key of 1 to 48 bytes `is_wanted`; `None` of others. Keys of different lengths are
+/// asked for apart, so that only what is needed for these stands there.
 #[inline(always)]
 fn is_short_and_wanted(key: &[u8], is_wanted: impl Fn(&[u8]) -> bool) -> Option<bool> {
     match key.len() {
@@ -420,7 +433,8 @@ fn pass_over_any(mut rest: &[u8], is_wanted: impl Fn(&[u8]) -> bool) -> (bool, &
     (false, rest)
 }
 
-/// The key of an operation at the front of `rest`, and what is after the operation: where a key of `key_len` bytes, below 128, is set to a short value in the default keyspace.
+/// The key of an operation at the front of `rest`, and what is after the operation: where a key of
+/// `key_len` bytes, below 128, is set to a short value in the default keyspace.
 #[inline(always)]
 fn split_put(rest: &[u8], key_len: usize) -> Option<(&[u8], &[u8])> {
     let [tag, len, value_len @ 0..0x80] = *rest.first_chunk()? else { return None };

@@ -1,10 +1,10 @@
-//! Blob files: large values, kept apart from their keys so that compactions need not copy them (Lu et al., *WiscKey*,
-//! FAST 2016).
+//! Blob files: large values, kept apart from their keys so that compactions need not copy them (Lu
+//! et al., *WiscKey*, FAST 2016).
 //!
-//! A flush or a compaction that meets a value of at least `blob_bytes_min` writes it to a blob file and keeps a reference
-//! in the table. Compactions that drop a reference count its bytes as garbage of its file. A file with too much garbage has the tables
-//! that point into it marked: their next compaction moves what is still alive to a new file. A file without live values is
-//! removed.
+//! A flush or a compaction that meets a value of at least `blob_bytes_min` writes it to a blob file
+//! and keeps a reference in the table. Compactions that drop a reference count its bytes as garbage
+//! of its file. A file with too much garbage has the tables that point into it marked: their next
+//! compaction moves what is still alive to a new file. A file without live values is removed.
 //!
 //! ```text
 //! file         magic "CRNB" u32 | version u32 = 2 | number u64 | records ... | footer

@@ -25,7 +25,8 @@ pub(crate) struct BlobReader {
 impl BlobReader {
     /// Opens the file of `meta` in `dir`, with two reads.
     ///
-    /// Errors: [`Error::Corruption`] for a file that is none, is another one, or has another length or footer than its writer said.
+    /// Errors: [`Error::Corruption`] for a file that is none, is another one, or has another length
+    /// or footer than its writer said.
     pub(crate) fn open(fs: &dyn Fs, dir: &std::path::Path, meta: &BlobMeta) -> Result<Self> {
         let file = fs.open(&FileName::Blob(meta.number).path(dir), OpenOptions::read())?;
         BlobReader::of(SharedFile::owned(file, OpenOptions::read())?, meta)
@@ -70,7 +71,8 @@ impl BlobReader {
         Ok(BlobReader { file, meta: meta.clone(), version })
     }
 
-    /// A reader of what is left of blob file `number` in `dir`, which is damaged: each value says by itself whether it is sound.
+    /// A reader of what is left of blob file `number` in `dir`, which is damaged: each value says
+    /// by itself whether it is sound.
     pub(crate) fn salvage(fs: &dyn Fs, dir: &std::path::Path, number: u64) -> Result<Self> {
         let file = fs.open(&FileName::Blob(number).path(dir), OpenOptions::read())?;
         let file = SharedFile::owned(file, OpenOptions::read())?;
@@ -80,8 +82,8 @@ impl BlobReader {
         Ok(BlobReader { file, meta, version: VERSION })
     }
 
-    /// What is to be known of blob file `number` in `dir`, by its own word: for a store whose manifest is lost. Reads all of
-    /// it.
+    /// What is to be known of blob file `number` in `dir`, by its own word: for a store whose
+    /// manifest is lost. Reads all of it.
     ///
     /// Errors: [`Error::Corruption`] for a file that was not finished.
     pub(crate) fn describe(fs: &dyn Fs, dir: &std::path::Path, number: u64) -> Result<BlobMeta> {
@@ -117,7 +119,8 @@ impl BlobReader {
 
     /// Replaces `out` with the value at `reference`, which must be one of this file. One read.
     ///
-    /// Errors: [`Error::Corruption`] for a reference beyond the file and a record that does not match its checksum.
+    /// Errors: [`Error::Corruption`] for a reference beyond the file and a record that does not
+    /// match its checksum.
     pub(crate) fn load(&self, reference: BlobRef, out: &mut Vec<u8>) -> Result<()> {
         out.clear();
         let record = reference.bytes.checked_add(RECORD_HEADER_BYTES as u64);
@@ -153,7 +156,8 @@ impl BlobReader {
         Error::corruption(self.file.path(), offset, what)
     }
 
-    /// Reads the whole file and checks it: every record, the footer, and the checksum that the manifest has.
+    /// Reads the whole file and checks it: every record, the footer, and the checksum that the
+    /// manifest has.
     pub(crate) fn verify(&self) -> Result<()> {
         let mut whole = Xxh3::new();
         let mut header = [0; HEADER_BYTES];

@@ -55,8 +55,8 @@ impl Counters {
         self.stripes.get(thread::number() % STRIPES)
     }
 
-    /// A load and a store, not one atomic step, which would cost five times as much: two threads of one stripe may
-    /// lose a count.
+    /// A load and a store, not one atomic step, which would cost five times as much: two threads of
+    /// one stripe may lose a count.
     #[inline(always)]
     pub(super) fn add_hit(&self, is_data: bool) {
         if let Some(stripe) = self.stripe() {

@@ -6,15 +6,17 @@
 //!  shards: small queue, main queue of (slots, index)     an insertion: one shard's lock, evicts by S3-FIFO
 //! ```
 //!
-//! A block hangs under a slot of its own table, found by the block's number, as pages hang under swips in LeanStore
-//! (Leis et al., ICDE 2018). The cache proper only knows in which order to take blocks away again. That order is S3-FIFO
-//! (Yang et al., *FIFO queues are all you need for cache eviction*, SOSP 2023) with one bit for "asked for again": what
-//! comes in goes through a small queue of a tenth of the room, so that a scan, which asks for nothing twice, pushes out
-//! only its own kind. What was evicted from there lately and comes back goes to the main queue at once. Where the paper
-//! keeps a queue of ghosts, a slot here remembers when it was evicted.
+//! A block hangs under a slot of its own table, found by the block's number, as pages hang under
+//! swips in LeanStore (Leis et al., ICDE 2018). The cache proper only knows in which order to take
+//! blocks away again. That order is S3-FIFO (Yang et al., *FIFO queues are all you need for cache
+//! eviction*, SOSP 2023) with one bit for "asked for again": what comes in goes through a small
+//! queue of a tenth of the room, so that a scan, which asks for nothing twice, pushes out only its
+//! own kind. What was evicted from there lately and comes back goes to the main queue at once.
+//! Where the paper keeps a queue of ghosts, a slot here remembers when it was evicted.
 //!
-//! Bytes are counted under the lock of a shard, before a block is put in: no insertion exceeds the capacity, not even for
-//! a moment. Evicted blocks that a reader still holds are the reader's memory, not the cache's.
+//! Bytes are counted under the lock of a shard, before a block is put in: no insertion exceeds the
+//! capacity, not even for a moment. Evicted blocks that a reader still holds are the reader's
+//! memory, not the cache's.
 
 mod counters;
 mod shard;
@@ -52,8 +54,8 @@ pub(crate) struct Cache {
 /// What a cache has done and holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct CacheStats {
-    /// Lookups that found the block. Exact as long as the process never has more than 64 threads that use a
-    /// store; else a little low.
+    /// Lookups that found the block. Exact as long as the process never has more than 64 threads
+    /// that use a store; else a little low.
     pub hits: u64,
     /// Lookups that did not.
     pub misses: u64,
@@ -114,8 +116,8 @@ impl Cache {
         self.counters.add_filter_skipping();
     }
 
-    /// Puts a block in, and returns the one that is there now: another thread's, if that was faster. A block larger than
-    /// a shard's room is only returned.
+    /// Puts a block in, and returns the one that is there now: another thread's, if that was
+    /// faster. A block larger than a shard's room is only returned.
     pub(crate) fn insert(&self, slots: &Arc<Slots>, index: usize, block: Arc<Block>) -> Arc<Block> {
         match self.shards.get(slots.shard_of(index, self.shards.len())) {
             Some(shard) => shard.insert(slots, index, block, || self.shard_limit()),
@@ -131,8 +133,8 @@ impl Cache {
         }
     }
 
-    /// Counts bytes as pinned, and evicts what then is too much. They are counted in any case; false when even without
-    /// other blocks they do not fit.
+    /// Counts bytes as pinned, and evicts what then is too much. They are counted in any case;
+    /// false when even without other blocks they do not fit.
     pub(crate) fn pin(&self, bytes: u64) -> bool {
         let pinned = self.pinned.fetch_add(bytes, Ordering::Relaxed) + bytes;
         self.shrink();

@@ -130,7 +130,8 @@ impl Shard {
 impl State {
     /// Evicts until `needed` more bytes are within `limit`.
     fn make_room(&mut self, needed: u64, limit: u64) {
-        // BOUND: a block in the main queue is passed over once at most, then it goes even if it is asked for meanwhile.
+        // BOUND: a block in the main queue is passed over once at most, then it goes even if it is
+        // asked for meanwhile.
         let mut mercy = self.main.len() + self.small.len();
         while self.used_bytes + needed > limit {
             let from_small = self.small_bytes * SMALL_SHARE > limit || self.main.is_empty();

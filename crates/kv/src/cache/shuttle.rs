@@ -1,5 +1,5 @@
-//! The cache under schedules that follow from a seed: see `testing/schedules.rs`. Loading a slot and replacing what hangs
-//! under it are one step each (`crate::swap`).
+//! The cache under schedules that follow from a seed: see `testing/schedules.rs`. Loading a slot
+//! and replacing what hangs under it are one step each (`crate::swap`).
 
 use cairn_vfs::thread;
 
@@ -34,9 +34,10 @@ fn assert_within(cache: &Cache, limit: u64) {
     assert!(used <= limit, "{used} bytes of {limit}");
 }
 
-/// Goal: threads that look up, load, evict and remove blocks of several tables never exceed the capacity, count no byte
-/// twice and leave none behind. Method: a cache of a few blocks; two threads ask for blocks of a table that both use, each
-/// with a table of its own that goes in the end; another pins, unpins and shrinks.
+/// Goal: threads that look up, load, evict and remove blocks of several tables never exceed the
+/// capacity, count no byte twice and leave none behind. Method: a cache of a few blocks; two
+/// threads ask for blocks of a table that both use, each with a table of its own that goes in the
+/// end; another pins, unpins and shrinks.
 #[test]
 fn load_evict_remove() {
     explore(2_000, || {
@@ -78,8 +79,8 @@ fn load_evict_remove() {
     });
 }
 
-/// Goal: of several threads that load the same block one wins, and all get the winner's. Method: three at once, in room for
-/// it and without.
+/// Goal: of several threads that load the same block one wins, and all get the winner's. Method:
+/// three at once, in room for it and without.
 #[test]
 fn one_loader_wins() {
     for room in [0, 2] {

@@ -17,7 +17,8 @@ pub(crate) struct Slots {
     dead: AtomicBool,
 }
 
-/// 16 bytes, so that four lie in a cache line. All but `block` and `touched` change under the lock of the slot's shard.
+/// 16 bytes, so that four lie in a cache line. All but `block` and `touched` change under the lock
+/// of the slot's shard.
 pub(super) struct Slot {
     pub(super) block: SwapOption<Block>,
     /// The shard's count of evictions when this block was evicted last; 0 for never.
@@ -42,8 +43,9 @@ impl Slots {
         Slots { slots: (0..count).map(|_| slot()).collect(), id, dead: AtomicBool::new(false) }
     }
 
-    /// The block of a slot, if it is cached. The guard keeps it from being freed at no cost to other readers: while it
-    /// lives, the thread has one of the few places taken that `arc_swap` has for this, so do not keep it for long.
+    /// The block of a slot, if it is cached. The guard keeps it from being freed at no cost to
+    /// other readers: while it lives, the thread has one of the few places taken that `arc_swap`
+    /// has for this, so do not keep it for long.
     #[inline]
     pub(crate) fn get(&self, index: usize) -> Option<Guard<Option<Arc<Block>>>> {
         let slot = self.slots.get(index)?;
@@ -51,7 +53,8 @@ impl Slots {
         if guard.is_none() {
             return None;
         }
-        // A store only when it changes something: otherwise every reader would take the line from the others.
+        // A store only when it changes something: otherwise every reader would take the line from
+        // the others.
         if !slot.touched.load(Ordering::Relaxed) {
             slot.touched.store(true, Ordering::Relaxed);
         }

@@ -42,7 +42,8 @@ fn hits_and_misses() {
     assert_eq!(stats.used_bytes, 2 * weight(100));
 }
 
-/// Goal: lookups of data are told from those of indexes and filters, and sums are of both. Method: counts by hand.
+/// Goal: lookups of data are told from those of indexes and filters, and sums are of both. Method:
+/// counts by hand.
 #[test]
 fn counters_know_what_was_asked_for() {
     let cache = Cache::new(1 << 20);
@@ -56,7 +57,8 @@ fn counters_know_what_was_asked_for() {
     assert_eq!((stats.data_hits, stats.data_misses, stats.filters_skipping), (3, 7, 2));
 }
 
-/// Goal: a capacity of nothing keeps nothing, and a block beyond the room is only returned. Method: both.
+/// Goal: a capacity of nothing keeps nothing, and a block beyond the room is only returned. Method:
+/// both.
 #[test]
 fn too_large_is_returned() {
     for capacity in [0, 1000] {
@@ -68,8 +70,9 @@ fn too_large_is_returned() {
     }
 }
 
-/// Goal: blocks that are asked for again survive a scan of many that are not. Method: a hot set of half the capacity is
-/// asked for twice, then a hundred times the capacity streams through with a hot block now and then.
+/// Goal: blocks that are asked for again survive a scan of many that are not. Method: a hot set of
+/// half the capacity is asked for twice, then a hundred times the capacity streams through with a
+/// hot block now and then.
 #[test]
 fn scans_do_not_push_out_what_is_hot() {
     let room = 400;
@@ -89,8 +92,8 @@ fn scans_do_not_push_out_what_is_hot() {
     assert!(kept >= 4900, "{kept}");
 }
 
-/// Goal: what was evicted for want of room and comes back soon is taken as hot. Method: a loop a little larger than the
-/// small queue, within the room in all: after some rounds it stays.
+/// Goal: what was evicted for want of room and comes back soon is taken as hot. Method: a loop a
+/// little larger than the small queue, within the room in all: after some rounds it stays.
 #[test]
 fn returning_blocks_stay() {
     let cache = Cache::new(100 * weight(200));
@@ -107,7 +110,8 @@ fn returning_blocks_stay() {
     assert!(hits[19] >= 28, "{hits:?}");
 }
 
-/// Goal: pinned bytes come off the room at once, and go back. Method: pin half, then more than there is.
+/// Goal: pinned bytes come off the room at once, and go back. Method: pin half, then more than
+/// there is.
 #[test]
 fn pinning_takes_room() {
     let capacity = 100 * weight(200);
@@ -127,8 +131,9 @@ fn pinning_takes_room() {
     assert!(cache.stats().used_bytes <= 1000);
 }
 
-/// Goal: the blocks of a table that is gone are gone, and so is what queues know of them. Method: thousands of tables
-/// come and go in a cache that is never full; the memory of the queues is that of the last ones.
+/// Goal: the blocks of a table that is gone are gone, and so is what queues know of them. Method:
+/// thousands of tables come and go in a cache that is never full; the memory of the queues is that
+/// of the last ones.
 #[test]
 fn tables_go() {
     let cache = Cache::new(1 << 30);
@@ -143,8 +148,8 @@ fn tables_go() {
     assert!(queued < 64 * cache.shards.len() + 100, "{queued} entries of dead tables");
 }
 
-/// Goal: threads that look up, insert and drop tables never exceed the capacity, and leave no byte counted. Method: four
-/// threads on one small cache, each checking the total as it goes.
+/// Goal: threads that look up, insert and drop tables never exceed the capacity, and leave no byte
+/// counted. Method: four threads on one small cache, each checking the total as it goes.
 #[test]
 fn threads() {
     let cache = Arc::new(Cache::new(2 << 20));
@@ -183,8 +188,8 @@ fn threads() {
 proptest! {
     #![proptest_config(crate::test_config::cases(64))]
 
-    /// Goal: bytes are those of the blocks that are there, never above the capacity. Method: random questions, pins and
-    /// departures, with the slots as the model.
+    /// Goal: bytes are those of the blocks that are there, never above the capacity. Method: random
+    /// questions, pins and departures, with the slots as the model.
     #[test]
     fn accounting(
         steps in prop::collection::vec((0u8..20, 0usize..6, 0usize..60, 0usize..5), 1..600),

@@ -1,7 +1,7 @@
 //! Which entries survive a flush or a compaction.
 //!
-//! Snapshots cut the sequence numbers into *stripes*: two versions of a key in one stripe look the same to every reader,
-//! so of each stripe only the newest survives.
+//! Snapshots cut the sequence numbers into *stripes*: two versions of a key in one stripe look the
+//! same to every reader, so of each stripe only the newest survives.
 //!
 //! ```text
 //!   snapshots:            10          20
@@ -9,11 +9,11 @@
 //!                       ^keep     ^keep        ^keep      12 and 23 are seen by nobody
 //! ```
 //!
-//! Merge entries need what is below them, up to and including the first one that is none. Where the operator makes no value of
-//! them, or there is no operator, both stay.
+//! Merge entries need what is below them, up to and including the first one that is none. Where the
+//! operator makes no value of them, or there is no operator, both stay.
 //!
-//! The values of a keyspace whose entries expire belong into its tables, where their time can be seen. Those that an earlier version has put
-//! into blob files are taken back.
+//! The values of a keyspace whose entries expire belong into its tables, where their time can be
+//! seen. Those that an earlier version has put into blob files are taken back.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -38,7 +38,8 @@ pub enum FilterDecision {
     Keep,
     /// It goes, as if it had been deleted when it was written.
     Remove,
-    /// It stays with this value. One longer than [`crate::VALUE_BYTES_MAX`] is not taken: the entry stays as it is.
+    /// It stays with this value. One longer than [`crate::VALUE_BYTES_MAX`] is not taken: the entry
+    /// stays as it is.
     Change(Vec<u8>),
 }
 
@@ -47,10 +48,12 @@ pub trait CompactionFilter: std::fmt::Debug + Send + Sync + 'static {
     /// The name, for messages and the event log.
     fn name(&self) -> &str;
 
-    /// What happens to `key` and `value`, which compactions write to `level`. Called in key order, once a compaction
-    /// for the newest version of a key; never for tombstones, merge operands and values in blob files.
+    /// What happens to `key` and `value`, which compactions write to `level`. Called in key order,
+    /// once a compaction for the newest version of a key; never for tombstones, merge operands and
+    /// values in blob files.
     ///
-    /// A panic is caught: the compaction is given up with [`Error::Panicked`], which names the key, and its input stays.
+    /// A panic is caught: the compaction is given up with [`Error::Panicked`], which names the key,
+    /// and its input stays.
     fn filter(&self, level: usize, key: &[u8], value: &[u8]) -> FilterDecision;
 }
 
@@ -70,19 +73,22 @@ pub(crate) struct Rules<'a> {
     pub operator: Operator,
     /// When entries expire.
     pub ttl: Option<Ttl>,
-    /// Where the values come from that are in blob files although they expire. Without it they stay there.
+    /// Where the values come from that are in blob files although they expire. Without it they stay
+    /// there.
     pub blobs: Option<Arc<dyn BlobSource>>,
     /// The user's filter.
     pub filter: Option<Arc<dyn CompactionFilter>>,
     /// The level that is written to.
     pub level: usize,
-    /// Asked now and then whether to go on, which ends the stream with its error. It may be long until a survivor comes.
+    /// Asked now and then whether to go on, which ends the stream with its error. It may be long
+    /// until a survivor comes.
     pub look: Option<&'a dyn Fn() -> Result<()>>,
     /// The store's directory, for messages.
     pub store: Arc<PathBuf>,
     /// The keyspace's name, likewise.
     pub keyspace: &'a str,
-    /// Where the operator panics, its operands stay as they are. Otherwise the stream ends with the error.
+    /// Where the operator panics, its operands stay as they are. Otherwise the stream ends with the
+    /// error.
     pub keeps_unmerged: bool,
 }
 
@@ -143,7 +149,8 @@ pub(crate) struct Stream<'a, C, B> {
     rules: Rules<'a>,
     /// Entries of the input until the next look.
     until_look: u32,
-    /// Whether a key (asked in ascending order) can have entries below the output: what is older and not in the input.
+    /// Whether a key (asked in ascending order) can have entries below the output: what is older
+    /// and not in the input.
     has_older: B,
     key: Vec<u8>,
     has_key: bool,
@@ -314,7 +321,8 @@ impl<'a, C: Cursor, B: FnMut(&[u8]) -> Result<bool>> Stream<'a, C, B> {
         }
     }
 
-    /// The number that a survivor gets: 0 when no reader and no older entry can tell the difference.
+    /// The number that a survivor gets: 0 when no reader and no older entry can tell the
+    /// difference.
     #[inline]
     fn final_seqno(&mut self, seqno: Seqno) -> Result<Seqno> {
         let is_last = seqno != 0 && self.rules.seen_by_all(seqno) && !(self.has_older)(&self.key)?;
@@ -370,8 +378,8 @@ impl<'a, C: Cursor, B: FnMut(&[u8]) -> Result<bool>> Stream<'a, C, B> {
         Ok(true)
     }
 
-    /// Reads the value of the input's entry into `value` if it is in a blob file and expires; its bytes there are garbage then.
-    /// Says whether it is such a one.
+    /// Reads the value of the input's entry into `value` if it is in a blob file and expires; its
+    /// bytes there are garbage then. Says whether it is such a one.
     #[inline]
     fn take_back(&mut self) -> Result<bool> {
         if self.rules.ttl.is_none() || self.input.kind() != Kind::Blob {
@@ -383,7 +391,8 @@ impl<'a, C: Cursor, B: FnMut(&[u8]) -> Result<bool>> Stream<'a, C, B> {
         Ok(true)
     }
 
-    /// The newest version has expired, or the filter removed it: a tombstone stands in for it while there may be older ones.
+    /// The newest version has expired, or the filter removed it: a tombstone stands in for it while
+    /// there may be older ones.
     fn remove_filtered(&mut self, seqno: Seqno) -> Result<bool> {
         self.dropped.filtered += 1;
         self.input.next()?;
@@ -406,8 +415,8 @@ impl<'a, C: Cursor, B: FnMut(&[u8]) -> Result<bool>> Stream<'a, C, B> {
         Ok(true)
     }
 
-    /// Takes the merge operands of one stripe and, where it is in the stripe too, the entry below them. Leaves what they
-    /// come to in `pending`.
+    /// Takes the merge operands of one stripe and, where it is in the stripe too, the entry below
+    /// them. Leaves what they come to in `pending`.
     fn merge(&mut self, stripe: Seqno) -> Result<()> {
         let newest = self.input.seqno();
         let mut operands: Vec<(Seqno, Vec<u8>)> = Vec::new(); // newest first
@@ -453,7 +462,8 @@ impl<'a, C: Cursor, B: FnMut(&[u8]) -> Result<bool>> Stream<'a, C, B> {
             self.pending.push((seqno, Kind::Put, merged));
             return Ok(());
         }
-        // No base here, or no value that comes of it: the operands stay, as one where the operator can.
+        // No base here, or no value that comes of it: the operands stay, as one where the operator
+        // can.
         let fits = |value: &Vec<u8>| value.len() <= VALUE_BYTES_MAX;
         let whole = match self.rules.operator.as_ref().filter(|_| parts.len() > 1) {
             Some(operator) => self.called(|key| operator.merge_operands(key, &parts))?.flatten().filter(fits),
@@ -478,9 +488,10 @@ impl<'a, C: Cursor, B: FnMut(&[u8]) -> Result<bool>> Stream<'a, C, B> {
         Ok(())
     }
 
-    /// What `operands`, oldest first, make of `base`. `None` where nobody can say (there is no operator, it refuses them, the
-    /// base is in a blob file that is damaged), and when that is too long for a value: what was written stays as it is then, and
-    /// readers of the key are told why. It is one key's trouble, not the store's.
+    /// What `operands`, oldest first, make of `base`. `None` where nobody can say (there is no
+    /// operator, it refuses them, the base is in a blob file that is damaged), and when that is too
+    /// long for a value: what was written stays as it is then, and readers of the key are told why.
+    /// It is one key's trouble, not the store's.
     fn merged(
         &mut self,
         base: Option<&(Seqno, Kind, Vec<u8>)>,
@@ -504,7 +515,8 @@ impl<'a, C: Cursor, B: FnMut(&[u8]) -> Result<bool>> Stream<'a, C, B> {
         Ok(merged.filter(|merged| merged.len() <= VALUE_BYTES_MAX))
     }
 
-    /// What the operator says of the current key. `None` where it panics and that is to change nothing.
+    /// What the operator says of the current key. `None` where it panics and that is to change
+    /// nothing.
     fn called<T>(&self, code: impl FnOnce(&[u8]) -> T) -> Result<Option<T>> {
         match foreign::call(self.rules.keyspace, &self.key, OPERATOR, || code(&self.key)) {
             Err(_) if self.rules.keeps_unmerged => Ok(None),

@@ -1,8 +1,9 @@
 //! Who does the flushes and compactions, and when.
 //!
-//! Threads look for work in this order: a flush of any keyspace, since writers wait for those first; then a compaction. Of
-//! several threads one is kept free for flushes. Files that no version has any more are removed by whoever has merged, or by a thread with
-//! nothing to do. Inline, the writer whose write made work due does all of it.
+//! Threads look for work in this order: a flush of any keyspace, since writers wait for those
+//! first; then a compaction. Of several threads one is kept free for flushes. Files that no version
+//! has any more are removed by whoever has merged, or by a thread with nothing to do. Inline, the
+//! writer whose write made work due does all of it.
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -49,8 +50,8 @@ struct State {
     handles: Vec<JoinHandle<()>>,
 }
 
-/// Runs a job. A panic in it is an error as any other: whoever waits for the job hears of it, and the thread goes on. (Those of
-/// code that the store was given are caught where it is called.)
+/// Runs a job. A panic in it is an error as any other: whoever waits for the job hears of it, and
+/// the thread goes on. (Those of code that the store was given are caught where it is called.)
 pub(crate) fn caught<T>(what: &str, job: impl FnOnce() -> Result<T>) -> Result<T> {
     // What the job leaves half done is files without a name, which its guards remove.
     catch_unwind(AssertUnwindSafe(job)).unwrap_or_else(|panic| {
@@ -83,7 +84,8 @@ impl Background {
         self.threads == 0
     }
 
-    /// Starts the threads of an opened store. They end with [`Background::stop`], also those that were started before an error.
+    /// Starts the threads of an opened store. They end with [`Background::stop`], also those that
+    /// were started before an error.
     ///
     /// Errors: of the first thread that the system refuses.
     pub(crate) fn start(inner: &Arc<Inner>) -> Result<()> {
@@ -138,7 +140,8 @@ impl Background {
         self.changed.notify_all();
     }
 
-    /// Keeps compactions of a keyspace from starting until the guard is dropped; waits for running ones.
+    /// Keeps compactions of a keyspace from starting until the guard is dropped; waits for running
+    /// ones.
     pub(crate) fn pause(&self, keyspace: KeyspaceId) -> PauseGuard<'_> {
         let mut state = lock(&self.state);
         state.paused.push(keyspace);
@@ -148,8 +151,9 @@ impl Background {
         PauseGuard { background: self, keyspace }
     }
 
-    /// Returns when `is_done` says so; asked after every job. Errors: the store's failure; that of a full disk, when a job
-    /// has met one since there had been `full_before`, for it is not tried again before work is due again.
+    /// Returns when `is_done` says so; asked after every job. Errors: the store's failure; that of
+    /// a full disk, when a job has met one since there had been `full_before`, for it is not tried
+    /// again before work is due again.
     pub(crate) fn wait_until(
         &self,
         inner: &Inner,
@@ -174,7 +178,8 @@ impl Background {
     }
 }
 
-/// Counts a job as under way until it is dropped, also by a panic; then wakes those who wait for it.
+/// Counts a job as under way until it is dropped, also by a panic; then wakes those who wait for
+/// it.
 struct UnderWay<'a> {
     background: &'a Background,
     keyspace: KeyspaceId,
@@ -236,7 +241,8 @@ impl Inner {
         cairn_vfs::Error::new(Operation::StartThread, &self.path, source).into()
     }
 
-    /// The work of a thread. A panic outside of its jobs would leave nobody who does them, so it ends the store's.
+    /// The work of a thread. A panic outside of its jobs would leave nobody who does them, so it
+    /// ends the store's.
     fn guarded(&self, work: impl FnOnce()) {
         let work = || {
             work();
@@ -340,8 +346,9 @@ impl Inner {
         None
     }
 
-    /// What the failure of a job means: a full disk is waited out, a job that the end of the store cut short is done again, and one
-    /// that met a panic in the user's code is given up; anything else poisons the store.
+    /// What the failure of a job means: a full disk is waited out, a job that the end of the store
+    /// cut short is done again, and one that met a panic in the user's code is given up; anything
+    /// else poisons the store.
     pub(crate) fn job_failed(&self, error: Error) -> Error {
         if error.can_be_tried_again() {
             return self.no_room(error);
@@ -349,14 +356,16 @@ impl Inner {
         if matches!(error, Error::Busy { .. } | Error::Panicked { .. }) { error } else { self.poison(error) }
     }
 
-    /// A compaction was given up, and others go on. `Ok`, since all that was due of it is done for now.
+    /// A compaction was given up, and others go on. `Ok`, since all that was due of it is done for
+    /// now.
     fn compaction_given_up(&self, keyspace: &KeyspaceState, error: Error) -> Result<()> {
         keyspace.given_up.note(error.clone());
         self.tell(|| Event::GivenUp { keyspace: keyspace.name.clone(), error });
         Ok(())
     }
 
-    /// Does the work. A failure poisons the store, but for a full disk and panics in the user's code.
+    /// Does the work. A failure poisons the store, but for a full disk and panics in the user's
+    /// code.
     fn run(self: &Arc<Self>, work: Work) -> Result<()> {
         let under_way = |keyspace, is_flush| UnderWay { background: &self.background, keyspace, is_flush };
         let (keyspace, result, compacting) = match work {
@@ -380,13 +389,15 @@ impl Inner {
             Err(error) => Err(self.job_failed(error)),
         };
         self.update_pressure(&keyspace);
-        // A file system may take milliseconds for each file. So who has flushed leaves that to others: the next memtable may wait. And who
-        // has merged counts as at work until it is done: else the last thread would merge meanwhile, and nobody flush.
+        // A file system may take milliseconds for each file. So who has flushed leaves that to
+        // others: the next memtable may wait. And who has merged counts as at work until it is
+        // done: else the last thread would merge meanwhile, and nobody flush.
         if compacting.is_some() || self.background.is_inline() {
             self.remove_obsolete();
         }
         drop(compacting);
-        // What found no room is not due again by that: threads would send each other round in circles.
+        // What found no room is not due again by that: threads would send each other round in
+        // circles.
         if result.is_err() {
             self.background.job_is_over()
         } else {

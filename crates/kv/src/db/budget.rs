@@ -1,7 +1,9 @@
-//! Memory of all memtables that are written to, together: see [`crate::Options::memtable_bytes_max`].
+//! Memory of all memtables that are written to, together: see
+//! [`crate::Options::memtable_bytes_max`].
 //!
-//! A memtable takes its memory in chunks, so most writes change nothing here: they compare two numbers. Who has made
-//! one grow puts it in its place among the others under a lock, and the largest is the last of them.
+//! A memtable takes its memory in chunks, so most writes change nothing here: they compare two
+//! numbers. Who has made one grow puts it in its place among the others under a lock, and the
+//! largest is the last of them.
 
 use std::collections::BTreeSet;
 
@@ -27,8 +29,8 @@ impl Budget {
         Budget { allowed, total: AtomicU64::new(0), sizes: Mutex::default() }
     }
 
-    /// `memtable` of keyspace `id` was written to: whether all together are too large now. Costs three loads unless it
-    /// has grown.
+    /// `memtable` of keyspace `id` was written to: whether all together are too large now. Costs
+    /// three loads unless it has grown.
     #[inline]
     pub(crate) fn written(&self, id: KeyspaceId, memtable: &Memtable) -> bool {
         if memtable.noted_bytes() != Some(memtable.allocated_bytes() as u64) {
@@ -72,8 +74,9 @@ mod tests {
     use super::*;
     use crate::kind::Kind;
 
-    /// Goal: total and largest are those of the memtables that were written to and not sealed. Method: random writes and seals
-    /// of several, late notes of sealed ones among them, against a sum over all.
+    /// Goal: total and largest are those of the memtables that were written to and not sealed.
+    /// Method: random writes and seals of several, late notes of sealed ones among them, against a
+    /// sum over all.
     #[test]
     fn as_a_sum_over_all() {
         let mut rng = SeededRng::new(11);

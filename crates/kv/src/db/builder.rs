@@ -54,8 +54,8 @@ impl Builder {
         self
     }
 
-    /// Seeds the few random numbers that a store needs (ids of stores and logs), so that equal runs write equal bytes.
-    /// Default: the machine's random numbers.
+    /// Seeds the few random numbers that a store needs (ids of stores and logs), so that equal runs
+    /// write equal bytes. Default: the machine's random numbers.
     #[must_use]
     pub fn seed(mut self, seed: u64) -> Self {
         self.seed = Some(seed);
@@ -69,8 +69,8 @@ impl Builder {
         self
     }
 
-    /// Options of the default keyspace. Without them it is compacted as it was when the store was open the last time, and has the
-    /// defaults for all else.
+    /// Options of the default keyspace. Without them it is compacted as it was when the store was
+    /// open the last time, and has the defaults for all else.
     #[must_use]
     pub fn default_keyspace(mut self, options: KeyspaceOptions) -> Self {
         self.default = options;
@@ -78,9 +78,10 @@ impl Builder {
         self
     }
 
-    /// Options of keyspace `name`, which is made when it is missing; each is named once. Keyspaces that are there and not named
-    /// here are opened with the options of the default keyspace, but keep their own TTL and merge operator, are compacted as they were
-    /// the last time, and get no compaction filter, which would drop entries of theirs.
+    /// Options of keyspace `name`, which is made when it is missing; each is named once. Keyspaces
+    /// that are there and not named here are opened with the options of the default keyspace, but
+    /// keep their own TTL and merge operator, are compacted as they were the last time, and get no
+    /// compaction filter, which would drop entries of theirs.
     #[must_use]
     pub fn keyspace(mut self, name: impl Into<String>, options: KeyspaceOptions) -> Self {
         self.keyspaces.push((name.into(), options));
@@ -160,10 +161,11 @@ impl Builder {
     /// Opens the store, recovering it where needed.
     ///
     /// Costs the manifest and the log since the last flushes; no table is read.
-    /// Errors: [`crate::Error::Busy`] when a process has it open, [`crate::Error::NotFound`] when it is not there and not to be made,
-    /// [`crate::Error::Vfs`] of [`cairn_vfs::Operation::StartThread`] when the system has no more threads: it is closed again then,
-    /// [`crate::Error::Corruption`] for damage below what was synced, [`crate::Error::Invalid`] for options that contradict
-    /// themselves or the store.
+    /// Errors: [`crate::Error::Busy`] when a process has it open, [`crate::Error::NotFound`] when
+    /// it is not there and not to be made, [`crate::Error::Vfs`] of
+    /// [`cairn_vfs::Operation::StartThread`] when the system has no more threads: it is closed
+    /// again then, [`crate::Error::Corruption`] for damage below what was synced,
+    /// [`crate::Error::Invalid`] for options that contradict themselves or the store.
     pub fn open(self) -> Result<Db> {
         let fs = self.fs.clone().unwrap_or_else(|| Arc::new(StdFs::new()));
         let clock = self.clock.clone().unwrap_or_else(|| Arc::new(SystemClock::new()));

@@ -15,7 +15,8 @@ use crate::table;
 impl Inner {
     /// True when `key` was written or removed after `at`.
     ///
-    /// Sound as long as a snapshot at or before `at` is held: compactions then keep the numbers of what came later.
+    /// Sound as long as a snapshot at or before `at` is held: compactions then keep the numbers of
+    /// what came later.
     pub(crate) fn newest_after(&self, keyspace: &KeyspaceState, key: &[u8], at: Seqno) -> Result<bool> {
         let view = keyspace.view.load();
         let is_newer = |tombstone: Option<Seqno>| tombstone.is_some_and(|seqno| seqno > at);

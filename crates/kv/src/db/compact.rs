@@ -191,7 +191,8 @@ impl Inner {
                 outputs.add_garbage(file.meta.blobs.iter().copied().collect());
             }
         }
-        // An empty value may have outlived its blob file, in a store that an earlier version has written to.
+        // An empty value may have outlived its blob file, in a store that an earlier version has
+        // written to.
         outputs.garbage.retain(|&number, bytes| *bytes > 0 || claimed.version.blob(number).is_some());
         let mut edit = VersionEdit::default();
         let change = edit.keyspace(keyspace.id);
@@ -288,24 +289,27 @@ impl Inner {
 
     /// Returns when all that the inputs hold can be seen.
     ///
-    /// ORDER: before the snapshots are listed. Ingested tables are in the version a moment before their number is visible. A
-    /// snapshot of that moment, taken after the list was made, does not see them, and must find what lies below them.
+    /// ORDER: before the snapshots are listed. Ingested tables are in the version a moment before
+    /// their number is visible. A snapshot of that moment, taken after the list was made, does not
+    /// see them, and must find what lies below them.
     fn wait_for_inputs(&self, inputs: &[JobInput]) -> Result<()> {
         let tables = inputs.iter().flat_map(|input| &input.tables);
         let newest = tables.map(|file| file.meta.seqnos.1).max().unwrap_or(0);
         if self.order.visible() < newest {
-            // BOUND: nobody waits for a number that was not given out. Whoever gives them out needs nothing that a job holds.
+            // BOUND: nobody waits for a number that was not given out. Whoever gives them out needs
+            // nothing that a job holds.
             self.order.wait_for(newest.min(self.last_seqno()));
             self.check_alive()?;
         }
         Ok(())
     }
 
-    /// As [`Inner::install`], of a job that leaves garbage in blob files: those without live values go with it, those that
-    /// earlier jobs have left included. In one edit, since nobody would look at files that a crash leaves between two.
+    /// As [`Inner::install`], of a job that leaves garbage in blob files: those without live values
+    /// go with it, those that earlier jobs have left included. In one edit, since nobody would look
+    /// at files that a crash leaves between two.
     fn install_garbage(&self, keyspace: &KeyspaceState, mut edit: VersionEdit) -> Result<()> {
-        // ORDER: the structure first. Who ingests holds it and then looks at what runs; did this wait the other way round,
-        // a keyspace being made in between would stop both.
+        // ORDER: the structure first. Who ingests holds it and then looks at what runs; did this
+        // wait the other way round, a keyspace being made in between would stop both.
         let structure = read(&self.structure);
         // One at a time: the next one sees what this one has added and removed.
         let _running = lock(&keyspace.running);
@@ -325,7 +329,8 @@ impl Inner {
 
     fn compact_range_once(self: &Arc<Self>, keyspace: &Arc<KeyspaceState>, bounds: &Bounds) -> Result<()> {
         self.flush(keyspace)?;
-        // One call at a time. What another one is at would be in the way of this one, and may have been chosen before the flush.
+        // One call at a time. What another one is at would be in the way of this one, and may have
+        // been chosen before the flush.
         let alone = lock(&keyspace.manual);
         let pause: PauseGuard<'_> = self.background.pause(keyspace.id);
         let manual = Manual {
@@ -344,7 +349,8 @@ impl Inner {
                     .compact_range(&self.strategy_state(keyspace, &version, &running), &manual)
                 {
                     ManualStep::Run(job) => Some(running.claim(job, version)),
-                    // Nothing runs that could be in the way: background jobs have ended, and other calls wait.
+                    // Nothing runs that could be in the way: background jobs have ended, and other
+                    // calls wait.
                     ManualStep::Blocked | ManualStep::Done => None,
                 }
             };

@@ -46,8 +46,8 @@ impl Inner {
         self.shrink_log()
     }
 
-    /// Gives back what the log keeps for writes that do not come, and all that it has where everything is in tables. Errors: a log's that
-    /// failed, which poisons the store.
+    /// Gives back what the log keeps for writes that do not come, and all that it has where
+    /// everything is in tables. Errors: a log's that failed, which poisons the store.
     pub(crate) fn shrink_log(&self) -> Result<()> {
         let Some(log) = self.log.get() else { return Ok(()) };
         // What cannot be given back now is the next time, or when the store is opened.
@@ -58,18 +58,20 @@ impl Inner {
             let is_over = commit.position() <= needed;
             let _ = commit.appender.as_mut().filter(|_| is_over).map(Appender::rotate);
         }
-        // Whoever began the new segment: another thread may be here and not have come to this, or the call before could not.
+        // Whoever began the new segment: another thread may be here and not have come to this, or
+        // the call before could not.
         let _ = log.release_before(needed);
         log.check().map_err(|error| self.poison(error.into()))
     }
 
-    /// Closes the log when nobody is left who writes: what is in it is durable then, damage to it can be told from a crash, and what was allocated ahead
-    /// is given back.
+    /// Closes the log when nobody is left who writes: what is in it is durable then, damage to it
+    /// can be told from a crash, and what was allocated ahead is given back.
     pub(crate) fn close_log(&self) {
         let mut commit = lock(&self.commit);
         commit.end = commit.position();
         if let (Some(log), Some(appender)) = (self.log.get(), commit.appender.take()) {
-            // Nobody is left to be told. What cannot be synced is with the kernel, as before; what cannot be given back is when the store is opened and written on.
+            // Nobody is left to be told. What cannot be synced is with the kernel, as before; what
+            // cannot be given back is when the store is opened and written on.
             if log.close(appender).is_ok() {
                 drop(commit);
                 self.record_end();
@@ -77,7 +79,8 @@ impl Inner {
         }
     }
 
-    /// Has due work done until `is_done` says so, which is asked after every job whether no job runs.
+    /// Has due work done until `is_done` says so, which is asked after every job whether no job
+    /// runs.
     ///
     /// Errors: the store's failure, and that of a full disk.
     fn wait_for_work(
@@ -90,7 +93,8 @@ impl Inner {
             self.work_is_due(keyspace)?;
             self.background.wait_until(self, full_before, &mut is_done)
         };
-        // It may have been met by jobs that began before the call, when there was less room than there is now: one in each thread.
+        // It may have been met by jobs that began before the call, when there was less room than
+        // there is now: one in each thread.
         let mut left = self.background.threads().min(STALE_JOBS_MAX);
         loop {
             match wait() {
@@ -107,8 +111,9 @@ impl Inner {
             .any(|keyspace| !keyspace.view.load().sealed.is_empty() || self.is_compaction_due(keyspace))
     }
 
-    /// A job found no room on the disk, or could open no more files. Nothing is lost: memtables and log hold what it was to write. It is tried again when
-    /// work is due the next time; until one succeeds, writers that would have to wait for it fail with `error`.
+    /// A job found no room on the disk, or could open no more files. Nothing is lost: memtables and
+    /// log hold what it was to write. It is tried again when work is due the next time; until one
+    /// succeeds, writers that would have to wait for it fail with `error`.
     pub(crate) fn no_room(&self, error: Error) -> Error {
         *lock(&self.full) = Some(error.clone());
         self.is_full.store(true, SeqCst);

@@ -1,9 +1,10 @@
 //! The write controller: slows writers down before they would have to stop.
 //!
-//! Background work that falls behind is a debt. While it is small, writers run free. Between the soft and the hard limit each
-//! written byte costs a delay that grows with the debt, so that writers and compactions meet at a common speed instead of
-//! running into a wall; only at the hard limit do writers stop. Delays are taken in small pieces, before any lock; what is not paid
-//! by one writer is by the next.
+//! Background work that falls behind is a debt. While it is small, writers run free. Between the
+//! soft and the hard limit each written byte costs a delay that grows with the debt, so that
+//! writers and compactions meet at a common speed instead of running into a wall; only at the hard
+//! limit do writers stop. Delays are taken in small pieces, before any lock; what is not paid by
+//! one writer is by the next.
 
 use std::time::Duration;
 
@@ -18,12 +19,12 @@ mod shuttle;
 #[cfg(test)]
 mod tests;
 
-/// No single delay is longer: what a writer feels stays well below a stall, and one that owes more sees in between whether it
-/// still has to pay.
+/// No single delay is longer: what a writer feels stays well below a stall, and one that owes more
+/// sees in between whether it still has to pay.
 const DELAY_MAX: Duration = Duration::from_millis(5);
 
-/// Writers may owe this much and go on; later ones pay it. What a large write owes beyond it is paid before it goes on, or large
-/// writes would pass at any speed.
+/// Writers may owe this much and go on; later ones pay it. What a large write owes beyond it is
+/// paid before it goes on, or large writes would pass at any speed.
 const OWED_MAX: Duration = Duration::from_secs(1);
 
 /// Writers' debt is settled when it is worth at least this: sleeping less is not possible anyway.
@@ -44,8 +45,9 @@ pub(crate) struct Pressure {
 }
 
 impl Pressure {
-    /// The pressure of `value` between `soft`, where writers begin to slow down, and `hard`, where they stop. In between
-    /// the speed falls geometrically: each step of the debt costs the same factor.
+    /// The pressure of `value` between `soft`, where writers begin to slow down, and `hard`, where
+    /// they stop. In between the speed falls geometrically: each step of the debt costs the same
+    /// factor.
     pub(crate) fn between(cause: StallCause, value: f64, soft: f64, hard: f64) -> Pressure {
         let speed = if value < soft {
             f64::INFINITY
@@ -57,10 +59,12 @@ impl Pressure {
         Pressure { cause, speed }
     }
 
-    /// The pressure of `sealed` memtables of which `allowed` may wait, when flushes make `flush_speed` bytes a second.
+    /// The pressure of `sealed` memtables of which `allowed` may wait, when flushes make
+    /// `flush_speed` bytes a second.
     ///
-    /// One that is being flushed is normal. With more, writers run a little faster than the flushes, and with one place
-    /// left slower, so that they meet no stop unless flushes become much slower.
+    /// One that is being flushed is normal. With more, writers run a little faster than the
+    /// flushes, and with one place left slower, so that they meet no stop unless flushes become
+    /// much slower.
     pub(crate) fn of_memtables(sealed: usize, allowed: usize, flush_speed: f64) -> Pressure {
         let share = match allowed.saturating_sub(sealed) {
             0 => 0.0,
@@ -87,7 +91,8 @@ impl Pressure {
 /// Admits writes.
 #[derive(Debug)]
 pub(crate) struct Controller {
-    /// Nanoseconds that 1 MiB costs; 0 is free, `u64::MAX` is stopped. One load on a free writer's way.
+    /// Nanoseconds that 1 MiB costs; 0 is free, `u64::MAX` is stopped. One load on a free writer's
+    /// way.
     nanos_a_mib: AtomicU64,
     /// [`StallCause`] of that.
     cause: AtomicU8,
@@ -95,8 +100,8 @@ pub(crate) struct Controller {
     owed: AtomicU64,
     /// Bytes of keys and values that flushes make in a second, of late; 0 before the first.
     flush_speed: AtomicU64,
-    /// Held from looking at what is due to setting the speed by it: of two who do so, the one who looked last must set it
-    /// last, or writers could stay stopped with nothing left to do.
+    /// Held from looking at what is due to setting the speed by it: of two who do so, the one who
+    /// looked last must set it last, or writers could stay stopped with nothing left to do.
     pub measuring: Mutex<()>,
     gate: Mutex<()>,
     open: Condvar,
@@ -164,7 +169,8 @@ impl Controller {
         }
     }
 
-    /// Sets the speed by the worst of `pressures`. To be called whenever background work begins to be due, or is done.
+    /// Sets the speed by the worst of `pressures`. To be called whenever background work begins to
+    /// be due, or is done.
     pub(crate) fn set(&self, pressures: &[Pressure]) {
         let worst = pressures.iter().copied().min_by(|a, b| a.speed.total_cmp(&b.speed));
         let Some(worst) = worst else { return };
@@ -187,8 +193,8 @@ impl Controller {
         self.nanos_a_mib.load(Relaxed) == STOPPED
     }
 
-    /// Lets a write of `bytes` pass, now or after its delay. Returns the cause and the time when it had to wait.
-    /// `abandon` is asked while stopped: true ends the wait.
+    /// Lets a write of `bytes` pass, now or after its delay. Returns the cause and the time when it
+    /// had to wait. `abandon` is asked while stopped: true ends the wait.
     #[inline]
     pub(crate) fn admit(
         &self,

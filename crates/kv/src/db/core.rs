@@ -11,8 +11,8 @@ pub(crate) struct Core {
 }
 
 impl Drop for Core {
-    /// Ends the background threads after their running jobs. What is in memtables is in the log as well, so nothing
-    /// is flushed.
+    /// Ends the background threads after their running jobs. What is in memtables is in the log as
+    /// well, so nothing is flushed.
     fn drop(&mut self) {
         self.inner.background.stop();
         // What the last reader let go of.

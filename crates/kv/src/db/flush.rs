@@ -26,7 +26,8 @@ impl Inner {
         let Some(newest) = sealed.first() else { return Ok(()) };
         // Writers that took a number before the seal may still be inserting.
         self.order.wait_for(newest.last_seqno);
-        // ORDER: after the wait, which a failed write ends as well: no half of it must get into a table.
+        // ORDER: after the wait, which a failed write ends as well: no half of it must get into a
+        // table.
         self.check_alive()?;
         self.sync_before_flush(keyspace, newest.end)?;
         let start = self.clock.now();
@@ -53,10 +54,12 @@ impl Inner {
         Ok(())
     }
 
-    /// Makes the log durable up to `end`, unless `flushed` is the only keyspace with writes that are not in tables.
+    /// Makes the log durable up to `end`, unless `flushed` is the only keyspace with writes that
+    /// are not in tables.
     ///
-    /// ORDER: before the flush is installed. A power loss may take the end of the log, but not the table: without this, the
-    /// part of a batch that went to another keyspace, and everything that was written there before, could be gone.
+    /// ORDER: before the flush is installed. A power loss may take the end of the log, but not the
+    /// table: without this, the part of a batch that went to another keyspace, and everything that
+    /// was written there before, could be gone.
     fn sync_before_flush(&self, flushed: &KeyspaceState, end: Lsn) -> Result<()> {
         let Some(log) = self.log.get() else { return Ok(()) };
         let others = self.all_keyspaces();
@@ -66,13 +69,15 @@ impl Inner {
         self.sync_log(log, end)
     }
 
-    /// The table of the entries in `sealed`, none when nothing survives, and the blob files that came of them.
+    /// The table of the entries in `sealed`, none when nothing survives, and the blob files that
+    /// came of them.
     pub(crate) fn write_level_zero(
         &self,
         keyspace: &KeyspaceState,
         sealed: &[Arc<Sealed>],
     ) -> Result<(Vec<NewTable>, Written)> {
-        // ORDER: when all that is flushed can be seen. A snapshot that is not listed then sees the newest tombstone over each key.
+        // ORDER: when all that is flushed can be seen. A snapshot that is not listed then sees the
+        // newest tombstone over each key.
         let snapshots = self.snapshots.list();
         let sets: Vec<_> =
             sealed.iter().map(|sealed| sealed.memtable.range_tombstones_for(&snapshots)).collect();
@@ -115,7 +120,8 @@ impl Inner {
         Ok((tables.into_iter().map(|meta| NewTable { level: 0, run, meta }).collect(), written))
     }
 
-    /// Lets keyspaces other than `changed` that have no unflushed writes follow the log, so that they do not hold its segments back.
+    /// Lets keyspaces other than `changed` that have no unflushed writes follow the log, so that
+    /// they do not hold its segments back.
     ///
     /// Errors: of a store that has failed.
     pub(crate) fn advance_idle_keyspaces(
@@ -142,8 +148,9 @@ impl Inner {
         Ok(())
     }
 
-    /// Makes `edit` durable, then visible to the keyspaces' readers, of `keyspace` in place of the memtables `flushed`.
-    /// What it says of keyspaces that were dropped meanwhile is left out, and their new files are removed.
+    /// Makes `edit` durable, then visible to the keyspaces' readers, of `keyspace` in place of the
+    /// memtables `flushed`. What it says of keyspaces that were dropped meanwhile is left out, and
+    /// their new files are removed.
     pub(crate) fn install(
         &self,
         keyspace: &KeyspaceState,
@@ -178,8 +185,9 @@ impl Inner {
             let flushed = if id == keyspace.id { flushed } else { &[] };
             changed.view.rcu(|view| view.with_version(Arc::clone(version), flushed));
         });
-        // Refused, and nothing has happened: a full disk is not to be filled with tables that nobody has. After other
-        // failures the manifest may have the edit, and the tables must stay.
+        // Refused, and nothing has happened: a full disk is not to be filled with tables that
+        // nobody has. After other failures the manifest may have the edit, and the tables must
+        // stay.
         if result.is_err() && self.versions.check().is_ok() {
             self.remove_tables(&new);
             self.remove_blobs(&new_blobs);
@@ -194,7 +202,8 @@ impl Inner {
         Ok(())
     }
 
-    /// Deletes files that no version has any more. A file that cannot be deleted now is found again at the next open.
+    /// Deletes files that no version has any more. A file that cannot be deleted now is found again
+    /// at the next open.
     pub(crate) fn remove_obsolete(&self) {
         let obsolete = self.versions.obsolete();
         // What a writer beside us removes is the writer's to delete.

@@ -9,9 +9,9 @@ const FLUSHES_MAX: u32 = 64;
 
 /// Whether the keyspace's compactions wait, and why.
 ///
-/// The same tables would be chosen again at once, and the same code would panic again. So there is a pause: until one
-/// more flush, then two, four, eight, so that a panic for good costs a small part of the work, and one that was an
-/// accident is made up for soon.
+/// The same tables would be chosen again at once, and the same code would panic again. So there is
+/// a pause: until one more flush, then two, four, eight, so that a panic for good costs a small
+/// part of the work, and one that was an accident is made up for soon.
 #[derive(Debug, Default)]
 pub(crate) struct GivenUp(Mutex<State>);
 
@@ -68,7 +68,8 @@ impl GivenUp {
 mod tests {
     use super::*;
 
-    /// Goal: the pauses grow to a limit, and end with a success. Method: failures without end, flushes counted until the next try.
+    /// Goal: the pauses grow to a limit, and end with a success. Method: failures without end,
+    /// flushes counted until the next try.
     #[test]
     fn pauses_grow() {
         let given_up = GivenUp::default();

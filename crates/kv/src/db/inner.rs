@@ -36,8 +36,8 @@ pub(crate) struct KeyspaceState {
     pub id: KeyspaceId,
     pub name: String,
     pub options: KeyspaceOptions,
-    /// What readers read. Replaced under the commit lock when a memtable is sealed, under the version set's when its
-    /// tables change.
+    /// What readers read. Replaced under the commit lock when a memtable is sealed, under the
+    /// version set's when its tables change.
     pub view: Swap<View>,
     /// Compactions under way.
     pub running: Mutex<RunningJobs>,
@@ -78,7 +78,8 @@ pub(crate) struct Commit {
     pub next_seqno: Seqno,
     /// Active memtables, by keyspace id; `None` for ids that are not open.
     pub active: Vec<Option<Arc<Memtable>>>,
-    /// Where the old log ended, or the replay is: what counts as the position while there is no appender.
+    /// Where the old log ended, or the replay is: what counts as the position while there is no
+    /// appender.
     pub end: Lsn,
     /// Where the notes begin and end that were appended last ([`Inner::note_edit`]).
     pub noted: (Lsn, Lsn),
@@ -93,7 +94,8 @@ impl Commit {
     }
 }
 
-/// What the opener has said of keyspaces. Those that are open may have been given more, by what is stored of them.
+/// What the opener has said of keyspaces. Those that are open may have been given more, by what is
+/// stored of them.
 #[derive(Debug, Clone)]
 pub(crate) struct Given {
     pub default: KeyspaceOptions,
@@ -112,14 +114,15 @@ pub(crate) struct Inner {
     pub options: Options,
     /// For opening it again.
     pub given: Given,
-    /// The store's lock, and room on its disk for when there is no other. Not in one that is open for reading only.
+    /// The store's lock, and room on its disk for when there is no other. Not in one that is open
+    /// for reading only.
     pub reserve: Option<Reserve>,
     pub commit: Line<Mutex<Commit>>,
     pub order: Order,
     /// Empty in a store that is open for reading only, and until the old log is replayed.
     pub log: OnceLock<Log>,
-    /// Taken for writing to create and drop keyspaces; for reading to install what a job has made, so that its keyspace
-    /// is not dropped meanwhile.
+    /// Taken for writing to create and drop keyspaces; for reading to install what a job has made,
+    /// so that its keyspace is not dropped meanwhile.
     pub structure: RwLock<()>,
     /// Open keyspaces.
     pub keyspaces: Registry,
@@ -156,7 +159,8 @@ pub(crate) struct Inner {
 }
 
 impl Inner {
-    /// Errors: [`Error::Poisoned`] after a failure, [`Error::Unsupported`] in a store that is open for reading only.
+    /// Errors: [`Error::Poisoned`] after a failure, [`Error::Unsupported`] in a store that is open
+    /// for reading only.
     #[inline]
     pub(crate) fn check_writable(&self) -> Result<&Log> {
         match self.log.get() {
@@ -184,7 +188,8 @@ impl Inner {
         self.failed.store(true, SeqCst);
         if is_first {
             self.controller.wake();
-            // Once: a thread that looks for work, meets the failure and wakes the threads that look for work would have no end.
+            // Once: a thread that looks for work, meets the failure and wakes the threads that look
+            // for work would have no end.
             self.background.wake_all();
             self.tell_failure(&error);
         }
@@ -210,8 +215,8 @@ impl Inner {
         Some(Ttl { secs: ttl.as_secs(), now_secs: self.clock.wall().as_secs() })
     }
 
-    /// Errors: [`Error::Invalid`] for a snapshot of another store, whose number means nothing here; also for one that was taken before
-    /// a refresh: what it sees may be gone.
+    /// Errors: [`Error::Invalid`] for a snapshot of another store, whose number means nothing here;
+    /// also for one that was taken before a refresh: what it sees may be gone.
     pub(crate) fn check_snapshot(&self, snapshot: &SnapshotGuard) -> Result<()> {
         if snapshot.is_of(&self.snapshots) { Ok(()) } else { Err(self.of_another_store("the snapshot")) }
     }

@@ -2,7 +2,8 @@
 
 use std::ops::{Bound, Range, RangeBounds, RangeFrom, RangeFull, RangeInclusive, RangeTo, RangeToInclusive};
 
-/// A range of keys: any of Rust's ranges over what is bytes, a pair of bounds, or `..` for all keys.
+/// A range of keys: any of Rust's ranges over what is bytes, a pair of bounds, or `..` for all
+/// keys.
 ///
 /// As [`RangeBounds`], apart from `..`, which says here by itself that it is one over keys.
 pub trait KeyRange {
@@ -47,7 +48,8 @@ fn half_open<K: AsRef<[u8]>>(range: &impl RangeBounds<K>) -> (Option<Vec<u8>>, O
 mod tests {
     use super::*;
 
-    /// Goal: each kind of range has the keys that it has in Rust. Method: keys around its ends, held against `contains`.
+    /// Goal: each kind of range has the keys that it has in Rust. Method: keys around its ends,
+    /// held against `contains`.
     #[test]
     fn kinds() {
         fn check(range: impl KeyRange, contains: impl Fn(&&str) -> bool) {

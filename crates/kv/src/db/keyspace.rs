@@ -20,8 +20,8 @@ use crate::txn::{Transaction, TransactionOptions};
 use crate::value::Value;
 use crate::version::KeyspaceId;
 
-/// An open store. Cheap to clone; safe to use from many threads. The store closes when the last handle, snapshot, cursor
-/// and iterator are gone.
+/// An open store. Cheap to clone; safe to use from many threads. The store closes when the last
+/// handle, snapshot, cursor and iterator are gone.
 ///
 /// It dereferences to its default keyspace, so that `db.put(..)` does what one expects.
 ///
@@ -83,8 +83,9 @@ impl Db {
         self.core.inner.write_batch(batch, durability)
     }
 
-    /// Makes everything that was written so far durable, whatever durability it was written with, except
-    /// [`Durability::Memory`], which takes a [`Keyspace::flush`]. One sync of the log, shared with other callers.
+    /// Makes everything that was written so far durable, whatever durability it was written with,
+    /// except [`Durability::Memory`], which takes a [`Keyspace::flush`]. One sync of the log,
+    /// shared with other callers.
     pub fn sync(&self) -> Result<()> {
         self.core.inner.sync_all()
     }
@@ -121,14 +122,16 @@ impl Db {
         Transaction::new(Arc::clone(&self.core), options)
     }
 
-    /// What the store is now, for reads later. Holds on to old versions: compactions keep what it sees.
+    /// What the store is now, for reads later. Holds on to old versions: compactions keep what it
+    /// sees.
     pub fn snapshot(&self) -> Snapshot {
         let inner = &self.core.inner;
         Snapshot { guard: inner.snapshots.take(&inner.order), core: Arc::clone(&self.core) }
     }
 }
 
-/// The store as it was at one moment, all keyspaces together. Cheap to take and to clone; lasts as long as it is held.
+/// The store as it was at one moment, all keyspaces together. Cheap to take and to clone; lasts as
+/// long as it is held.
 #[derive(Debug, Clone)]
 pub struct Snapshot {
     guard: SnapshotGuard,
@@ -143,7 +146,8 @@ impl Snapshot {
     }
 }
 
-/// One ordered map of a store, with options of its own; "column family" in RocksDB. Batches and snapshots span keyspaces.
+/// One ordered map of a store, with options of its own; "column family" in RocksDB. Batches and
+/// snapshots span keyspaces.
 #[derive(Debug, Clone)]
 pub struct Keyspace {
     pub(crate) core: Arc<Core>,
@@ -163,9 +167,10 @@ impl Keyspace {
 
     /// Sets `key` to `value`, with the store's default durability.
     ///
-    /// Costs some hundreds of nanoseconds, and now and then the wait that [`crate::Event::Stalled`] explains.
-    /// Errors: [`crate::Error::Invalid`] for a key of more than [`crate::KEY_BYTES_MAX`] or a value of more than
-    /// [`crate::VALUE_BYTES_MAX`] bytes, [`crate::Error::Poisoned`] after a failure.
+    /// Costs some hundreds of nanoseconds, and now and then the wait that [`crate::Event::Stalled`]
+    /// explains.
+    /// Errors: [`crate::Error::Invalid`] for a key of more than [`crate::KEY_BYTES_MAX`] or a value
+    /// of more than [`crate::VALUE_BYTES_MAX`] bytes, [`crate::Error::Poisoned`] after a failure.
     #[inline]
     pub fn put(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
         self.put_with(key, value, self.core.inner.options.durability)
@@ -217,7 +222,8 @@ impl Keyspace {
         self.write(Operation::Merge { key: key.as_ref(), operand: operand.as_ref() }, durability)
     }
 
-    /// Removes all keys from `start` to before `end` with one entry, whatever there is between them.
+    /// Removes all keys from `start` to before `end` with one entry, whatever there is between
+    /// them.
     /// Errors: [`crate::Error::Invalid`] when `start` is after `end`.
     pub fn delete_range(&self, start: impl AsRef<[u8]>, end: impl AsRef<[u8]>) -> Result<()> {
         self.delete_range_with(start, end, self.core.inner.options.durability)
@@ -244,8 +250,8 @@ impl Keyspace {
         self.core.inner.get(&self.state, key.as_ref(), None)
     }
 
-    /// The value that `key` had at `snapshot`. Errors: [`crate::Error::Invalid`] for a snapshot of another store, as of all
-    /// that take one.
+    /// The value that `key` had at `snapshot`. Errors: [`crate::Error::Invalid`] for a snapshot of
+    /// another store, as of all that take one.
     pub fn get_at(&self, key: impl AsRef<[u8]>, snapshot: &Snapshot) -> Result<Option<Value>> {
         self.core.inner.check_snapshot(&snapshot.guard)?;
         self.core.inner.get(&self.state, key.as_ref(), Some(snapshot.seqno()))
@@ -317,14 +323,14 @@ impl Keyspace {
         self.core.inner.flush(&self.state)
     }
 
-    /// Compacts the tables of a range as far down as they go, which removes all that is deleted and overwritten in it, and
-    /// waits for it. Flushes first.
+    /// Compacts the tables of a range as far down as they go, which removes all that is deleted and
+    /// overwritten in it, and waits for it. Flushes first.
     pub fn compact_range(&self, range: impl KeyRange) -> Result<()> {
         self.core.inner.compact_range(&self.state, half_open(&range))
     }
 
-    /// Waits until no flush and no compaction is due; then gives back what the log has allocated for writes to come, and all of it when
-    /// everything is in tables.
+    /// Waits until no flush and no compaction is due; then gives back what the log has allocated
+    /// for writes to come, and all of it when everything is in tables.
     pub fn wait_idle(&self) -> Result<()> {
         self.core.inner.wait_idle()
     }

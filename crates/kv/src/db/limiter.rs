@@ -26,8 +26,8 @@ impl Limiter {
         Limiter { bytes_a_second, paid_at: Mutex::new(Duration::ZERO) }
     }
 
-    /// Returns when `bytes` more may be written. Errors: those of `look`, which is asked at least once and while this waits: they
-    /// end the wait.
+    /// Returns when `bytes` more may be written. Errors: those of `look`, which is asked at least
+    /// once and while this waits: they end the wait.
     pub(crate) fn take(&self, bytes: u64, clock: &dyn Clock, look: impl Fn() -> Result<()>) -> Result<()> {
         look()?;
         let Some(rate) = self.bytes_a_second else { return Ok(()) };
@@ -56,8 +56,8 @@ mod tests {
     use super::*;
     use crate::Error;
 
-    /// Goal: bytes pass at the rate and no faster, and time in which nothing was written is not saved up. Method: a clock whose
-    /// sleeps move it.
+    /// Goal: bytes pass at the rate and no faster, and time in which nothing was written is not
+    /// saved up. Method: a clock whose sleeps move it.
     #[test]
     fn bytes_take_their_time() {
         let clock = ManualClock::new(Duration::ZERO);
@@ -73,7 +73,8 @@ mod tests {
         assert_eq!(clock.now(), Duration::from_secs(105));
     }
 
-    /// Goal: a wait that is of no use any more ends. Method: one of a quarter of an hour; the third look says so.
+    /// Goal: a wait that is of no use any more ends. Method: one of a quarter of an hour; the third
+    /// look says so.
     #[test]
     fn a_wait_is_given_up() {
         let (clock, limiter) = (ManualClock::new(Duration::ZERO), Limiter::new(Some(64 << 10)));

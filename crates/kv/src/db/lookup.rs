@@ -99,8 +99,8 @@ impl Inner {
         key: &[u8],
         at: Option<Seqno>,
     ) -> Result<Option<Value>> {
-        // ORDER: the view first. Its sources then hold all that was dropped since for being older than what `visible`
-        // allows.
+        // ORDER: the view first. Its sources then hold all that was dropped since for being older
+        // than what `visible` allows.
         let view = keyspace.view.load();
         // After the view, which is emptied after this is set.
         keyspace.check_open()?;
@@ -137,8 +137,8 @@ impl Inner {
         }
     }
 
-    /// Run after run, the newest first, all keys that are still open at once: so each table is asked once, and each of its
-    /// blocks.
+    /// Run after run, the newest first, all keys that are still open at once: so each table is
+    /// asked once, and each of its blocks.
     fn get_many_in_tables(&self, view: &View, lookups: &mut [Lookup<'_>], at: Seqno) -> Result<()> {
         let mut open: Vec<(usize, u64)> = lookups
             .iter()

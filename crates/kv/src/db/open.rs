@@ -48,7 +48,8 @@ pub(crate) fn open(builder: Builder, fs: Arc<dyn Fs>, clock: Arc<dyn Clock>) -> 
     let fs = files.reclaiming();
     let again = builder.clone();
     match open_once(builder, Arc::clone(&files), Arc::clone(&clock)) {
-        // A store that has filled its disk can be opened all the same, to be read and to be emptied.
+        // A store that has filled its disk can be opened all the same, to be read and to be
+        // emptied.
         Err(error)
             if error.is_full() && !again.options.read_only && Reserve::give_up_of(&fs, &again.path) =>
         {
@@ -91,7 +92,8 @@ fn open_once(builder: Builder, files: Arc<OpenFiles>, clock: Arc<dyn Clock>) -> 
     let reserve = Some(Reserve::new(take_lock(&fs, &path)?));
     let new_log = Known { log_id: rng.next_u64().max(1), ..Known::default() };
     let versions = if exists {
-        // ORDER: before anything is written. Files that are not this store's are not to be gone on with, nor others removed by their word.
+        // ORDER: before anything is written. Files that are not this store's are not to be gone on
+        // with, nor others removed by their word.
         let log = trust::check(&fs, &path, new_log)?;
         VersionSet::open(&fs, &path, log)?
     } else {
@@ -110,7 +112,8 @@ fn open_once(builder: Builder, files: Arc<OpenFiles>, clock: Arc<dyn Clock>) -> 
     keep_options(&inner)?;
     recovery::recover(&inner, &mut *rng)?;
     let default = inner.keyspace(DEFAULT)?;
-    // ORDER: before the first thread. It ends them, should the system refuse a later one: they hold the store, and so its lock.
+    // ORDER: before the first thread. It ends them, should the system refuse a later one: they hold
+    // the store, and so its lock.
     let core = Arc::new(Core { inner });
     Background::start(&core.inner)?;
     if let Some(reserve) = &core.inner.reserve {
@@ -159,7 +162,8 @@ fn new_keyspace(id: KeyspaceId, name: &str, options: &KeyspaceOptions) -> NewKey
 fn create_missing(versions: &VersionSet, named: &[(String, KeyspaceOptions)]) -> Result<()> {
     let stored = versions.keyspaces();
     let names: HashSet<&str> = stored.iter().map(|(_, state)| state.name.as_str()).collect();
-    // Nothing of them is in the log so far. Without this the log would be needed from its beginning, which may have been released.
+    // Nothing of them is in the log so far. Without this the log would be needed from its
+    // beginning, which may have been released.
     let log_start = stored.iter().map(|(_, state)| state.log_start).min();
     let mut edit = VersionEdit::default();
     let mut id = versions.next_keyspace_id();
@@ -172,8 +176,9 @@ fn create_missing(versions: &VersionSet, named: &[(String, KeyspaceOptions)]) ->
     if edit.created.is_empty() { Ok(()) } else { versions.log_and_apply(edit, |_, _| {}) }
 }
 
-/// Keeps what keyspaces were opened with: the names of operators of those that were made without one, since what they merge, nobody reads
-/// without them; and the strategies, for opens that do not name the keyspace.
+/// Keeps what keyspaces were opened with: the names of operators of those that were made without
+/// one, since what they merge, nobody reads without them; and the strategies, for opens that do not
+/// name the keyspace.
 fn keep_options(inner: &Inner) -> Result<()> {
     let mut edit = VersionEdit::default();
     for (id, stored) in inner.versions.keyspaces() {
@@ -202,8 +207,9 @@ fn remove_leftovers(fs: &dyn Fs, versions: &VersionSet) -> Result<()> {
     Ok(())
 }
 
-/// The options of a keyspace that nobody has said anything about: those of the default one, but it stays what it was made as, is
-/// compacted as before, and nothing in it is dropped that its own options did not ask for.
+/// The options of a keyspace that nobody has said anything about: those of the default one, but it
+/// stays what it was made as, is compacted as before, and nothing in it is dropped that its own
+/// options did not ask for.
 fn unnamed(default: KeyspaceOptions, kept: &StoredOptions) -> KeyspaceOptions {
     let ttl = (kept.ttl_secs > 0).then(|| Duration::from_secs(kept.ttl_secs));
     let compaction = kept.compaction.clone().unwrap_or(match default.compaction {

@@ -1,11 +1,13 @@
 //! The order in which writes become visible.
 //!
-//! Writers insert into the memtables in parallel and finish in any order. A reader sees everything up to one number, the
-//! *visible mark*, so the mark may only pass a write when all before it are done.
+//! Writers insert into the memtables in parallel and finish in any order. A reader sees everything
+//! up to one number, the *visible mark*, so the mark may only pass a write when all before it are
+//! done.
 //!
-//! The ring has a cell for each of the next [`CELLS`] sequence numbers. A writer of numbers `s..=e` that is done puts `e` into
-//! cell `s`. Whoever does so moves the mark from `v` to the end found in cell `v + 1`, as long as that cell speaks of `v + 1`: a cell's
-//! older content is always a smaller number, so nothing ever has to be cleared.
+//! The ring has a cell for each of the next [`CELLS`] sequence numbers. A writer of numbers `s..=e`
+//! that is done puts `e` into cell `s`. Whoever does so moves the mark from `v` to the end found in
+//! cell `v + 1`, as long as that cell speaks of `v + 1`: a cell's older content is always a smaller
+//! number, so nothing ever has to be cleared.
 
 use cairn_vfs::sync::atomic::{AtomicU32, AtomicU64, Ordering::*};
 use cairn_vfs::sync::{Condvar, Line, Mutex, lock, wait};
@@ -16,11 +18,12 @@ use crate::kind::Seqno;
 #[cfg(all(test, cairn_shuttle))]
 mod shuttle;
 
-/// Writes in flight that the ring has room for. More wait. Few where schedules are explored: the ring is to go round.
+/// Writes in flight that the ring has room for. More wait. Few where schedules are explored: the
+/// ring is to go round.
 const CELLS: u64 = if cfg!(cairn_shuttle) { 4 } else { 1 << 12 };
 
-/// Turns of the processor before a waiter gives it up, and of the scheduler before it sleeps. None where schedules are
-/// explored: it is the sleep that somebody could miss the end of.
+/// Turns of the processor before a waiter gives it up, and of the scheduler before it sleeps. None
+/// where schedules are explored: it is the sleep that somebody could miss the end of.
 const SPINS: u32 = if cfg!(cairn_shuttle) { 0 } else { 64 };
 const YIELDS: u32 = if cfg!(cairn_shuttle) { 0 } else { 64 };
 
@@ -28,7 +31,8 @@ const YIELDS: u32 = if cfg!(cairn_shuttle) { 0 } else { 64 };
 #[derive(Debug)]
 pub(crate) struct Order {
     visible: Line<AtomicU64>,
-    /// The first number that is never to be seen, since its write has failed: the mark stays below it. `u64::MAX` before.
+    /// The first number that is never to be seen, since its write has failed: the mark stays below
+    /// it. `u64::MAX` before.
     failed: AtomicU64,
     cells: Box<[AtomicU64]>,
     sleepers: AtomicU32,
@@ -49,7 +53,8 @@ impl Order {
         }
     }
 
-    /// Everything up to `visible` can be seen, without anybody having said so: after a replay, when nobody else writes.
+    /// Everything up to `visible` can be seen, without anybody having said so: after a replay, when
+    /// nobody else writes.
     pub(crate) fn restart(&self, visible: Seqno) {
         self.visible.store(visible, SeqCst);
     }
@@ -60,8 +65,8 @@ impl Order {
         self.visible.load(Acquire)
     }
 
-    /// Says that the writes `first..=last` are done, and returns when they can be seen. False when they never will, since one
-    /// before them has failed.
+    /// Says that the writes `first..=last` are done, and returns when they can be seen. False when
+    /// they never will, since one before them has failed.
     #[inline]
     pub(crate) fn publish(&self, first: Seqno, last: Seqno) -> bool {
         // The writer of `first - CELLS` must be through with the cell.
@@ -81,11 +86,12 @@ impl Order {
         self.visible() >= last
     }
 
-    /// Says that the write whose first number is `first` has failed: neither it nor anything after it is ever seen. Lets go
-    /// those who wait for any of that.
+    /// Says that the write whose first number is `first` has failed: neither it nor anything after
+    /// it is ever seen. Lets go those who wait for any of that.
     #[cold]
     pub(crate) fn fail(&self, first: Seqno) {
-        // ORDER: its cell is never filled, so the mark cannot have passed it, and cannot pass it from now on.
+        // ORDER: its cell is never filled, so the mark cannot have passed it, and cannot pass it
+        // from now on.
         self.failed.fetch_min(first, SeqCst);
         drop(lock(&self.bed));
         self.wake.notify_all();
@@ -134,7 +140,8 @@ impl Order {
         self.sleepers.load(SeqCst)
     }
 
-    /// Returns when everything up to `seqno` can be seen, or never will: a write up to it has failed, which the store says.
+    /// Returns when everything up to `seqno` can be seen, or never will: a write up to it has
+    /// failed, which the store says.
     #[inline]
     pub(crate) fn wait_for(&self, seqno: Seqno) {
         if self.visible() < seqno {
@@ -179,8 +186,8 @@ mod tests {
 
     use super::*;
 
-    /// Goal: the mark passes a write only when all before it are done. Method: publish from other threads in an order that
-    /// leaves a gap, look, close the gap.
+    /// Goal: the mark passes a write only when all before it are done. Method: publish from other
+    /// threads in an order that leaves a gap, look, close the gap.
     #[test]
     fn a_gap_holds_the_mark() {
         let order = Arc::new(Order::new(0));
@@ -197,8 +204,9 @@ mod tests {
         assert_eq!(order.visible(), 9);
     }
 
-    /// Goal: behind a failed write nothing becomes visible, and nobody waits for it; what was before it does. Method: writers before and behind
-    /// it from other threads, one of them more cells behind than there are, and a waiter.
+    /// Goal: behind a failed write nothing becomes visible, and nobody waits for it; what was
+    /// before it does. Method: writers before and behind it from other threads, one of them more
+    /// cells behind than there are, and a waiter.
     #[test]
     fn a_failure_ends_all_waits() {
         let order = Arc::new(Order::new(0));
@@ -218,8 +226,9 @@ mod tests {
         assert_eq!(order.visible(), 3);
     }
 
-    /// Goal: numbers of any spread, more than the ring has cells, from many threads, end with all of them visible, and each
-    /// writer sees its own. Method: eight threads draw ranges of random length under a lock, as writers do.
+    /// Goal: numbers of any spread, more than the ring has cells, from many threads, end with all
+    /// of them visible, and each writer sees its own. Method: eight threads draw ranges of random
+    /// length under a lock, as writers do.
     #[test]
     fn many_writers() {
         let order = Arc::new(Order::new(0));

@@ -25,15 +25,16 @@ mod tests;
 pub(crate) struct Cut {
     /// A table is finished when it has reached this size. `u64::MAX`: never.
     pub table_bytes: u64,
-    /// Keys at which a table must end: it may reach over no more than a few tables of the level below, or the compaction of it
-    /// would be large. Ascending.
+    /// Keys at which a table must end: it may reach over no more than a few tables of the level
+    /// below, or the compaction of it would be large. Ascending.
     pub at: Vec<Vec<u8>>,
 }
 
 /// The limiter is asked for so many bytes at a time.
 const PAYMENT_BYTES: u64 = 64 << 10;
 
-/// Writes the tables of one job. Unless [`Output::finish`] is reached, dropping it removes what it wrote.
+/// Writes the tables of one job. Unless [`Output::finish`] is reached, dropping it removes what it
+/// wrote.
 pub(crate) struct Output<'a> {
     inner: &'a Inner,
     options: TableOptions,
@@ -194,7 +195,8 @@ impl<'a> Output<'a> {
         Ok(())
     }
 
-    /// Finishes the last table and makes all of them durable, names included. Empty when nothing was added.
+    /// Finishes the last table and makes all of them durable, names included. Empty when nothing
+    /// was added.
     pub(crate) fn finish(mut self) -> Result<Written> {
         let end = self.end.take();
         self.finish_table(end.as_deref())?;
@@ -252,7 +254,8 @@ impl Written {
         inner.remove_blobs(&self.blobs.iter().map(|meta| meta.number).collect::<Vec<_>>());
     }
 
-    /// Puts blob files and garbage into the edit of a keyspace. Tables are put there by the job, which knows their place.
+    /// Puts blob files and garbage into the edit of a keyspace. Tables are put there by the job,
+    /// which knows their place.
     pub(crate) fn note_blobs(&self, change: &mut KeyspaceEdit) {
         change.blobs_added.extend(self.blobs.iter().cloned());
         change.blob_garbage.extend(self.garbage.iter().map(|(&number, &bytes)| (number, bytes)));
@@ -286,15 +289,16 @@ struct BlobOutput {
 }
 
 impl BlobOutput {
-    /// The least bytes of a value that goes to a blob file. Never an empty one: what is alive in a file is counted in bytes.
+    /// The least bytes of a value that goes to a blob file. Never an empty one: what is alive in a
+    /// file is counted in bytes.
     #[inline]
     fn bytes_min(&self) -> usize {
         let bytes = self.policy.as_ref().and_then(|policy| policy.bytes_min);
         bytes.map_or(usize::MAX, |bytes| (bytes as usize).max(1))
     }
 
-    /// Where an entry's value is from now on; `None` for an empty one, as earlier versions put into blob files, which is to be
-    /// in the table.
+    /// Where an entry's value is from now on; `None` for an empty one, as earlier versions put into
+    /// blob files, which is to be in the table.
     fn place(&mut self, inner: &Inner, kind: Kind, value: &[u8]) -> Result<Option<BlobRef>> {
         if kind != Kind::Blob {
             return self.write(inner, value).map(Some);
@@ -380,7 +384,8 @@ impl Inner {
         }
     }
 
-    /// Removes tables that were never installed. What cannot be removed now is found when the store is opened again.
+    /// Removes tables that were never installed. What cannot be removed now is found when the store
+    /// is opened again.
     pub(crate) fn remove_tables(&self, numbers: &[FileNumber]) {
         for number in numbers {
             let _ = self.fs.remove(&FileName::Table(*number).path(&self.path));
@@ -399,8 +404,8 @@ pub(crate) fn keyspace_table_options(
     TableOptions { keyspace: Some((keyspace.id.0, keyspace.name.clone())), ..options }
 }
 
-/// How tables of `level` are written in a tree whose last level is `last_level`, with entries that came from `oldest_secs` to
-/// `newest_secs`.
+/// How tables of `level` are written in a tree whose last level is `last_level`, with entries that
+/// came from `oldest_secs` to `newest_secs`.
 pub(crate) fn table_options(
     options: &KeyspaceOptions,
     level: usize,
@@ -419,8 +424,8 @@ pub(crate) fn table_options(
     }
 }
 
-/// True when the live values of a blob file are worth moving. Those that expire always are, back into tables: nothing else would
-/// look at their time again.
+/// True when the live values of a blob file are worth moving. Those that expire always are, back
+/// into tables: nothing else would look at their time again.
 pub(crate) fn is_garbage(blob: &LiveBlob, options: &KeyspaceOptions) -> bool {
     let garbage_max = options.blob_garbage_max;
     options.ttl.is_some()

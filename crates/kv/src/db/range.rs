@@ -94,9 +94,9 @@ impl Cursor for Source {
 
 /// A cursor over the entries of a keyspace as one reader sees them.
 ///
-/// It streams: memory is that of one block a source, however long the walk. It shows the keyspace as it was when the
-/// cursor was made, and keeps the files of that moment alive. It stands on an entry or is not valid; after an error it is not
-/// valid, and `seek*` may be tried again.
+/// It streams: memory is that of one block a source, however long the walk. It shows the keyspace
+/// as it was when the cursor was made, and keeps the files of that moment alive. It stands on an
+/// entry or is not valid; after an error it is not valid, and `seek*` may be tried again.
 ///
 /// ```
 /// # fn main() -> cairn_kv::Result<()> {
@@ -227,7 +227,8 @@ impl Inner {
         Ok(DbCursor { visible, _snapshot: snapshot, _core: Sweep(core) })
     }
 
-    /// All sources of a view that may have entries within the bounds, newest first, and their range tombstones.
+    /// All sources of a view that may have entries within the bounds, newest first, and their range
+    /// tombstones.
     fn sources(
         &self,
         view: &View,
@@ -269,7 +270,8 @@ impl Inner {
     }
 }
 
-/// Entries of a range as an iterator from either end. Made by [`crate::Keyspace::range`] and its like.
+/// Entries of a range as an iterator from either end. Made by [`crate::Keyspace::range`] and its
+/// like.
 ///
 /// Each item is copied out; [`DbCursor`] walks without copies. After an error it is over.
 #[derive(Debug)]

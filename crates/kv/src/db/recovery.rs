@@ -1,8 +1,9 @@
 //! What a store does about the log when it is opened.
 //!
-//! Records are replayed in order into the memtables of the keyspaces that do not have them in tables yet. A memtable that
-//! gets full is flushed on the way, so that memory is bounded by the memtables and not by the log. What is left at the
-//! end stays in memory and in the log: opening and closing a store again costs no flush.
+//! Records are replayed in order into the memtables of the keyspaces that do not have them in
+//! tables yet. A memtable that gets full is flushed on the way, so that memory is bounded by the
+//! memtables and not by the log. What is left at the end stays in memory and in the log: opening
+//! and closing a store again costs no flush.
 
 use cairn_vfs::Rng;
 use cairn_vfs::sync::{Arc, lock};
@@ -69,8 +70,8 @@ pub(crate) fn recover(inner: &Arc<Inner>, rng: &mut dyn Rng) -> Result<()> {
     Ok(())
 }
 
-/// How the log is read of which the manifest knows this. A store that needs it from its beginning has never released any of it: what is not
-/// there was lost.
+/// How the log is read of which the manifest knows this. A store that needs it from its beginning
+/// has never released any of it: what is not there was lost.
 pub(crate) fn log_options(known: Option<Known>) -> RecoveryOptions {
     let options = RecoveryOptions::default().nothing_released(true);
     match known {
@@ -79,7 +80,8 @@ pub(crate) fn log_options(known: Option<Known>) -> RecoveryOptions {
     }
 }
 
-/// Replays record after record, and flushes what gets full beside the replay of what follows; gives back the last number.
+/// Replays record after record, and flushes what gets full beside the replay of what follows; gives
+/// back the last number.
 fn replay_all<'scope, 'env>(
     inner: &'env Arc<Inner>,
     log: &mut Recovery,
@@ -100,7 +102,8 @@ fn replay_all<'scope, 'env>(
             continue;
         }
         join(flushing.take())?;
-        // ORDER: as before every flush. The log of a process that was killed may be in the page cache only.
+        // ORDER: as before every flush. The log of a process that was killed may be in the page
+        // cache only.
         if has_others(all) {
             log.sync()?;
         }
@@ -167,7 +170,8 @@ fn is_full(keyspace: &KeyspaceState) -> bool {
     keyspace.view.load().active.allocated_bytes() as u64 > keyspace.options.memtable_bytes
 }
 
-/// Whether more than one keyspace has replayed writes in memory: then the flush of one must not outlive the log.
+/// Whether more than one keyspace has replayed writes in memory: then the flush of one must not
+/// outlive the log.
 fn has_others(all: &[Option<Replayed>]) -> bool {
     let has_writes = |replayed: &&Replayed| {
         let view = replayed.keyspace.view.load();

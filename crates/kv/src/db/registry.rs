@@ -1,7 +1,8 @@
 //! The open keyspaces of a store, by number and by name.
 //!
-//! Readers load the whole as one value; whoever makes or drops a keyspace replaces it. It stands in pieces, so that this
-//! copies one piece and a pointer for each of the others, and thousands of keyspaces can be made one after the other.
+//! Readers load the whole as one value; whoever makes or drops a keyspace replaces it. It stands in
+//! pieces, so that this copies one piece and a pointer for each of the others, and thousands of
+//! keyspaces can be made one after the other.
 
 use std::collections::HashMap;
 

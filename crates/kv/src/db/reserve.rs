@@ -1,9 +1,11 @@
-//! Room on the disk that is kept for the day when there is no other: so that a full store can be opened and emptied.
+//! Room on the disk that is kept for the day when there is no other: so that a full store can be
+//! opened and emptied.
 //!
-//! A store that has filled its disk needs room to become smaller: for a manifest and a segment of the log when it is
-//! opened, for a record of each deletion, for the tables that are left. So blocks are allocated behind the end of the file
-//! `LOCK`, which every store has and which is open as long as the store is. Opening, deleting, flushing and compacting give them
-//! up when they meet a full disk, and go on. From then on nothing is put into the store until they are there again.
+//! A store that has filled its disk needs room to become smaller: for a manifest and a segment of
+//! the log when it is opened, for a record of each deletion, for the tables that are left. So
+//! blocks are allocated behind the end of the file `LOCK`, which every store has and which is open
+//! as long as the store is. Opening, deleting, flushing and compacting give them up when they meet
+//! a full disk, and go on. From then on nothing is put into the store until they are there again.
 
 use cairn_vfs::sync::Arc;
 use cairn_vfs::sync::atomic::{AtomicBool, Ordering::*};
@@ -13,7 +15,8 @@ use crate::db::inner::Inner;
 use crate::db::open::LOCK_NAME;
 use crate::{Error, Result};
 
-/// A segment of the log as small as the first ones are, a manifest, and tables of what is left of a memtable whose keys were deleted.
+/// A segment of the log as small as the first ones are, a manifest, and tables of what is left of a
+/// memtable whose keys were deleted.
 const BYTES: u64 = 512 << 10;
 
 /// A reserve that cannot be whole is at least this, when a store is closed.
@@ -67,22 +70,23 @@ impl Reserve {
         !self.is_given_up.swap(true, SeqCst) && let_go(&*self.lock_file)
     }
 
-    /// Gives up the reserve of a store that is not open. False when there is none, or the store is open.
+    /// Gives up the reserve of a store that is not open. False when there is none, or the store is
+    /// open.
     pub(crate) fn give_up_of(fs: &Arc<dyn Fs>, path: &std::path::Path) -> bool {
         let file = fs.open(&path.join(LOCK_NAME), OpenOptions::write());
         file.is_ok_and(|file| file.try_lock().is_ok() && let_go(&*file))
     }
 }
 
-/// Frees the blocks behind the end of an empty file. By a length that changes: one that does not is nothing to do for some file
-/// systems.
+/// Frees the blocks behind the end of an empty file. By a length that changes: one that does not is
+/// nothing to do for some file systems.
 fn let_go(file: &dyn File) -> bool {
     file.set_len(1).and_then(|()| file.set_len(0)).is_ok()
 }
 
 impl Inner {
-    /// Whether a write may take room: always as long as the reserve is there, or can be made. `frees` says whether the write is one that
-    /// makes room, and may do so in any case.
+    /// Whether a write may take room: always as long as the reserve is there, or can be made.
+    /// `frees` says whether the write is one that makes room, and may do so in any case.
     ///
     /// Errors: a full disk's.
     #[inline]
@@ -93,7 +97,8 @@ impl Inner {
         }
     }
 
-    /// Runs `work`, which makes room in the end; once more with the reserve given up when the disk is full.
+    /// Runs `work`, which makes room in the end; once more with the reserve given up when the disk
+    /// is full.
     pub(crate) fn with_reserve<T>(&self, work: impl Fn() -> Result<T>) -> Result<T> {
         match work() {
             Err(error) if self.gives_up_reserve(&error) => work(),

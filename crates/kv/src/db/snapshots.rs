@@ -17,8 +17,9 @@ pub(crate) struct Snapshots {
 }
 
 impl Snapshots {
-    /// Holds on to what is visible now. Compactions that list the snapshots later know it; those that did so before keep
-    /// the newest version of everything they merge, which is the one that this snapshot sees.
+    /// Holds on to what is visible now. Compactions that list the snapshots later know it; those
+    /// that did so before keep the newest version of everything they merge, which is the one that
+    /// this snapshot sees.
     pub(crate) fn take(self: &Arc<Self>, order: &Order) -> SnapshotGuard {
         let mut counts = lock(&self.counts);
         let seqno = order.visible();

@@ -95,7 +95,8 @@ impl Counters {
 }
 
 impl Stats {
-    /// Bytes written to tables for each byte that was flushed: 1 without compactions. The log is not counted.
+    /// Bytes written to tables for each byte that was flushed: 1 without compactions. The log is
+    /// not counted.
     pub fn write_amplification(&self) -> f64 {
         let (flushed, compacted) = (self.flushes.1, self.compaction_bytes.1);
         if flushed == 0 { 0.0 } else { (flushed + compacted) as f64 / flushed as f64 }

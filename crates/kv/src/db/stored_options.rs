@@ -1,5 +1,5 @@
-//! Options that are kept with a keyspace: those without which stored bytes mean something else, and how it is compacted, which
-//! holds for it until whoever opens the store says otherwise.
+//! Options that are kept with a keyspace: those without which stored bytes mean something else, and
+//! how it is compacted, which holds for it until whoever opens the store says otherwise.
 //!
 //! ```text
 //! 0   version       u8     2
@@ -48,8 +48,8 @@ impl StoredOptions {
         out
     }
 
-    /// Errors: [`Error::Unsupported`] for another version, [`Error::Corruption`] for what no version writes; both name
-    /// `store`.
+    /// Errors: [`Error::Unsupported`] for another version, [`Error::Corruption`] for what no
+    /// version writes; both name `store`.
     pub(crate) fn decode(bytes: &[u8], store: &Path) -> Result<Self> {
         let damaged = || Error::corruption(store, 0, "options of a keyspace in the manifest cannot be read");
         let (&version, rest) = bytes.split_first().ok_or_else(damaged)?;
@@ -75,7 +75,8 @@ impl StoredOptions {
 
     /// Holds what the keyspace was made with against what it is opened with.
     ///
-    /// A keyspace without merge operator may get one, which is kept from then on. Opening without the operator is fine: reads that need it say so.
+    /// A keyspace without merge operator may get one, which is kept from then on. Opening without
+    /// the operator is fine: reads that need it say so.
     /// Errors: [`Error::Invalid`] with both values.
     pub(crate) fn check(&self, name: &str, given: &StoredOptions) -> Result<()> {
         if self.ttl_secs != given.ttl_secs {
@@ -98,7 +99,8 @@ impl StoredOptions {
 mod tests {
     use super::*;
 
-    /// Goal: options come back, other versions and cut ones are refused, and those of version 1 have no strategy.
+    /// Goal: options come back, other versions and cut ones are refused, and those of version 1
+    /// have no strategy.
     #[test]
     fn round_trip() {
         let compaction = Some(StrategyOptions::default());

@@ -71,7 +71,8 @@ fn push_optional(number: Option<u64>, out: &mut Vec<u8>) {
     push_numbers(number.as_slice(), out);
 }
 
-/// The options that `bytes` are, all of them; `None` for what [`encode`] does not write, and for settings that no strategy takes.
+/// The options that `bytes` are, all of them; `None` for what [`encode`] does not write, and for
+/// settings that no strategy takes.
 pub(crate) fn decode(bytes: &[u8]) -> Option<StrategyOptions> {
     let (&kind, bytes) = bytes.split_first()?;
     let mut from = Reader(bytes);
@@ -151,8 +152,9 @@ impl Reader<'_> {
 mod tests {
     use super::*;
 
-    /// Goal: every strategy comes back with all of its settings, and nothing else passes. Method: each kind with settings of its own in
-    /// every field; each cut short, one byte longer, and with a setting that no strategy takes.
+    /// Goal: every strategy comes back with all of its settings, and nothing else passes. Method:
+    /// each kind with settings of its own in every field; each cut short, one byte longer, and with
+    /// a setting that no strategy takes.
     #[test]
     fn round_trip() {
         let all = [

@@ -1,5 +1,6 @@
-//! Opened tables. Each is opened when it is first read, and what it takes to read it stays in memory as long as a version has it; its
-//! descriptor as long as there are enough: see [`crate::open_files`].
+//! Opened tables. Each is opened when it is first read, and what it takes to read it stays in
+//! memory as long as a version has it; its descriptor as long as there are enough: see
+//! [`crate::open_files`].
 
 use std::path::PathBuf;
 

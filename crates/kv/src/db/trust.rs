@@ -1,7 +1,7 @@
 //! Whether the files of a store belong together.
 //!
-//! Each knows something of the others, so that one that is missing, older than the rest, cut, or of another store is noticed
-//! before anything is written or removed by its word:
+//! Each knows something of the others, so that one that is missing, older than the rest, cut, or of
+//! another store is noticed before anything is written or removed by its word:
 //!
 //! ```text
 //!  CURRENT ── number, store ──► manifest ── length, checksum in the footer ──► tables, blob files
@@ -10,9 +10,10 @@
 //!                                  log
 //! ```
 //!
-//! The manifest learns how far the log is on stable storage with each edit, by the first `Sync` write in each segment, and
-//! when the store is closed. The log learns how far the manifest is by the header of each segment, by a note behind each
-//! flush, ingestion and change of keyspaces, and by the mark at its end.
+//! The manifest learns how far the log is on stable storage with each edit, by the first `Sync`
+//! write in each segment, and when the store is closed. The log learns how far the manifest is by
+//! the header of each segment, by a note behind each flush, ingestion and change of keyspaces, and
+//! by the mark at its end.
 
 use std::path::Path;
 
@@ -27,10 +28,12 @@ use crate::db::recovery::log_options;
 use crate::version::{KeyspaceId, Position, Version, VersionEdit, VersionSet};
 use crate::{Error, Result};
 
-/// Checks the files of the store in `dir` against one another, writing nothing. Says which log the store has, or will have: `new_log`, where it
-/// has none yet; `None` of a store of an earlier version, which does not say.
+/// Checks the files of the store in `dir` against one another, writing nothing. Says which log the
+/// store has, or will have: `new_log`, where it has none yet; `None` of a store of an earlier
+/// version, which does not say.
 ///
-/// Cost: reads the manifest, the length of each table and blob file, and the log, which replay then reads a second time.
+/// Cost: reads the manifest, the length of each table and blob file, and the log, which replay then
+/// reads a second time.
 ///
 /// Errors: [`Error::Corruption`] naming the file that is missing or does not belong to the others.
 pub(crate) fn check(fs: &Arc<dyn Fs>, dir: &Path, new_log: Known) -> Result<Option<Known>> {
@@ -42,13 +45,15 @@ pub(crate) fn check(fs: &Arc<dyn Fs>, dir: &Path, new_log: Known) -> Result<Opti
     Ok(log)
 }
 
-/// Errors: [`Error::Corruption`] when the manifest of `set`, as it was read, is older than what the log has noted of it.
+/// Errors: [`Error::Corruption`] when the manifest of `set`, as it was read, is older than what the
+/// log has noted of it.
 pub(crate) fn check_note(set: &VersionSet, note: [u64; 2]) -> Result<()> {
     let [number, end] = note;
     set.check_reached(Position { number, end })
 }
 
-/// Errors: [`Error::Corruption`] when a file of the store is gone or has another length than it was written with.
+/// Errors: [`Error::Corruption`] when a file of the store is gone or has another length than it was
+/// written with.
 fn check_files(fs: &Arc<dyn Fs>, dir: &Path, set: &VersionSet) -> Result<()> {
     if let Some(name) = set.stray_files()?.missing.first() {
         return Err(missing(&name.path(dir)));
@@ -74,7 +79,8 @@ fn missing(path: &Path) -> Error {
 }
 
 impl Inner {
-    /// [`VersionSet::log_and_apply`], with what is known of the log by now; the log carries from then on how far the manifest is.
+    /// [`VersionSet::log_and_apply`], with what is known of the log by now; the log carries from
+    /// then on how far the manifest is.
     pub(crate) fn log_and_apply(
         &self,
         mut edit: VersionEdit,
@@ -98,20 +104,22 @@ impl Inner {
         }
     }
 
-    /// Writes into the log how far the manifest is: after edits that the log cannot make good, should the manifest be found as it was
-    /// before them.
+    /// Writes into the log how far the manifest is: after edits that the log cannot make good,
+    /// should the manifest be found as it was before them.
     pub(crate) fn note_edit(&self, commit: &mut Commit) {
         let before = commit.position();
         let Some(appender) = &mut commit.appender else { return };
-        // What could not be written costs a check that nobody may ever need. A log that has failed tells the next writer.
+        // What could not be written costs a check that nobody may ever need. A log that has failed
+        // tells the next writer.
         if let Ok(end) = appender.note() {
             let begin = if commit.noted.1 == before { commit.noted.0 } else { before };
             commit.noted = (begin, end);
         }
     }
 
-    /// Where the log is needed from, which is from `needed` on. Where nothing but notes is behind that, the manifest learns that
-    /// nobody needs them: the header of each new segment says what they said.
+    /// Where the log is needed from, which is from `needed` on. Where nothing but notes is behind
+    /// that, the manifest learns that nobody needs them: the header of each new segment says what
+    /// they said.
     pub(crate) fn pass_notes(&self, needed: Lsn) -> Lsn {
         // Until it is done, so that no keyspace is dropped meanwhile.
         let _structure = read(&self.structure);
@@ -130,8 +138,9 @@ impl Inner {
         self.log_and_apply(edit, |_, _| {}).map_or(needed, |()| end)
     }
 
-    /// Has the manifest know of the segment of the log that `synced`, a position on stable storage, is in: without this, nobody would
-    /// miss it. Once a segment, before a write with `Sync` is acknowledged.
+    /// Has the manifest know of the segment of the log that `synced`, a position on stable storage,
+    /// is in: without this, nobody would miss it. Once a segment, before a write with `Sync` is
+    /// acknowledged.
     #[inline]
     pub(crate) fn record_segment(&self, synced: Lsn) -> Result<()> {
         let recorded = Lsn::from(self.recorded.load(Relaxed));

@@ -13,7 +13,8 @@ pub(crate) struct Sealed {
     pub memtable: Arc<Memtable>,
     /// Its last write has at most this number. When that is visible, all its writers are done.
     pub last_seqno: Seqno,
-    /// The log's position at the seal: its writes are all before, later ones of the keyspace all after.
+    /// The log's position at the seal: its writes are all before, later ones of the keyspace all
+    /// after.
     pub end: Lsn,
 }
 

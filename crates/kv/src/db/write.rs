@@ -1,7 +1,8 @@
 //! The write path: admission, order, log, memtables, visibility, sync.
 //!
-//! Only the middle of it is under a lock: a number, a slot in the log and the memtables to write to. Copying into the log and
-//! inserting into the memtables happen in parallel, and [`Order`](crate::db::order::Order) makes the results visible in order.
+//! Only the middle of it is under a lock: a number, a slot in the log and the memtables to write
+//! to. Copying into the log and inserting into the memtables happen in parallel, and
+//! [`Order`](crate::db::order::Order) makes the results visible in order.
 
 use std::ops::RangeInclusive;
 
@@ -37,7 +38,8 @@ impl Inner {
     ) -> Result<()> {
         operation.check()?;
         if operation.is_nothing() {
-            // Nothing of it would come into a memtable, so no flush would ever take it out of the log again.
+            // Nothing of it would come into a memtable, so no flush would ever take it out of the
+            // log again.
             self.check_writable()?;
             return keyspace.check_open();
         }
@@ -72,7 +74,8 @@ impl Inner {
         let active = self.active(&commit, keyspace.id)?;
         let other;
         let memtable = if Arc::ptr_eq(active, &view.active) {
-            // The view keeps it alive: a count that all writers change would cost them more than the insert.
+            // The view keeps it alive: a count that all writers change would cost them more than
+            // the insert.
             &view.active
         } else {
             other = Arc::clone(active);
@@ -100,7 +103,8 @@ impl Inner {
         let end = self.publish(log, seqno..=seqno, logged, inserted, durability)?;
         if is_full(memtable, keyspace) || self.budget.is_some() {
             let memtable = Arc::clone(memtable);
-            // What a flush or a compaction makes superfluous can only be deleted when no view has it.
+            // What a flush or a compaction makes superfluous can only be deleted when no view has
+            // it.
             drop(view);
             self.seal_full(keyspace, &memtable)?;
         } else {
@@ -131,8 +135,9 @@ impl Inner {
 
     /// Writes a batch if `check` allows it, with nothing written between the check and the batch.
     ///
-    /// `check` is called twice: first beside other writers, with `None`, to look at everything that was written since its
-    /// reads; then with other writers held up, with the number up to which it has looked.
+    /// `check` is called twice: first beside other writers, with `None`, to look at everything that
+    /// was written since its reads; then with other writers held up, with the number up to which it
+    /// has looked.
     pub(crate) fn write_batch_if(
         self: &Arc<Self>,
         batch: &WriteBatch,
@@ -213,8 +218,9 @@ impl Inner {
 
     /// Makes writes visible that are logged and inserted, or were to be. Where their record ends.
     ///
-    /// Errors: that of either, which poisons; and that of a record before this one, without which no recovery reaches it. What has
-    /// failed is never seen, not even in part, nor is what was written after it.
+    /// Errors: that of either, which poisons; and that of a record before this one, without which
+    /// no recovery reaches it. What has failed is never seen, not even in part, nor is what was
+    /// written after it.
     #[inline]
     fn publish(
         &self,
@@ -228,7 +234,8 @@ impl Inner {
             Ok(end) => end,
             Err(error) => {
                 let error = self.poison(error);
-                // ORDER: after that. Later writes and flushes wait for these numbers, and look at the failure when they are let go.
+                // ORDER: after that. Later writes and flushes wait for these numbers, and look at
+                // the failure when they are let go.
                 self.order.fail(*seqnos.start());
                 return Err(error);
             }
@@ -237,7 +244,8 @@ impl Inner {
             return Err(self.refuse_write());
         }
         if durability != Durability::Memory {
-            // ORDER: behind all writes before this one. A record of theirs that could not be written has poisoned the log before it was their turn.
+            // ORDER: behind all writes before this one. A record of theirs that could not be
+            // written has poisoned the log before it was their turn.
             log.check().map_err(|error| self.poison(error.into()))?;
         }
         Ok(end)
@@ -279,7 +287,8 @@ impl Inner {
         Ok(touched)
     }
 
-    /// Errors: [`Error::Unsupported`] when there are no more numbers for `count` operations. Nothing is logged of them then.
+    /// Errors: [`Error::Unsupported`] when there are no more numbers for `count` operations.
+    /// Nothing is logged of them then.
     #[inline]
     fn check_numbers(&self, commit: &Commit, count: u64) -> Result<()> {
         if commit.next_seqno <= SEQNO_MAX - count {
@@ -296,8 +305,9 @@ impl Inner {
         }
     }
 
-    /// A slot in the log. A log that cannot go on poisons the store; one that has no room, or refuses the record, does not. (A
-    /// slot that was had and could not be filled always does: what is logged later would stand behind a hole.)
+    /// A slot in the log. A log that cannot go on poisons the store; one that has no room, or
+    /// refuses the record, does not. (A slot that was had and could not be filled always does: what
+    /// is logged later would stand behind a hole.)
     #[inline]
     fn reserve(&self, commit: &mut Commit, bytes: usize) -> Result<Reservation> {
         match &mut commit.appender {
@@ -331,8 +341,8 @@ impl Inner {
         self.record_segment(end)
     }
 
-    /// Replaces the keyspace's active memtable by an empty one and has it flushed. With `full`, only when that is still
-    /// the active one. Nothing happens to an empty memtable.
+    /// Replaces the keyspace's active memtable by an empty one and has it flushed. With `full`,
+    /// only when that is still the active one. Nothing happens to an empty memtable.
     pub(crate) fn seal(
         self: &Arc<Self>,
         keyspace: &Arc<KeyspaceState>,
@@ -346,7 +356,8 @@ impl Inner {
         self.work_is_due(keyspace)
     }
 
-    /// Looks at the length of the log when a write has begun a segment of it: `end` is where its record ends.
+    /// Looks at the length of the log when a write has begun a segment of it: `end` is where its
+    /// record ends.
     #[inline]
     fn hold_log_down(self: &Arc<Self>, keyspace: &KeyspaceState, end: Lsn) -> Result<()> {
         if end.segment() <= self.segment.load(Relaxed) { Ok(()) } else { self.segment_begun(keyspace, end) }
@@ -391,7 +402,8 @@ impl Inner {
         }
     }
 
-    /// Seals what has become too large by a write to `memtable` of `keyspace`: that, or the largest of all.
+    /// Seals what has become too large by a write to `memtable` of `keyspace`: that, or the largest
+    /// of all.
     #[inline]
     fn seal_full(self: &Arc<Self>, keyspace: &Arc<KeyspaceState>, memtable: &Arc<Memtable>) -> Result<()> {
         if is_full(memtable, keyspace) {
@@ -403,7 +415,8 @@ impl Inner {
         }
     }
 
-    /// [`Inner::seal`] without the work that it makes due. Says whether there was something to seal.
+    /// [`Inner::seal`] without the work that it makes due. Says whether there was something to
+    /// seal.
     pub(crate) fn seal_only(&self, keyspace: &KeyspaceState, full: Option<&Arc<Memtable>>) -> Result<bool> {
         self.check_alive()?;
         let mut commit = lock(&self.commit);
@@ -419,7 +432,8 @@ impl Inner {
             budget.sealed(keyspace.id, &memtable);
         }
         let sealed = Arc::new(Sealed { memtable, last_seqno, end });
-        // ORDER: readers know the fresh memtable before anybody, who must take the commit lock first, writes to it.
+        // ORDER: readers know the fresh memtable before anybody, who must take the commit lock
+        // first, writes to it.
         keyspace.view.rcu(|view| view.with_sealed(Arc::clone(&fresh), Arc::clone(&sealed)));
         Ok(true)
     }
@@ -454,7 +468,8 @@ impl Memtables {
     }
 }
 
-/// Inserts an operation that was logged under `seqno`; `place` is where its key was located, if it was.
+/// Inserts an operation that was logged under `seqno`; `place` is where its key was located, if it
+/// was.
 #[inline]
 pub(crate) fn insert(
     memtable: &Memtable,

@@ -1,8 +1,9 @@
 //! Many cursors as one: the merge of memtables, tables and levels.
 //!
-//! A binary heap of the children, ordered by (key, sequence number descending). Each child carries the first eight
-//! bytes of its key as a number, so that most comparisons touch no key. The child on top stays there while its next
-//! entry is still the first one, which costs one or two comparisons an entry.
+//! A binary heap of the children, ordered by (key, sequence number descending). Each child carries
+//! the first eight bytes of its key as a number, so that most comparisons touch no key. The child
+//! on top stays there while its next entry is still the first one, which costs one or two
+//! comparisons an entry.
 
 use std::cmp::Ordering;
 
@@ -10,7 +11,8 @@ use crate::Result;
 use crate::cursor::Cursor;
 use crate::kind::{Kind, Seqno};
 
-/// Merges `C`s. Among equal (key, sequence number) the child that was given first comes first: give newer ones first.
+/// Merges `C`s. Among equal (key, sequence number) the child that was given first comes first: give
+/// newer ones first.
 pub(crate) struct MergeCursor<C> {
     children: Vec<Child<C>>,
     /// Indices of the valid children, as a binary heap.
@@ -30,7 +32,8 @@ enum Direction {
     Backward,
 }
 
-/// The first eight bytes of `key` as a number that orders as the bytes do; shorter keys are padded with zeros.
+/// The first eight bytes of `key` as a number that orders as the bytes do; shorter keys are padded
+/// with zeros.
 #[inline]
 pub(crate) fn key_head(key: &[u8]) -> u64 {
     match key.first_chunk::<8>() {
@@ -67,7 +70,8 @@ impl<C: Cursor> MergeCursor<C> {
         MergeCursor { children, heap, direction: Direction::Forward }
     }
 
-    /// True when the child at heap place `a` comes before the one at `b` in the direction of the walk.
+    /// True when the child at heap place `a` comes before the one at `b` in the direction of the
+    /// walk.
     #[inline]
     fn before(&self, a: usize, b: usize) -> bool {
         let (a, b) = (self.heap[a], self.heap[b]);
@@ -147,7 +151,8 @@ impl<C: Cursor> MergeCursor<C> {
                 continue;
             }
             let cursor = &mut child.cursor;
-            // To the first entry at or after the current one; the current one itself only stands in one child.
+            // To the first entry at or after the current one; the current one itself only stands in
+            // one child.
             cursor.seek(&key, seqno)?;
             if direction == Direction::Backward {
                 if cursor.valid() {

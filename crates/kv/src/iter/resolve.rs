@@ -20,15 +20,16 @@ pub(crate) enum Step {
     Older,
     /// The key's value is this version's, its kind `Put` or `Blob`.
     Found,
-    /// The key has a base (this version, `Put` or `Blob`) below its operands: [`Resolver::merge`] them.
+    /// The key has a base (this version, `Put` or `Blob`) below its operands: [`Resolver::merge`]
+    /// them.
     Base,
     /// The key has no value, or only operands: [`Resolver::merge`] with no base.
     Gone,
 }
 
 impl Resolver {
-    /// Takes the next older version. `covered` is the newest range tombstone over the key that the reader sees, 0 when
-    /// there is none.
+    /// Takes the next older version. `covered` is the newest range tombstone over the key that the
+    /// reader sees, 0 when there is none.
     #[inline]
     pub(crate) fn step(&mut self, version: Version<'_>, covered: Seqno) -> Step {
         if version.seqno < covered {
@@ -64,8 +65,8 @@ impl Resolver {
 
     /// The operands applied to `base`.
     ///
-    /// Errors: [`Error::NoMergeOperator`] when `keyspace` was opened without one, [`Error::Invalid`] when it refuses the operands,
-    /// [`Error::Panicked`].
+    /// Errors: [`Error::NoMergeOperator`] when `keyspace` was opened without one,
+    /// [`Error::Invalid`] when it refuses the operands, [`Error::Panicked`].
     pub(crate) fn merge(
         &self,
         key: &[u8],

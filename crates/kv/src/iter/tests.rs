@@ -59,7 +59,8 @@ fn any_operator() -> impl Strategy<Value = Operator> {
     ]
 }
 
-/// Entries of few keys and many versions, each with a number of its own, and range tombstones among them.
+/// Entries of few keys and many versions, each with a number of its own, and range tombstones among
+/// them.
 fn history() -> impl Strategy<Value = (Vec<Entry>, Vec<RangeTombstone>)> {
     let key = prop::collection::vec(0u8..3, 0..4);
     let one = (key.clone(), 0u8..10, "[a-z]{0,3}", key);
@@ -174,8 +175,8 @@ fn moves() -> impl Strategy<Value = Vec<Move>> {
 proptest! {
     #![proptest_config(crate::test_config::cases(512))]
 
-    /// Goal: a merge is the sorted whole, wherever it goes and turns. Method: the same random moves over a merge of dealt
-    /// entries and over one vector of all.
+    /// Goal: a merge is the sorted whole, wherever it goes and turns. Method: the same random moves
+    /// over a merge of dealt entries and over one vector of all.
     #[test]
     fn merge_is_the_whole((entries, _) in history(), count in 1usize..5, moves in moves()) {
         let mut merge = MergeCursor::new(deal(&entries, count));
@@ -202,8 +203,8 @@ proptest! {
         }
     }
 
-    /// Goal: a reader sees what replay up to its number gives, within its bounds, wherever it goes. Method: random moves
-    /// over the visible cursor and a map.
+    /// Goal: a reader sees what replay up to its number gives, within its bounds, wherever it goes.
+    /// Method: random moves over the visible cursor and a map.
     #[test]
     fn visible_is_replay(
         (entries, tombstones) in history(),
@@ -243,10 +244,11 @@ proptest! {
         }
     }
 
-    /// Goal: compaction changes nothing for any reader that there is, drops what no reader can tell apart, and at the
-    /// bottom leaves neither tombstones nor numbers where no snapshot needs them. Method: entries are cut by age into what
-    /// is compacted and what lies below; walks at each snapshot and at the end, before and after. The compaction's operator may
-    /// be missing or refuse.
+    /// Goal: compaction changes nothing for any reader that there is, drops what no reader can tell
+    /// apart, and at the bottom leaves neither tombstones nor numbers where no snapshot needs them.
+    /// Method: entries are cut by age into what is compacted and what lies below; walks at each
+    /// snapshot and at the end, before and after. The compaction's operator may be missing or
+    /// refuse.
     #[test]
     fn compaction_changes_nothing(
         (entries, tombstones) in history(),
@@ -256,7 +258,8 @@ proptest! {
     ) {
         let snapshots: Vec<Seqno> = snapshots.into_iter().collect();
         let (below, input): (Vec<Entry>, Vec<Entry>) = entries.iter().cloned().partition(|e| e.1 <= bottom);
-        // Tombstones below have been applied to what they cover only for readers: they stay where they are.
+        // Tombstones below have been applied to what they cover only for readers: they stay where
+        // they are.
         let (covers_below, covers): (Vec<_>, Vec<_>) = tombstones.iter().cloned().partition(|t| t.seqno <= bottom);
         let has_older = |key: &[u8]| {
             Ok(below.iter().any(|e| e.0 == key)

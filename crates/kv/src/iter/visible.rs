@@ -1,7 +1,8 @@
 //! What a reader sees of a merge: of each key the one value that it has at a sequence number.
 //!
-//! Forwards the value is borrowed from the source; nothing is copied but the key, to know its older versions by.
-//! Backwards the versions of a key come oldest first, so the value is copied until a newer one shows up.
+//! Forwards the value is borrowed from the source; nothing is copied but the key, to know its older
+//! versions by. Backwards the versions of a key come oldest first, so the value is copied until a
+//! newer one shows up.
 
 use std::path::{Path, PathBuf};
 
@@ -22,7 +23,8 @@ const STEPS_BEFORE_SEEK: u32 = 8;
 
 /// Fetches values that live in blob files.
 pub(crate) trait BlobSource: Send + Sync {
-    /// Replaces `out` with the value that `reference`, the stored value of a [`Kind::Blob`] entry, points at.
+    /// Replaces `out` with the value that `reference`, the stored value of a [`Kind::Blob`] entry,
+    /// points at.
     fn load(&self, reference: &[u8], out: &mut Vec<u8>) -> Result<()>;
 }
 
@@ -57,8 +59,8 @@ impl ReadContext {
 pub(crate) enum Covers {
     /// Of tables.
     Set(Arc<RangeTombstones>),
-    /// Of a memtable, to which others may be added while the reader goes on: it does not see those. With the last answer, which
-    /// holds for the keys around.
+    /// Of a memtable, to which others may be added while the reader goes on: it does not see those.
+    /// With the last answer, which holds for the keys around.
     Memtable(Arc<Memtable>, Option<Cover>),
 }
 
@@ -134,7 +136,8 @@ pub(crate) struct VisibleCursor<C> {
     context: ReadContext,
     bounds: Bounds,
     place: Place,
-    /// The current key unless `place` is `Inner`; while moving, the key whose older versions are to be skipped.
+    /// The current key unless `place` is `Inner`; while moving, the key whose older versions are to
+    /// be skipped.
     key: Vec<u8>,
     /// The current value unless it is borrowed from `inner`.
     value: Vec<u8>,
@@ -292,7 +295,8 @@ impl<C: Cursor> VisibleCursor<C> {
         self.settle_forward(false)
     }
 
-    /// From where `inner` stands to the next visible entry. With `skipping`, entries of `self.key` are passed over.
+    /// From where `inner` stands to the next visible entry. With `skipping`, entries of `self.key`
+    /// are passed over.
     #[inline]
     fn settle_forward(&mut self, mut skipping: bool) -> Result<()> {
         let mut steps = 0;
@@ -351,7 +355,8 @@ impl<C: Cursor> VisibleCursor<C> {
         }
     }
 
-    /// Loads the value that the entry under `inner` refers to into `value`; false when it has outlived its time.
+    /// Loads the value that the entry under `inner` refers to into `value`; false when it has
+    /// outlived its time.
     fn fetch(&mut self) -> Result<bool> {
         self.context.blobs.load(self.inner.value(), &mut self.value)?;
         let is_expired = self.context.is_expired(self.inner.key(), &self.value)?;
@@ -366,7 +371,8 @@ impl<C: Cursor> VisibleCursor<C> {
         }
     }
 
-    /// Leaves an entry that is not seen: by one step, or after many by a seek to (`self.key`, `seqno`).
+    /// Leaves an entry that is not seen: by one step, or after many by a seek to (`self.key`,
+    /// `seqno`).
     #[inline]
     fn step_over(&mut self, steps: u32, seqno: Seqno) -> Result<()> {
         if steps != STEPS_BEFORE_SEEK + 1 {
@@ -413,7 +419,8 @@ impl<C: Cursor> VisibleCursor<C> {
         Ok(value)
     }
 
-    /// From where `inner` stands, the oldest version of a key, to the last visible entry at or before.
+    /// From where `inner` stands, the oldest version of a key, to the last visible entry at or
+    /// before.
     fn settle_backward(&mut self) -> Result<()> {
         loop {
             let below = |key: &[u8]| self.bounds.lower.as_deref().is_some_and(|lower| key < lower);

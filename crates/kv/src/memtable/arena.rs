@@ -1,8 +1,8 @@
 //! The memory of one memtable: handed out from chunks, given back all at once.
 //!
-//! Threads take memory from stripes, each with a chunk of its own, and count there what they write: one atomic
-//! exchange for an entry, on a cache line that threads rarely share. Tree nodes have chunks of their own, so that
-//! they stay aligned to cache lines and close to each other.
+//! Threads take memory from stripes, each with a chunk of its own, and count there what they write:
+//! one atomic exchange for an entry, on a cache line that threads rarely share. Tree nodes have
+//! chunks of their own, so that they stay aligned to cache lines and close to each other.
 //!
 //! ```text
 //! stripes  [ busy | next | left | entries … ] x 8      nodes  Mutex [ next | left ]
@@ -11,8 +11,9 @@
 //! chunks   [ record record …      ] [ record …     ]            [ node node …   ]
 //! ```
 //!
-//! Whoever is in a stripe owns it alone (`busy`); who finds it busy goes to the next one. Chunks start small, for the
-//! many keyspaces that hold little, and grow with the arena to [`CHUNK_BYTES_MAX`].
+//! Whoever is in a stripe owns it alone (`busy`); who finds it busy goes to the next one. Chunks
+//! start small, for the many keyspaces that hold little, and grow with the arena to
+//! [`CHUNK_BYTES_MAX`].
 #![allow(unsafe_code)]
 
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
@@ -41,15 +42,15 @@ const RECORD_ALIGN: usize = 8;
 
 /// A reference to something in an arena.
 ///
-/// Only the arena and [`Link`]s make them. Nothing in an arena is freed or moved before the arena goes, so everything
-/// reached from something in it lives as long. A memtable has one arena and no module here sees two: links never
-/// lead from one to another.
+/// Only the arena and [`Link`]s make them. Nothing in an arena is freed or moved before the arena
+/// goes, so everything reached from something in it lives as long. A memtable has one arena and no
+/// module here sees two: links never lead from one to another.
 pub(super) struct Held<'a, T>(NonNull<T>, PhantomData<&'a T>);
 
 impl<'a, T> Held<'a, T> {
     /// # Safety
-    /// `target` must be a `T` in an arena that lives for `'a`, valid for shared use, and its provenance must cover
-    /// whatever trails it.
+    /// `target` must be a `T` in an arena that lives for `'a`, valid for shared use, and its
+    /// provenance must cover whatever trails it.
     pub(super) unsafe fn new(target: NonNull<T>) -> Self {
         Held(target, PhantomData)
     }
@@ -80,7 +81,8 @@ impl<'a, T> Held<'a, T> {
     }
 }
 
-// SAFETY: a `Held` gives what a shared reference gives, and `&T` may go to other threads if T is Sync.
+// SAFETY: a `Held` gives what a shared reference gives, and `&T` may go to other threads if T is
+// Sync.
 unsafe impl<T: Sync> Send for Held<'_, T> {}
 // SAFETY: as above.
 unsafe impl<T: Sync> Sync for Held<'_, T> {}
@@ -125,7 +127,8 @@ impl<T> Link<T> {
         Link(AtomicPtr::new(raw(target)))
     }
 
-    /// Where it leads. The link itself lies in the arena, so what it leads to lives at least as long.
+    /// Where it leads. The link itself lies in the arena, so what it leads to lives at least as
+    /// long.
     #[inline]
     pub(super) fn get(&self) -> Option<Held<'_, T>> {
         NonNull::new(self.0.load(Ordering::Acquire)).map(|target| Held(target, PhantomData))
@@ -173,7 +176,8 @@ pub(super) struct Arena {
     allocated: AtomicUsize,
 }
 
-/// A chunk and who may take from it. Everything but `busy` is touched by its owner alone, or read as a statistic.
+/// A chunk and who may take from it. Everything but `busy` is touched by its owner alone, or read
+/// as a statistic.
 #[derive(Debug)]
 #[repr(align(128))] // processors fetch cache lines in pairs
 struct Stripe {
@@ -224,7 +228,8 @@ impl Arena {
         }
     }
 
-    /// Bytes of all chunks, their unused rests counted. One load of a word that changes once in a chunk.
+    /// Bytes of all chunks, their unused rests counted. One load of a word that changes once in a
+    /// chunk.
     #[inline]
     pub(super) fn allocated_bytes(&self) -> usize {
         self.allocated.load(Ordering::Relaxed)
@@ -286,8 +291,8 @@ impl Arena {
         region.next = start.wrapping_add(bytes);
         region.left -= bytes;
         drop(region);
-        // SAFETY: `start` has `bytes` bytes, aligned to CHUNK_ALIGN, that nobody else was or will be given; they live
-        // as long as the arena. The chunk is not null.
+        // SAFETY: `start` has `bytes` bytes, aligned to CHUNK_ALIGN, that nobody else was or will
+        // be given; they live as long as the arena. The chunk is not null.
         unsafe {
             start.cast::<T>().write(node);
             Held::new(NonNull::new_unchecked(start.cast()))
@@ -336,7 +341,8 @@ impl Arena {
         unsafe { NonNull::new_unchecked(start) }
     }
 
-    /// Takes `bytes` from a new chunk, which becomes the stripe's if it leaves more than the old one does.
+    /// Takes `bytes` from a new chunk, which becomes the stripe's if it leaves more than the old
+    /// one does.
     #[cold]
     fn refill(&self, stripe: &Stripe, bytes: usize, left: usize) -> *mut u8 {
         let region = self.chunk(bytes);
@@ -351,8 +357,9 @@ impl Arena {
     fn chunk(&self, bytes: usize) -> Region {
         let part = 1 << ((self.allocated_bytes() / CHUNK_PART) | 1).ilog2();
         let bytes = bytes.next_multiple_of(CHUNK_ALIGN).max(part.clamp(CHUNK_BYTES_MIN, CHUNK_BYTES_MAX));
-        // A slice is at most isize::MAX bytes long; an entry is refused long before (`record::Sizes`), so the layout
-        // is always sound. Were it not, memory would be what is missing.
+        // A slice is at most isize::MAX bytes long; an entry is refused long before
+        // (`record::Sizes`), so the layout is always sound. Were it not, memory would be what is
+        // missing.
         let Ok(layout) = Layout::from_size_align(bytes, CHUNK_ALIGN) else {
             handle_alloc_error(Layout::new::<Chunk>())
         };

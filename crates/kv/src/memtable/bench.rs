@@ -4,9 +4,10 @@
 //! cargo test -p cairn-kv --profile bench --lib memtable::bench -- --ignored --nocapture --test-threads=1
 //! ```
 //!
-//! Keys have 16 bytes and values 8, as in `db_bench` and DKV's driver. `decimal` keys are numbers with leading zeros,
-//! dense, in random order; `binary` keys are random bytes. Each figure is the best of several rounds, because other
-//! work on the machine only ever makes them worse. `MEMTABLE_BENCH=random` runs the cases whose names contain that.
+//! Keys have 16 bytes and values 8, as in `db_bench` and DKV's driver. `decimal` keys are numbers
+//! with leading zeros, dense, in random order; `binary` keys are random bytes. Each figure is the
+//! best of several rounds, because other work on the machine only ever makes them worse.
+//! `MEMTABLE_BENCH=random` runs the cases whose names contain that.
 
 use std::hint::black_box;
 use std::ops::ControlFlow;

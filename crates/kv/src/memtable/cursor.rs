@@ -1,13 +1,14 @@
 //! Walks a memtable in order, both ways, while others insert into it.
 //!
-//! The cursor copies the records of one leaf at a time and validates the copy, so that it stands on solid ground
-//! while the tree moves on. It sees every entry that was there when it was placed, once each; of later ones it may
-//! see some.
+//! The cursor copies the records of one leaf at a time and validates the copy, so that it stands on
+//! solid ground while the tree moves on. It sees every entry that was there when it was placed,
+//! once each; of later ones it may see some.
 //!
-//! - Forwards: a leaf that was copied may be split after that. What moved to its new neighbour is in the copy, so the
-//!   walk goes on with the neighbour that it had when it was copied.
-//! - Backwards: the left neighbour as remembered may have been split, and then the nearest leaf is one of those split
-//!   off. It is the one whose `next` leads to the leaf that the cursor comes from.
+//! - Forwards: a leaf that was copied may be split after that. What moved to its new neighbour is
+//!   in the copy, so the walk goes on with the neighbour that it had when it was copied.
+//! - Backwards: the left neighbour as remembered may have been split, and then the nearest leaf is
+//!   one of those split off. It is the one whose `next` leads to the leaf that the cursor comes
+//!   from.
 #![allow(unsafe_code)]
 
 use cairn_vfs::sync::Arc;
@@ -23,15 +24,16 @@ use crate::Result;
 use crate::cursor::Cursor;
 use crate::kind::{Kind, Seqno, Version};
 
-/// How many records ahead of the cursor are asked for. A record that lies apart costs a cache miss otherwise.
+/// How many records ahead of the cursor are asked for. A record that lies apart costs a cache miss
+/// otherwise.
 const AHEAD: usize = 8;
 /// Cache lines of a record that are asked for.
 const RECORD_LINES: usize = 1;
 
 /// A cursor over all versions in a memtable, which it keeps alive. Its moves never fail.
 ///
-/// `'static` in its fields means as long as `memtable`: nothing borrowed from them leaves for longer than a borrow of
-/// the cursor.
+/// `'static` in its fields means as long as `memtable`: nothing borrowed from them leaves for
+/// longer than a borrow of the cursor.
 pub(crate) struct MemCursor {
     memtable: Arc<Memtable>,
     page: Page,
@@ -64,8 +66,8 @@ impl MemCursor {
         MemCursor { memtable, page, pos: 0, current: None }
     }
 
-    /// Copies the leaf that `probe` belongs to, and says where in the copy it stands: its position and whether that
-    /// is the key itself.
+    /// Copies the leaf that `probe` belongs to, and says where in the copy it stands: its position
+    /// and whether that is the key itself.
     fn find(&mut self, probe: &Probe<'_>) -> (usize, bool) {
         loop {
             let (leaf, seen) = self.memtable.tree.leaf(probe);
@@ -81,7 +83,8 @@ impl MemCursor {
         }
     }
 
-    /// Stands on the newest version of the record at `pos`, or of the next one in the leaves to the right.
+    /// Stands on the newest version of the record at `pos`, or of the next one in the leaves to the
+    /// right.
     fn settle_right(&mut self, pos: usize) {
         self.pos = pos;
         // BOUND: leaves to the right; only the first one of an empty memtable is empty.
@@ -100,7 +103,8 @@ impl MemCursor {
         }
     }
 
-    /// Stands on the oldest version of the record before `pos`, or of the one before in the leaves to the left.
+    /// Stands on the oldest version of the record before `pos`, or of the one before in the leaves
+    /// to the left.
     fn settle_left(&mut self, pos: usize) {
         self.pos = pos;
         // BOUND: leaves to the left.

@@ -4,18 +4,20 @@
 //! bit 0: a writer holds it      bits 1..64: how often it was changed
 //! ```
 //!
-//! A reader takes the version, reads what the lock protects and validates the version. Everything protected is an
-//! atomic, stored with Release and loaded with Acquire. That is enough, without fences: a reader that saw a store of
-//! a writer synchronises with it, so its validation, which comes after, sees at least that the writer held the lock.
-//! (Boehm, *Can seqlocks get along with programming language memory models?*, MSPC 2012; Leis et al., *The ART of
-//! Practical Synchronization*, DaMoN 2016.)
+//! A reader takes the version, reads what the lock protects and validates the version. Everything
+//! protected is an atomic, stored with Release and loaded with Acquire. That is enough, without
+//! fences: a reader that saw a store of a writer synchronises with it, so its validation, which
+//! comes after, sees at least that the writer held the lock. (Boehm, *Can seqlocks get along with
+//! programming language memory models?*, MSPC 2012; Leis et al., *The ART of Practical
+//! Synchronization*, DaMoN 2016.)
 
 use cairn_vfs::sync::atomic::{AtomicU64, Ordering};
 use cairn_vfs::thread::{spin_loop, yield_now};
 
 const HELD: u64 = 1;
 
-/// Spins before the rest of a time slice is given away: the holder may be waiting for this very processor.
+/// Spins before the rest of a time slice is given away: the holder may be waiting for this very
+/// processor.
 const SPINS: u32 = 64;
 
 /// What [`VersionLock::read`] saw: validate it, or take the lock if nobody has written since.
@@ -74,7 +76,8 @@ impl VersionLock {
     }
 }
 
-/// The lock held for writing. Dropping it releases the lock and tells readers that they may have read a mixture.
+/// The lock held for writing. Dropping it releases the lock and tells readers that they may have
+/// read a mixture.
 #[derive(Debug)]
 pub(super) struct Writing<'a> {
     lock: &'a VersionLock,
@@ -98,7 +101,8 @@ impl Drop for Writing<'_> {
     }
 }
 
-/// In tests, on threads that called [`tests::shake_this_thread`], gives the processor away now and then.
+/// In tests, on threads that called [`tests::shake_this_thread`], gives the processor away now and
+/// then.
 #[inline]
 fn shake() {
     #[cfg(test)]
@@ -116,8 +120,9 @@ pub(super) mod tests {
         static STATE: Cell<u32> = const { Cell::new(0) };
     }
 
-    /// Stops this thread at every two hundredth step or so that it takes with a lock, so that threads meet in every
-    /// state of a node. Few processors hardly ever stop a thread between two given instructions otherwise.
+    /// Stops this thread at every two hundredth step or so that it takes with a lock, so that
+    /// threads meet in every state of a node. Few processors hardly ever stop a thread between two
+    /// given instructions otherwise.
     pub(in crate::memtable) fn shake_this_thread(seed: u64) {
         STATE.set(seed as u32 | 1);
     }

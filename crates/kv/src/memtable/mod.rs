@@ -1,7 +1,8 @@
 //! The memtable: what was written last, in memory and in order, until it is flushed to a table.
 //!
-//! A B+tree that any number of threads insert into and read from without a common lock, over an arena that is freed
-//! as a whole. `docs/src/engines/kv.md` says why a tree and not a skip list. From the ground up:
+//! A B+tree that any number of threads insert into and read from without a common lock, over an
+//! arena that is freed as a whole. `docs/src/engines/kv.md` says why a tree and not a skip list.
+//! From the ground up:
 //!
 //! | module | what |
 //! |---|---|
@@ -48,8 +49,8 @@ pub(crate) use self::tree::Place;
 
 /// Entries in memory, ordered by key, and within a key from the newest version to the oldest.
 ///
-/// Everything may be called from any number of threads at once. What [`Memtable::insert`] returned from, every later
-/// call sees, from whatever thread.
+/// Everything may be called from any number of threads at once. What [`Memtable::insert`] returned
+/// from, every later call sees, from whatever thread.
 #[derive(Debug)]
 pub(crate) struct Memtable {
     tree: Tree,
@@ -66,10 +67,11 @@ impl Memtable {
         Memtable { tree: Tree::new(), ranges: Ranges::new(), noted: AtomicU64::new(0) }
     }
 
-    /// Adds a version of `key`. The pair of key and sequence number must be new; versions may come in any order.
+    /// Adds a version of `key`. The pair of key and sequence number must be new; versions may come
+    /// in any order.
     ///
-    /// Errors: [`crate::Error::Invalid`], and nothing is added, for keys and values of 4 GiB or more and sequence
-    /// numbers over [`crate::kind::SEQNO_MAX`].
+    /// Errors: [`crate::Error::Invalid`], and nothing is added, for keys and values of 4 GiB or
+    /// more and sequence numbers over [`crate::kind::SEQNO_MAX`].
     ///
     /// Cost: about three cache misses in a large memtable; none for keys that ascend.
     #[cfg(test)]
@@ -77,8 +79,8 @@ impl Memtable {
         self.insert_at(None, key, seqno, kind, value)
     }
 
-    /// Looks where `key` belongs, for [`Memtable::insert_at`]: what takes most of an insert's time can so be done before
-    /// others have to wait for the insert. `None` does no harm.
+    /// Looks where `key` belongs, for [`Memtable::insert_at`]: what takes most of an insert's time
+    /// can so be done before others have to wait for the insert. `None` does no harm.
     #[inline]
     pub(crate) fn locate<'k>(&self, key: &'k [u8]) -> Option<Place<'_, 'k>> {
         self.tree.locate(key)
@@ -104,7 +106,8 @@ impl Memtable {
         self.tree.find(key).into_iter().flat_map(move |record| Versions::at(record, at))
     }
 
-    /// Shows `visit` the versions of `key` written at or before `at`, newest first, until it breaks.
+    /// Shows `visit` the versions of `key` written at or before `at`, newest first, until it
+    /// breaks.
     #[inline]
     pub(crate) fn get(&self, key: &[u8], at: Seqno, visit: impl FnMut(Version<'_>) -> ControlFlow<()>) {
         if let Some(record) = self.tree.find(key) {
@@ -118,9 +121,9 @@ impl Memtable {
         MemCursor::new(Arc::clone(self))
     }
 
-    /// Adds a range tombstone: it covers the versions written before `seqno` of the keys from `start` (inclusive) to
-    /// `end` (exclusive). Nothing is added if that is no key. It covers nothing by itself: readers ask
-    /// [`Memtable::newest_covering`].
+    /// Adds a range tombstone: it covers the versions written before `seqno` of the keys from
+    /// `start` (inclusive) to `end` (exclusive). Nothing is added if that is no key. It covers
+    /// nothing by itself: readers ask [`Memtable::newest_covering`].
     ///
     /// Errors: [`crate::Error::Invalid`] for sequence numbers over [`crate::kind::SEQNO_MAX`].
     pub(crate) fn delete_range(&self, start: &[u8], end: &[u8], seqno: Seqno) -> Result<()> {
@@ -139,20 +142,21 @@ impl Memtable {
         self.ranges.count() > 0
     }
 
-    /// The highest sequence number, up to `at`, of the range tombstones that cover `key`. Cost: one branch while there
-    /// are none.
+    /// The highest sequence number, up to `at`, of the range tombstones that cover `key`. Cost: one
+    /// branch while there are none.
     #[inline]
     pub(crate) fn newest_covering(&self, key: &[u8], at: Seqno) -> Option<Seqno> {
         self.ranges.newest_covering(key, at)
     }
 
-    /// As [`Memtable::newest_covering`], with how far that holds around `key` for this `at`, of which all tombstones must be there: of
-    /// an `at` that is visible.
+    /// As [`Memtable::newest_covering`], with how far that holds around `key` for this `at`, of
+    /// which all tombstones must be there: of an `at` that is visible.
     pub(crate) fn cover(&self, key: &[u8], at: Seqno) -> Cover {
         self.ranges.cover(key, at)
     }
 
-    /// Whether a range tombstone that was written after `seqno` covers `key`. `visible` is what readers see by now.
+    /// Whether a range tombstone that was written after `seqno` covers `key`. `visible` is what
+    /// readers see by now.
     pub(crate) fn covers_after(&self, key: &[u8], seqno: Seqno, visible: Seqno) -> bool {
         self.has_range_tombstones() && self.ranges.covers_after(key, seqno, visible)
     }
@@ -166,8 +170,8 @@ impl Memtable {
         if self.has_range_tombstones() { self.ranges.find_after(seqno, look) } else { None }
     }
 
-    /// The range tombstones that somebody may miss: of those over a key that lie between the same two of `snapshots` (ascending),
-    /// the newest. Cost: n log n.
+    /// The range tombstones that somebody may miss: of those over a key that lie between the same
+    /// two of `snapshots` (ascending), the newest. Cost: n log n.
     pub(crate) fn range_tombstones_for(&self, snapshots: &[Seqno]) -> RangeTombstones {
         self.ranges.for_snapshots(snapshots)
     }
@@ -205,14 +209,15 @@ impl Memtable {
         self.tree.arena.counts().raw_bytes
     }
 
-    /// Bytes taken from the allocator, what is not used yet counted. Cost: one load of a word that rarely changes.
+    /// Bytes taken from the allocator, what is not used yet counted. Cost: one load of a word that
+    /// rarely changes.
     #[inline]
     pub(crate) fn allocated_bytes(&self) -> usize {
         self.tree.arena.allocated_bytes()
     }
 
-    /// The bytes under which the store's [`Budget`](crate::db::budget::Budget) has it in its list: 0 before it is there, `None`
-    /// once it is not to come back.
+    /// The bytes under which the store's [`Budget`](crate::db::budget::Budget) has it in its list:
+    /// 0 before it is there, `None` once it is not to come back.
     #[inline]
     pub(crate) fn noted_bytes(&self) -> Option<u64> {
         Some(self.noted.load(Ordering::Relaxed)).filter(|noted| *noted != NO_LONGER_NOTED)

@@ -1,4 +1,5 @@
-//! A node of the tree: up to [`CAPACITY`] keys in order, and what of them a search needs without leaving the node.
+//! A node of the tree: up to [`CAPACITY`] keys in order, and what of them a search needs without
+//! leaving the node.
 //!
 //! ```text
 //! line 0       lock | next | prev | count, level, prefix_len | prefix (24 bytes) | end
@@ -7,12 +8,12 @@
 //! inner nodes  children: one more than keys; child i holds the keys from key i-1 (inclusive) to key i (exclusive)
 //! ```
 //!
-//! All keys of the node begin with its prefix. Of longer prefixes the first 24 bytes are inline and the rest is read in
-//! the first key.
+//! All keys of the node begin with its prefix. Of longer prefixes the first 24 bytes are inline and
+//! the rest is read in the first key.
 //!
-//! Readers hold no lock: whatever they read may be a mixture of states until they validate the version. It is never
-//! out of bounds, though: indices are clamped, links lead to live records or nowhere, and a mixture that makes no
-//! sense is [`None`].
+//! Readers hold no lock: whatever they read may be a mixture of states until they validate the
+//! version. It is never out of bounds, though: indices are clamped, links lead to live records or
+//! nowhere, and a mixture that makes no sense is [`None`].
 #![allow(unsafe_code)]
 
 use std::cmp::Ordering as Order;
@@ -31,7 +32,8 @@ const _: () = assert!(CAPACITY.is_power_of_two());
 #[cfg(not(cairn_shuttle))] // whose atomics are larger
 const _: () = assert!(size_of::<Node>() == 64 + 16 * CAPACITY);
 
-/// Heads that differ within so many leading bytes tell keys apart well enough to leave a prefix as it is.
+/// Heads that differ within so many leading bytes tell keys apart well enough to leave a prefix as
+/// it is.
 const HEAD_BYTES_SPENT: u32 = 4;
 
 /// What leaves and inner nodes have in common; a leaf is nothing else.
@@ -48,8 +50,8 @@ pub(super) struct Node {
     level: u16,
     prefix_len: AtomicU32,
     prefix: [AtomicU64; INLINE_PREFIX_BYTES / 8],
-    /// Leaves: the key that the next leaf begins at, so that a key can be told to belong here without coming from the
-    /// root. Nowhere in the last leaf.
+    /// Leaves: the key that the next leaf begins at, so that a key can be told to belong here
+    /// without coming from the root. Nowhere in the last leaf.
     pub(super) end: Link<Record>,
     heads: [AtomicU64; CAPACITY],
     refs: [Link<Record>; CAPACITY],
@@ -195,8 +197,9 @@ impl Node {
             let middle = (low + high) / 2;
             match compare(middle)? {
                 (Order::Less, _) => low = middle + 1,
-                // A mixture may hold the prefix of one state against the records of another. Whoever is given a record
-                // takes it without validation, so it must have the whole key.
+                // A mixture may hold the prefix of one state against the records of another.
+                // Whoever is given a record takes it without validation, so it must have the whole
+                // key.
                 (Order::Equal, record) if record.key().get(..prefix_len) == key.get(..prefix_len) => {
                     return Some(Rank { pos: middle, equal: Some(record) });
                 }
@@ -214,7 +217,8 @@ impl Node {
         let mut size = CAPACITY;
         while size > 1 {
             size /= 2;
-            // SAFETY: base + size <= CAPACITY holds at first with the old size, and base grows by at most the new one.
+            // SAFETY: base + size <= CAPACITY holds at first with the old size, and base grows by
+            // at most the new one.
             let middle = unsafe { self.heads.get_unchecked(base + size - 1) };
             base += if middle.load(Ordering::Acquire) < head { size } else { 0 };
         }
@@ -226,8 +230,8 @@ impl Node {
         self.heads.get(pos).map_or(u64::MAX, |head| head.load(Ordering::Acquire))
     }
 
-    /// As [`Node::rank`] if the key is known to belong to this leaf: where it stands among its keys, or behind the last
-    /// one and before the next leaf's. `None` says nothing.
+    /// As [`Node::rank`] if the key is known to belong to this leaf: where it stands among its
+    /// keys, or behind the last one and before the next leaf's. `None` says nothing.
     ///
     /// Keys that ascend are found at the end, without a search.
     #[inline]
@@ -261,8 +265,8 @@ impl Node {
         }
     }
 
-    /// Inserts `record` before position `pos`. The caller holds the lock, the node is not full, and `probe` is the
-    /// record's key, which stands at that position.
+    /// Inserts `record` before position `pos`. The caller holds the lock, the node is not full, and
+    /// `probe` is the record's key, which stands at that position.
     #[inline]
     pub(super) fn insert(&self, probe: &Probe<'_>, pos: usize, record: Held<'_, Record>) {
         let count = self.count();
@@ -280,8 +284,8 @@ impl Node {
         }
     }
 
-    /// Takes a longer prefix, which is known to be there. Nodes that began with few keys come here once or twice;
-    /// after that the first and the last head differ early.
+    /// Takes a longer prefix, which is known to be there. Nodes that began with few keys come here
+    /// once or twice; after that the first and the last head differ early.
     #[cold]
     fn lengthen(&self) {
         let (entries, prefix_len) = self.entries();
@@ -334,10 +338,11 @@ fn shift<T>(cells: &[T], pos: usize, count: usize, copy: impl Fn(&T, &T)) {
 }
 
 impl Node {
-    /// Makes `entries`, heads and records in order, the node's keys. The caller holds the lock or owns the node alone.
+    /// Makes `entries`, heads and records in order, the node's keys. The caller holds the lock or
+    /// owns the node alone.
     ///
-    /// All keys begin with the first `prefix_len` bytes of the first; the heads stand behind these. A longer common
-    /// prefix is taken if the heads tell little without.
+    /// All keys begin with the first `prefix_len` bytes of the first; the heads stand behind these.
+    /// A longer common prefix is taken if the heads tell little without.
     pub(super) fn fill(&self, entries: &[(u64, Held<'_, Record>)], prefix_len: usize) {
         let len = longer_prefix(entries, prefix_len);
         let mut cells = self.heads.iter().zip(&self.refs);
@@ -357,7 +362,8 @@ impl Node {
         self.count.store(entries.len().min(CAPACITY) as u16, Ordering::Release);
     }
 
-    /// Copies the records to the front of `into` and returns how many there are. The caller validates the version.
+    /// Copies the records to the front of `into` and returns how many there are. The caller
+    /// validates the version.
     #[inline]
     pub(super) fn copy_records<'a>(&'a self, into: &mut [Option<Held<'a, Record>>; CAPACITY]) -> usize {
         let count = self.count();
@@ -367,7 +373,8 @@ impl Node {
         count
     }
 
-    /// The node's entries for [`Node::fill`], and the length of their prefix. The caller holds the lock.
+    /// The node's entries for [`Node::fill`], and the length of their prefix. The caller holds the
+    /// lock.
     pub(super) fn entries(&self) -> (Vec<(u64, Held<'_, Record>)>, usize) {
         let mut entries = Vec::with_capacity(CAPACITY + 1);
         let cells = self.heads.iter().zip(&self.refs).take(self.count());
@@ -386,7 +393,8 @@ fn longer_prefix(entries: &[(u64, Held<'_, Record>)], len: usize) -> usize {
     }
 }
 
-/// Whether the first and the last head of a node agree in so much that little is left to tell keys apart.
+/// Whether the first and the last head of a node agree in so much that little is left to tell keys
+/// apart.
 #[inline]
 fn head_tells_little(low: u64, high: u64) -> bool {
     (low ^ high).leading_zeros() / 8 >= HEAD_BYTES_SPENT
@@ -425,8 +433,8 @@ impl Inner {
         self.children.iter().take(count).skip(pos).filter_map(Link::get)
     }
 
-    /// Inserts `right`, which begins at `separator`, behind the child that it was split from. The caller holds the
-    /// lock, and the node is not full.
+    /// Inserts `right`, which begins at `separator`, behind the child that it was split from. The
+    /// caller holds the lock, and the node is not full.
     pub(super) fn insert(&self, separator: Held<'_, Record>, right: Held<'_, Node>) {
         let probe = Probe::new(separator.key());
         let count = self.node.count();
@@ -447,8 +455,9 @@ impl<'a> Held<'a, Node> {
         if self.get().level == 0 {
             return None;
         }
-        // SAFETY: a node over level 0 is the beginning of an `Inner` (`Inner::of` alone makes such levels, and inner
-        // nodes are handed out as nodes by `as_node` alone, whose pointer covers the whole).
+        // SAFETY: a node over level 0 is the beginning of an `Inner` (`Inner::of` alone makes such
+        // levels, and inner nodes are handed out as nodes by `as_node` alone, whose pointer covers
+        // the whole).
         Some(unsafe { Held::new(self.as_ptr().cast()) })
     }
 }
@@ -468,8 +477,9 @@ mod tests {
     use crate::memtable::arena::Arena;
     use crate::memtable::record::Entry;
 
-    /// Goal: a key that agrees with a record only behind the prefix is never taken for the record's. Method: make the mixture
-    /// that a reader sees who read the prefix before, and the record after somebody divided the node.
+    /// Goal: a key that agrees with a record only behind the prefix is never taken for the
+    /// record's. Method: make the mixture that a reader sees who read the prefix before, and the
+    /// record after somebody divided the node.
     #[test]
     fn mixtures_name_no_record() {
         let arena = Arena::new();

@@ -18,13 +18,15 @@ pub(super) fn prefetch_line<T>(target: &T) {
     hint(std::ptr::from_ref(target).cast());
 }
 
-/// Nothing that can be seen, and nothing at all on architectures without a stable prefetch intrinsic.
+/// Nothing that can be seen, and nothing at all on architectures without a stable prefetch
+/// intrinsic.
 #[inline(always)]
 fn hint(address: *const i8) {
     #[cfg(target_arch = "x86_64")]
     {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        // SAFETY: a prefetch is a hint: it faults at no address and reads nothing that the program could see.
+        // SAFETY: a prefetch is a hint: it faults at no address and reads nothing that the program
+        // could see.
         unsafe { _mm_prefetch::<_MM_HINT_T0>(address) }
     }
     #[cfg(not(target_arch = "x86_64"))]

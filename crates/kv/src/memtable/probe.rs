@@ -1,8 +1,8 @@
 //! A key while it is looked for: what of it stands against prefixes and heads.
 //!
-//! A *head* is eight bytes of a key as a number, most significant first, zeros after the key's end. Numbers order as
-//! the bytes do, with one gap: `a` and `a\0` have the same head. Equal heads therefore decide nothing, and whoever
-//! meets them compares the keys.
+//! A *head* is eight bytes of a key as a number, most significant first, zeros after the key's end.
+//! Numbers order as the bytes do, with one gap: `a` and `a\0` have the same head. Equal heads
+//! therefore decide nothing, and whoever meets them compares the keys.
 
 /// Bytes of a prefix that a node has inline.
 pub(super) const INLINE_PREFIX_BYTES: usize = 24;

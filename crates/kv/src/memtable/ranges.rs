@@ -1,8 +1,9 @@
 //! The range tombstones of a memtable: added one by one, asked for with every read.
 //!
-//! What most readers want is the newest tombstone over a key. So the tombstones up to some number are kept *painted*: each
-//! over the ones before it, as pieces that do not overlap and have one number each. Painting one takes away what lies
-//! under it, so that pieces are never more than twice the tombstones, however they overlap, and each costs a logarithm.
+//! What most readers want is the newest tombstone over a key. So the tombstones up to some number
+//! are kept *painted*: each over the ones before it, as pieces that do not overlap and have one
+//! number each. Painting one takes away what lies under it, so that pieces are never more than
+//! twice the tombstones, however they overlap, and each costs a logarithm.
 //!
 //! ```text
 //! all       1 [b ──────── f)   2 [d ─────────── m)   3 [a ── c)          4 [e ── k)      5 [x ── z)
@@ -10,9 +11,10 @@
 //! recent    4 and 5, looked through one by one
 //! ```
 //!
-//! A writer only adds to the recent ones. A reader who finds too many of them that it sees paints the older half. So what is
-//! painted is behind what readers see, but for one who holds on to an earlier moment: for that moment, all tombstones
-//! up to it are painted apart, and kept for the next who asks.
+//! A writer only adds to the recent ones. A reader who finds too many of them that it sees paints
+//! the older half. So what is painted is behind what readers see, but for one who holds on to an
+//! earlier moment: for that moment, all tombstones up to it are painted apart, and kept for the
+//! next who asks.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Bound;
@@ -29,7 +31,8 @@ const RECENT_MAX: usize = if cfg!(cairn_shuttle) { 2 } else { 16 };
 /// Earlier moments that are kept painted.
 const EARLIER_MAX: usize = 8;
 
-/// What a tombstone takes beside the bytes of its keys: two shared keys, its place among all, and two pieces.
+/// What a tombstone takes beside the bytes of its keys: two shared keys, its place among all, and
+/// two pieces.
 const TOMBSTONE_BYTES: usize = 192;
 
 /// Range tombstones that are added one by one and read by many.
@@ -107,8 +110,8 @@ impl Ranges {
 
     /// Adds one and returns how many bytes of memory it takes; `None` if it covers nothing.
     ///
-    /// Cost: a search among all by number; where it comes later than ones with higher numbers that are painted, also the pieces that it
-    /// reaches over.
+    /// Cost: a search among all by number; where it comes later than ones with higher numbers that
+    /// are painted, also the pieces that it reaches over.
     pub(super) fn add(&self, tombstone: RangeTombstoneRef<'_>) -> Option<usize> {
         let RangeTombstoneRef { start, end, seqno } = tombstone;
         if start >= end {
@@ -121,7 +124,8 @@ impl Ranges {
             state.painted.paint_under(seqno, &span);
             state.earlier.retain(|painted| painted.to < seqno);
         } else {
-            // The last place, or a few before it: writers come in nearly the order of their numbers.
+            // The last place, or a few before it: writers come in nearly the order of their
+            // numbers.
             let at = state.recent.partition_point(|(other, _)| *other < seqno);
             state.recent.insert(at, (seqno, span));
         }
@@ -133,8 +137,9 @@ impl Ranges {
     /// Runs `look` on the state, which can tell what tombstones up to `at` come to.
     #[inline]
     fn look<T>(&self, at: Seqno, look: impl Fn(&State) -> Result<T, Missing>) -> T {
-        // BOUND: each turn does what the one before missed. Another reader may paint for a later moment in between, and
-        // only as many of them come as there are readers; then `at` is an earlier moment, which stays.
+        // BOUND: each turn does what the one before missed. Another reader may paint for a later
+        // moment in between, and only as many of them come as there are readers; then `at` is an
+        // earlier moment, which stays.
         loop {
             let missing = match look(&read(&self.state)) {
                 Ok(found) => return found,
@@ -144,7 +149,8 @@ impl Ranges {
         }
     }
 
-    /// The highest sequence number, up to `at`, of those that cover `key`. Cost: one branch while there are none.
+    /// The highest sequence number, up to `at`, of those that cover `key`. Cost: one branch while
+    /// there are none.
     #[inline]
     pub(super) fn newest_covering(&self, key: &[u8], at: Seqno) -> Option<Seqno> {
         if self.count() == 0 {
@@ -167,8 +173,8 @@ impl Ranges {
         })
     }
 
-    /// Whether one of those written after `seqno` covers `key`. `visible` is what readers see: later ones are looked through one by
-    /// one.
+    /// Whether one of those written after `seqno` covers `key`. `visible` is what readers see:
+    /// later ones are looked through one by one.
     pub(super) fn covers_after(&self, key: &[u8], seqno: Seqno, visible: Seqno) -> bool {
         self.look(visible, |state| {
             // A reader who sees more may have painted more.
@@ -181,7 +187,8 @@ impl Ranges {
         })
     }
 
-    /// The result of `look` at each tombstone written after `seqno`, from the oldest on, until there is one.
+    /// The result of `look` at each tombstone written after `seqno`, from the oldest on, until
+    /// there is one.
     pub(super) fn find_after<T>(
         &self,
         seqno: Seqno,
@@ -320,8 +327,8 @@ impl Painted {
         }
     }
 
-    /// Makes everything from `start` to before `end` one piece. Each piece is taken away once and a call adds two at most, so that
-    /// calls cost a logarithm each, all counted together.
+    /// Makes everything from `start` to before `end` one piece. Each piece is taken away once and a
+    /// call adds two at most, so that calls cost a logarithm each, all counted together.
     fn cover_up(&mut self, seqno: Seqno, start: &Arc<[u8]>, end: &Arc<[u8]>) {
         let mut rest = None;
         let before = (Bound::Unbounded, Bound::Excluded(&**start));

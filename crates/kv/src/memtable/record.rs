@@ -1,4 +1,5 @@
-//! Keys and versions as they lie in the arena. Nothing in them changes after publication but the links.
+//! Keys and versions as they lie in the arena. Nothing in them changes after publication but the
+//! links.
 //!
 //! ```text
 //! Record   chain u64 | tag u64 | key_len u32 | value_len u32 | key … | value …        the key and its first version
@@ -9,11 +10,11 @@
 //!            ▼ …older
 //! ```
 //!
-//! A tag is a sequence number and a kind: `seqno << 8 | kind`. Tags order as sequence numbers do. The key stands only
-//! in the record; a version after the first costs 24 bytes and its value.
+//! A tag is a sequence number and a kind: `seqno << 8 | kind`. Tags order as sequence numbers do.
+//! The key stands only in the record; a version after the first costs 24 bytes and its value.
 //!
-//! The chain descends by tag. The record's own version stands somewhere in that order (first come, so mostly last):
-//! [`super::versions`] merges the two.
+//! The chain descends by tag. The record's own version stands somewhere in that order (first come,
+//! so mostly last): [`super::versions`] merges the two.
 #![allow(unsafe_code)]
 
 use std::fmt;
@@ -42,7 +43,8 @@ impl Tag {
         Tag(seqno << 8 | kind as u64)
     }
 
-    /// Not less than the tag of any version written at or before `seqno`, less than that of any later one.
+    /// Not less than the tag of any version written at or before `seqno`, less than that of any
+    /// later one.
     #[inline]
     pub(super) fn last_at(seqno: Seqno) -> Self {
         Tag(seqno.min(SEQNO_MAX) << 8 | 0xff)
@@ -71,7 +73,8 @@ pub(super) struct Entry<'e> {
 }
 
 impl<'e> Entry<'e> {
-    /// Errors: [`Error::Invalid`] for a key or value too long, or a sequence number over [`SEQNO_MAX`].
+    /// Errors: [`Error::Invalid`] for a key or value too long, or a sequence number over
+    /// [`SEQNO_MAX`].
     #[inline]
     pub(super) fn new(key: &'e [u8], seqno: Seqno, kind: Kind, value: &'e [u8]) -> Result<Self> {
         if key.len() > KEY_BYTES_MAX || value.len() > VALUE_BYTES_MAX || seqno > SEQNO_MAX {
@@ -142,8 +145,8 @@ impl Place {
     }
 }
 
-/// Shortcuts over a chain, in every sixteenth update: with these any version is found in a logarithmic number of
-/// steps (Myers, *An applicative random-access stack*, IPL 1983).
+/// Shortcuts over a chain, in every sixteenth update: with these any version is found in a
+/// logarithmic number of steps (Myers, *An applicative random-access stack*, IPL 1983).
 #[repr(C)]
 pub(super) struct Tower {
     /// The next older update with a tower.
@@ -173,7 +176,8 @@ impl Record {
     }
 
     /// # Safety
-    /// `start` must come from the arena, aligned to 8 bytes, with room for a record, the key and the value.
+    /// `start` must come from the arena, aligned to 8 bytes, with room for a record, the key and
+    /// the value.
     #[inline]
     unsafe fn write<'a>(start: NonNull<u8>, entry: &Entry<'_>) -> Held<'a, Record> {
         let header = Record {
@@ -182,7 +186,8 @@ impl Record {
             key_len: entry.key.len() as u32,
             value_len: entry.value.len() as u32,
         };
-        // SAFETY: the caller gives the room; it is new memory, so nothing overlaps with the entry's bytes.
+        // SAFETY: the caller gives the room; it is new memory, so nothing overlaps with the entry's
+        // bytes.
         unsafe {
             start.cast::<Record>().write(header);
             let bytes = start.add(size_of::<Record>());
@@ -219,7 +224,8 @@ impl<'a> Held<'a, Update> {
     pub(super) fn version(self) -> Version<'a> {
         let update = self.get();
         let tower = if update.place.steps() == 0 { size_of::<Tower>() } else { 0 };
-        // SAFETY: `Unlinked::create` put `value_len` bytes behind header and tower, and they do not change.
+        // SAFETY: `Unlinked::create` put `value_len` bytes behind header and tower, and they do not
+        // change.
         let value = unsafe { trailing(self, size_of::<Update>() + tower, update.value_len) };
         Version { seqno: update.tag.seqno(), kind: update.tag.kind(), value }
     }
@@ -230,7 +236,8 @@ impl<'a> Held<'a, Update> {
         if self.get().place.steps() != 0 {
             return None;
         }
-        // SAFETY: an update with this place was created with a tower behind its header, and its pointer covers it.
+        // SAFETY: an update with this place was created with a tower behind its header, and its
+        // pointer covers it.
         Some(unsafe { self.as_ptr().add(1).cast::<Tower>().as_ref() })
     }
 
@@ -256,8 +263,8 @@ impl<'a> Unlinked<'a> {
         let start = arena.entry(bytes, entry.seqno, entry.kind, entry.raw_bytes());
         let header =
             Update { next: Link::empty(), tag: entry.tag(), value_len: entry.value.len() as u32, place };
-        // SAFETY: `start` has room for `bytes`, aligned for header and tower; it is new memory, so nothing overlaps
-        // with the entry's bytes.
+        // SAFETY: `start` has room for `bytes`, aligned for header and tower; it is new memory, so
+        // nothing overlaps with the entry's bytes.
         unsafe {
             start.cast::<Update>().write(header);
             let bytes = start.add(size_of::<Update>());
@@ -270,7 +277,8 @@ impl<'a> Unlinked<'a> {
         }
     }
 
-    /// Links it into `link`, which led to `older` until now. False, and nothing is done, if it does not any more.
+    /// Links it into `link`, which led to `older` until now. False, and nothing is done, if it does
+    /// not any more.
     pub(super) fn link(&self, link: &Link<Update>, older: Option<Held<'a, Update>>) -> bool {
         self.0.next.set(older);
         if let Some(tower) = self.0.tower() {
@@ -295,7 +303,8 @@ fn jump_above<'a>(below: Held<'a, Update>) -> Option<Held<'a, Update>> {
 }
 
 /// # Safety
-/// `len` bytes at `offset` behind the start of `held` must be initialised, covered by its provenance and immutable.
+/// `len` bytes at `offset` behind the start of `held` must be initialised, covered by its
+/// provenance and immutable.
 #[inline]
 unsafe fn trailing<'a, T>(held: Held<'a, T>, offset: usize, len: u32) -> &'a [u8] {
     // SAFETY: as the caller promises; they live as long as the arena.

@@ -1,7 +1,8 @@
-//! Splits of full nodes: the upper part moves to a new node at the right, and the parent learns of it.
+//! Splits of full nodes: the upper part moves to a new node at the right, and the parent learns of
+//! it.
 //!
-//! Locks are taken from the top down, by upgrading versions that were read on the way: whoever comes second starts
-//! again, so nobody waits while holding one.
+//! Locks are taken from the top down, by upgrading versions that were read on the way: whoever
+//! comes second starts again, so nobody waits while holding one.
 
 use super::arena::Held;
 use super::lock::{Seen, Writing};
@@ -11,8 +12,8 @@ use super::record::Record;
 use super::tree::{Path, Tree};
 
 impl Tree {
-    /// Splits the full leaf of `path` and inserts `record`, the key of `probe`, before position `pos` of it.
-    /// `None`, and nothing is done, if somebody else was quicker.
+    /// Splits the full leaf of `path` and inserts `record`, the key of `probe`, before position
+    /// `pos` of it. `None`, and nothing is done, if somebody else was quicker.
     #[cold]
     pub(super) fn split_leaf<'a>(
         &'a self,
@@ -49,7 +50,8 @@ impl Tree {
         Some(())
     }
 
-    /// Distributes the keys of the full `leaf` and one more over it and a new leaf, which is returned.
+    /// Distributes the keys of the full `leaf` and one more over it and a new leaf, which is
+    /// returned.
     fn divide_leaf<'a>(
         &'a self,
         leaf: &'a Node,
@@ -121,8 +123,8 @@ impl Tree {
         Some(Some((inner, inner.node().lock.upgrade(seen)?)))
     }
 
-    /// Makes `right`, split off from `left` at `separator`, a child of `parent`, or both of them children of a new
-    /// root. The locks of `parent` and `left` are held.
+    /// Makes `right`, split off from `left` at `separator`, a child of `parent`, or both of them
+    /// children of a new root. The locks of `parent` and `left` are held.
     fn adopt<'a>(
         &'a self,
         parent: Option<&Inner>,
@@ -141,7 +143,8 @@ impl Tree {
     }
 }
 
-/// The shortest key that is greater than `low` and not greater than `high`, which is greater than `low`.
+/// The shortest key that is greater than `low` and not greater than `high`, which is greater than
+/// `low`.
 fn between<'k>(low: &[u8], high: &'k [u8]) -> &'k [u8] {
     high.get(..common_prefix(low, high) + 1).unwrap_or(high)
 }
@@ -150,8 +153,8 @@ fn between<'k>(low: &[u8], high: &'k [u8]) -> &'k [u8] {
 mod tests {
     use super::*;
 
-    /// Goal: separators separate and are no longer than needed. Method: pairs that differ at once, late, by length
-    /// only, and by a zero byte.
+    /// Goal: separators separate and are no longer than needed. Method: pairs that differ at once,
+    /// late, by length only, and by a zero byte.
     #[test]
     fn separators() {
         let cases: [(&[u8], &[u8], &[u8]); 5] = [

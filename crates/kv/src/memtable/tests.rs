@@ -42,7 +42,8 @@ impl Model {
         self.0.range((key.to_vec(), Reverse(seqno))..).next().map(show)
     }
 
-    /// The last entry before the keys that are greater than `key`, or not less if it is not `inclusive`.
+    /// The last entry before the keys that are greater than `key`, or not less if it is not
+    /// `inclusive`.
     fn back_from(&self, key: &[u8], inclusive: bool) -> Option<Shown> {
         let end = if inclusive { (key.to_vec(), Reverse(0)) } else { (key.to_vec(), Reverse(Seqno::MAX)) };
         let end = if inclusive { Bound::Included(end) } else { Bound::Excluded(end) };
@@ -136,7 +137,8 @@ fn check_at(memtable: &Memtable, cursor: &mut MemCursor, model: &Model, key: &[u
     }
 }
 
-/// A key that shares up to 40 bytes with others and then differs early, late, by length, by zero bytes or not at all.
+/// A key that shares up to 40 bytes with others and then differs early, late, by length, by zero
+/// bytes or not at all.
 fn hard_key(rng: &mut SeededRng) -> Vec<u8> {
     let mut key = vec![b"aab"[rng.below(3) as usize]; rng.below(41) as usize];
     for _ in 0..rng.below(5) {

@@ -1,11 +1,12 @@
 //! The B+tree: keys to records, without a common lock.
 //!
-//! Readers go down by optimistic lock coupling: they take the version of a node, read which child to follow, take the
-//! child's version and only then validate the node's, so that the child was the right one at that moment. If anything
-//! changed they start again. Writers go down alike and lock the leaf, and its parent if the leaf has to be split.
+//! Readers go down by optimistic lock coupling: they take the version of a node, read which child
+//! to follow, take the child's version and only then validate the node's, so that the child was the
+//! right one at that moment. If anything changed they start again. Writers go down alike and lock
+//! the leaf, and its parent if the leaf has to be split.
 //!
-//! Nodes are split but never merged or freed: keys are not removed from a memtable. So a leaf's lowest possible key
-//! never changes, and what leaves a leaf is always found by following `next`.
+//! Nodes are split but never merged or freed: keys are not removed from a memtable. So a leaf's
+//! lowest possible key never changes, and what leaves a leaf is always found by following `next`.
 
 use cairn_vfs::sync::atomic::{AtomicBool, Ordering};
 use cairn_vfs::thread;
@@ -37,8 +38,8 @@ pub(super) struct Tree {
 
 /// Where a thread inserted last, for keys that follow each other.
 ///
-/// Random keys hardly ever meet the leaf of the one before, and trying it would cost them: it is tried once two
-/// inserts in a row went down to the same leaf.
+/// Random keys hardly ever meet the leaf of the one before, and trying it would cost them: it is
+/// tried once two inserts in a row went down to the same leaf.
 #[derive(Debug)]
 #[repr(align(128))] // processors fetch cache lines in pairs
 struct Finger {
@@ -109,7 +110,8 @@ impl Tree {
         }
     }
 
-    /// The leaf that `probe` belongs to if its version is still the one given when the caller is done with it.
+    /// The leaf that `probe` belongs to if its version is still the one given when the caller is
+    /// done with it.
     #[inline]
     pub(super) fn leaf(&self, probe: &Probe<'_>) -> (Held<'_, Node>, Seen) {
         loop {
@@ -152,7 +154,8 @@ impl Tree {
         Some(leaf)
     }
 
-    /// Where `key` belongs now; `None` when that takes more than a look. Costs the cache misses of an insert.
+    /// Where `key` belongs now; `None` when that takes more than a look. Costs the cache misses of
+    /// an insert.
     #[inline]
     pub(super) fn locate<'a, 'k>(&'a self, key: &'k [u8]) -> Option<Place<'a, 'k>> {
         let probe = Probe::new(key);
@@ -201,8 +204,8 @@ impl Tree {
         while self.try_insert(&probe, entry, &mut record).is_none() {}
     }
 
-    /// Inserts where the key was seen to belong. False, and nothing is done, if it takes a split or somebody else was
-    /// quicker.
+    /// Inserts where the key was seen to belong. False, and nothing is done, if it takes a split or
+    /// somebody else was quicker.
     #[inline]
     fn insert_into<'a>(
         &'a self,
@@ -221,8 +224,9 @@ impl Tree {
         is_done
     }
 
-    /// Inserts into `leaf`, if the key is seen to belong there and there is room: what spares keys that follow each
-    /// other the way down. False, and nothing is done, if that is not so or somebody else was quicker.
+    /// Inserts into `leaf`, if the key is seen to belong there and there is room: what spares keys
+    /// that follow each other the way down. False, and nothing is done, if that is not so or
+    /// somebody else was quicker.
     #[inline]
     fn insert_near<'a>(
         &'a self,
@@ -261,8 +265,8 @@ impl Tree {
         Some(())
     }
 
-    /// Inserts where `rank` says, into the version of `leaf` that was `seen`. `None`, and nothing is done, if somebody
-    /// else was quicker.
+    /// Inserts where `rank` says, into the version of `leaf` that was `seen`. `None`, and nothing
+    /// is done, if somebody else was quicker.
     #[inline]
     fn insert_at<'a>(
         &'a self,
@@ -293,8 +297,8 @@ impl Tree {
         &self.fingers[thread::number() % FINGERS]
     }
 
-    /// The way to the leaf that `probe` belongs to. Splits full inner nodes on the way, so that the leaf's parent has
-    /// room for one more.
+    /// The way to the leaf that `probe` belongs to. Splits full inner nodes on the way, so that the
+    /// leaf's parent has room for one more.
     #[inline]
     fn path(&self, probe: &Probe<'_>) -> Option<Path<'_>> {
         let (mut node, mut seen) = self.top()?;

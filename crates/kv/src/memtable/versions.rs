@@ -1,4 +1,5 @@
-//! The versions of one key, newest first: the record's own one merged with the chain of later arrivals.
+//! The versions of one key, newest first: the record's own one merged with the chain of later
+//! arrivals.
 
 use super::arena::{Arena, Held, Link};
 use super::record::{Entry, Record, Tag, Unlinked, Update};
@@ -34,7 +35,8 @@ impl<'a> Versions<'a> {
 }
 
 impl<'a> Versions<'a> {
-    /// The versions older than the one written at `seqno`. Cost: logarithmic in the number of later ones.
+    /// The versions older than the one written at `seqno`. Cost: logarithmic in the number of later
+    /// ones.
     pub(super) fn before(record: Held<'a, Record>, seqno: Seqno) -> Self {
         match seqno.checked_sub(1) {
             Some(at) => Versions::at(record, at),
@@ -89,7 +91,8 @@ fn older<'a>(a: Option<Version<'a>>, b: Option<Version<'a>>) -> Option<Version<'
     }
 }
 
-/// Down from `newest`, which is `wanted`, as far as tags are: the last update that is wanted and the one below it.
+/// Down from `newest`, which is `wanted`, as far as tags are: the last update that is wanted and
+/// the one below it.
 ///
 /// `wanted` holds for all tags above some tag.
 fn descend<'a>(
@@ -126,7 +129,8 @@ pub(super) fn push<'a>(arena: &'a Arena, record: Held<'a, Record>, entry: &Entry
         if update.link(link, older) {
             return;
         }
-        // Somebody linked another one here. Nothing is ever unlinked, so the place is the same link or further down.
+        // Somebody linked another one here. Nothing is ever unlinked, so the place is the same link
+        // or further down.
         older = link.get();
     }
 }

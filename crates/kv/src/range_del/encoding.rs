@@ -5,9 +5,10 @@
 //! cut = key_len varint | key | count varint | newest seqno varint | seqno before - seqno, varint …
 //! ```
 //!
-//! The list of a cut holds from its key to the next cut's. Keys ascend, lists descend, neighbouring lists differ, and
-//! the first list is not empty while the last one is: a set has one encoding, and whatever decodes encodes to the
-//! same bytes. Keys stand in full, so that no few bytes decode to many; compression is the block's.
+//! The list of a cut holds from its key to the next cut's. Keys ascend, lists descend, neighbouring
+//! lists differ, and the first list is not empty while the last one is: a set has one encoding, and
+//! whatever decodes encodes to the same bytes. Keys stand in full, so that no few bytes decode to
+//! many; compression is the block's.
 
 use cairn_codec::varint;
 

@@ -1,16 +1,17 @@
 //! Range tombstones: deletions of all keys from one to another, by one entry.
 //!
-//! A set of them is kept *fragmented*: cut at every start and end, so that its pieces do not overlap, each with the
-//! sequence numbers of all tombstones that cover it. Whether a key is covered is then one binary search.
+//! A set of them is kept *fragmented*: cut at every start and end, so that its pieces do not
+//! overlap, each with the sequence numbers of all tombstones that cover it. Whether a key is
+//! covered is then one binary search.
 //!
 //! ```text
 //! tombstones   [a ──────── 7 ──────── m)            bounds   a      f      m      t
 //!                     [f ──────── 9 ──────── t)     seqnos     7     9,7     9
 //! ```
 //!
-//! The pieces' lists together can be longer than the tombstones are many: of n that all overlap, n²/2. Whoever keeps a
-//! set accounts for [`RangeTombstones::memory_bytes`]; compactions drop what no snapshot tells apart
-//! ([`RangeTombstones::for_snapshots`]).
+//! The pieces' lists together can be longer than the tombstones are many: of n that all overlap,
+//! n²/2. Whoever keeps a set accounts for [`RangeTombstones::memory_bytes`]; compactions drop what
+//! no snapshot tells apart ([`RangeTombstones::for_snapshots`]).
 
 mod encoding;
 #[cfg(test)]
@@ -20,7 +21,8 @@ use std::collections::BTreeMap;
 
 use crate::kind::Seqno;
 
-/// The deletion of the keys from `start` (inclusive) to `end` (exclusive) that were written before it.
+/// The deletion of the keys from `start` (inclusive) to `end` (exclusive) that were written before
+/// it.
 #[cfg(test)]
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct RangeTombstone {
@@ -32,7 +34,8 @@ pub(crate) struct RangeTombstone {
     pub seqno: Seqno,
 }
 
-/// The deletion of the keys from `start` (inclusive) to `end` (exclusive) that were written before it.
+/// The deletion of the keys from `start` (inclusive) to `end` (exclusive) that were written before
+/// it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct RangeTombstoneRef<'a> {
     /// The first key that it covers.
@@ -107,8 +110,9 @@ impl RangeTombstones {
         RangeTombstones::build_for(tombstones, None)
     }
 
-    /// As [`RangeTombstones::build`] and then [`RangeTombstones::for_snapshots`], where `snapshots` are given. The lists in between,
-    /// which can be n²/2 long, are not made. Cost: n log n for each snapshot and one more.
+    /// As [`RangeTombstones::build`] and then [`RangeTombstones::for_snapshots`], where `snapshots`
+    /// are given. The lists in between, which can be n²/2 long, are not made. Cost: n log n for
+    /// each snapshot and one more.
     pub(crate) fn build_for<'a>(
         tombstones: impl Iterator<Item = RangeTombstoneRef<'a>>,
         snapshots: Option<&[Seqno]>,
@@ -120,7 +124,8 @@ impl RangeTombstones {
             .collect();
         edges.sort_unstable();
         let mut set = RangeTombstones::default();
-        // Those that cover the current piece. One may do so twice: cut into parts that overlap and merged again.
+        // Those that cover the current piece. One may do so twice: cut into parts that overlap and
+        // merged again.
         let mut active: BTreeMap<Seqno, usize> = BTreeMap::new();
         for edges in edges.chunk_by(|a, b| a.0 == b.0) {
             for &(_, seqno, begins) in edges {
@@ -140,7 +145,8 @@ impl RangeTombstones {
         set
     }
 
-    /// Lets `seqnos`, descending, cover what follows from `key` on, which is greater than the cuts so far.
+    /// Lets `seqnos`, descending, cover what follows from `key` on, which is greater than the cuts
+    /// so far.
     fn cut(&mut self, key: &[u8], seqnos: impl Iterator<Item = Seqno>) {
         let begin = self.seqnos.len();
         self.seqnos.extend(seqnos);
@@ -180,8 +186,8 @@ impl RangeTombstones {
         self.cuts.is_empty()
     }
 
-    /// The highest sequence number, up to `at`, of the tombstones that cover `key`. Cost: a binary search; one branch
-    /// for an empty set.
+    /// The highest sequence number, up to `at`, of the tombstones that cover `key`. Cost: a binary
+    /// search; one branch for an empty set.
     #[inline]
     pub(crate) fn newest_covering(&self, key: &[u8], at: Seqno) -> Option<Seqno> {
         if self.is_empty() { None } else { self.search(key, at) }
@@ -234,7 +240,8 @@ impl RangeTombstones {
             + self.seqnos.capacity() * size_of::<Seqno>()
     }
 
-    /// What covers the keys from `start` (inclusive) to `end` (exclusive); no bound where it is `None`.
+    /// What covers the keys from `start` (inclusive) to `end` (exclusive); no bound where it is
+    /// `None`.
     pub(crate) fn clip(&self, start: Option<&[u8]>, end: Option<&[u8]>) -> Self {
         let mut clipped = RangeTombstones::default();
         for (from, to, seqnos) in self.pieces() {
@@ -252,8 +259,8 @@ impl RangeTombstones {
         self.keep(|seqnos| seqnos.iter().copied().take_while(move |&newer| newer > seqno))
     }
 
-    /// Those that somebody may miss: of the tombstones over a piece that lie between the same two of `snapshots`
-    /// (ascending), the newest hides all that the others do.
+    /// Those that somebody may miss: of the tombstones over a piece that lie between the same two
+    /// of `snapshots` (ascending), the newest hides all that the others do.
     pub(crate) fn for_snapshots(&self, snapshots: &[Seqno]) -> Self {
         let stripe = |seqno: Seqno| snapshots.partition_point(|&snapshot| snapshot < seqno);
         self.keep(|seqnos| {

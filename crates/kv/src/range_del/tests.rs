@@ -34,7 +34,8 @@ fn covering<'a>(tombstones: impl IntoIterator<Item = &'a RangeTombstone>, key: &
     tombstones.into_iter().filter(covers).map(|t| t.seqno).collect()
 }
 
-/// Checks the order that the type promises, and that the set covers what `expected` says of each key.
+/// Checks the order that the type promises, and that the set covers what `expected` says of each
+/// key.
 fn check(set: &RangeTombstones, expected: impl Fn(&[u8]) -> BTreeSet<Seqno>) {
     let pieces: Vec<_> = set.pieces().collect();
     assert!(pieces.iter().all(|(start, end, seqnos)| start < end && seqnos.is_sorted_by(|a, b| a > b)));
@@ -71,8 +72,8 @@ fn encoded(set: &RangeTombstones) -> Vec<u8> {
 proptest! {
     #![proptest_config(crate::test_config::cases(256))]
 
-    /// Goal: a set covers what its tombstones cover, in whatever order and parts they come. Method: all short keys at
-    /// all sequence numbers against a list that is searched from end to end.
+    /// Goal: a set covers what its tombstones cover, in whatever order and parts they come. Method:
+    /// all short keys at all sequence numbers against a list that is searched from end to end.
     #[test]
     fn covers(tombstones in tombstones(), parts in 1..4_usize) {
         let set = RangeTombstones::new(tombstones.clone());
@@ -84,7 +85,8 @@ proptest! {
         prop_assert_eq!(&RangeTombstones::merge([&set, &set]), &set);
     }
 
-    /// Goal: clipped sets cover nothing outside and the same inside, and parts that touch merge to the whole again.
+    /// Goal: clipped sets cover nothing outside and the same inside, and parts that touch merge to
+    /// the whole again.
     #[test]
     fn clips(tombstones in tombstones(), a in 0..58_usize, b in 0..58_usize) {
         let (keys, set) = (keys(), RangeTombstones::new(tombstones.clone()));
@@ -97,8 +99,8 @@ proptest! {
         prop_assert_eq!(&set.clip(None, None), &set);
     }
 
-    /// Goal: what is left out by age, or because no snapshot sees it, changes nothing for those who remain. Method: all
-    /// keys, against the list.
+    /// Goal: what is left out by age, or because no snapshot sees it, changes nothing for those who
+    /// remain. Method: all keys, against the list.
     #[test]
     fn drops(tombstones in tombstones(), limit in 0..41_u64, snapshots in prop::collection::btree_set(1..40_u64, 0..4)) {
         let set = RangeTombstones::new(tombstones.clone());
@@ -115,7 +117,8 @@ proptest! {
         prop_assert_eq!(at_once, thin);
     }
 
-    /// Goal: sets survive encoding, and no cut or changed byte panics or passes as something that no writer writes.
+    /// Goal: sets survive encoding, and no cut or changed byte panics or passes as something that
+    /// no writer writes.
     /// Method: every prefix, and one random change.
     #[test]
     fn encodes(tombstones in tombstones(), at: prop::sample::Index, byte: u8) {
@@ -132,7 +135,8 @@ proptest! {
         }
     }
 
-    /// Goal: what decodes is canonical and sound, whatever the bytes. Method: small bytes, which often make sense.
+    /// Goal: what decodes is canonical and sound, whatever the bytes. Method: small bytes, which
+    /// often make sense.
     #[test]
     fn decodes_garbage(bytes in prop::collection::vec(prop_oneof![0..4_u8, any::<u8>()], 0..24)) {
         let bytes: Vec<u8> = [1].into_iter().chain(bytes).collect();
@@ -143,7 +147,8 @@ proptest! {
     }
 }
 
-/// Goal: the bytes are those of the drawing. Method: the two tombstones of the module's picture, by hand.
+/// Goal: the bytes are those of the drawing. Method: the two tombstones of the module's picture, by
+/// hand.
 #[test]
 fn known_encoding() {
     let t = |start: &[u8], end: &[u8], seqno| RangeTombstone { start: start.into(), end: end.into(), seqno };
@@ -153,7 +158,8 @@ fn known_encoding() {
     assert_eq!(encoded(&RangeTombstones::default()), [1, 0]);
 }
 
-/// Goal: each rule of the encoding is checked. Method: one violation each, and where it is reported.
+/// Goal: each rule of the encoding is checked. Method: one violation each, and where it is
+/// reported.
 #[test]
 fn violations() {
     let cases: [(&[u8], usize, &str); 10] = [

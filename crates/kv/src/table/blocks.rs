@@ -28,7 +28,8 @@ pub struct BlockInfo {
 }
 
 impl Table {
-    /// The blocks from the one numbered `from` on, `most` at most. Costs reading the index and these blocks, past the cache.
+    /// The blocks from the one numbered `from` on, `most` at most. Costs reading the index and
+    /// these blocks, past the cache.
     /// Errors: [`Corruption`](crate::Error::Corruption).
     pub(crate) fn blocks(&self, from: usize, most: usize) -> Result<Vec<BlockInfo>> {
         let mut found = Vec::new();

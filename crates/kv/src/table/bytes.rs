@@ -2,10 +2,12 @@
 
 use std::ops::Deref;
 
-/// Cache lines begin at multiples of this, and so does a block: a line of a bloom filter is one line of memory.
+/// Cache lines begin at multiples of this, and so does a block: a line of a bloom filter is one
+/// line of memory.
 const ALIGNMENT: usize = 64;
 
-/// The bytes of one block, beginning with a cache line. May have a header in front that is not part of it.
+/// The bytes of one block, beginning with a cache line. May have a header in front that is not part
+/// of it.
 pub(crate) struct BlockBytes {
     memory: Vec<u8>,
     start: usize,

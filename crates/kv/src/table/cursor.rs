@@ -14,10 +14,11 @@ use crate::{Error, Result};
 /// What the first read of several blocks takes.
 const READAHEAD_BYTES_MIN: u64 = 16 << 10;
 
-/// A cursor over the entries of a table. Owns what it stands on, so that it may live as long as it likes.
+/// A cursor over the entries of a table. Owns what it stands on, so that it may live as long as it
+/// likes.
 ///
-/// Blocks are read one by one, or from a window of the file that is read ahead (or, backwards, behind) and doubles as
-/// long as blocks are asked for one after the other.
+/// Blocks are read one by one, or from a window of the file that is read ahead (or, backwards,
+/// behind) and doubles as long as blocks are asked for one after the other.
 #[derive(Debug)]
 pub(crate) struct TableCursor {
     table: Arc<Table>,
@@ -51,7 +52,8 @@ struct Window {
 }
 
 impl Table {
-    /// A cursor, standing nowhere yet. Reads nothing, but for a filter partition where `options.prefix` is set.
+    /// A cursor, standing nowhere yet. Reads nothing, but for a filter partition where
+    /// `options.prefix` is set.
     pub(crate) fn cursor(self: &Arc<Self>, options: &CursorOptions) -> TableCursor {
         let mut options = options.clone();
         let mut is_empty = false;
@@ -84,8 +86,8 @@ impl Table {
         }
     }
 
-    /// False when no key of the table begins with `prefix`, as far as the filter knows. It knows only prefixes that the
-    /// table's extractor takes from keys.
+    /// False when no key of the table begins with `prefix`, as far as the filter knows. It knows
+    /// only prefixes that the table's extractor takes from keys.
     pub(crate) fn may_contain_prefix(&self, prefix: &[u8]) -> Result<bool> {
         let known =
             self.properties.prefix.is_some_and(|extractor| extractor.prefix_of(prefix) == Some(prefix));
@@ -97,7 +99,8 @@ impl Table {
         if self.filter_passes(partition, hash)? {
             return Ok(true);
         }
-        // The separator may be a shortened one that itself begins so; then all of them may come in the next partition.
+        // The separator may be a shortened one that itself begins so; then all of them may come in
+        // the next partition.
         let top = self.top.as_ref().and_then(|top| top.entries());
         let goes_on =
             top.is_some_and(|top| top.key_at_or_after(prefix).is_some_and(|key| key.starts_with(prefix)));
@@ -129,7 +132,8 @@ impl TableCursor {
         data.as_ref().and_then(|block| block.entries())
     }
 
-    /// Runs a move to a place that does not depend on where the cursor stands, so that it may be tried again after an error.
+    /// Runs a move to a place that does not depend on where the cursor stands, so that it may be
+    /// tried again after an error.
     fn seek_by(&mut self, seek: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
         self.failed = self.filter_failed.take();
         self.run(seek)
@@ -233,7 +237,8 @@ impl TableCursor {
         self.load_data()
     }
 
-    /// While the block has nothing more, on to the first entry of the next; then stops at the upper bound.
+    /// While the block has nothing more, on to the first entry of the next; then stops at the upper
+    /// bound.
     fn settle_forward(&mut self) -> Result<()> {
         while !self.at.valid() {
             if !self.next_block()? {

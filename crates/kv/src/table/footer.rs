@@ -6,8 +6,8 @@
 //! 40 version u32 = 2               44 zero u32          48 XXH3 of bytes 0 to 47    56 magic "cairnsst"
 //! ```
 //!
-//! The checksum at 48 thus stands for the whole file: whoever remembers it knows the table again by its last bytes. Version 1 had a
-//! zero at 32.
+//! The checksum at 48 thus stands for the whole file: whoever remembers it knows the table again by
+//! its last bytes. Version 1 had a zero at 32.
 
 use cairn_codec::checksum::xxh3_64;
 
@@ -59,7 +59,8 @@ impl Footer {
         words.get(6).map_or(0, |sum| u64::from_le_bytes(*sum))
     }
 
-    /// Reads the footer of a file of `file_bytes`. The handles it gives lie within the file, in front of the footer.
+    /// Reads the footer of a file of `file_bytes`. The handles it gives lie within the file, in
+    /// front of the footer.
     pub(crate) fn decode(bytes: &[u8; FOOTER_BYTES], file_bytes: u64) -> Result<Footer, FooterError> {
         let (words, _) = bytes.as_chunks::<8>();
         let [top, lengths, properties, number, body, version, checksum, magic] = *words else {

@@ -4,9 +4,9 @@
 //! frame := checksum u64 | stored u32 | raw u32 | role u8 | compression u8 | zero u16 | payload of `stored` bytes
 //! ```
 //!
-//! `stored` and `raw` are the payload's length in the file and decompressed. The checksum is XXH3 of all bytes after it,
-//! seeded with the table's number and the frame's offset: a sound block of another table, of another place, or of an
-//! earlier life of the same disk blocks does not pass.
+//! `stored` and `raw` are the payload's length in the file and decompressed. The checksum is XXH3
+//! of all bytes after it, seeded with the table's number and the frame's offset: a sound block of
+//! another table, of another place, or of an earlier life of the same disk blocks does not pass.
 
 use cairn_codec::checksum::xxh3_64_seeded;
 use cairn_codec::compress::{
@@ -58,7 +58,8 @@ const ZSTD: u8 = 3;
 const ZSTD_WITH_DICTIONARY: u8 = 4;
 
 fn seed(number: FileNumber, offset: u64) -> u64 {
-    // Odd multipliers spread both over the word, so that no two places of one table and hardly any of two share a seed.
+    // Odd multipliers spread both over the word, so that no two places of one table and hardly any
+    // of two share a seed.
     number.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ offset.wrapping_mul(0xd6e8_feb8_6659_fd93).rotate_left(32)
 }
 
@@ -119,8 +120,8 @@ impl Sealer {
         Ok(self.head(&mut out[start..], raw.len(), role, compression, offset))
     }
 
-    /// As [`Sealer::seal`] of a block that has room for the header before it. The frame is `framed` where the block stays as it is, else
-    /// `scratch`, which the flag says.
+    /// As [`Sealer::seal`] of a block that has room for the header before it. The frame is `framed`
+    /// where the block stays as it is, else `scratch`, which the flag says.
     pub(crate) fn seal_in_place(
         &mut self,
         role: Role,

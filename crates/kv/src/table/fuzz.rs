@@ -1,4 +1,5 @@
-//! Decoders of tables, for the fuzz targets: bytes in, nothing out, a panic when something is wrong.
+//! Decoders of tables, for the fuzz targets: bytes in, nothing out, a panic when something is
+//! wrong.
 
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -15,7 +16,8 @@ use crate::cache::Cache;
 use crate::cursor::Cursor;
 use crate::kind::SEQNO_MAX;
 
-/// BOUND: an index may name one block again and again, so that a small file can show very many entries.
+/// BOUND: an index may name one block again and again, so that a small file can show very many
+/// entries.
 const STEPS_MAX: usize = 20_000;
 
 /// The number under which the corpus was written.
@@ -66,8 +68,8 @@ pub fn filter(data: &[u8]) {
     assert!(filter.may_contain(&[], hash), "what was not parsed proves nothing");
 }
 
-/// `how u8 | table`. Where bit 0 of `how` is set, the checksums are made right first, so that the decoders behind them
-/// see the damage.
+/// `how u8 | table`. Where bit 0 of `how` is set, the checksums are made right first, so that the
+/// decoders behind them see the damage.
 pub fn table(data: &[u8]) {
     let Some((how, bytes)) = data.split_first() else { return };
     let mut bytes = bytes.to_vec();
@@ -124,7 +126,8 @@ fn exercise(table: &Arc<Table>) {
     let _ = table.verify(None);
 }
 
-/// Gives every frame, as far as they follow one another, and the footer the checksums that they should have.
+/// Gives every frame, as far as they follow one another, and the footer the checksums that they
+/// should have.
 fn make_checksums_right(bytes: &mut [u8]) {
     let Some(frames_end) = bytes.len().checked_sub(FOOTER_BYTES) else { return };
     let (frames, footer) = bytes.split_at_mut(frames_end);

@@ -11,12 +11,12 @@ use crate::Result;
 use crate::kind::{Seqno, Version};
 
 impl Table {
-    /// Shows the versions of `key` written at or before `at`, newest first, until `visit` breaks or there are no more.
-    /// `hash` is [`hash_key`](super::hash_key) of `key`. `visit` also gets the block that the version's value is in: a
-    /// clone of it keeps the value.
+    /// Shows the versions of `key` written at or before `at`, newest first, until `visit` breaks or
+    /// there are no more. `hash` is [`hash_key`](super::hash_key) of `key`. `visit` also gets the
+    /// block that the version's value is in: a clone of it keeps the value.
     ///
-    /// Allocates nothing when the blocks are cached. Cost then: about a cache miss for the filter, and for a key that is
-    /// there two or three each for the index partition and the data block.
+    /// Allocates nothing when the blocks are cached. Cost then: about a cache miss for the filter,
+    /// and for a key that is there two or three each for the index partition and the data block.
     ///
     /// Errors: those of reading blocks. Versions that were shown before stay true.
     #[inline]
@@ -37,7 +37,8 @@ impl Table {
         self.get_from(partition, 0, key, at, &mut visit)
     }
 
-    /// False when no version of a key of this hash is in the table; `key` says in which partition it would be.
+    /// False when no version of a key of this hash is in the table; `key` says in which partition
+    /// it would be.
     #[cfg(test)]
     pub(crate) fn may_contain(&self, key: &[u8], hash: u64) -> Result<bool> {
         match self.partition_of(key) {
@@ -88,7 +89,8 @@ impl Table {
         self.with_block(self.index_slot(partition), handle, Role::Index, work)
     }
 
-    /// Looks `key` up in data blocks from partition `first` on, leaving out those before ordinal `skip`.
+    /// Looks `key` up in data blocks from partition `first` on, leaving out those before ordinal
+    /// `skip`.
     #[inline]
     pub(super) fn get_from(
         &self,
@@ -134,7 +136,8 @@ impl Table {
         Ok(Lookup::More)
     }
 
-    /// What an index entry says. A partition has passed its checksum, so that only a writer's mistake can be wrong here.
+    /// What an index entry says. A partition has passed its checksum, so that only a writer's
+    /// mistake can be wrong here.
     #[inline(always)]
     pub(super) fn data_value(&self, bytes: &[u8]) -> Result<DataValue> {
         match DataValue::decode(bytes) {

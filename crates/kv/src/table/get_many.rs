@@ -31,11 +31,11 @@ struct Candidate {
 }
 
 impl Table {
-    /// As [`Table::get`] for each of `queries`; `visit` also gets the number of the query. In no particular order of
-    /// queries; breaking ends only the current one.
+    /// As [`Table::get`] for each of `queries`; `visit` also gets the number of the query. In no
+    /// particular order of queries; breaking ends only the current one.
     ///
-    /// All filters are asked first, then all index partitions, then each data block once; blocks that are not cached and
-    /// lie side by side are read together.
+    /// All filters are asked first, then all index partitions, then each data block once; blocks
+    /// that are not cached and lie side by side are read together.
     pub(crate) fn get_many(
         &self,
         queries: &[Query<'_>],
@@ -104,8 +104,8 @@ impl Table {
         Ok(())
     }
 
-    /// Reads the first of the blocks and those behind it that are wanted, not cached and adjacent; answers what goes to
-    /// them and returns the rest.
+    /// Reads the first of the blocks and those behind it that are wanted, not cached and adjacent;
+    /// answers what goes to them and returns the rest.
     fn get_uncached<'c>(
         &self,
         candidates: &'c [Candidate],

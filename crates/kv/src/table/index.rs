@@ -6,8 +6,9 @@
 //!                                of an index partition                   of its filter, length 0 for none
 //! ```
 //!
-//! A separator is not less than any key of what it stands for, and less than every key of what follows; only a key
-//! whose versions go on in the next block stands there itself. Ordinals count data blocks, and partitions, from 0 on.
+//! A separator is not less than any key of what it stands for, and less than every key of what
+//! follows; only a key whose versions go on in the next block stands there itself. Ordinals count
+//! data blocks, and partitions, from 0 on.
 
 use super::frame::{HEADER_BYTES, Handle};
 
@@ -60,7 +61,8 @@ impl Partition {
         bytes
     }
 
-    /// The partition and its ordinal, when its handles lie within the first `end` bytes of the file.
+    /// The partition and its ordinal, when its handles lie within the first `end` bytes of the
+    /// file.
     pub(crate) fn decode(bytes: &[u8], end: u64) -> Option<(Self, u32)> {
         let (index, filter) = bytes.split_at_checked(DATA_VALUE_BYTES)?;
         let DataValue { handle, ordinal } = DataValue::decode(index)?;
@@ -80,7 +82,8 @@ pub(crate) fn partition_ordinal(bytes: &[u8]) -> Option<u32> {
     bytes.get(12..)?.first_chunk::<4>().map(|ordinal| u32::from_le_bytes(*ordinal))
 }
 
-/// Makes `out` a short key that is not less than `last` and less than `next`, where there is one; else `last`.
+/// Makes `out` a short key that is not less than `last` and less than `next`, where there is one;
+/// else `last`.
 pub(crate) fn separator(last: &[u8], next: &[u8], out: &mut Vec<u8>) {
     out.clear();
     let common = super::block::common_len(last, next);
@@ -94,7 +97,8 @@ pub(crate) fn separator(last: &[u8], next: &[u8], out: &mut Vec<u8>) {
     } else if next.len() > common + 1 {
         out.extend_from_slice(&next[..=common]);
     } else {
-        // The bytes differ by one and `next` ends there: cut `last` at the first byte after it that can grow.
+        // The bytes differ by one and `next` ends there: cut `last` at the first byte after it that
+        // can grow.
         let tail = &last[common + 1..];
         let cut = tail.iter().position(|byte| *byte != 0xff).map(|at| common + 1 + at);
         match cut {

@@ -11,7 +11,8 @@ use super::frame::{HEADER_BYTES, Handle, Header, Role};
 use super::open::Table;
 use crate::{Error, Result};
 
-/// A block whose checksum and structure were found right. Immutable; the cache, cursors and values share it.
+/// A block whose checksum and structure were found right. Immutable; the cache, cursors and values
+/// share it.
 #[derive(Debug)]
 pub(crate) struct Block {
     bytes: BlockBytes,
@@ -60,7 +61,8 @@ impl Block {
         }
     }
 
-    /// Whether a key of this hash may be in what the filter is for; what is no filter does not know.
+    /// Whether a key of this hash may be in what the filter is for; what is no filter does not
+    /// know.
     #[inline(always)]
     pub(super) fn may_contain(&self, hash: u64) -> bool {
         match &self.body {

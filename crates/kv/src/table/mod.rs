@@ -1,4 +1,5 @@
-//! Immutable sorted files. The format is drawn in `docs/src/formats/sstable.md`, and each part above its code.
+//! Immutable sorted files. The format is drawn in `docs/src/formats/sstable.md`, and each part
+//! above its code.
 //!
 //! ```text
 //!  add(key, …) ─► BlockBuilder ─► Sealer ─► data blocks ────────────────┐
@@ -50,7 +51,8 @@ pub(crate) fn hash_key(key: &[u8]) -> u64 {
     cairn_codec::checksum::xxh3_64(key)
 }
 
-/// The hash of a prefix. Another function than for keys, so that a prefix does not pass for a key that is equal to it.
+/// The hash of a prefix. Another function than for keys, so that a prefix does not pass for a key
+/// that is equal to it.
 #[inline]
 fn hash_prefix(prefix: &[u8]) -> u64 {
     cairn_codec::checksum::xxh3_64_seeded(prefix, 0x7072_6566_6978)

@@ -20,7 +20,8 @@ use crate::open_files::OpenFiles;
 use crate::range_del::RangeTombstones;
 use crate::{Error, Result};
 
-/// What an open reads from the end of the file at once: footer, top index and properties of most tables.
+/// What an open reads from the end of the file at once: footer, top index and properties of most
+/// tables.
 const TAIL_BYTES: u64 = 16 << 10;
 
 /// A table, open for reading by any number of threads.
@@ -55,7 +56,8 @@ pub(super) struct PinnedPartition {
 }
 
 impl Table {
-    /// Opens the table `number` at `path`, with two or three reads: none of data blocks. Their blocks go to `cache`.
+    /// Opens the table `number` at `path`, with two or three reads: none of data blocks. Their
+    /// blocks go to `cache`.
     ///
     /// Errors: [`Error::Corruption`] when it is no table, was not finished, or has another number;
     /// [`Error::Unsupported`] for a version that is not known here; those of the file system.
@@ -180,7 +182,8 @@ impl Table {
         let sections = [properties.data_bytes, properties.filter_bytes, properties.index_bytes];
         let sum = sections.iter().try_fold(0u64, |sum, bytes| sum.checked_add(*bytes));
         let blocks = u64::from(properties.data_blocks) + 2 * u64::from(properties.partitions);
-        // No block is smaller than its header: so a count cannot ask for more slots than the file justifies.
+        // No block is smaller than its header: so a count cannot ask for more slots than the file
+        // justifies.
         let possible =
             sum.is_some_and(|sum| sum <= handle.offset && blocks <= 2 * (sum / HEADER_BYTES as u64));
         if !possible {
@@ -265,8 +268,9 @@ impl Table {
         self.pinned_bytes += bytes;
     }
 
-    /// Reads all partitions of index and filter, if the cache has room to count them and they are sound. Of a table with
-    /// a damaged one all are read when they are needed: what does not need that one is still answered.
+    /// Reads all partitions of index and filter, if the cache has room to count them and they are
+    /// sound. Of a table with a damaged one all are read when they are needed: what does not need
+    /// that one is still answered.
     fn pin_partitions(&mut self) -> Result<()> {
         if !self.cache.can_pin(self.properties.filter_bytes + self.properties.index_bytes) {
             return Ok(());

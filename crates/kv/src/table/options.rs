@@ -11,7 +11,8 @@ use crate::{Error, Result};
 pub enum Compression {
     /// Not at all.
     None,
-    /// LZ4: the default, since reading it back costs less than what it saves in the cache of the kernel and on the device.
+    /// LZ4: the default, since reading it back costs less than what it saves in the cache of the
+    /// kernel and on the device.
     #[default]
     Lz4,
     /// Snappy.
@@ -28,13 +29,16 @@ pub enum Compression {
 /// How a table is written.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct TableOptions {
-    /// A data block is closed before it would exceed this. 4 KiB by default: what a point lookup reads.
+    /// A data block is closed before it would exceed this. 4 KiB by default: what a point lookup
+    /// reads.
     pub block_bytes: usize,
     /// As `block_bytes`, for index partitions. 4 KiB by default.
     pub partition_bytes: usize,
-    /// Entries from one restart to the next. 8 by default: a lookup passes 4 entries on average; 16 saves some space.
+    /// Entries from one restart to the next. 8 by default: a lookup passes 4 entries on average; 16
+    /// saves some space.
     pub restart_interval: u32,
-    /// Compression of data blocks and index partitions. A block that would save less than an eighth is stored as it is.
+    /// Compression of data blocks and index partitions. A block that would save less than an eighth
+    /// is stored as it is.
     pub compression: Compression,
     /// Filters over whole keys, and over prefixes if there is an extractor. `None` writes none.
     pub filter: Option<FilterPolicy>,
@@ -119,15 +123,18 @@ impl PrefixExtractor {
 /// How a table is opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct OpenOptions {
-    /// Reads all index and filter partitions now and keeps them: for the upper levels, which every lookup asks. They
-    /// count as pinned in the cache; where that has no room for them, they are cached as others are.
+    /// Reads all index and filter partitions now and keeps them: for the upper levels, which every
+    /// lookup asks. They count as pinned in the cache; where that has no room for them, they are
+    /// cached as others are.
     pub pin: bool,
-    /// Reads past the kernel's page cache (`O_DIRECT`), which makes sense with a block cache that is large.
+    /// Reads past the kernel's page cache (`O_DIRECT`), which makes sense with a block cache that
+    /// is large.
     pub direct: bool,
-    /// Takes a table whose number is not that of its name: one that was written elsewhere and ingested.
+    /// Takes a table whose number is not that of its name: one that was written elsewhere and
+    /// ingested.
     pub foreign: bool,
-    /// The sequence number of all entries, instead of the 0 that they have in the file; 0 for a table whose entries have
-    /// their own.
+    /// The sequence number of all entries, instead of the 0 that they have in the file; 0 for a
+    /// table whose entries have their own.
     pub seqno: Seqno,
     /// Which table it has to be.
     pub expected: Option<Expected>,
@@ -156,12 +163,14 @@ pub(crate) struct CursorOptions {
     pub lower: Option<Vec<u8>>,
     /// The first key that may no longer be shown.
     pub upper: Option<Vec<u8>>,
-    /// Shows only keys that begin so, and asks the prefix filter first where the table has one for such a prefix.
+    /// Shows only keys that begin so, and asks the prefix filter first where the table has one for
+    /// such a prefix.
     pub prefix: Option<Vec<u8>>,
-    /// Whether blocks that were not in the cache are put there. Off for compactions and backups. Default: on.
+    /// Whether blocks that were not in the cache are put there. Off for compactions and backups.
+    /// Default: on.
     pub fill_cache: bool,
-    /// The most bytes to read at once when blocks are read one after the other; it begins with 16 KiB and doubles. 0
-    /// reads block by block. Default: 256 KiB.
+    /// The most bytes to read at once when blocks are read one after the other; it begins with 16
+    /// KiB and doubles. 0 reads block by block. Default: 256 KiB.
     pub readahead_bytes: usize,
 }
 

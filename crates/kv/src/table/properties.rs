@@ -4,7 +4,8 @@
 //! properties := (id varint | length varint | bytes)*     ids ascend
 //! ```
 //!
-//! Numbers are varints. A reader skips ids that it does not know, so that later versions can add some.
+//! Numbers are varints. A reader skips ids that it does not know, so that later versions can add
+//! some.
 
 use std::fmt;
 
@@ -65,10 +66,12 @@ pub(crate) struct Properties {
     pub dictionary_block: Option<Handle>,
     /// As in [`TableMeta`](crate::file::TableMeta).
     pub blobs: Vec<(FileNumber, u64)>,
-    /// All writes to its keyspace up to this number were in tables when it was written; 0 when nobody said so. Compactions
-    /// forget the numbers of entries; a log without manifest is replayed from here.
+    /// All writes to its keyspace up to this number were in tables when it was written; 0 when
+    /// nobody said so. Compactions forget the numbers of entries; a log without manifest is
+    /// replayed from here.
     pub flushed_seqno: Seqno,
-    /// Id and name of the keyspace that it was written for, so that a store can be put together again without its manifest.
+    /// Id and name of the keyspace that it was written for, so that a store can be put together
+    /// again without its manifest.
     pub keyspace: Option<(u32, String)>,
 }
 

@@ -18,8 +18,9 @@ const DIRECT_ALIGNMENT_MAX: u64 = 4096;
 pub(super) struct Source {
     file: SharedFile,
     direct: bool,
-    /// Direct reads begin, end and land at multiples of this: the device's, which is less than a page as a rule. Each lookup reads a
-    /// block, which lies anywhere, and what is read around it is read for nothing.
+    /// Direct reads begin, end and land at multiples of this: the device's, which is less than a
+    /// page as a rule. Each lookup reads a block, which lies anywhere, and what is read around it
+    /// is read for nothing.
     alignment: AtomicU64,
 }
 
@@ -103,8 +104,8 @@ fn read_aligned(
     let wanted = (offset - start) as usize..(offset - start) as usize + buffer.len();
     let mut have = 0;
     while have < wanted.end {
-        // The end of the file comes short. After a short read elsewhere, the piece that it ended in is read again: direct reads
-        // begin at a multiple.
+        // The end of the file comes short. After a short read elsewhere, the piece that it ended in
+        // is read again: direct reads begin at a multiple.
         let again = have - have % step;
         let read = file.read_at(&mut pages[again..], start + again as u64)?;
         if again + read <= have {
@@ -184,8 +185,9 @@ mod tests {
         }
     }
 
-    /// Goal: a direct read takes no more than the device's blocks around what is wanted, also where the device takes only pages although it
-    /// says otherwise. Method: reads of a block's size from anywhere, ends of the file included; bytes read are counted.
+    /// Goal: a direct read takes no more than the device's blocks around what is wanted, also where
+    /// the device takes only pages although it says otherwise. Method: reads of a block's size from
+    /// anywhere, ends of the file included; bytes read are counted.
     #[test]
     fn direct_reads_take_the_devices_blocks() {
         for takes in [512, 4096] {

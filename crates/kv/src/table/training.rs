@@ -2,8 +2,8 @@
 
 use cairn_codec::compress::{CompressionDictionary, Dictionary};
 
-/// zstd advises a hundred times the dictionary's size as samples. Ten times does nearly as well here and bounds what the
-/// writer holds.
+/// zstd advises a hundred times the dictionary's size as samples. Ten times does nearly as well
+/// here and bounds what the writer holds.
 const SAMPLES_PER_DICTIONARY: usize = 10;
 
 /// A data block that is not written yet, with what the index and the filter will need.
@@ -41,9 +41,11 @@ impl Training {
         self.bytes
     }
 
-    /// Learns a dictionary from the blocks; none when they are too few or have too little in common, which is no error.
+    /// Learns a dictionary from the blocks; none when they are too few or have too little in
+    /// common, which is no error.
     pub(super) fn train(&self) -> Option<(Dictionary, CompressionDictionary)> {
-        // Pieces of about the size of a few records: zstd looks for what many samples have in common.
+        // Pieces of about the size of a few records: zstd looks for what many samples have in
+        // common.
         let samples: Vec<&[u8]> = self.waiting.iter().flat_map(|block| block.raw.chunks(512)).collect();
         let dictionary_bytes = self.dictionary_bytes.min(self.bytes / SAMPLES_PER_DICTIONARY);
         if dictionary_bytes < 256 || samples.len() < 8 {

@@ -40,10 +40,11 @@ struct Walk<'t> {
 }
 
 impl Table {
-    /// Reads every block from the file, past the cache, and checks: checksums and structure; that entries ascend, within
-    /// blocks and from one to the next, and lie between the separators around them; that the filters let every key and
-    /// every prefix pass; that blocks follow one another without gaps; that the properties count right; and, if `checksum`
-    /// is given, that the file as a whole is the one that was written.
+    /// Reads every block from the file, past the cache, and checks: checksums and structure; that
+    /// entries ascend, within blocks and from one to the next, and lie between the separators
+    /// around them; that the filters let every key and every prefix pass; that blocks follow one
+    /// another without gaps; that the properties count right; and, if `checksum` is given, that the
+    /// file as a whole is the one that was written.
     ///
     /// Errors: [`Corruption`](crate::Error::Corruption) naming the first thing that is wrong.
     pub(crate) fn verify(&self, checksum: Option<u64>) -> Result<TableSummary> {

@@ -24,15 +24,17 @@ const WRITE_BYTES: usize = 256 << 10;
 const LARGE_BYTES: usize = 1 << 20;
 /// Buffers that are larger are not kept for the next block.
 const KEPT_BYTES: usize = 4 << 20;
-/// Room that an entry is granted beside its key and its value, so that every block stays within its bounds.
+/// Room that an entry is granted beside its key and its value, so that every block stays within its
+/// bounds.
 const ENTRY_ROOM: usize = 64;
 /// The most bytes of a key and its value together.
 pub(crate) const ENTRY_BYTES_MAX: usize = MAX_BLOCK_BYTES / 2 - ENTRY_ROOM;
 
-/// Writes one table. Holds a block, the index and the filters in memory, and what a dictionary is learnt from.
+/// Writes one table. Holds a block, the index and the filters in memory, and what a dictionary is
+/// learnt from.
 ///
-/// Not usable after an error: drop it and delete the file. A file that was not finished has no footer and is refused by
-/// [`Table::open`](super::Table::open).
+/// Not usable after an error: drop it and delete the file. A file that was not finished has no
+/// footer and is refused by [`Table::open`](super::Table::open).
 #[derive(Debug)]
 pub(crate) struct TableWriter {
     options: TableOptions,
@@ -132,7 +134,8 @@ impl TableWriter {
 
     /// Adds an entry: keys ascending, and within a key sequence numbers descending.
     ///
-    /// Cost: some 100 ns and a copy of key and value; compression comes on top, and the file's write every 256 KiB.
+    /// Cost: some 100 ns and a copy of key and value; compression comes on top, and the file's
+    /// write every 256 KiB.
     ///
     /// Errors: [`Error::Invalid`] when it is out of order, or longer than [`ENTRY_BYTES_MAX`].
     pub(crate) fn add(&mut self, key: &[u8], seqno: Seqno, kind: Kind, value: &[u8]) -> Result<()> {
@@ -179,8 +182,8 @@ impl TableWriter {
         if is_large { self.cut_block_with(None, Some(value)) } else { Ok(()) }
     }
 
-    /// Adds all range tombstones, encoded, with how many they are, the first and the last key that they touch, and their
-    /// lowest and highest number. Once a table, at any time before `finish`.
+    /// Adds all range tombstones, encoded, with how many they are, the first and the last key that
+    /// they touch, and their lowest and highest number. Once a table, at any time before `finish`.
     pub(crate) fn add_range_tombstones(
         &mut self,
         encoded: &[u8],
@@ -228,9 +231,11 @@ impl TableWriter {
         self.properties.entries
     }
 
-    /// Writes what is left, syncs the file, and says what is in it. The file's name is not made durable by it.
+    /// Writes what is left, syncs the file, and says what is in it. The file's name is not made
+    /// durable by it.
     ///
-    /// Errors: those of the file, and [`Error::Invalid`] for a table without entries and range tombstones.
+    /// Errors: those of the file, and [`Error::Invalid`] for a table without entries and range
+    /// tombstones.
     pub(crate) fn finish(mut self) -> Result<TableMeta> {
         self.check_usable()?;
         if self.properties.entries == 0 && self.range_tombstones.is_none() {
@@ -247,7 +252,8 @@ impl TableWriter {
         let top = self.write_partitions()?;
         self.write_rest(&top)?;
         self.out.flush()?;
-        // ORDER: every byte is in the file before the sync; only a synced table may be named in the manifest.
+        // ORDER: every byte is in the file before the sync; only a synced table may be named in the
+        // manifest.
         self.out.file().sync_data()?;
         let properties = self.properties;
         Ok(TableMeta {
@@ -295,7 +301,8 @@ impl TableWriter {
         Err(Error::invalid(format!("{key} at {seqno} does not come after {last} at {last_seqno}")))
     }
 
-    /// Adds what filters are asked for. A block begins anew, since it may begin a partition, whose filter stands alone.
+    /// Adds what filters are asked for. A block begins anew, since it may begin a partition, whose
+    /// filter stands alone.
     fn note_hashes(&mut self, key: &[u8], shared: Option<usize>) {
         let fresh = self.data.is_empty();
         if shared.is_none() && !fresh {

@@ -1,8 +1,8 @@
 //! Locks of pessimistic transactions: on keys and on ranges, shared or exclusive.
 //!
-//! One mutex over ordered maps. A lock is granted when nobody else holds one that conflicts; else the transaction waits.
-//! Who waits for whom is kept as a graph: a wait that would close a cycle is refused at once (deadlock), so that of the
-//! transactions in the cycle the last one gives way.
+//! One mutex over ordered maps. A lock is granted when nobody else holds one that conflicts; else
+//! the transaction waits. Who waits for whom is kept as a graph: a wait that would close a cycle is
+//! refused at once (deadlock), so that of the transactions in the cycle the last one gives way.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Bound;
@@ -170,9 +170,11 @@ impl LockTable {
         state.next_id
     }
 
-    /// Takes a lock for `id`, waiting at most `timeout`. Taking one again, or more of what is held, is fine.
+    /// Takes a lock for `id`, waiting at most `timeout`. Taking one again, or more of what is held,
+    /// is fine.
     ///
-    /// Errors: [`Error::Conflict`] when waiting would be a deadlock, [`Error::Busy`] after `timeout`.
+    /// Errors: [`Error::Conflict`] when waiting would be a deadlock, [`Error::Busy`] after
+    /// `timeout`.
     pub(crate) fn acquire(
         &self,
         id: TransactionId,

@@ -9,9 +9,10 @@
 //! | conflict | found at commit: run it again | waits, and fails on deadlock or when the wait gets too long |
 //! | for | little contention | hot keys, long transactions |
 //!
-//! Scans count as reads of all that they passed, absent keys included, so there are no phantoms (Kung and Robinson, *On
-//! Optimistic Methods for Concurrency Control*, TODS 1981; Gray et al., *Granularity of Locks*, 1976). Plain writes beside transactions
-//! take no locks; a transaction of either kind that depends on what they changed fails with a conflict.
+//! Scans count as reads of all that they passed, absent keys included, so there are no phantoms
+//! (Kung and Robinson, *On Optimistic Methods for Concurrency Control*, TODS 1981; Gray et al.,
+//! *Granularity of Locks*, 1976). Plain writes beside transactions take no locks; a transaction of
+//! either kind that depends on what they changed fails with a conflict.
 
 mod lock_table;
 mod overlay;

@@ -11,7 +11,8 @@ use crate::version::KeyspaceId;
 /// What the writes to one key come to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Pending {
-    /// The value set, or the removal, that the operands follow; `None` when they apply to what is stored.
+    /// The value set, or the removal, that the operands follow; `None` when they apply to what is
+    /// stored.
     pub base: Option<Option<Vec<u8>>>,
     /// Merge operands, oldest first.
     pub operands: Vec<Vec<u8>>,

@@ -37,8 +37,8 @@ impl Reads {
         }
     }
 
-    /// What was changed after it was read, if anything: its keyspace and key. `after` replaces older read numbers: what was
-    /// before is known to be unchanged.
+    /// What was changed after it was read, if anything: its keyspace and key. `after` replaces
+    /// older read numbers: what was before is known to be unchanged.
     ///
     /// Costs a lookup for each key read, in memtables only unless flushes have come since.
     pub(crate) fn changed(

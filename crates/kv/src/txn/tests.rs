@@ -35,8 +35,8 @@ fn until_waiting(locks: &LockTable, id: TransactionId) {
     }
 }
 
-/// Goal: who may hold what beside whom. Method: each pair of a held and a wanted lock, on keys and ranges that meet and
-/// that do not; the table is empty when all are given back.
+/// Goal: who may hold what beside whom. Method: each pair of a held and a wanted lock, on keys and
+/// ranges that meet and that do not; the table is empty when all are given back.
 #[test]
 fn what_excludes_what() {
     use Mode::{Exclusive, Shared};
@@ -92,7 +92,8 @@ fn keyspaces_are_apart() {
     assert!(locks.is_empty());
 }
 
-/// Goal: of transactions that wait for each other in a circle, the one that closes it is told at once, and the others go on.
+/// Goal: of transactions that wait for each other in a circle, the one that closes it is told at
+/// once, and the others go on.
 /// Method: circles of two to six on threads, each holding its key and wanting the next one's.
 #[test]
 fn circles_are_refused() {
@@ -140,8 +141,9 @@ fn upgrades_that_cross() {
     assert!(locks.is_empty());
 }
 
-/// Goal: an exclusive lock is exclusive, whatever is asked for in whatever order, and nothing is left over. Method: threads
-/// that lock keys and ranges at random, and note who is inside; conflicts give everything back.
+/// Goal: an exclusive lock is exclusive, whatever is asked for in whatever order, and nothing is
+/// left over. Method: threads that lock keys and ranges at random, and note who is inside;
+/// conflicts give everything back.
 #[test]
 fn nobody_is_inside_twice() {
     const KEYS: u64 = 6;
@@ -198,8 +200,8 @@ fn store() -> Db {
     Db::builder("/store").fs(Arc::new(MemFs::new())).background(Background::Inline).seed(1).open().unwrap()
 }
 
-/// Goal: however a transaction ends (commit, conflict, rollback, drop, panic of its owner), its locks and its snapshot are
-/// gone.
+/// Goal: however a transaction ends (commit, conflict, rollback, drop, panic of its owner), its
+/// locks and its snapshot are gone.
 #[test]
 fn nothing_stays_behind() {
     let db = store();
@@ -235,7 +237,8 @@ fn nothing_stays_behind() {
     }
 }
 
-/// Goal: what pessimistic transactions have locked others cannot get, and may after the end. Method: two on one thread.
+/// Goal: what pessimistic transactions have locked others cannot get, and may after the end.
+/// Method: two on one thread.
 #[test]
 fn locks_last_to_the_end() {
     let db = store();
@@ -265,7 +268,8 @@ fn locks_last_to_the_end() {
     assert!(db.core.inner.locks.is_empty());
 }
 
-/// Goal: who is ready to wait for ever may say so. Method: a lock that another transaction holds and gives back.
+/// Goal: who is ready to wait for ever may say so. Method: a lock that another transaction holds
+/// and gives back.
 #[test]
 fn a_timeout_without_end() {
     let locks = Arc::new(LockTable::default());

@@ -38,10 +38,11 @@ impl Default for TransactionOptions {
     }
 }
 
-/// Reads and writes that take effect together, as if nothing else ran meanwhile. Made by [`crate::Db::transaction`].
+/// Reads and writes that take effect together, as if nothing else ran meanwhile. Made by
+/// [`crate::Db::transaction`].
 ///
-/// Writes are buffered in memory and seen by the transaction's own reads. Dropping it without a commit undoes everything.
-/// Keyspaces of another store are refused ([`Error::Invalid`]).
+/// Writes are buffered in memory and seen by the transaction's own reads. Dropping it without a
+/// commit undoes everything. Keyspaces of another store are refused ([`Error::Invalid`]).
 ///
 /// ```
 /// # fn main() -> cairn_kv::Result<()> {
@@ -94,8 +95,8 @@ impl Transaction {
         inner.locks.acquire(self.id, keyspace, target, mode, self.options.lock_timeout, &*inner.clock)
     }
 
-    /// As of which number a read sees, and what it is noted under. Pessimistic ones see the newest; noting an older number
-    /// is safe.
+    /// As of which number a read sees, and what it is noted under. Pessimistic ones see the newest;
+    /// noting an older number is safe.
     fn read_number(&self) -> (Option<Seqno>, Seqno) {
         if self.options.pessimistic {
             (None, self.core.inner.order.visible())
@@ -106,14 +107,14 @@ impl Transaction {
 
     /// The value of `key`, own writes included. The commit fails if somebody changes it before.
     ///
-    /// Errors of pessimistic transactions: [`Error::Busy`] when the lock cannot be had in time, [`Error::Conflict`] for a
-    /// deadlock.
+    /// Errors of pessimistic transactions: [`Error::Busy`] when the lock cannot be had in time,
+    /// [`Error::Conflict`] for a deadlock.
     pub fn get(&self, keyspace: &Keyspace, key: impl AsRef<[u8]>) -> Result<Option<Value>> {
         self.read(keyspace, key.as_ref(), Mode::Shared)
     }
 
-    /// As [`Transaction::get`], for a key that is going to be written: a pessimistic transaction takes the exclusive lock
-    /// at once, which spares a deadlock with others that do the same.
+    /// As [`Transaction::get`], for a key that is going to be written: a pessimistic transaction
+    /// takes the exclusive lock at once, which spares a deadlock with others that do the same.
     pub fn get_for_update(&self, keyspace: &Keyspace, key: impl AsRef<[u8]>) -> Result<Option<Value>> {
         self.read(keyspace, key.as_ref(), Mode::Exclusive)
     }
@@ -201,7 +202,8 @@ impl Transaction {
         Err(self.core.inner.of_another_store(&format!("keyspace {:?}", keyspace.name())))
     }
 
-    /// A pessimistic transaction locks what it writes; plain writes to it before the commit are then a conflict.
+    /// A pessimistic transaction locks what it writes; plain writes to it before the commit are
+    /// then a conflict.
     fn will_write(&self, keyspace: &Keyspace, key: &[u8]) -> Result<()> {
         self.check_keyspace(keyspace)?;
         if self.options.pessimistic {
@@ -211,8 +213,8 @@ impl Transaction {
         Ok(())
     }
 
-    /// The entries of a range, own writes included. What it passes counts as read, what is not there included; a pessimistic
-    /// transaction locks the whole range.
+    /// The entries of a range, own writes included. What it passes counts as read, what is not
+    /// there included; a pessimistic transaction locks the whole range.
     pub fn range(&self, keyspace: &Keyspace, range: impl KeyRange) -> Result<TransactionRange<'_>> {
         self.check_keyspace(keyspace)?;
         let bounds = half_open(&range);
@@ -240,8 +242,8 @@ impl Transaction {
 
     /// Makes all writes visible and, by the durability asked for, durable: all or none.
     ///
-    /// Errors: [`Error::Conflict`] when somebody has changed what this transaction depends on: nothing was written, run
-    /// it again ([`Error::is_conflict`]).
+    /// Errors: [`Error::Conflict`] when somebody has changed what this transaction depends on:
+    /// nothing was written, run it again ([`Error::is_conflict`]).
     pub fn commit(self) -> Result<()> {
         let inner = &self.core.inner;
         let reads = lock(&self.reads);
@@ -255,7 +257,8 @@ impl Transaction {
             }
         };
         if self.overlay.is_empty() {
-            // A reader at a snapshot stands for that moment. One that read under locks saw nothing change either.
+            // A reader at a snapshot stands for that moment. One that read under locks saw nothing
+            // change either.
             return if self.options.pessimistic { check(None) } else { Ok(()) };
         }
         let batch = self.overlay.batch()?;

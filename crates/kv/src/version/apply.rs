@@ -1,4 +1,5 @@
-//! From one version of a keyspace to the next, with the checks that keep nonsense out of the manifest.
+//! From one version of a keyspace to the next, with the checks that keep nonsense out of the
+//! manifest.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,8 +22,9 @@ pub(super) struct Change {
     pub(super) files_new: Vec<FileNumber>,
 }
 
-/// The version that `edit` makes of `base`. Says what is wrong when it does not fit. The order of the tables of a keyspace that
-/// `is_made` by the same edit is not asked for: nothing was there before to hold it against.
+/// The version that `edit` makes of `base`. Says what is wrong when it does not fit. The order of
+/// the tables of a keyspace that `is_made` by the same edit is not asked for: nothing was there
+/// before to hold it against.
 pub(super) fn apply(
     base: &Version,
     edit: &KeyspaceEdit,
@@ -39,7 +41,8 @@ pub(super) fn apply(
     for new in &edit.added {
         check_table(new)?;
         let table = match removed.remove(&new.meta.number) {
-            // The same file somewhere else: versions before and after share the handle, so it does not end.
+            // The same file somewhere else: versions before and after share the handle, so it does
+            // not end.
             Some((_, table)) if table.meta == new.meta => table,
             Some(_) => return Err(format!("table {} moves and changes in one edit", new.meta.number)),
             None => {

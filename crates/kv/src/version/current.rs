@@ -4,8 +4,8 @@
 //! MANIFEST-000007 5eed5eed5eed5eed 0123456789abcdef\n
 //! ```
 //!
-//! That is the name, the store's id, and the XXH3 of both with the space between, numbers in hexadecimal digits. Earlier versions left out
-//! the id.
+//! That is the name, the store's id, and the XXH3 of both with the space between, numbers in
+//! hexadecimal digits. Earlier versions left out the id.
 //!
 //! It is only ever replaced as a whole, so a crash leaves the old one or the new one.
 
@@ -24,7 +24,8 @@ const BYTES_MAX: u64 = 96;
 
 /// The manifest that counts: its number, and whose it is if that is said.
 ///
-/// Errors: `NotFound` (of the file system) without a `CURRENT`, [`Error::Corruption`] when it is not as it was written.
+/// Errors: `NotFound` (of the file system) without a `CURRENT`, [`Error::Corruption`] when it is
+/// not as it was written.
 pub(super) fn read(fs: &Arc<dyn Fs>, dir: &Path) -> Result<(FileNumber, Option<u64>)> {
     let path = FileName::Current.path(dir);
     let file = fs.open(&path, OpenOptions::read())?;
@@ -42,7 +43,8 @@ pub(super) fn read(fs: &Arc<dyn Fs>, dir: &Path) -> Result<(FileNumber, Option<u
     read.ok_or_else(|| Error::corruption(&path, 0, "expected a manifest's name and its checksum"))
 }
 
-/// Makes `number` of this store the manifest that counts, durably. ORDER: the manifest and its name are durable before this.
+/// Makes `number` of this store the manifest that counts, durably. ORDER: the manifest and its name
+/// are durable before this.
 pub(super) fn begin(fs: &Arc<dyn Fs>, dir: &Path, number: FileNumber, store: u64) -> Result<AtomicFile> {
     let file = AtomicFile::create(fs, &FileName::Current.path(dir))?;
     file.file().write_all_at(format(number, Some(store)).as_bytes(), 0)?;

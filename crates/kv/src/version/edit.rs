@@ -8,7 +8,8 @@ use super::handle::BlobMeta;
 use crate::file::{FileNumber, Ingested, TableMeta};
 use crate::kind::Seqno;
 
-/// Names a keyspace in log and manifest. Never given to a second one, so that old log records cannot reach a new keyspace.
+/// Names a keyspace in log and manifest. Never given to a second one, so that old log records
+/// cannot reach a new keyspace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct KeyspaceId(pub u32);
 
@@ -17,9 +18,9 @@ pub struct KeyspaceId(pub u32);
 pub(crate) struct NewTable {
     /// Where it goes.
     pub level: usize,
-    /// The run of the level that it belongs to; higher ids are newer. A flush takes a file number that was drawn when
-    /// its memtable was sealed, so that flushes may finish out of order; a compaction's output has the highest id of its
-    /// inputs, and 0 in levels of one run.
+    /// The run of the level that it belongs to; higher ids are newer. A flush takes a file number
+    /// that was drawn when its memtable was sealed, so that flushes may finish out of order; a
+    /// compaction's output has the highest id of its inputs, and 0 in levels of one run.
     pub run: u64,
     /// The table.
     pub meta: TableMeta,
@@ -37,8 +38,8 @@ pub(crate) struct OldTable {
 /// What an edit does to one keyspace.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct KeyspaceEdit {
-    /// Replay of the log starts here for this keyspace: everything before is in tables. Never moves back: a lower
-    /// position than the one before is without effect.
+    /// Replay of the log starts here for this keyspace: everything before is in tables. Never moves
+    /// back: a lower position than the one before is without effect.
     pub log_start: Option<u64>,
     /// Tables that go.
     pub removed: Vec<OldTable>,
@@ -48,7 +49,8 @@ pub(crate) struct KeyspaceEdit {
     pub blobs_removed: Vec<FileNumber>,
     /// Blob files that come, without garbage.
     pub blobs_added: Vec<BlobMeta>,
-    /// Garbage to add to blob files, in bytes: increments, so that those of jobs that ran side by side add up.
+    /// Garbage to add to blob files, in bytes: increments, so that those of jobs that ran side by
+    /// side add up.
     pub blob_garbage: Vec<(FileNumber, u64)>,
 }
 
@@ -74,7 +76,8 @@ pub(crate) struct NewKeyspace {
 
 /// One atomic change of the whole store: after a crash it has happened everywhere or nowhere.
 ///
-/// Applied in this order: keyspaces created, options changed, tables and blobs, keyspaces dropped, counters.
+/// Applied in this order: keyspaces created, options changed, tables and blobs, keyspaces dropped,
+/// counters.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct VersionEdit {
     /// Keyspaces that come.
@@ -87,10 +90,11 @@ pub(crate) struct VersionEdit {
     pub keyspaces: BTreeMap<KeyspaceId, KeyspaceEdit>,
     /// The highest sequence number in use, at least.
     pub last_seqno: Option<Seqno>,
-    /// The number of the tables that were ingested last. They are in no log, and a compaction may forget where they came from:
-    /// by this a reader beside the writer sees that there were some.
+    /// The number of the tables that were ingested last. They are in no log, and a compaction may
+    /// forget where they came from: by this a reader beside the writer sees that there were some.
     pub last_ingest: Option<Seqno>,
-    /// Which log the store has, and how far that is on stable storage, at least; zeros of a store that has none yet.
+    /// Which log the store has, and how far that is on stable storage, at least; zeros of a store
+    /// that has none yet.
     pub log: Option<Known>,
     /// All file numbers in use are below. The version set fills this in.
     pub next_file: Option<FileNumber>,

@@ -29,7 +29,8 @@
 //!  1 footer            checksum                         may be skipped; left out where it is not known
 //! ```
 //!
-//! The trailing fields of tables and blobs are there for later versions. Docs: `docs/src/formats/manifest.md`.
+//! The trailing fields of tables and blobs are there for later versions. Docs:
+//! `docs/src/formats/manifest.md`.
 
 use cairn_codec::varint;
 use cairn_wal::{Known, Lsn};

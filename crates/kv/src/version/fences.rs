@@ -1,7 +1,7 @@
 //! Key ranges cut down to eight bytes each, so that searching them stays within a few cache lines.
 
-/// Heads of the bounds of ascending or unordered ranges: their common prefix once, then the next eight bytes of each
-/// bound as a big-endian number, short ones filled up with zeros.
+/// Heads of the bounds of ascending or unordered ranges: their common prefix once, then the next
+/// eight bytes of each bound as a big-endian number, short ones filled up with zeros.
 ///
 /// A smaller head means a smaller key; equal heads say nothing, and the caller looks at the keys.
 #[derive(Debug)]
@@ -26,7 +26,8 @@ impl Fences {
         }
     }
 
-    /// The head of `key`; `None` when it lacks the common prefix and so lies outside of every range.
+    /// The head of `key`; `None` when it lacks the common prefix and so lies outside of every
+    /// range.
     #[inline]
     pub(super) fn head(&self, key: &[u8]) -> Option<u64> {
         key.strip_prefix(&self.prefix[..]).map(head)
@@ -37,8 +38,8 @@ impl Fences {
         key < &self.prefix[..]
     }
 
-    /// Of ascending ranges, the last that starts at or before the key with this head. `starts_by` compares in full;
-    /// it is asked only where heads tie.
+    /// Of ascending ranges, the last that starts at or before the key with this head. `starts_by`
+    /// compares in full; it is asked only where heads tie.
     #[inline]
     pub(super) fn last_starting_by(&self, head: u64, starts_by: impl Fn(usize) -> bool) -> Option<usize> {
         let mut end = self.smallest.partition_point(|&smallest| smallest <= head);
@@ -93,7 +94,8 @@ mod tests {
     proptest! {
         #![proptest_config(crate::test_config::cases(512))]
 
-        /// Goal: heads never contradict the keys. Method: random keys of two letters and zero bytes, compared both ways.
+        /// Goal: heads never contradict the keys. Method: random keys of two letters and zero
+        /// bytes, compared both ways.
         #[test]
         fn heads_sort_as_keys(a in "[a-b\\x00]{0,12}", b in "[a-b\\x00]{0,12}") {
             match head(a.as_bytes()).cmp(&head(b.as_bytes())) {

@@ -4,8 +4,9 @@
 //! field   varint tag | varint bytes | value          tag = number << 1 | skippable
 //! ```
 //!
-//! A reader that does not know a field's number skips it when the tag says skippable and refuses the record otherwise.
-//! So a newer version may add what an older one can do without, and is not misread where it cannot.
+//! A reader that does not know a field's number skips it when the tag says skippable and refuses
+//! the record otherwise. So a newer version may add what an older one can do without, and is not
+//! misread where it cannot.
 
 use cairn_codec::varint;
 
@@ -74,7 +75,8 @@ impl<'a> Reader<'a> {
         Ok((tag >> 1, tag & 1 == 1, self.part()?))
     }
 
-    /// Nothing may be left: what is behind a value's end would be lost when the record is written again.
+    /// Nothing may be left: what is behind a value's end would be lost when the record is written
+    /// again.
     pub(super) fn finish(self) -> Result<(), Malformed> {
         if self.is_empty() { Ok(()) } else { Err(self.damaged("expected the end of the field")) }
     }

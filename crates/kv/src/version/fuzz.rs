@@ -10,10 +10,11 @@ use super::manifest::read::ManifestBytes;
 use super::state::StoreState;
 use cairn_vfs::sync::Arc;
 
-/// `how u8 | bytes`. Where bit 0 of `how` is set, the bytes are one edit's payload, which is put behind a sound header; otherwise they
-/// are a whole manifest.
+/// `how u8 | bytes`. Where bit 0 of `how` is set, the bytes are one edit's payload, which is put
+/// behind a sound header; otherwise they are a whole manifest.
 ///
-/// Beside panics it looks for edits that change when they are written again, and for states whose snapshot makes another state.
+/// Beside panics it looks for edits that change when they are written again, and for states whose
+/// snapshot makes another state.
 pub fn manifest(data: &[u8]) {
     let Some((how, bytes)) = data.split_first() else { return };
     let identity = Identity { store: 7, number: 1 };

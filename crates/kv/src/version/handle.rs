@@ -1,9 +1,10 @@
 //! Files that versions share, and how the last version to let go of one has it deleted.
 //!
-//! A table is an [`Arc<TableFile>`] in every version that has it. When an edit that removes it is durable, the version
-//! set marks it *dead*; when then the last version that has it is dropped, its name goes to the [`ObsoleteFiles`] queue
-//! of the store. Counting is thus the `Arc`s' own: no lists of live versions to walk, and a reader that drops its
-//! view pays one queue push at most. Files that are not dead (the store is closing) are left alone.
+//! A table is an [`Arc<TableFile>`] in every version that has it. When an edit that removes it is
+//! durable, the version set marks it *dead*; when then the last version that has it is dropped, its
+//! name goes to the [`ObsoleteFiles`] queue of the store. Counting is thus the `Arc`s' own: no
+//! lists of live versions to walk, and a reader that drops its view pays one queue push at most.
+//! Files that are not dead (the store is closing) are left alone.
 
 use cairn_vfs::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use cairn_vfs::sync::{Arc, Mutex, OnceLock, lock};
@@ -54,7 +55,8 @@ impl Lifetime {
         Lifetime { name, dead: AtomicBool::new(false), obsolete: Arc::clone(obsolete) }
     }
 
-    /// ORDER: only after the edit that removes the file is durable; the version that had it last is dropped later.
+    /// ORDER: only after the edit that removes the file is durable; the version that had it last is
+    /// dropped later.
     fn end(&self) {
         self.dead.store(true, Ordering::Release);
     }
@@ -73,7 +75,8 @@ impl Drop for Lifetime {
 pub(crate) struct TableFile {
     /// What the manifest says of it.
     pub(crate) meta: TableMeta,
-    /// Whether its index and filter are to stay in memory: it was made for one of the levels above the last.
+    /// Whether its index and filter are to stay in memory: it was made for one of the levels above
+    /// the last.
     pub(crate) pin: bool,
     /// Its reader, once somebody has opened it.
     pub(crate) reader: OnceLock<Arc<Table>>,
@@ -106,12 +109,13 @@ pub(crate) struct BlobMeta {
     pub bytes: u64,
     /// Values in it.
     pub values: u64,
-    /// Bytes of its values as tables count them ([`TableMeta::blobs`]): what garbage is measured against.
+    /// Bytes of its values as tables count them ([`TableMeta::blobs`]): what garbage is measured
+    /// against.
     pub value_bytes: u64,
     /// XXH3 of the whole file, as written.
     pub checksum: u64,
-    /// The checksum in its footer, which stands for the whole file: what an open holds against the file that it finds. 0 where nothing is
-    /// known of it.
+    /// The checksum in its footer, which stands for the whole file: what an open holds against the
+    /// file that it finds. 0 where nothing is known of it.
     pub footer: u64,
 }
 

@@ -14,10 +14,11 @@ use crate::file::FileNumber;
 /// More levels than any strategy uses; an edit that asks for more is refused.
 pub(crate) const LEVELS_MAX: usize = 32;
 
-/// One level: sorted runs, the newest first. A key's newest version is in the first run that has the key.
+/// One level: sorted runs, the newest first. A key's newest version is in the first run that has
+/// the key.
 ///
-/// In leveled trees level 0 has one run for each flush and the others have at most one; tiered trees have
-/// several in every level.
+/// In leveled trees level 0 has one run for each flush and the others have at most one; tiered
+/// trees have several in every level.
 #[derive(Debug, Default)]
 pub(crate) struct Level {
     runs: Vec<Arc<Run>>,
@@ -45,7 +46,8 @@ impl Level {
         self.runs.iter().flat_map(|run| run.tables())
     }
 
-    /// For each run, the tables that may have entries between the bounds; newest run first, runs without any left out.
+    /// For each run, the tables that may have entries between the bounds; newest run first, runs
+    /// without any left out.
     pub(crate) fn overlapping<'a>(
         &'a self,
         lower: Bound<&'a [u8]>,
@@ -84,7 +86,8 @@ impl SearchOrder {
     }
 }
 
-/// What one keyspace consists of at one moment. Immutable: whoever holds its `Arc` keeps the files alive.
+/// What one keyspace consists of at one moment. Immutable: whoever holds its `Arc` keeps the files
+/// alive.
 #[derive(Debug)]
 pub(crate) struct Version {
     levels: Vec<Level>,
@@ -124,8 +127,8 @@ impl Version {
         self.blobs.get(at)
     }
 
-    /// The blob files that nobody needs once `change` is made: all of their bytes are garbage, and no table names them. The bytes
-    /// alone do not say so, for an empty value has none.
+    /// The blob files that nobody needs once `change` is made: all of their bytes are garbage, and
+    /// no table names them. The bytes alone do not say so, for an empty value has none.
     pub(crate) fn dead_blobs(&self, change: &KeyspaceEdit) -> Vec<FileNumber> {
         let added: HashMap<FileNumber, u64> = change.blob_garbage.iter().copied().collect();
         let is_garbage = |blob: &&LiveBlob| {
@@ -151,10 +154,11 @@ impl Version {
         levels.flat_map(|(at, level)| level.tables().map(move |table| (at, table)))
     }
 
-    /// Shows `visit` the tables that may have `key`, the newest first, with their levels, until it breaks.
+    /// Shows `visit` the tables that may have `key`, the newest first, with their levels, until it
+    /// breaks.
     ///
-    /// This is on the point lookup's way. Runs are ruled out by two words of one array each; of those that are left,
-    /// [`Run::find`] names the one table. Nothing is allocated.
+    /// This is on the point lookup's way. Runs are ruled out by two words of one array each; of
+    /// those that are left, [`Run::find`] names the one table. Nothing is allocated.
     #[inline]
     pub(crate) fn search<'a, B>(
         &'a self,

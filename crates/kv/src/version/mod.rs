@@ -5,8 +5,8 @@
 //!                                                 Version: levels of runs of tables, blob files
 //! ```
 //!
-//! A [`Version`] is immutable; readers hold an `Arc` of one and need no lock. An edit makes the next one. How the
-//! bytes look: `docs/src/formats/manifest.md`.
+//! A [`Version`] is immutable; readers hold an `Arc` of one and need no lock. An edit makes the
+//! next one. How the bytes look: `docs/src/formats/manifest.md`.
 
 mod apply;
 mod current;

@@ -72,7 +72,8 @@ impl fmt::Display for FileName {
 mod tests {
     use super::*;
 
-    /// Goal: names are read as they are written, and nothing else is taken for ours. Method: both ways, and near misses.
+    /// Goal: names are read as they are written, and nothing else is taken for ours. Method: both
+    /// ways, and near misses.
     #[test]
     fn names_round_trip() {
         let numbers = [0, 1, 42, 999_999, 1_000_000, u64::MAX];

@@ -1,10 +1,12 @@
 //! No table stands above a newer one.
 //!
-//! Lookups ask the runs from the newest to the oldest and stop at the first hit, so of two tables with a key in common the
-//! newer one has to stand first. Sequence numbers do not tell which one that is: parts of levels sink by themselves, and
-//! compactions forget numbers. The edit tells. A table that an edit adds in place of others has their age: it is newer than
-//! the tables below its inputs and older than the tables above them. A table that replaces nothing of the same keys is
-//! newer than every table there. If the order was right before an edit that keeps these rules, it is right afterwards.
+//! Lookups ask the runs from the newest to the oldest and stop at the first hit, so of two tables
+//! with a key in common the newer one has to stand first. Sequence numbers do not tell which one
+//! that is: parts of levels sink by themselves, and compactions forget numbers. The edit tells. A
+//! table that an edit adds in place of others has their age: it is newer than the tables below its
+//! inputs and older than the tables above them. A table that replaces nothing of the same keys is
+//! newer than every table there. If the order was right before an edit that keeps these rules, it
+//! is right afterwards.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -20,9 +22,11 @@ use crate::file::{FileNumber, TableMeta};
 /// Where a lookup comes to a table: a lower one is asked first.
 type Place = (usize, Reverse<u64>);
 
-/// Checks that `edit` leaves every table of `base`, and every table that it adds, above the older ones of the same keys.
+/// Checks that `edit` leaves every table of `base`, and every table that it adds, above the older
+/// ones of the same keys.
 ///
-/// Costs a search of each run for each table that is added. Says which tables are the wrong way round.
+/// Costs a search of each run for each table that is added. Says which tables are the wrong way
+/// round.
 pub(super) fn check_order(base: &Version, edit: &KeyspaceEdit) -> Result<(), String> {
     if edit.added.is_empty() {
         return Ok(());
@@ -67,8 +71,9 @@ fn share_keys(a: &TableMeta, b: &TableMeta) -> bool {
     a.smallest <= b.largest && b.smallest <= a.largest
 }
 
-/// A table of new writes is above all that is there, but for what has higher numbers throughout: tables that were taken in
-/// while it was being written. Tables of its own run are looked at where runs are put together.
+/// A table of new writes is above all that is there, but for what has higher numbers throughout:
+/// tables that were taken in while it was being written. Tables of its own run are looked at where
+/// runs are put together.
 fn check_fresh(new: &NewTable, others: &[(Place, &Arc<TableFile>)]) -> Result<(), String> {
     let is_older = |other: &TableMeta| other.seqnos.0 <= new.meta.seqnos.1;
     match others.iter().find(|(at, other)| *at < place(new) && is_older(&other.meta)) {
@@ -98,7 +103,8 @@ fn check_merged(
     Ok(())
 }
 
-/// Of two tables of new writes in one edit, the upper one cannot have only numbers below those of the lower one.
+/// Of two tables of new writes in one edit, the upper one cannot have only numbers below those of
+/// the lower one.
 fn check_together(fresh: &[&NewTable]) -> Result<(), String> {
     for (at, a) in fresh.iter().enumerate() {
         for b in fresh.iter().skip(at + 1).filter(|b| place(b) != place(a)) {

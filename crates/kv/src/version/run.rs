@@ -7,11 +7,12 @@ use cairn_vfs::sync::Arc;
 use super::fences::Fences;
 use super::handle::TableFile;
 
-/// Tables in key order, disjoint: a key has all its versions of this run in one table. Never empty, immutable.
+/// Tables in key order, disjoint: a key has all its versions of this run in one table. Never empty,
+/// immutable.
 ///
-/// A table whose range tombstones were cut at the next table's first key *touches* it: its largest key equals that first
-/// key. It has no entry of its own there and the tombstone does not reach it, so lookups of that key
-/// go to the later table.
+/// A table whose range tombstones were cut at the next table's first key *touches* it: its largest
+/// key equals that first key. It has no entry of its own there and the tombstone does not reach it,
+/// so lookups of that key go to the later table.
 #[derive(Debug)]
 pub(crate) struct Run {
     id: u64,
@@ -69,8 +70,8 @@ impl Run {
 
     /// The one table that may have `key`.
     ///
-    /// Touches one cache line for each step of a binary search over eight bytes a table, and a table's own
-    /// keys only where those eight bytes tie.
+    /// Touches one cache line for each step of a binary search over eight bytes a table, and a
+    /// table's own keys only where those eight bytes tie.
     #[inline]
     pub(crate) fn find(&self, key: &[u8]) -> Option<&Arc<TableFile>> {
         let head = self.fences.head(key)?;
@@ -80,8 +81,8 @@ impl Run {
         (!ends_before).then_some(table)
     }
 
-    /// The position of the first table that may have an entry at or after `key`; the number of tables when none does.
-    /// Costs as much as [`Run::find`].
+    /// The position of the first table that may have an entry at or after `key`; the number of
+    /// tables when none does. Costs as much as [`Run::find`].
     pub(crate) fn seek(&self, key: &[u8]) -> usize {
         let Some(head) = self.fences.head(key) else {
             return if self.fences.all_after(key) { 0 } else { self.tables.len() };

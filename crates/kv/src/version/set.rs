@@ -20,8 +20,9 @@ use crate::file::FileNumber;
 use crate::kind::Seqno;
 use crate::{Error, Result};
 
-/// A manifest may grow by this much, and by as much as it began with, before it is rewritten: recovery reads a few
-/// megabytes at most, and rewriting adds less than a byte to each byte of edits.
+/// A manifest may grow by this much, and by as much as it began with, before it is rewritten:
+/// recovery reads a few megabytes at most, and rewriting adds less than a byte to each byte of
+/// edits.
 pub(crate) const REWRITE_BYTES: u64 = 1 << 20;
 
 /// The files of a store that do not fit its manifest.
@@ -35,8 +36,8 @@ pub(crate) struct StrayFiles {
 
 /// The current versions of all keyspaces, and the only way to change them.
 ///
-/// One per open store. All methods may be called from any thread; changes happen one after the other, each with one
-/// sync of the manifest.
+/// One per open store. All methods may be called from any thread; changes happen one after the
+/// other, each with one sync of the manifest.
 #[derive(Debug)]
 pub(crate) struct VersionSet {
     fs: Arc<dyn Fs>,
@@ -72,8 +73,9 @@ impl VersionSet {
         Ok(fs.exists(&FileName::Current.path(dir))?)
     }
 
-    /// Errors: [`Error::Corruption`] when the existing directory `dir`, which has no `CURRENT`, has tables, blob files or a log:
-    /// there was a store. One that is being made has no log before its `CURRENT` is durable.
+    /// Errors: [`Error::Corruption`] when the existing directory `dir`, which has no `CURRENT`, has
+    /// tables, blob files or a log: there was a store. One that is being made has no log before its
+    /// `CURRENT` is durable.
     pub(crate) fn check_no_orphans(fs: &Arc<dyn Fs>, dir: &Path) -> Result<()> {
         let is_data = |path: &Path| match FileName::parse(path) {
             Some(name) => matches!(name, FileName::Table(_) | FileName::Blob(_)),
@@ -92,11 +94,12 @@ impl VersionSet {
         Error::corruption(&FileName::Current.path(dir), 0, what)
     }
 
-    /// Makes a store in the existing directory `dir`, which begins with the state that `edit` makes of nothing.
-    /// A crash leaves no store or this one.
+    /// Makes a store in the existing directory `dir`, which begins with the state that `edit` makes
+    /// of nothing. A crash leaves no store or this one.
     ///
-    /// Errors: [`Error::Invalid`] when there is one; [`Error::Corruption`] when there are tables, blob files or a log but no
-    /// `CURRENT`: a new store would delete them, or replay what is none of its.
+    /// Errors: [`Error::Invalid`] when there is one; [`Error::Corruption`] when there are tables,
+    /// blob files or a log but no `CURRENT`: a new store would delete them, or replay what is none
+    /// of its.
     pub(crate) fn create(
         fs: &Arc<dyn Fs>,
         dir: &Path,
@@ -110,8 +113,9 @@ impl VersionSet {
         VersionSet::found(fs, dir, store_id, edit)
     }
 
-    /// As [`VersionSet::create`], of files that are there already: those that `edit` adds, durable, names included. Takes
-    /// the place of a store that was there. A crash leaves what was there before or this one.
+    /// As [`VersionSet::create`], of files that are there already: those that `edit` adds, durable,
+    /// names included. Takes the place of a store that was there. A crash leaves what was there
+    /// before or this one.
     pub(crate) fn found(
         fs: &Arc<dyn Fs>,
         dir: &Path,
@@ -132,11 +136,12 @@ impl VersionSet {
         Ok(VersionSet::assemble(fs, dir, store_id, state, obsolete, (Some(manifest), read)))
     }
 
-    /// Recovers the store in `dir` and begins a new manifest. `log` says which log the store has, if it is known by now: of a store that
-    /// has none yet, which it will have.
+    /// Recovers the store in `dir` and begins a new manifest. `log` says which log the store has,
+    /// if it is known by now: of a store that has none yet, which it will have.
     ///
-    /// The state is that after some edit, at least the last one that was acknowledged. Reads the manifest once,
-    /// and costs some four syncs. Crashing in here at any point, any number of times, changes nothing.
+    /// The state is that after some edit, at least the last one that was acknowledged. Reads the
+    /// manifest once, and costs some four syncs. Crashing in here at any point, any number of
+    /// times, changes nothing.
     pub(crate) fn open(fs: &Arc<dyn Fs>, dir: &Path, log: Option<Known>) -> Result<VersionSet> {
         let Recovered { store_id, mut state, obsolete, path: old, read } = recover(fs, dir)?;
         state.log = log.or(state.log);
@@ -144,13 +149,14 @@ impl VersionSet {
         state.next_file = number + 1;
         let identity = Identity { store: store_id, number };
         let manifest = Manifest::create(fs, dir, identity, &encode(&state.snapshot()))?;
-        // ORDER: after CURRENT names the new one durably. If this fails, the next open finds the old one.
+        // ORDER: after CURRENT names the new one durably. If this fails, the next open finds the
+        // old one.
         let _ = fs.remove(&old);
         Ok(VersionSet::assemble(fs, dir, store_id, state, obsolete, (Some(manifest), read)))
     }
 
-    /// Recovers the store in `dir` without writing anything, also beside a process that is writing to it.
-    /// [`VersionSet::log_and_apply`] is refused.
+    /// Recovers the store in `dir` without writing anything, also beside a process that is writing
+    /// to it. [`VersionSet::log_and_apply`] is refused.
     pub(crate) fn open_read_only(fs: &Arc<dyn Fs>, dir: &Path) -> Result<VersionSet> {
         let Recovered { store_id, state, obsolete, read, .. } = recover(fs, dir)?;
         Ok(VersionSet::assemble(fs, dir, store_id, state, obsolete, (None, read)))
@@ -183,15 +189,18 @@ impl VersionSet {
         self
     }
 
-    /// Writes `edit` to the manifest, syncs, makes it the state and shows `install` the new version of every
-    /// keyspace that got one, still under the lock: so installs happen in the order of the edits.
+    /// Writes `edit` to the manifest, syncs, makes it the state and shows `install` the new version
+    /// of every keyspace that got one, still under the lock: so installs happen in the order of the
+    /// edits.
     ///
     /// Files that it adds, and their names, must be durable before. Files that it removes are in
     /// [`VersionSet::obsolete`] once nobody holds a version with them.
     ///
-    /// Errors: [`Error::Internal`] when it does not fit the state (a table that is not there, tables of a run that
-    /// overlap, a table above a newer one that it overlaps, a number in use); a full disk. After both nothing has happened and the set can be used on.
-    /// After any other failure it is [`Error::Poisoned`], and whether the edit happened is seen when the store is opened again.
+    /// Errors: [`Error::Internal`] when it does not fit the state (a table that is not there,
+    /// tables of a run that overlap, a table above a newer one that it overlaps, a number in use);
+    /// a full disk. After both nothing has happened and the set can be used on. After any other
+    /// failure it is [`Error::Poisoned`], and whether the edit happened is seen when the store is
+    /// opened again.
     pub(crate) fn log_and_apply(
         &self,
         mut edit: VersionEdit,
@@ -267,7 +276,8 @@ impl VersionSet {
         }
     }
 
-    /// Errors: [`Error::Corruption`] when the manifest as it was read does not come as far as somebody has noted of it.
+    /// Errors: [`Error::Corruption`] when the manifest as it was read does not come as far as
+    /// somebody has noted of it.
     pub(crate) fn check_reached(&self, noted: Position) -> Result<()> {
         let read = lock(&self.inner).read;
         // Every opening begins a new one, which holds all that the one before it did.
@@ -334,7 +344,8 @@ impl VersionSet {
         &self.obsolete
     }
 
-    /// Compares the directory with the state. For right after opening: files of running jobs look unreferenced.
+    /// Compares the directory with the state. For right after opening: files of running jobs look
+    /// unreferenced.
     pub(crate) fn stray_files(&self) -> Result<StrayFiles> {
         let names = list(&self.fs, &self.dir)?;
         let inner = lock(&self.inner);
@@ -377,8 +388,8 @@ fn recover(fs: &Arc<dyn Fs>, dir: &Path) -> Result<Recovered> {
         state.commit(prepared);
         Ok(())
     })?;
-    // Files that one edit added and a later one removed were dropped on the way. They are not reported: those that a
-    // crash left in the directory are found there.
+    // Files that one edit added and a later one removed were dropped on the way. They are not
+    // reported: those that a crash left in the directory are found there.
     obsolete.take();
     let read = Position { number: manifest.number, end };
     Ok(Recovered { store_id, state, obsolete, path: manifest.path, read })

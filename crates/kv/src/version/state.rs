@@ -60,7 +60,8 @@ pub(super) struct Prepared {
     blobs_gone: Vec<Arc<BlobFile>>,
 }
 
-/// What is known of the log after an edit. Jobs that ran side by side may say it in another order; of one log the higher position holds.
+/// What is known of the log after an edit. Jobs that ran side by side may say it in another order;
+/// of one log the higher position holds.
 fn later(before: Option<Known>, edit: Option<Known>) -> Option<Known> {
     match (before, edit) {
         (Some(before), Some(edit)) if before.log_id == edit.log_id && before.reached >= edit.reached => {
@@ -75,7 +76,8 @@ impl StoreState {
         StoreState { obsolete, ..StoreState::default() }
     }
 
-    /// Checks `edit` against the state and works out the next one, changing nothing. Says what is wrong with it.
+    /// Checks `edit` against the state and works out the next one, changing nothing. Says what is
+    /// wrong with it.
     pub(super) fn prepare(&self, edit: &VersionEdit) -> Result<Prepared, String> {
         let mut next = Prepared {
             keyspaces: BTreeMap::new(),
@@ -134,7 +136,8 @@ impl StoreState {
     fn change(&self, id: KeyspaceId, edit: &KeyspaceEdit, next: &mut Prepared) -> Result<(), String> {
         let is_made = !self.keyspaces.contains_key(&id);
         let keyspace = self.changing(id, next)?;
-        // Jobs that ran side by side may log their positions in another order; both hold, so the higher one does.
+        // Jobs that ran side by side may log their positions in another order; both hold, so the
+        // higher one does.
         keyspace.log_start = keyspace.log_start.max(edit.log_start.unwrap_or(0));
         if !edit.changes_files() {
             return Ok(());
@@ -168,7 +171,8 @@ impl StoreState {
         Ok(())
     }
 
-    /// Makes a prepared edit the state. ORDER: after it is durable; files that it removes are marked dead here.
+    /// Makes a prepared edit the state. ORDER: after it is durable; files that it removes are
+    /// marked dead here.
     pub(super) fn commit(&mut self, next: Prepared) {
         self.files.extend(next.files_new);
         for table in next.tables_gone {

@@ -1,11 +1,14 @@
-//! What the strategies cost, predicted: random overwrites replayed against each, with real keys and no I/O.
+//! What the strategies cost, predicted: random overwrites replayed against each, with real keys and
+//! no I/O.
 //!
-//! The model has a memtable, a tree and some background threads of a given speed. Tables are lists of keys, so that what meets
-//! its newer version in a merge is dropped as it would be; a value is 1 KiB. It gives write amplification (the log not
-//! counted), space amplification, and how long level 0 was.
+//! The model has a memtable, a tree and some background threads of a given speed. Tables are lists
+//! of keys, so that what meets its newer version in a merge is dropped as it would be; a value is 1
+//! KiB. It gives write amplification (the log not counted), space amplification, and how long level
+//! 0 was.
 //!
-//! The test runs a tree of a sixteenth of the size. `cargo test --release -p cairn-kv --test compaction_model -- --ignored
-//! --nocapture` prints the table for 1 GiB of data and 5 GiB of overwrites.
+//! The test runs a tree of a sixteenth of the size. `cargo test --release -p cairn-kv --test
+//! compaction_model -- --ignored --nocapture` prints the table for 1 GiB of data and 5 GiB of
+//! overwrites.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test program")]
 
 mod rocks;
@@ -71,8 +74,9 @@ fn header() {
     );
 }
 
-/// Goal: the figures that the engine is built for: at most 0.7 times the writes of a leveled tree as RocksDB's, at most
-/// 1.25 times the space once it is left alone. Method: overwrites of five times the data, at a sixteenth of the sizes.
+/// Goal: the figures that the engine is built for: at most 0.7 times the writes of a leveled tree
+/// as RocksDB's, at most 1.25 times the space once it is left alone. Method: overwrites of five
+/// times the data, at a sixteenth of the sizes.
 #[test]
 fn leveled_writes_less_than_rocksdb() {
     let scale = 16;
@@ -101,7 +105,8 @@ fn equal_seeds_equal_figures() {
     }
 }
 
-/// Goal: a FIFO keyspace stays within its size without writing anything twice. Method: the same overwrites.
+/// Goal: a FIFO keyspace stays within its size without writing anything twice. Method: the same
+/// overwrites.
 #[test]
 fn fifo_never_rewrites() {
     let options = StrategyOptions::Fifo(FifoOptions { bytes_max: 8 * MIB, ttl_secs: None });

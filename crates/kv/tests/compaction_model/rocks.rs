@@ -1,5 +1,6 @@
-//! A leveled tree that chooses as RocksDB does by default, to compare with: 4 runs in level 0, a base level of
-//! 256 MiB at most, ratio 10, level sizes from the last level's (`level_compaction_dynamic_level_bytes`), one file at a time.
+//! A leveled tree that chooses as RocksDB does by default, to compare with: 4 runs in level 0, a
+//! base level of 256 MiB at most, ratio 10, level sizes from the last level's
+//! (`level_compaction_dynamic_level_bytes`), one file at a time.
 
 use std::sync::Mutex;
 
@@ -21,7 +22,8 @@ pub struct Rocks {
     table_bytes: u64,
     base_bytes: u64,
     pick: Pick,
-    /// Where each level goes on, for round robin. A tree is replayed from the start, so this is state of the run.
+    /// Where each level goes on, for round robin. A tree is replayed from the start, so this is
+    /// state of the run.
     next: Mutex<Vec<Vec<u8>>>,
 }
 
@@ -88,8 +90,8 @@ impl Rocks {
         })
     }
 
-    /// The newest runs into one while the way down is taken: as many as keep making the merge cheaper for each run that
-    /// goes (`FindIntraL0Compaction`).
+    /// The newest runs into one while the way down is taken: as many as keep making the merge
+    /// cheaper for each run that goes (`FindIntraL0Compaction`).
     fn within_level_zero(&self, state: &State<'_>) -> Option<Job> {
         let runs = &state.level(0).runs;
         if runs.len() < RUNS + 2 || runs[0].is_compacting() {

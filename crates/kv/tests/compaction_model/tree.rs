@@ -42,10 +42,12 @@ impl Settings {
 /// What came out.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Figures {
-    /// Bytes flushed and compacted for each byte written, until the last write; then with all that settling wrote.
+    /// Bytes flushed and compacted for each byte written, until the last write; then with all that
+    /// settling wrote.
     pub write_amplification: f64,
     pub settled_write_amplification: f64,
-    /// Bytes of all tables over those of the live data: the most, after the last write, and after settling.
+    /// Bytes of all tables over those of the live data: the most, after the last write, and after
+    /// settling.
     pub peak_space: f64,
     pub space: f64,
     pub settled_space: f64,
@@ -144,7 +146,8 @@ impl Tree {
                 table.compacting = true;
             }
         }
-        // What it writes is hardly more than what it reads; reading comes from the cache or the disk at like speed.
+        // What it writes is hardly more than what it reads; reading comes from the cache or the
+        // disk at like speed.
         let work = if job.kind == JobKind::Merge { 2 * job.input_bytes } else { 0 };
         // Parts of a job run side by side on threads that have nothing else to do.
         let free = settings.threads.saturating_sub(self.threads());
@@ -293,7 +296,8 @@ pub fn run(strategy: &dyn Strategy, settings: &Settings) -> Figures {
             tree.finish();
         }
         tree.flush((0..count).map(|_| rng.below(settings.keys) as u32).collect());
-        // The inputs of running jobs are there beside their outputs when they end, and those hold each key once.
+        // The inputs of running jobs are there beside their outputs when they end, and those hold
+        // each key once.
         let going: u64 =
             tree.running.iter().map(|it| it.job.input_bytes.min(settings.keys * ENTRY_BYTES)).sum();
         peak = peak.max(tree.bytes() + going);

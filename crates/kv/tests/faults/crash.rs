@@ -6,8 +6,9 @@ use cairn_vfs::{CrashImage, FaultOptions, SeededRng};
 use super::workload::Mix;
 use super::*;
 
-/// Recovers a disk after a crash and sees whether that is a state that the crash may leave; then that opening again
-/// changes nothing, that nothing is left over, and that the store goes on. Gives back what was found.
+/// Recovers a disk after a crash and sees whether that is a state that the crash may leave; then
+/// that opening again changes nothing, that nothing is left over, and that the store goes on. Gives
+/// back what was found.
 pub fn check(
     disk: &FaultFs,
     shape: &Shape,
@@ -38,8 +39,8 @@ pub fn go_on(disk: &FaultFs, shape: &Shape, state: &State, steps: u64, context: 
     }
 }
 
-/// Runs a store for `steps` steps and crashes it at every operation of its disk; says how many images that gave. The short
-/// form takes one of the two fixed images at each operation, in turn.
+/// Runs a store for `steps` steps and crashes it at every operation of its disk; says how many
+/// images that gave. The short form takes one of the two fixed images at each operation, in turn.
 fn sweep(shape: &Shape, is_killed: bool, steps: u64, random: u64) -> u64 {
     let fs =
         FaultFs::new(FaultOptions { sync_failure: SyncFailure::Kept, ..FaultOptions::seeded(shape.seed) });
@@ -70,9 +71,10 @@ fn sweep(shape: &Shape, is_killed: bool, steps: u64, random: u64) -> u64 {
     images
 }
 
-/// Goal: a power loss while the log of a killed process is replayed loses nothing that was durable and tears no batch, though the
-/// replay flushes and much of the log was in the page cache only. Method: a store that is left with everything in its log and
-/// opened with small memtables; crash images at every operation of that.
+/// Goal: a power loss while the log of a killed process is replayed loses nothing that was durable
+/// and tears no batch, though the replay flushes and much of the log was in the page cache only.
+/// Method: a store that is left with everything in its log and opened with small memtables; crash
+/// images at every operation of that.
 #[test]
 fn power_loss_after_a_kill() {
     let own = seed(6);
@@ -106,9 +108,11 @@ fn power_loss_after_a_kill() {
     assert!(images > 200, "{images}");
 }
 
-/// Goal: after power loss at any moment the store holds a prefix of what was logged, at least what was acknowledged as
-/// durable, with batches whole across keyspaces, and `Memory` writes as far as flushed; and it goes on from there.
-/// Method: a run with everything in it for each pair of strategies, closed or killed before it is opened again, crashed at every operation of the disk.
+/// Goal: after power loss at any moment the store holds a prefix of what was logged, at least what
+/// was acknowledged as durable, with batches whole across keyspaces, and `Memory` writes as far as
+/// flushed; and it goes on from there.
+/// Method: a run with everything in it for each pair of strategies, closed or killed before it is
+/// opened again, crashed at every operation of the disk.
 #[test]
 fn power_loss_at_every_operation() {
     let own = seed(1);

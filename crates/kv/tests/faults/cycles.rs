@@ -20,8 +20,9 @@ fn peek(disk: &FaultFs, shape: &Shape, context: &str) -> State {
     scan(&db).unwrap_or_else(|error| panic!("{context}: {error}"))
 }
 
-/// One disk through `cycles` lives, most of them cut off, and most recoveries too; says how many crashes there were,
-/// and how many of them in a recovery. A wide shape is another one in each life.
+/// One disk through `cycles` lives, most of them cut off, and most recoveries too; says how many
+/// crashes there were, and how many of them in a recovery. A wide shape is another one in each
+/// life.
 fn lives(shape: &Shape, cycles: u64) -> (u64, u64) {
     let mut shape = shape.clone();
     let mut rng = SeededRng::new(shape.seed).fork("lives");
@@ -65,9 +66,10 @@ fn lives(shape: &Shape, cycles: u64) -> (u64, u64) {
     (crashes, in_recovery)
 }
 
-/// Goal: machines that crash again and again, in recoveries too, lose nothing that was durable, find the same state
-/// after each try, and fill up with nothing. Method: one disk for each pair of strategies, power failing at a random
-/// operation of each life and of up to four recoveries in a row.
+/// Goal: machines that crash again and again, in recoveries too, lose nothing that was durable,
+/// find the same state after each try, and fill up with nothing. Method: one disk for each pair of
+/// strategies, power failing at a random operation of each life and of up to four recoveries in a
+/// row.
 #[test]
 fn crashes_in_recovery() {
     let own = seed(2);
@@ -80,8 +82,9 @@ fn crashes_in_recovery() {
     assert!(crashes > 1000 && in_recovery > 300, "{crashes} {in_recovery}");
 }
 
-/// Goal: nor do they when all options change from life to life. Method: the same with strategies, compression, blocks, filters and thresholds of
-/// large values drawn anew each time the disk comes back; all files are verified after each life.
+/// Goal: nor do they when all options change from life to life. Method: the same with strategies,
+/// compression, blocks, filters and thresholds of large values drawn anew each time the disk comes
+/// back; all files are verified after each life.
 #[test]
 fn options_drawn_anew_in_each_life() {
     let own = seed(4);
@@ -93,8 +96,10 @@ fn options_drawn_anew_in_each_life() {
     assert!(crashes > 400, "{crashes}");
 }
 
-/// Goal: a recovery that is cut off at any operation, whatever of it reaches the disk, leaves what it began with.
-/// Method: crash images at every operation of recoveries that have much to do: replay, flush, remove.
+/// Goal: a recovery that is cut off at any operation, whatever of it reaches the disk, leaves what
+/// it began with.
+/// Method: crash images at every operation of recoveries that have much to do: replay, flush,
+/// remove.
 #[test]
 fn power_loss_at_every_operation_of_a_recovery() {
     let own = seed(3);

@@ -22,8 +22,9 @@ const STEPS: u64 = 40;
 /// Steps after the store has failed and was opened again.
 const AFTERWARDS: u64 = 4;
 
-/// Runs the workload on a disk for which a fault was ordered. Whatever fails is either without effect, or the store is
-/// poisoned; nothing acknowledged is lost, and after opening again all is well.
+/// Runs the workload on a disk for which a fault was ordered. Whatever fails is either without
+/// effect, or the store is poisoned; nothing acknowledged is lost, and after opening again all is
+/// well.
 fn run(fs: &FaultFs, shape: &Shape, is_lossy: bool, context: &str, tally: &mut Tally) {
     let mut run =
         Run::new(fs, shape, State::default(), Mix::Logged, SeededRng::new(shape.seed).fork("errors"));
@@ -34,8 +35,9 @@ fn run(fs: &FaultFs, shape: &Shape, is_lossy: bool, context: &str, tally: &mut T
         check_images(&run, context);
         tally.told += 1;
         if matches!(&error, Error::Vfs(error) if error.operation == Operation::SyncDir) {
-            // The name of the new directory may be in the cache for good and never on the disk. Nobody can find that out,
-            // or mend it, but by taking another name: `docs/src/durability.md` says so.
+            // The name of the new directory may be in the cache for good and never on the disk.
+            // Nobody can find that out, or mend it, but by taking another name:
+            // `docs/src/durability.md` says so.
             tally.struck += 1;
             return;
         }
@@ -164,8 +166,8 @@ fn check_images(run: &Run, context: &str) {
     }
 }
 
-/// Opens the store again without a power loss. All that was logged is there, unless a failed sync has thrown it away
-/// (`is_lossy`); of a write that failed and was not seen, all or nothing.
+/// Opens the store again without a power loss. All that was logged is there, unless a failed sync
+/// has thrown it away (`is_lossy`); of a write that failed and was not seen, all or nothing.
 fn reopen(run: &mut Run, is_lossy: bool, context: &str) {
     let uncertain = run.history.commits.last().filter(|_| run.is_last_uncertain).cloned();
     let model = run.model.clone();
@@ -208,9 +210,10 @@ fn sweep(options: &FaultOptions, mut fault: impl FnMut() -> Fault, persistent: b
     }
 }
 
-/// Goal: an error of any operation of the disk either leaves the store as it was before the call, or poisons it; it costs
-/// nothing that was acknowledged, and opening again mends all. Method: fail every operation of a run in turn, once or for
-/// good: in the short form in one way each, drawn, in the long one in each of the three, on many shapes.
+/// Goal: an error of any operation of the disk either leaves the store as it was before the call,
+/// or poisons it; it costs nothing that was acknowledged, and opening again mends all. Method: fail
+/// every operation of a run in turn, once or for good: in the short form in one way each, drawn, in
+/// the long one in each of the three, on many shapes.
 fn every_operation_fails(own: u64, persistent: bool) {
     const WAYS: [Fault; 3] = [Fault::Io, Fault::Full, Fault::Short];
     let mut tally = Tally::default();
@@ -238,8 +241,9 @@ fn every_operation_fails_for_good() {
     every_operation_fails(seed(5), true);
 }
 
-/// Goal: after a failed sync nothing is acknowledged any more, although the next sync says that all is well and what the
-/// failed one covered is gone. Method: every sync of files and of directories fails once, in each way a kernel may.
+/// Goal: after a failed sync nothing is acknowledged any more, although the next sync says that all
+/// is well and what the failed one covered is gone. Method: every sync of files and of directories
+/// fails once, in each way a kernel may.
 #[test]
 fn every_sync_fails() {
     let own = seed(6);
@@ -263,7 +267,8 @@ fn every_sync_fails() {
     assert!(tally.struck > 100 && tally.told >= tally.struck, "{tally:?}");
 }
 
-/// Goal: errors of reading never show as missing or old values. Method: fail each read of a scan of a store on disk.
+/// Goal: errors of reading never show as missing or old values. Method: fail each read of a scan of
+/// a store on disk.
 #[test]
 fn reads_that_fail() {
     let shape = Shape::new(seed(7));

@@ -9,8 +9,8 @@ use super::*;
 /// Room for everything, on a disk that counts what is allocated.
 const ENDLESS: Option<u64> = Some(1 << 40);
 
-/// Fills the disk and lifts the limit, again and again; says how often the store was told, and how often it had to be
-/// opened again to go on, which is never.
+/// Fills the disk and lifts the limit, again and again; says how often the store was told, and how
+/// often it had to be opened again to go on, which is never.
 fn fill_and_lift(shape: &Shape, rounds: u64) -> u64 {
     let mut rng = SeededRng::new(shape.seed).fork("quota");
     let fs = FaultFs::new(FaultOptions::seeded(shape.seed));
@@ -28,7 +28,8 @@ fn fill_and_lift(shape: &Shape, rounds: u64) -> u64 {
             assert!(error.is_full(), "{context}: {error}");
             told += 1;
             if run.db.is_none() {
-                // Where not even the reserve is left, a store cannot be opened on a full disk; that changes nothing in it.
+                // Where not even the reserve is left, a store cannot be opened on a full disk; that
+                // changes nothing in it.
                 fs.set_quota(ENDLESS);
                 run.open().unwrap();
             }
@@ -78,8 +79,9 @@ fn fill_and_lift(shape: &Shape, rounds: u64) -> u64 {
     told
 }
 
-/// Goal: a full disk costs nothing that was acknowledged, leaves nothing behind, and when there is room the store goes on
-/// by itself. Method: quotas of a few pages more than there are, filled by the usual steps, then lifted.
+/// Goal: a full disk costs nothing that was acknowledged, leaves nothing behind, and when there is
+/// room the store goes on by itself. Method: quotas of a few pages more than there are, filled by
+/// the usual steps, then lifted.
 #[test]
 fn full_disks_that_lift() {
     let own = seed(8);
@@ -91,7 +93,8 @@ fn full_disks_that_lift() {
     assert!(told > 120, "{told}");
 }
 
-/// Goal: the same with threads, where it is a thread that meets the full disk: nobody waits for ever, and writers are told.
+/// Goal: the same with threads, where it is a thread that meets the full disk: nobody waits for
+/// ever, and writers are told.
 /// Method: as above; the order of events is the scheduler's, the checks are the same.
 #[test]
 fn full_disks_with_threads() {
@@ -101,8 +104,8 @@ fn full_disks_with_threads() {
     assert!(told > 8, "{told}");
 }
 
-/// Goal: what has to wait for room says so instead of waiting: `flush`, `compact_range`, opening. Method: a disk without a
-/// free page.
+/// Goal: what has to wait for room says so instead of waiting: `flush`, `compact_range`, opening.
+/// Method: a disk without a free page.
 #[test]
 fn nobody_waits_for_room() {
     let shape = Shape::new(seed(10));
@@ -140,9 +143,10 @@ fn nobody_waits_for_room() {
     assert!(names(&fs).len() <= before.len() + 6, "{before:?} {:?}", names(&fs));
 }
 
-/// Goal: a store that has filled its disk is opened, read, verified and emptied all the same; only what puts something fails, with the full disk's error, and works
-/// again when there is room. Method: a quota that is filled, opened again more than once, and emptied by single deletions, a batch of them, a range and a
-/// keyspace, again and again.
+/// Goal: a store that has filled its disk is opened, read, verified and emptied all the same; only
+/// what puts something fails, with the full disk's error, and works again when there is room.
+/// Method: a quota that is filled, opened again more than once, and emptied by single deletions, a
+/// batch of them, a range and a keyspace, again and again.
 #[test]
 fn a_full_store_can_be_emptied() {
     for background in [Background::Inline, Background::Threads(2)] {
@@ -170,7 +174,8 @@ fn a_full_store_can_be_emptied() {
             (0..100).for_each(|number| other.put(key(number), [7; 1000]).unwrap());
             drop(other);
             let (mut written, mut before) = (0, u32::MAX);
-            // Closing gives the log's room back, so that it takes some openings until nothing goes in any more.
+            // Closing gives the log's room back, so that it takes some openings until nothing goes
+            // in any more.
             for _ in 0..40 {
                 let mut refused = 0;
                 while refused < 50 {

@@ -1,8 +1,9 @@
 //! What was written and acknowledged when, and which states a crash may leave of it.
 //!
-//! The commits are numbered in their order. A recovered store is described by three numbers: all *logged* commits
-//! (`Buffered`, `Sync`) up to the *cut* are there and none after it; and of the `Memory` commits, which no log has, each
-//! keyspace has those up to its own *flush point*. No flush point is beyond the cut.
+//! The commits are numbered in their order. A recovered store is described by three numbers: all
+//! *logged* commits (`Buffered`, `Sync`) up to the *cut* are there and none after it; and of the
+//! `Memory` commits, which no log has, each keyspace has those up to its own *flush point*. No
+//! flush point is beyond the cut.
 
 use cairn_kv::Durability;
 
@@ -16,7 +17,8 @@ pub struct Commit {
     pub durability: Durability,
     /// Operations of the disk when it began.
     pub begun: u64,
-    /// For each keyspace: operations of the disk when its part was lost with the memory of a process.
+    /// For each keyspace: operations of the disk when its part was lost with the memory of a
+    /// process.
     lost: [u64; 2],
 }
 
@@ -134,8 +136,8 @@ impl History {
         Bounds { cuts: (least, most.max(least)), flushes, lives: lost.unwrap_or(0) }
     }
 
-    /// The states that a crash may leave, `at` so many operations of the disk. `known` is taken over where nothing has
-    /// changed since.
+    /// The states that a crash may leave, `at` so many operations of the disk. `known` is taken
+    /// over where nothing has changed since.
     pub fn accepted(&self, at: u64, known: Option<Accepted>) -> Accepted {
         let bounds = self.bounds(at);
         if let Some(known) = known.filter(|known| known.bounds == bounds) {

@@ -34,8 +34,8 @@ fn open_real(dir: &Path) -> Db {
         .unwrap()
 }
 
-/// What a writer does as its `number`-th write: the same key in both keyspaces, now and then with a range delete of a
-/// key that is written again later.
+/// What a writer does as its `number`-th write: the same key in both keyspaces, now and then with a
+/// range delete of a key that is written again later.
 fn batch(db: &Db, writer: u64, number: u64) -> WriteBatch {
     let other = db.keyspace("other").unwrap();
     let key = format!("writer {writer} key {:03}", number % KEYS);
@@ -96,10 +96,11 @@ fn child(dir: &Path) {
     });
 }
 
-/// Goal: what was acknowledged as `Buffered` or `Sync` survives `SIGKILL`, batches are whole in both keyspaces, each
-/// writer's last writes are there without holes, and the files of killed processes do not pile up. Method: this test runs
-/// itself as a child that writes from three threads with flushes and compactions beside them, kills it at a random number
-/// of lines, and opens what it left; the next child goes on there.
+/// Goal: what was acknowledged as `Buffered` or `Sync` survives `SIGKILL`, batches are whole in
+/// both keyspaces, each writer's last writes are there without holes, and the files of killed
+/// processes do not pile up. Method: this test runs itself as a child that writes from three
+/// threads with flushes and compactions beside them, kills it at a random number of lines, and
+/// opens what it left; the next child goes on there.
 #[test]
 fn acknowledged_writes_survive_sigkill() {
     if let Some(dir) = std::env::var_os(CHILD) {

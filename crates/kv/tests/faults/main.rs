@@ -1,13 +1,14 @@
-//! The store on a disk that loses power, fails, fills up, lies and rots; in processes that are killed; and under many
-//! threads at once.
+//! The store on a disk that loses power, fails, fills up, lies and rots; in processes that are
+//! killed; and under many threads at once.
 //!
-//! What must hold after a crash: the store opens; it holds a prefix of what was logged, at least up to the last write
-//! that was acknowledged as durable; batches are whole or absent, in all keyspaces; opening it again changes
-//! nothing, and it goes on as a store should. `docs/src/durability.md` has the whole of it, and
-//! `testing/planted/plant.sh kv` plants bugs to see whether these tests notice.
+//! What must hold after a crash: the store opens; it holds a prefix of what was logged, at least up
+//! to the last write that was acknowledged as durable; batches are whole or absent, in all
+//! keyspaces; opening it again changes nothing, and it goes on as a store should.
+//! `docs/src/durability.md` has the whole of it, and `testing/planted/plant.sh kv` plants bugs to
+//! see whether these tests notice.
 //!
-//! `CAIRN_SOAK=1` runs the long form. Everything random follows from fixed seeds, which are printed; `CAIRN_SEED` asks
-//! for others.
+//! `CAIRN_SOAK=1` runs the long form. Everything random follows from fixed seeds, which are
+//! printed; `CAIRN_SEED` asks for others.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test program")]
 
 use std::path::Path;
@@ -73,7 +74,8 @@ fn names(fs: &FaultFs) -> Vec<String> {
     inside.map(|path| path.to_string_lossy().into_owned()).collect()
 }
 
-/// Nothing is in the directory but what an open store needs: the tables of its versions, one manifest, few segments.
+/// Nothing is in the directory but what an open store needs: the tables of its versions, one
+/// manifest, few segments.
 fn assert_no_leaks(fs: &FaultFs, db: &Db, context: &str) {
     let names = names(fs);
     let count = |end: &str| names.iter().filter(|name| name.ends_with(end)).count();

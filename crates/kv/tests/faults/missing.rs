@@ -18,7 +18,8 @@ fn segments(fs: &FaultFs) -> Vec<String> {
     all
 }
 
-/// Takes away each segment but the newest in turn, and the first `spare`, which nobody needs: the store is damaged, says so each time, and changes nothing.
+/// Takes away each segment but the newest in turn, and the first `spare`, which nobody needs: the
+/// store is damaged, says so each time, and changes nothing.
 fn each_is_missed(spare: usize, make: impl Fn() -> FaultFs) {
     let count = segments(&make()).len();
     assert!(count > 2 + spare, "{count} segments");
@@ -40,7 +41,8 @@ fn each_is_missed(spare: usize, make: impl Fn() -> FaultFs) {
     }
 }
 
-/// Goal: a segment of a store that has never flushed is missed, the oldest as well. Method: a segment for each of some openings.
+/// Goal: a segment of a store that has never flushed is missed, the oldest as well. Method: a
+/// segment for each of some openings.
 #[test]
 fn of_a_store_without_tables() {
     each_is_missed(0, || {
@@ -53,8 +55,8 @@ fn of_a_store_without_tables() {
     });
 }
 
-/// Goal: so is one of a store with tables, when a keyspace was made after a flush: it does not need what was written before there was one, nor does the store
-/// for its sake.
+/// Goal: so is one of a store with tables, when a keyspace was made after a flush: it does not need
+/// what was written before there was one, nor does the store for its sake.
 #[test]
 fn of_a_store_with_a_younger_keyspace() {
     // The one that the flush ended in is kept and over.

@@ -37,9 +37,11 @@ fn footprint(fs: &Arc<dyn Fs>) -> (usize, u64) {
     (names.len(), names.iter().map(|name| fs.metadata(name).unwrap().len).sum())
 }
 
-/// Goal: a store whose threads cannot all be started says so, with its place. Nothing of it is left: no thread, no lock, no files that
-/// grow with each try. It opens with everything once there are threads, or without any. Method: every thread of an opening is refused in
-/// turn, three times each: those of a new store, of one whose log is replayed into memory, and of one that flushes beside the replay.
+/// Goal: a store whose threads cannot all be started says so, with its place. Nothing of it is
+/// left: no thread, no lock, no files that grow with each try. It opens with everything once there
+/// are threads, or without any. Method: every thread of an opening is refused in turn, three times
+/// each: those of a new store, of one whose log is replayed into memory, and of one that flushes
+/// beside the replay.
 #[test]
 fn every_thread_of_an_opening() {
     // The log's, two in the background, and the one that syncs.
@@ -92,8 +94,8 @@ fn every_thread_of_an_opening() {
     }
 }
 
-/// Goal: a compaction in parts does those itself that it gets no threads for. Method: a table from the first key
-/// to the last over several below; as many threads as it asks for, some, and none.
+/// Goal: a compaction in parts does those itself that it gets no threads for. Method: a table from
+/// the first key to the last over several below; as many threads as it asks for, some, and none.
 #[test]
 fn parts_of_a_compaction() {
     for allowed in [usize::MAX, 1, 0] {

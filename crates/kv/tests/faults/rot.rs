@@ -6,8 +6,8 @@ use cairn_vfs::{CrashImage, FaultOptions, SeededRng};
 use super::workload::{Mix, Step};
 use super::*;
 
-/// A closed store with small files of each kind, and what is in it: its last write as well, which was not synced when it was made. It
-/// is durable since the store was closed.
+/// A closed store with small files of each kind, and what is in it: its last write as well, which
+/// was not synced when it was made. It is durable since the store was closed.
 fn store(shape: &Shape) -> (FaultFs, State) {
     let fs = FaultFs::new(FaultOptions::seeded(shape.seed));
     let mut run = Run::new(&fs, shape, State::default(), Mix::Logged, SeededRng::new(shape.seed));
@@ -64,9 +64,10 @@ fn meet(disk: &FaultFs, shape: &Shape, right: &State, read_only: bool, context: 
     }
 }
 
-/// Goal: a flipped bit anywhere, in any file, gives the right answer or `Corruption`: never other data, a panic, a hang or
-/// memory without bound. Method: every bit of the written part of each file of a small store (in the short form, one in
-/// so many), opened for reading and for writing in turn.
+/// Goal: a flipped bit anywhere, in any file, gives the right answer or `Corruption`: never other
+/// data, a panic, a hang or memory without bound. Method: every bit of the written part of each
+/// file of a small store (in the short form, one in so many), opened for reading and for writing in
+/// turn.
 #[test]
 fn flipped_bits() {
     let own = seed(13);
@@ -102,8 +103,8 @@ fn flipped_bits() {
     assert!(grown < 64 << 10, "{grown} KiB of memory");
 }
 
-/// Goal: lengths and counts that a writer would never write, under sound looking bytes around them, cost no memory. Method:
-/// runs of bytes set to the highest value, at every place of each file.
+/// Goal: lengths and counts that a writer would never write, under sound looking bytes around them,
+/// cost no memory. Method: runs of bytes set to the highest value, at every place of each file.
 #[test]
 fn bytes_of_ones() {
     let shape = Shape::new(seed(14));
@@ -129,8 +130,8 @@ fn bytes_of_ones() {
     assert!(grown < 64 << 10, "{grown} KiB of memory");
 }
 
-/// Goal: blocks that stand in another place or are of another table are found. Method: swap pieces within each table, and
-/// exchange whole files for each other.
+/// Goal: blocks that stand in another place or are of another table are found. Method: swap pieces
+/// within each table, and exchange whole files for each other.
 #[test]
 fn blocks_from_elsewhere() {
     let shape = Shape::new(seed(15));

@@ -17,7 +17,8 @@ pub struct Shape {
     pub background: Background,
     /// Instead of what the seed says.
     pub memtable_bytes: Option<u64>,
-    /// Whether the seed also says how blocks, filters and large values are kept, and what the settings of the strategies are.
+    /// Whether the seed also says how blocks, filters and large values are kept, and what the
+    /// settings of the strategies are.
     pub is_wide: bool,
 }
 

@@ -1,4 +1,5 @@
-//! Everything at once: writers, readers, scanners, snapshots, flushes and compactions, against what must always hold.
+//! Everything at once: writers, readers, scanners, snapshots, flushes and compactions, against what
+//! must always hold.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -10,8 +11,8 @@ use super::*;
 const WRITERS: u64 = 3;
 const KEYS: u64 = 16;
 
-/// A store whose writers each keep all their keys, in both keyspaces, at one number: every write is a batch over all of
-/// them. Whoever sees two numbers at once has seen half a batch.
+/// A store whose writers each keep all their keys, in both keyspaces, at one number: every write is
+/// a batch over all of them. Whoever sees two numbers at once has seen half a batch.
 struct Stress {
     db: Db,
     other: Keyspace,
@@ -94,7 +95,8 @@ impl Stress {
         }
     }
 
-    /// A reader's turn: nothing acknowledged is missing, nothing is seen half, and what a snapshot shows stays.
+    /// A reader's turn: nothing acknowledged is missing, nothing is seen half, and what a snapshot
+    /// shows stays.
     fn read(&self, rng: &mut SeededRng, held: &mut Vec<(Snapshot, [u64; WRITERS as usize])>) {
         let before: Vec<_> = self.acknowledged.iter().map(|at| at.load(Ordering::Acquire)).collect();
         let snapshot = self.db.snapshot();
@@ -135,9 +137,10 @@ impl Stress {
     }
 }
 
-/// Goal: whatever runs beside it, a reader sees whole batches across keyspaces, all that was acknowledged before it began,
-/// and in a snapshot always the same; after the end and after opening again all is there. Method: writers, readers and a
-/// manager on threads, with three background threads, over each pair of strategies.
+/// Goal: whatever runs beside it, a reader sees whole batches across keyspaces, all that was
+/// acknowledged before it began, and in a snapshot always the same; after the end and after opening
+/// again all is there. Method: writers, readers and a manager on threads, with three background
+/// threads, over each pair of strategies.
 #[test]
 fn everything_at_once() {
     let own = seed(20);

@@ -29,8 +29,9 @@ enum Tear {
     Byte,
 }
 
-/// Goal: whatever a torn tail looks like (that the file was cut is told from it, see `trust`), the store opens with all commits whose records are whole before it, and none
-/// behind it, and goes on. Method: a store with tables and a log of unsynced commits over both keyspaces; each byte of the
+/// Goal: whatever a torn tail looks like (that the file was cut is told from it, see `trust`), the
+/// store opens with all commits whose records are whole before it, and none behind it, and goes on.
+/// Method: a store with tables and a log of unsynced commits over both keyspaces; each byte of the
 /// last records is where the tail is torn, in three ways.
 #[test]
 fn torn_at_every_byte() {
@@ -98,10 +99,11 @@ fn torn_at_every_byte() {
     assert!(disks > 1000, "{disks}");
 }
 
-/// Goal: a log whose newest segments are gone although a keyspace remembers a position in them is told from an empty one;
-/// one that merely ends before that position, which a power loss can do, is fine and never makes later writes vanish.
-/// Method: remove segments from a closed store; crash a store right after flushes, which remember positions that were
-/// not synced, and write on.
+/// Goal: a log whose newest segments are gone although a keyspace remembers a position in them is
+/// told from an empty one; one that merely ends before that position, which a power loss can do, is
+/// fine and never makes later writes vanish.
+/// Method: remove segments from a closed store; crash a store right after flushes, which remember
+/// positions that were not synced, and write on.
 #[test]
 fn logs_shorter_than_remembered() {
     let own = seed(12);

@@ -1,4 +1,5 @@
-//! Transactions under threads: whatever the interleaving, the outcome is that of some order of them.
+//! Transactions under threads: whatever the interleaving, the outcome is that of some order of
+//! them.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -40,7 +41,8 @@ fn retry(db: &Db, pessimistic: bool, conflicts: &AtomicU64, work: impl Fn(&mut T
     }
 }
 
-/// Moves money between accounts that it reads, and in between opens and closes accounts, so that scans meet phantoms.
+/// Moves money between accounts that it reads, and in between opens and closes accounts, so that
+/// scans meet phantoms.
 fn transfer(db: &Db, rng: &mut SeededRng, pessimistic: bool, conflicts: &AtomicU64) {
     let (from, to) = (rng.below(ACCOUNTS), rng.below(ACCOUNTS));
     let amount = rng.below(30);
@@ -110,14 +112,16 @@ fn bank(own: u64, pessimistic: impl Fn(u64) -> bool + Sync) -> u64 {
     conflicts.into_inner()
 }
 
-/// Goal: optimistic transactions are serialisable, phantoms included. Method: transfers that open and close accounts, and
-/// audits that scan and then write; the sum is constant in every audit that commits. Flushes run beside.
+/// Goal: optimistic transactions are serialisable, phantoms included. Method: transfers that open
+/// and close accounts, and audits that scan and then write; the sum is constant in every audit that
+/// commits. Flushes run beside.
 #[test]
 fn optimistic_bank() {
     println!("optimistic bank: {} conflicts", bank(seed(17), |_| false));
 }
 
-/// Goal: the same for pessimistic ones, whose scans see the sum at once and whose deadlocks are found.
+/// Goal: the same for pessimistic ones, whose scans see the sum at once and whose deadlocks are
+/// found.
 #[test]
 fn pessimistic_bank() {
     println!("pessimistic bank: {} conflicts", bank(seed(18), |_| true));
@@ -129,8 +133,8 @@ fn mixed_bank() {
     println!("mixed bank: {} conflicts", bank(seed(19), |index| index % 2 == 0));
 }
 
-/// Goal: of two transactions that read both of two keys and write one each, one fails (write skew). Method: one thread, in
-/// the order that makes snapshot isolation go wrong.
+/// Goal: of two transactions that read both of two keys and write one each, one fails (write skew).
+/// Method: one thread, in the order that makes snapshot isolation go wrong.
 #[test]
 fn write_skew() {
     for pessimistic in [false, true] {

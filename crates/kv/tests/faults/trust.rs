@@ -1,4 +1,5 @@
-//! Files that are missing, older than the others, of another store, cut or doubled: each is called by its name, or costs nothing.
+//! Files that are missing, older than the others, of another store, cut or doubled: each is called
+//! by its name, or costs nothing.
 
 use std::collections::BTreeMap;
 
@@ -39,7 +40,8 @@ fn contents(fs: &FaultFs) -> BTreeMap<String, Vec<u8>> {
     names.into_iter().map(|name| (name.clone(), fs.bytes_of(&path_of(&name)).unwrap())).collect()
 }
 
-/// A store after some lives and much writing, closed or killed; all contents that its files ever had.
+/// A store after some lives and much writing, closed or killed; all contents that its files ever
+/// had.
 fn write(seed: u64, is_closed: bool) -> (FaultFs, Shape, State, BTreeMap<String, Vec<Vec<u8>>>) {
     let fs = FaultFs::new(FaultOptions::seeded(seed));
     let shape = Shape::drawn(seed);
@@ -114,8 +116,8 @@ impl Subject {
         }
     }
 
-    /// Opens a copy of the store with one file harmed. Says whether that was an error; any other outcome than the right data, or one that
-    /// names the file, fails the test.
+    /// Opens a copy of the store with one file harmed. Says whether that was an error; any other
+    /// outcome than the right data, or one that names the file, fails the test.
     fn try_harm(&self, name: &str, bytes: &[u8], harm: &Harm) -> bool {
         let context = format!("shape {}, closed {}, {name} {harm:?}", self.shape.seed, self.is_closed);
         let disk = self.disk.crash_point().image(CrashImage::All);
@@ -139,7 +141,8 @@ impl Subject {
             !self.is_closed && matches!(harm, Harm::Older(_)) && newest_log.as_deref() == Some(name);
         match result {
             Ok((found, again)) if found == self.state => {
-                // What nobody reads any more, as a blob file that is garbage, may be wrong and cost nothing: then it is named.
+                // What nobody reads any more, as a blob file that is garbage, may be wrong and cost
+                // nothing: then it is named.
                 let named =
                     |report: &cairn_kv::VerifyReport| report.is_sound() || report.to_string().contains(name);
                 assert!(named(&again), "{context}: {again}");
@@ -153,7 +156,8 @@ impl Subject {
             }
             Err(error) => {
                 let says = error.to_string();
-                // Files that an older manifest, or one that was cut, speaks of may be gone since, and it is one of them that is missed.
+                // Files that an older manifest, or one that was cut, speaks of may be gone since,
+                // and it is one of them that is missed.
                 let is_manifest =
                     name.starts_with("MANIFEST") && matches!(harm, Harm::Older(_) | Harm::Cut(_));
                 assert!(says.contains(name) || is_manifest, "{context}: it is not named: {says}");
@@ -178,9 +182,11 @@ impl Subject {
     }
 }
 
-/// Goal: whatever file of a store is missing, older than the others, another store's, cut or doubled, opening and reading it gives the right data or an error that names the
-/// file; `verify` agrees; and a store that is refused is left as it was, so that the file can be put back. Method: stores after three lives, closed or killed,
-/// with tables, blob files and segments; each file in turn, and each thing that can be done to it; the earlier contents are those that the files had
+/// Goal: whatever file of a store is missing, older than the others, another store's, cut or
+/// doubled, opening and reading it gives the right data or an error that names the file; `verify`
+/// agrees; and a store that is refused is left as it was, so that the file can be put back. Method:
+/// stores after three lives, closed or killed, with tables, blob files and segments; each file in
+/// turn, and each thing that can be done to it; the earlier contents are those that the files had
 /// while the store was written.
 #[test]
 fn files_that_do_not_belong_together() {
@@ -205,8 +211,9 @@ fn plain(fs: &FaultFs) -> Builder {
     Db::builder(DIR).fs(shared(fs)).options(options)
 }
 
-/// Goal: the inputs of the issue. Method: after 1,000 writes with `Sync` and a clean close all segments are removed; of twelve segments the newest is; after two
-/// commands the second's segment is removed, and cut to 4,100 bytes. In each case `verify` and `open` name the segment.
+/// Goal: the inputs of the issue. Method: after 1,000 writes with `Sync` and a clean close all
+/// segments are removed; of twelve segments the newest is; after two commands the second's segment
+/// is removed, and cut to 4,100 bytes. In each case `verify` and `open` name the segment.
 #[test]
 fn what_was_synced_is_missed() {
     let filled = |count: u32, is_closed: bool| {
@@ -266,8 +273,9 @@ fn what_was_synced_is_missed() {
     assert_eq!(plain(&fs).open().unwrap().get("b").unwrap().as_deref(), Some(&b"1"[..]));
 }
 
-/// Goal: what is in tables alone is missed as well when the manifest is an older state of itself: ingested tables, writes with `Memory` that were flushed, keyspaces. Method: the
-/// manifest of a store that is killed, and of one that is closed, is put back to what it was before each of them.
+/// Goal: what is in tables alone is missed as well when the manifest is an older state of itself:
+/// ingested tables, writes with `Memory` that were flushed, keyspaces. Method: the manifest of a
+/// store that is killed, and of one that is closed, is put back to what it was before each of them.
 #[test]
 fn a_manifest_that_is_older() {
     for is_closed in [true, false] {
@@ -309,8 +317,9 @@ fn a_manifest_that_is_older() {
     }
 }
 
-/// Goal: a table and a blob file of another store with the same number, length and keys are told from one's own. Method: two stores that are written alike but for their values; each
-/// file of one in the place of the other's.
+/// Goal: a table and a blob file of another store with the same number, length and keys are told
+/// from one's own. Method: two stores that are written alike but for their values; each file of one
+/// in the place of the other's.
 #[test]
 fn files_of_the_same_shape() {
     let write = |byte: u8| {

@@ -138,8 +138,8 @@ impl Run {
         }
     }
 
-    /// Drops the store, as a process does that is killed: nothing more reaches the disk, and what is in the page cache stays there. On a disk whose failed syncs
-    /// leave changes pending.
+    /// Drops the store, as a process does that is killed: nothing more reaches the disk, and what
+    /// is in the page cache stays there. On a disk whose failed syncs leave changes pending.
     pub fn kill(&mut self) {
         self.fs.inject(Rule::nth(Operation::SyncData, 0, Fault::Io).persistent());
         self.close();
@@ -246,7 +246,8 @@ impl Run {
         self.db().write_with(&batch, durability)
     }
 
-    /// What was flushed since `begun` holds all commits so far: inline, a flush follows the write that made it due.
+    /// What was flushed since `begun` holds all commits so far: inline, a flush follows the write
+    /// that made it due.
     fn note_flushes(&mut self, begun: u64) {
         let flushed = std::mem::take(&mut *self.flushes.0.lock().unwrap());
         for keyspace in flushed {

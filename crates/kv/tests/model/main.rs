@@ -170,9 +170,10 @@ impl Run {
     }
 }
 
-/// Goal: whatever the options, and however they change from open to open, the store is a sorted map with snapshots, across flushes,
-/// compactions and reopening. Method: the same kind of random steps over the store and a map; all options are drawn anew at each opening; the
-/// files are verified after each step that changes them; everything is compared now and then and at the end.
+/// Goal: whatever the options, and however they change from open to open, the store is a sorted map
+/// with snapshots, across flushes, compactions and reopening. Method: the same kind of random steps
+/// over the store and a map; all options are drawn anew at each opening; the files are verified
+/// after each step that changes them; everything is compared now and then and at the end.
 fn swarm(seeds: std::ops::Range<u64>) {
     for seed in seeds {
         println!("seed {seed}");

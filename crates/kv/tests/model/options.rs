@@ -6,8 +6,8 @@ use cairn_kv::strategy::{FifoOptions, LazyOptions, LeveledOptions, StrategyOptio
 use cairn_kv::{Append, Background, Builder, Compression, FilterKind, KeyspaceOptions, Options};
 use cairn_vfs::{Rng, SeededRng};
 
-/// The options of the store `seed` at its `open`th opening, all drawn anew each time: strategy, settings, compression, blobs, filters,
-/// blocks. Equal numbers give equal options.
+/// The options of the store `seed` at its `open`th opening, all drawn anew each time: strategy,
+/// settings, compression, blobs, filters, blocks. Equal numbers give equal options.
 pub fn swarm(seed: u64, open: u64, builder: Builder) -> Builder {
     let mut rng = SeededRng::new(seed ^ open << 32).fork("options");
     let rng = &mut rng;

@@ -9,7 +9,8 @@ use cairn_vfs::{Fs, MemFs};
 const KEYS: usize = 400;
 
 fn lazy() -> StrategyOptions {
-    // With flushes that count as small, so that there is a level between; and nothing is merged because nobody writes.
+    // With flushes that count as small, so that there is a level between; and nothing is merged
+    // because nobody writes.
     let (flush_bytes, idle_space_ratio) = (16, f64::INFINITY);
     StrategyOptions::LazyLeveled(LazyOptions {
         size_ratio: 8,
@@ -41,7 +42,8 @@ fn key(at: usize) -> Vec<u8> {
     format!("key {at:04}").into_bytes()
 }
 
-/// Every key has the newest generation, by lookups and by a scan, and nothing is wrong with the files.
+/// Every key has the newest generation, by lookups and by a scan, and nothing is wrong with the
+/// files.
 fn check(db: &Db, name: &str, newest: &[u8], what: &str) {
     let keyspace = db.keyspace(name).unwrap();
     for at in 0..KEYS {
@@ -54,7 +56,8 @@ fn check(db: &Db, name: &str, newest: &[u8], what: &str) {
     assert!(report.is_sound(), "{what}: {report}");
 }
 
-/// A store of two keyspaces, each with a base and four generations of all keys, the last one of 100 bytes; level 1 has a run for each.
+/// A store of two keyspaces, each with a base and four generations of all keys, the last one of 100
+/// bytes; level 1 has a run for each.
 fn filled() -> Arc<dyn Fs> {
     let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
     let db = builder(&fs).default_keyspace(with(lazy())).keyspace("other", with(lazy())).open().unwrap();
@@ -80,8 +83,9 @@ fn filled() -> Arc<dyn Fs> {
     fs
 }
 
-/// Goal: the newest values stay the newest, whichever strategy a keyspace is opened with next. Method: the tree of the issue, four runs in a level that
-/// universal compaction takes for one; then universal, then leveled, each until nothing is due.
+/// Goal: the newest values stay the newest, whichever strategy a keyspace is opened with next.
+/// Method: the tree of the issue, four runs in a level that universal compaction takes for one;
+/// then universal, then leveled, each until nothing is due.
 #[test]
 fn the_newest_stays_the_newest() {
     let fs = filled();
@@ -108,8 +112,9 @@ fn the_newest_stays_the_newest() {
     }
 }
 
-/// Goal: a keyspace that an open does not name is compacted as before, and not as the default one is; so is the default one when nothing is said
-/// of it. Method: both are made lazy, and the store is opened without a word of either, with a word of the default one, and with one of both.
+/// Goal: a keyspace that an open does not name is compacted as before, and not as the default one
+/// is; so is the default one when nothing is said of it. Method: both are made lazy, and the store
+/// is opened without a word of either, with a word of the default one, and with one of both.
 #[test]
 fn a_keyspace_that_is_not_named_keeps_its_strategy() {
     let fs = filled();

@@ -12,9 +12,10 @@ fn after_power_loss(disk: &FaultFs) -> Db {
     builder(&image, 0, &keyspace()).open().unwrap()
 }
 
-/// Goal: a `Sync` write is on the disk when it returns, with everything logged before it in either keyspace, whatever is
-/// sealed, flushed, compacted and released meanwhile. Method: two writers of large unsynced values, which fill a segment of
-/// the log each two, and of `Sync` batches; at each return, the store is opened as a power loss would leave it.
+/// Goal: a `Sync` write is on the disk when it returns, with everything logged before it in either
+/// keyspace, whatever is sealed, flushed, compacted and released meanwhile. Method: two writers of
+/// large unsynced values, which fill a segment of the log each two, and of `Sync` batches; at each
+/// return, the store is opened as a power loss would leave it.
 #[test]
 fn what_a_sync_acknowledged() {
     explore(150, || {
@@ -48,9 +49,9 @@ fn what_a_sync_acknowledged() {
     });
 }
 
-/// Goal: a flush that returned is on the disk, and a batch over both keyspaces is there in both or in none, whichever of
-/// them was flushed. Method: a writer of batches, two threads that each flush a keyspace and then look at what a power
-/// loss leaves.
+/// Goal: a flush that returned is on the disk, and a batch over both keyspaces is there in both or
+/// in none, whichever of them was flushed. Method: a writer of batches, two threads that each flush
+/// a keyspace and then look at what a power loss leaves.
 #[test]
 fn flushes_and_batches() {
     explore(200, || {
@@ -89,8 +90,9 @@ fn flushes_and_batches() {
     });
 }
 
-/// Goal: a killed process keeps every `Buffered` write that was acknowledged, also beside a record that could not be written. Method: three writers; one of their records fails;
-/// the store is opened on what the kernel has then.
+/// Goal: a killed process keeps every `Buffered` write that was acknowledged, also beside a record
+/// that could not be written. Method: three writers; one of their records fails; the store is
+/// opened on what the kernel has then.
 #[test]
 fn what_a_kill_keeps_when_a_record_fails() {
     for nth in 0..3 {

@@ -1,8 +1,9 @@
 //! Whole stores under schedules that follow from a seed.
 //!
-//! `RUSTFLAGS="--cfg cairn_shuttle" cargo test -p cairn-kv --test shuttle`, with a target folder of its own; see
-//! `testing/schedules.rs` for what that shows and what not. What readers see is replaced in one step (`arc_swap`), and
-//! the readers of tables are set as a part of one (`OnceLock`). The parts by themselves: `cargo test -p cairn-kv --lib shuttle`.
+//! `RUSTFLAGS="--cfg cairn_shuttle" cargo test -p cairn-kv --test shuttle`, with a target folder of
+//! its own; see `testing/schedules.rs` for what that shows and what not. What readers see is
+//! replaced in one step (`arc_swap`), and the readers of tables are set as a part of one
+//! (`OnceLock`). The parts by themselves: `cargo test -p cairn-kv --lib shuttle`.
 #![cfg(cairn_shuttle)]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test program")]
 
@@ -28,7 +29,8 @@ const DIR: &str = "store";
 /// The second keyspace.
 const OTHER: &str = "other";
 
-/// Options with which a few writes seal, flush and compact: memtables of the least size are full with their first entry.
+/// Options with which a few writes seal, flush and compact: memtables of the least size are full
+/// with their first entry.
 fn keyspace() -> KeyspaceOptions {
     let leveled = LeveledOptions {
         table_bytes: 1 << 10,

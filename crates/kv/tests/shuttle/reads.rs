@@ -13,8 +13,8 @@ fn large_memtables() -> KeyspaceOptions {
 const WRITERS: usize = 2;
 const KEYS: u8 = 2;
 
-/// A store whose writers each keep all their keys, in both keyspaces, at one number: every write is a batch over all of
-/// them. Who sees two numbers at once has seen half a batch.
+/// A store whose writers each keep all their keys, in both keyspaces, at one number: every write is
+/// a batch over all of them. Who sees two numbers at once has seen half a batch.
 struct Numbers {
     db: Db,
     /// The number that each writer has had acknowledged.
@@ -78,8 +78,9 @@ impl Numbers {
     }
 }
 
-/// Goal: a lookup never goes back behind what was acknowledged, whatever is flushed between its steps. Method: a value in a
-/// table, a newer one in the memtable; a third is written and the second flushed away by it, while others look.
+/// Goal: a lookup never goes back behind what was acknowledged, whatever is flushed between its
+/// steps. Method: a value in a table, a newer one in the memtable; a third is written and the
+/// second flushed away by it, while others look.
 #[test]
 fn gets_beside_a_flush() {
     explore(600, || {
@@ -103,9 +104,9 @@ fn gets_beside_a_flush() {
     });
 }
 
-/// Goal: readers see whole batches across keyspaces, all that was acknowledged before, and in a snapshot always the same;
-/// threads that flush and compact meanwhile end; opened again, all is there. Method: two writers whose every batch seals
-/// memtables, a reader, two background threads.
+/// Goal: readers see whole batches across keyspaces, all that was acknowledged before, and in a
+/// snapshot always the same; threads that flush and compact meanwhile end; opened again, all is
+/// there. Method: two writers whose every batch seals memtables, a reader, two background threads.
 #[test]
 fn everything_at_once() {
     explore(300, || {
@@ -127,9 +128,9 @@ fn everything_at_once() {
     });
 }
 
-/// Goal: a flush never leaves out what somebody sees, whoever looks when and how. Method: one key is overwritten and flushed
-/// while a reader looks for it, with a snapshot or without: a short run without other threads, so that most of its schedules
-/// differ where it matters.
+/// Goal: a flush never leaves out what somebody sees, whoever looks when and how. Method: one key
+/// is overwritten and flushed while a reader looks for it, with a snapshot or without: a short run
+/// without other threads, so that most of its schedules differ where it matters.
 #[test]
 fn one_reader_and_a_flush() {
     for way in 0..5 {
@@ -163,8 +164,9 @@ fn one_reader_and_a_flush() {
     }
 }
 
-/// Goal: who has written sees it, whatever is sealed meanwhile. Method: a memtable is sealed and flushed beside a writer of single
-/// writes and one of batches, which look for what they have written.
+/// Goal: who has written sees it, whatever is sealed meanwhile. Method: a memtable is sealed and
+/// flushed beside a writer of single writes and one of batches, which look for what they have
+/// written.
 #[test]
 fn a_writer_and_a_flush() {
     for is_batch in [false, true] {
@@ -193,8 +195,9 @@ fn a_writer_and_a_flush() {
     }
 }
 
-/// Goal: flushes and compactions never leave out what a snapshot sees. Method: one key is written again and again while a
-/// thread flushes and compacts it, and readers take snapshots and look twice.
+/// Goal: flushes and compactions never leave out what a snapshot sees. Method: one key is written
+/// again and again while a thread flushes and compacts it, and readers take snapshots and look
+/// twice.
 #[test]
 fn snapshots_beside_compactions() {
     explore(600, || {
@@ -222,9 +225,10 @@ fn snapshots_beside_compactions() {
     });
 }
 
-/// Goal: readers without a snapshot always find a key that is there, whatever becomes of memtables and tables under them,
-/// and never an older value after a newer one. Method: one key is overwritten with a flush for each version and
-/// compactions in the background; lookups, `multi_get` and scans beside them.
+/// Goal: readers without a snapshot always find a key that is there, whatever becomes of memtables
+/// and tables under them, and never an older value after a newer one. Method: one key is
+/// overwritten with a flush for each version and compactions in the background; lookups,
+/// `multi_get` and scans beside them.
 #[test]
 fn readers_without_snapshots() {
     explore(300, || {
@@ -251,9 +255,10 @@ fn readers_without_snapshots() {
     });
 }
 
-/// Goal: a deletion of a range covers what was written before it and nothing later, in memtables, tables and on the way
-/// between them. Method: a writer alternates deletions of everything with a batch that writes everything; readers see all
-/// keys or, never after the batch that deletes and writes again, none.
+/// Goal: a deletion of a range covers what was written before it and nothing later, in memtables,
+/// tables and on the way between them. Method: a writer alternates deletions of everything with a
+/// batch that writes everything; readers see all keys or, never after the batch that deletes and
+/// writes again, none.
 #[test]
 fn range_deletions() {
     explore(300, || {

@@ -4,9 +4,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::*;
 
-/// Goal: writers that reach the limits of memtables and of level 0 stop and go on, in every schedule. Method: limits of one
-/// sealed memtable and two runs, which nearly every write reaches; three writers and two background threads, and two with
-/// one, which nobody helps out when it oversleeps.
+/// Goal: writers that reach the limits of memtables and of level 0 stop and go on, in every
+/// schedule. Method: limits of one sealed memtable and two runs, which nearly every write reaches;
+/// three writers and two background threads, and two with one, which nobody helps out when it
+/// oversleeps.
 #[test]
 fn writers_stop_and_go() {
     for (threads, writers) in [(2, 3), (1, 2)] {
@@ -28,8 +29,8 @@ fn writers_stop_and_go() {
     }
 }
 
-/// Goal: `flush`, `compact_range` and `wait_idle` return, whoever calls them beside whom. Method: all at once, on both
-/// keyspaces, with a writer and background threads.
+/// Goal: `flush`, `compact_range` and `wait_idle` return, whoever calls them beside whom. Method:
+/// all at once, on both keyspaces, with a writer and background threads.
 #[test]
 fn everybody_waits() {
     explore(300, || {
@@ -57,8 +58,10 @@ fn everybody_waits() {
     });
 }
 
-/// Goal: a store that is closed while jobs run, by whoever has the last handle, ends, and opened again it has everything.
-/// Method: two threads with handles of their own write and go; an iterator outlives both; one more in the background has nothing to do.
+/// Goal: a store that is closed while jobs run, by whoever has the last handle, ends, and opened
+/// again it has everything.
+/// Method: two threads with handles of their own write and go; an iterator outlives both; one more
+/// in the background has nothing to do.
 #[test]
 fn closing_beside_jobs() {
     explore(400, || {
@@ -84,8 +87,9 @@ fn closing_beside_jobs() {
     });
 }
 
-/// Goal: a log that is replayed with flushes beside the replay comes back whole. Method: everything is in the log; the store is
-/// opened with memtables so small that the replay has to flush, on a thread of its own.
+/// Goal: a log that is replayed with flushes beside the replay comes back whole. Method: everything
+/// is in the log; the store is opened with memtables so small that the replay has to flush, on a
+/// thread of its own.
 #[test]
 fn replay_beside_flushes() {
     explore(300, || {
@@ -103,8 +107,9 @@ fn replay_beside_flushes() {
     });
 }
 
-/// Goal: a disk that is full and then has room stops nobody for ever, and loses nothing. Method: writers and a flush run
-/// into a limit that another thread lifts; who was told of the full disk tries again.
+/// Goal: a disk that is full and then has room stops nobody for ever, and loses nothing. Method:
+/// writers and a flush run into a limit that another thread lifts; who was told of the full disk
+/// tries again.
 #[test]
 fn a_full_disk_that_lifts() {
     use cairn_vfs::{FaultFs, FaultOptions};
@@ -137,9 +142,11 @@ fn a_full_disk_that_lifts() {
     });
 }
 
-/// Goal: a store that the system gives too few threads is not opened, and those that it got end, whatever they are at: nobody holds it or
-/// waits for ever, and it can be opened. Method: each of the threads is refused in turn, until there are enough; that of a flush beside
-/// the replay is among them, and work is due from the first moment on. Merges are in parts, and compete for threads.
+/// Goal: a store that the system gives too few threads is not opened, and those that it got end,
+/// whatever they are at: nobody holds it or waits for ever, and it can be opened. Method: each of
+/// the threads is refused in turn, until there are enough; that of a flush beside the replay is
+/// among them, and work is due from the first moment on. Merges are in parts, and compete for
+/// threads.
 #[test]
 fn threads_that_are_refused() {
     let (opens, mut allowed) = (Arc::new(AtomicBool::new(false)), 0);
@@ -171,8 +178,9 @@ fn threads_that_are_refused() {
     assert!(allowed > 5, "opened with {} threads", allowed - 1);
 }
 
-/// Goal: whoever waits until the store is idle finds its log given back, whoever else is at it. Method: everything is in tables; two
-/// threads wait for it beside those in the background, then a third does. The log's helper may have prepared one more segment.
+/// Goal: whoever waits until the store is idle finds its log given back, whoever else is at it.
+/// Method: everything is in tables; two threads wait for it beside those in the background, then a
+/// third does. The log's helper may have prepared one more segment.
 #[test]
 fn idle_logs_are_given_back() {
     explore(200, || {

@@ -70,8 +70,9 @@ fn bank(pessimistic: [bool; 3]) {
     });
 }
 
-/// Goal: optimistic transactions are serialisable, phantoms included. Method: transfers that open and close accounts, and an
-/// audit that scans and then writes; memtables are sealed and flushed beside them.
+/// Goal: optimistic transactions are serialisable, phantoms included. Method: transfers that open
+/// and close accounts, and an audit that scans and then writes; memtables are sealed and flushed
+/// beside them.
 #[test]
 fn optimistic_bank() {
     bank([false; 3]);
@@ -90,8 +91,8 @@ fn mixed_bank() {
     bank([true, false, false]);
 }
 
-/// Goal: plain writes beside a transaction are a conflict or come after it. Method: a transaction of either kind adds to a
-/// counter that plain writes set meanwhile.
+/// Goal: plain writes beside a transaction are a conflict or come after it. Method: a transaction
+/// of either kind adds to a counter that plain writes set meanwhile.
 #[test]
 fn plain_writes() {
     for pessimistic in [false, true] {

@@ -1,7 +1,9 @@
-//! The latch under every schedule, and every order of loads and stores that the memory model allows.
+//! The latch under every schedule, and every order of loads and stores that the memory model
+//! allows.
 //!
-//! `RUSTFLAGS="--cfg cairn_loom" cargo test -p cairn-pool --lib models`, with a target folder of its own. `LOOM_MAX_PREEMPTIONS=3` looks further than
-//! the two preemptions that these tests ask for where all would take too long.
+//! `RUSTFLAGS="--cfg cairn_loom" cargo test -p cairn-pool --lib models`, with a target folder of
+//! its own. `LOOM_MAX_PREEMPTIONS=3` looks further than the two preemptions that these tests ask
+//! for where all would take too long.
 
 #![allow(unsafe_code, clippy::unwrap_used, reason = "tests; they check the cells")]
 
@@ -32,8 +34,9 @@ fn explore(test: impl Fn() + Send + Sync + 'static) {
     builder.check(test);
 }
 
-/// Goal: an exclusive hold excludes every other, and what was written under it is seen under the next. Method: two threads change plain memory under the
-/// exclusive latch, and read it under the shared one, each as often as the latch can be had.
+/// Goal: an exclusive hold excludes every other, and what was written under it is seen under the
+/// next. Method: two threads change plain memory under the exclusive latch, and read it under the
+/// shared one, each as often as the latch can be had.
 #[test]
 fn holds_exclude_each_other() {
     explore(|| {
@@ -67,8 +70,9 @@ fn holds_exclude_each_other() {
     });
 }
 
-/// Goal: what an optimistic reader read is of one moment if the version says so. Method: a writer changes two halves, twice; a reader reads both by
-/// relaxed loads, in the order in which they are written, and in the other.
+/// Goal: what an optimistic reader read is of one moment if the version says so. Method: a writer
+/// changes two halves, twice; a reader reads both by relaxed loads, in the order in which they are
+/// written, and in the other.
 #[test]
 fn versions_tell_of_changes() {
     explore(|| {
@@ -121,8 +125,9 @@ fn upgrades_are_of_their_version() {
     });
 }
 
-/// Goal: nobody sleeps through the moment that the latch is left. Method: a thread that holds it, shared or exclusively, and one that waits: loom reports a thread that
-/// nobody wakes. A reader that only tries makes itself felt for a moment in between.
+/// Goal: nobody sleeps through the moment that the latch is left. Method: a thread that holds it,
+/// shared or exclusively, and one that waits: loom reports a thread that nobody wakes. A reader
+/// that only tries makes itself felt for a moment in between.
 #[test]
 fn sleepers_are_woken() {
     for is_shared in [false, true] {
@@ -163,8 +168,9 @@ fn sleepers_are_woken() {
     }
 }
 
-/// Goal: nobody sleeps at the latch of a frame that its page has left while the latch stays held. Method: a holder that clears what stands for the entry of
-/// the table and wakes who waits, and one that waits for either.
+/// Goal: nobody sleeps at the latch of a frame that its page has left while the latch stays held.
+/// Method: a holder that clears what stands for the entry of the table and wakes who waits, and one
+/// that waits for either.
 #[test]
 fn sleepers_learn_that_the_page_has_left() {
     explore(|| {

@@ -10,21 +10,26 @@
 //!            LIRS over the frames, which evicts its own way or by recency
 //! ```
 //!
-//! LIRS comes closest to the optimum where pages are asked for in loops, by scans or with lasting popularity, and falls behind LRU
-//! where what was just asked for is all that matters. Two shadow directories replay the requests as if each policy alone had the pool, and the
-//! frames follow the one that leads: the general scheme of Smaragdakis ("General adaptive replacement policies", ISMM 2004), with pages sampled by
-//! their hash as processor caches sample their sets (Qureshi et al., ISCA 2007). Where frames go by recency all of them are in the low
-//! set of LIRS, whose stack then *is* the list of LRU; going back costs one percent of the frames their place there. So
-//! there is one structure for both ways, and while LRU leads the pool is LRU exactly.
+//! LIRS comes closest to the optimum where pages are asked for in loops, by scans or with lasting
+//! popularity, and falls behind LRU where what was just asked for is all that matters. Two shadow
+//! directories replay the requests as if each policy alone had the pool, and the frames follow the
+//! one that leads: the general scheme of Smaragdakis ("General adaptive replacement policies", ISMM
+//! 2004), with pages sampled by their hash as processor caches sample their sets (Qureshi et al.,
+//! ISCA 2007). Where frames go by recency all of them are in the low set of LIRS, whose stack then
+//! *is* the list of LRU; going back costs one percent of the frames their place there. So there is
+//! one structure for both ways, and while LRU leads the pool is LRU exactly.
 //!
 //! Three rules keep it from losing by its changes:
-//! - From recency to LIRS only when the lead is no chance: more than twice the square root of the requests that told them apart. Back as soon
-//!   as the lead is gone. The lead is at most the pages that the shadow holds and some, so that old merits do not outweigh a new phase.
-//! - A turn of LIRS that cost hits against the LRU shadow doubles the evidence that the next one needs, up to four times; one that paid halves it.
+//! - From recency to LIRS only when the lead is no chance: more than twice the square root of the
+//!   requests that told them apart. Back as soon as the lead is gone. The lead is at most the pages
+//!   that the shadow holds and some, so that old merits do not outweigh a new phase.
+//! - A turn of LIRS that cost hits against the LRU shadow doubles the evidence that the next one
+//!   needs, up to four times; one that paid halves it.
 //! - A pool that hit more than seven times in twelve requests while it filled starts by recency.
 //!
-//! It loses to both where the better one changes every few pools' worth of requests, since each change costs misses until the frames follow. While there are
-//! few frames each request is simulated twice; from 2048 on it is every second, fourth, ... page only.
+//! It loses to both where the better one changes every few pools' worth of requests, since each
+//! change costs misses until the frames follow. While there are few frames each request is
+//! simulated twice; from 2048 on it is every second, fourth, ... page only.
 
 use super::directory::{Directory, hash};
 use super::lirs::Lirs;
@@ -34,13 +39,15 @@ use crate::page::{Frame, PageId};
 
 /// Shadows hold fewer pages than this: larger pools are sampled.
 const SHADOW_MAX: usize = 2048;
-/// A lead counts when it is more than this many times the square root of the requests that it was won by.
+/// A lead counts when it is more than this many times the square root of the requests that it was
+/// won by.
 const CONFIDENCE: u64 = 2;
 /// How much more evidence than that may be asked for.
 const DOUBT_MAX: u64 = 4;
 /// Requests that tell the shadows apart, after which the older ones count half.
 const MEMORY: u64 = 4096;
-/// What the lead may be beyond the pages of a shadow, so that small pools have a memory too, and most evidence is enough.
+/// What the lead may be beyond the pages of a shadow, so that small pools have a memory too, and
+/// most evidence is enough.
 const LEAD_SPARE: u64 = 512;
 const _: () = assert!(LEAD_SPARE * LEAD_SPARE >= CONFIDENCE * CONFIDENCE * DOUBT_MAX * DOUBT_MAX * MEMORY);
 /// Hits for each page of a pool that fills, from which on it starts by recency: seven to five.
@@ -267,7 +274,8 @@ impl Policy for Adaptive {
         self.frames.remove(frame);
     }
 
-    /// Linear in the frames. The shadows start over, and the score with them; whom the frames follow stays.
+    /// Linear in the frames. The shadows start over, and the score with them; whom the frames
+    /// follow stays.
     fn resize(&mut self, capacity: usize) {
         self.frames.resize(capacity);
         let new = Adaptive::new(capacity);

@@ -6,9 +6,10 @@
 //!   L2 more    T2  newest .. oldest | B2  newest .. oldest       |L1| + |L2| <= 2 c
 //! ```
 //!
-//! `target` is how many frames T1 should have. A miss that B1 remembers says that T1 was too small, one in B2 that T2
-//! was: the target moves by one, or by more where the other list is longer. A scan fills T1 alone. It loses where the
-//! second request comes after both lists, as in loops longer than the pool, which it handles no better than LRU.
+//! `target` is how many frames T1 should have. A miss that B1 remembers says that T1 was too small,
+//! one in B2 that T2 was: the target moves by one, or by more where the other list is longer. A
+//! scan fills T1 alone. It loses where the second request comes after both lists, as in loops
+//! longer than the pool, which it handles no better than LRU.
 
 use super::ghosts::Ghosts;
 use super::lists::Lists;
@@ -122,7 +123,8 @@ impl Policy for Arc {
                 self.adapted = incoming;
             }
         } else if self.once() >= self.capacity {
-            // Case IV A: L1 is full, and either forgets its oldest ghost or, having none, loses a page without a trace.
+            // Case IV A: L1 is full, and either forgets its oldest ghost or, having none, loses a
+            // page without a trace.
             remember = self.frames.len(ONCE) < self.capacity;
             self.ghosts.trim(ONCE, self.ghosts.len(ONCE).saturating_sub(1));
         } else if self.known() >= 2 * self.capacity {

@@ -5,8 +5,8 @@
 //!   slots     | page, next slot of the chain or of the free ones, bucket | ...
 //! ```
 //!
-//! Chains, because most look-ups are for pages that are not there: they cost one load of four bytes. Slots keep
-//! their number until they are removed, so that lists can be made of them.
+//! Chains, because most look-ups are for pages that are not there: they cost one load of four
+//! bytes. Slots keep their number until they are removed, so that lists can be made of them.
 
 use crate::page::PageId;
 
@@ -93,7 +93,8 @@ impl Directory {
         if at == slot {
             self.buckets[bucket] = next;
         } else {
-            // The chain ends at a slot that points to this one: all slots in use are on the chain of their bucket.
+            // The chain ends at a slot that points to this one: all slots in use are on the chain
+            // of their bucket.
             while self.slots[at as usize].next != slot {
                 at = self.slots[at as usize].next;
             }
@@ -104,7 +105,8 @@ impl Directory {
         self.len -= 1;
     }
 
-    /// Buckets for `pages` pages, more or fewer than before. Pages keep their slots. Linear in both.
+    /// Buckets for `pages` pages, more or fewer than before. Pages keep their slots. Linear in
+    /// both.
     pub(super) fn resize(&mut self, pages: usize) {
         let buckets = Self::buckets_for(pages);
         let chained: Vec<u32> = (0..self.buckets.len()).flat_map(|bucket| self.chain(bucket)).collect();
@@ -132,8 +134,8 @@ impl Directory {
     }
 }
 
-/// A hash of a page's number, good in every bit: two rounds of multiply and fold. Not against adversaries: page
-/// numbers are the engine's own.
+/// A hash of a page's number, good in every bit: two rounds of multiply and fold. Not against
+/// adversaries: page numbers are the engine's own.
 #[inline]
 pub(super) fn hash(page: PageId) -> u64 {
     let mut x = page.as_u64().wrapping_mul(0x9E37_79B9_7F4A_7C15);

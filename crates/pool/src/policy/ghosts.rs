@@ -4,7 +4,8 @@ use super::directory::Directory;
 use super::lists::Lists;
 use crate::page::PageId;
 
-/// `L` queues of pages; a page is in one at most. A dozen nanoseconds to add or to look up, 28 bytes a page.
+/// `L` queues of pages; a page is in one at most. A dozen nanoseconds to add or to look up, 28
+/// bytes a page.
 #[derive(Debug, Clone)]
 pub(super) struct Ghosts<const L: usize> {
     pages: Directory,

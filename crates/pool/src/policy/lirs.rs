@@ -1,4 +1,5 @@
-//! LIRS (Jiang, Zhang: "LIRS: An Efficient Low Inter-reference Recency Set Replacement Policy", SIGMETRICS 2002).
+//! LIRS (Jiang, Zhang: "LIRS: An Efficient Low Inter-reference Recency Set Replacement Policy",
+//! SIGMETRICS 2002).
 //!
 //! ```text
 //!   stack S   top: newest   L  h  L  g  h  L  g  g  L   bottom: always an L     L  resident, low reuse distance: 99 %
@@ -6,13 +7,15 @@
 //!   queue Q   newest        h  h        h               oldest: the victim      g  evicted, still in the stack
 //! ```
 //!
-//! A page belongs to the low set when the distance between its last two requests is shorter than the time since the last request
-//! of the low page at the bottom: then they swap. The stack is pruned so that a low page is at its bottom. New pages
-//! pass through the queue, one percent of the frames; a scan or a loop that does not fit leaves the low pages alone, and a loop
-//! even keeps a part of itself. It loses where what was asked for a moment ago matters and the queue is too short for it.
+//! A page belongs to the low set when the distance between its last two requests is shorter than
+//! the time since the last request of the low page at the bottom: then they swap. The stack is
+//! pruned so that a low page is at its bottom. New pages pass through the queue, one percent of the
+//! frames; a scan or a loop that does not fit leaves the low pages alone, and a loop even keeps a
+//! part of itself. It loses where what was asked for a moment ago matters and the queue is too
+//! short for it.
 //!
-//! The paper lets the stack grow without bound. Here evicted pages are at most [`GHOSTS_PER_FRAME`] times the
-//! frames; beyond, the one evicted first is forgotten.
+//! The paper lets the stack grow without bound. Here evicted pages are at most [`GHOSTS_PER_FRAME`]
+//! times the frames; beyond, the one evicted first is forgotten.
 
 use super::directory::Directory;
 use super::lists::{Lists, Value};
@@ -72,8 +75,9 @@ impl Lirs {
         capacity - (capacity / 100).max(2).min(capacity)
     }
 
-    /// With `true`, all frames may belong to the low set from now on, which makes the stack the list of LRU and its bottom the victim; with
-    /// `false` all but one percent again. What is resident stays so. O(1) for `true`, one percent of the frames for `false`.
+    /// With `true`, all frames may belong to the low set from now on, which makes the stack the
+    /// list of LRU and its bottom the victim; with `false` all but one percent again. What is
+    /// resident stays so. O(1) for `true`, one percent of the frames for `false`.
     pub(super) fn set_by_recency(&mut self, by_recency: bool) {
         self.by_recency = by_recency;
         self.low_max = if by_recency { self.capacity } else { Self::low_for(self.capacity) };
@@ -118,7 +122,8 @@ impl Lirs {
         }
     }
 
-    /// Puts a frame on top of the stack as one of the low set, which then may lose the one at the bottom.
+    /// Puts a frame on top of the stack as one of the low set, which then may lose the one at the
+    /// bottom.
     fn promote(&mut self, frame: Frame, page: PageId) {
         self.low += 1;
         self.stack.push_front(ONLY, self.item(frame), Entry { page, low: true });
@@ -128,7 +133,8 @@ impl Lirs {
         self.prune();
     }
 
-    /// Moves the page at the bottom, which is of the low set since the stack was pruned, to the queue. False when there is none.
+    /// Moves the page at the bottom, which is of the low set since the stack was pruned, to the
+    /// queue. False when there is none.
     fn demote_bottom(&mut self) -> bool {
         let Some(bottom) = self.stack.back(ONLY) else { return false };
         let entry = self.stack.value(bottom);
@@ -156,7 +162,8 @@ impl Lirs {
             let item = self.item(victim);
             let is_in_stack = self.stack.list_of(item).is_some();
             if is_in_stack && frames.is_unused(victim) {
-                // Read ahead by more than the queue holds: who asks for it yet will be its first user.
+                // Read ahead by more than the queue holds: who asks for it yet will be its first
+                // user.
                 self.stack.remove(item);
             } else if is_in_stack {
                 self.leave_ghost(item);

@@ -5,8 +5,9 @@
 //!             prev, next, list              a ring each          "out" or on one ring
 //! ```
 //!
-//! An item is on one list at most, so that one array holds the links of all of them, and a list costs its sentinel. Links are
-//! four bytes. Nothing is allocated but by growth, and nothing is searched.
+//! An item is on one list at most, so that one array holds the links of all of them, and a list
+//! costs its sentinel. Links are four bytes. Nothing is allocated but by growth, and nothing is
+//! searched.
 
 use crate::page::PageId;
 
@@ -80,7 +81,8 @@ impl<T: Value, const L: usize> Lists<T, L> {
         }
     }
 
-    /// The value of an item: what it was pushed with. [`Value::NONE`] for one that was never on a list.
+    /// The value of an item: what it was pushed with. [`Value::NONE`] for one that was never on a
+    /// list.
     #[inline]
     pub(super) fn value(&self, item: u32) -> T {
         self.nodes.get(item as usize + L).map_or(T::NONE, |node| node.value)
@@ -99,7 +101,8 @@ impl<T: Value, const L: usize> Lists<T, L> {
         std::iter::successors(self.front(list), |&item| self.after(item))
     }
 
-    /// The item behind this one, towards the back; `None` for the last and for one that is on no list.
+    /// The item behind this one, towards the back; `None` for the last and for one that is on no
+    /// list.
     #[inline]
     pub(super) fn after(&self, item: u32) -> Option<u32> {
         self.nodes.get(item as usize + L).and_then(|node| self.item(node.next))
@@ -117,7 +120,8 @@ impl<T: Value, const L: usize> Lists<T, L> {
         self.item(self.nodes[list].prev)
     }
 
-    /// The item before this one, towards the front; `None` for the first and for one that is on no list.
+    /// The item before this one, towards the front; `None` for the first and for one that is on no
+    /// list.
     #[inline]
     pub(super) fn before(&self, item: u32) -> Option<u32> {
         self.nodes.get(item as usize + L).and_then(|node| self.item(node.prev))
@@ -131,7 +135,8 @@ impl<T: Value, const L: usize> Lists<T, L> {
         self.link(list, node, list as u32, next);
     }
 
-    /// Puts an item behind another one, at which it is on the same list; nothing when that one is on none.
+    /// Puts an item behind another one, at which it is on the same list; nothing when that one is
+    /// on none.
     #[inline]
     pub(super) fn push_behind(&mut self, at: u32, item: u32, value: T) {
         let Some(list) = self.list_of(at) else { return };

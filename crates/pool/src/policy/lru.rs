@@ -1,7 +1,7 @@
 //! Least recently used: the page that was not asked for longest goes.
 //!
-//! One list, the newest at the front. It keeps what a program returns to soon, and loses all of it to one long scan; a
-//! loop over one page more than there are frames never hits.
+//! One list, the newest at the front. It keeps what a program returns to soon, and loses all of it
+//! to one long scan; a loop over one page more than there are frames never hits.
 
 use super::lists::Lists;
 use super::{Frames, Hits, Policy, PolicyKind};
@@ -41,7 +41,8 @@ impl Policy for Lru {
     }
 
     fn evict(&mut self, _incoming: Option<PageId>, frames: &dyn Frames) -> Option<Frame> {
-        // BOUND: who is pinned is in use, and so goes to the front; after one lap all are as they were.
+        // BOUND: who is pinned is in use, and so goes to the front; after one lap all are as they
+        // were.
         for _ in 0..self.frames.len(RECENT) {
             let victim = self.frames.back(RECENT)?;
             if frames.claim(victim) {

@@ -1,4 +1,5 @@
-//! LRU-K with K = 2 (O'Neil, O'Neil, Weikum: "The LRU-K Page Replacement Algorithm for Database Disk Buffering", SIGMOD 1993).
+//! LRU-K with K = 2 (O'Neil, O'Neil, Weikum: "The LRU-K Page Replacement Algorithm for Database
+//! Disk Buffering", SIGMOD 1993).
 //!
 //! ```text
 //!   asked for once     list, LRU         these go first, the oldest of them
@@ -6,12 +7,14 @@
 //!   evicted            both times are kept, for as many pages as there are frames
 //! ```
 //!
-//! The request before the last tells how often a page is asked for, which the last does not: a scan's pages have
-//! none. Requests in quick succession count as they come (the correlated reference period is 0), as an engine that keeps its page latched
-//! between them makes one request of them.
+//! The request before the last tells how often a page is asked for, which the last does not: a
+//! scan's pages have none. Requests in quick succession count as they come (the correlated
+//! reference period is 0), as an engine that keeps its page latched between them makes one request
+//! of them.
 //!
-//! A hit notes the time, no more: a page's place in the heap is mended when it gets to the top. An eviction costs O(log n).
-//! It loses where popularity changes: what was asked for twice, long ago and in a row, stays longer than it should.
+//! A hit notes the time, no more: a page's place in the heap is mended when it gets to the top. An
+//! eviction costs O(log n). It loses where popularity changes: what was asked for twice, long ago
+//! and in a row, stays longer than it should.
 
 use super::directory::Directory;
 use super::lists::{Lists, Value};
@@ -55,7 +58,8 @@ pub(super) struct LruK {
     frames: Vec<Resident>,
     /// Frames whose pages were asked for once.
     once: Lists<(), 1>,
-    /// The others: the time before the last as it was when the entry was written, and the frame. The least is at the top.
+    /// The others: the time before the last as it was when the entry was written, and the frame.
+    /// The least is at the top.
     heap: Vec<(u64, Frame)>,
     /// Frames that an eviction found pinned; empty between calls.
     pinned: Vec<Frame>,

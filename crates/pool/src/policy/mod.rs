@@ -1,7 +1,8 @@
 //! Which page goes when there is no room: one file a policy, behind one trait.
 //!
-//! A policy is a plain data structure: it has no locks, no clock and no randomness of its own, and the same calls give the
-//! same answers. The pool calls it under one mutex; [`replay`](crate::replay) calls it with a trace.
+//! A policy is a plain data structure: it has no locks, no clock and no randomness of its own, and
+//! the same calls give the same answers. The pool calls it under one mutex;
+//! [`replay`](crate::replay) calls it with a trace.
 
 mod adaptive;
 mod arc;
@@ -31,8 +32,8 @@ pub enum Hits {
         /// Where a mark stops.
         max: u8,
     },
-    /// Hits are collected for each thread and handed to [`Policy::hit`] some at a time, in the order of the thread. With many threads a
-    /// few may be lost.
+    /// Hits are collected for each thread and handed to [`Policy::hit`] some at a time, in the
+    /// order of the thread. With many threads a few may be lost.
     Logged,
 }
 
@@ -44,24 +45,27 @@ pub trait Frames {
     /// Sets the mark of a frame. A hit at the same time may be lost.
     fn set_mark(&self, frame: Frame, mark: u8);
 
-    /// Whether the frame's page was read ahead and nobody has asked for it: it was never used, so that asking for it again later is no second use.
+    /// Whether the frame's page was read ahead and nobody has asked for it: it was never used, so
+    /// that asking for it again later is no second use.
     fn is_unused(&self, _frame: Frame) -> bool {
         false
     }
 
-    /// Whether the frame is wanted to read ahead: then none is better than one whose page is going to be used sooner.
+    /// Whether the frame is wanted to read ahead: then none is better than one whose page is going
+    /// to be used sooner.
     fn reads_ahead(&self) -> bool {
         false
     }
 
-    /// Tries to take the frame from its page: false when it is pinned or being written. Never waits. What was claimed must be
-    /// returned by [`Policy::evict`].
+    /// Tries to take the frame from its page: false when it is pinned or being written. Never
+    /// waits. What was claimed must be returned by [`Policy::evict`].
     fn claim(&self, frame: Frame) -> bool;
 }
 
 /// A replacement policy over frames `0..capacity`.
 ///
-/// Cost: `hit` and `insert` are O(1) except where a policy says otherwise; `evict` is O(1) on average while few frames are pinned.
+/// Cost: `hit` and `insert` are O(1) except where a policy says otherwise; `evict` is O(1) on
+/// average while few frames are pinned.
 pub trait Policy: fmt::Debug + Send {
     /// Which one it is.
     fn kind(&self) -> PolicyKind;
@@ -72,28 +76,33 @@ pub trait Policy: fmt::Debug + Send {
     /// A page that is resident in `frame` was asked for. Only for [`Hits::Logged`].
     fn hit(&mut self, frame: Frame);
 
-    /// `page` was in no frame and is from now on in `frame`, whose mark is 0. The frame is not one that the policy has.
+    /// `page` was in no frame and is from now on in `frame`, whose mark is 0. The frame is not one
+    /// that the policy has.
     fn insert(&mut self, frame: Frame, page: PageId, frames: &dyn Frames);
 
-    /// So many pages may be read ahead of their use without putting out any that the policy means to keep, or each other.
+    /// So many pages may be read ahead of their use without putting out any that the policy means
+    /// to keep, or each other.
     fn ahead_max(&self) -> usize {
         usize::MAX
     }
 
-    /// Chooses a frame, claims it and forgets it (its page may stay known as one that was evicted). `incoming` is the page that room is
-    /// made for, which [`Policy::insert`] follows for; `None` when room is made in advance.
+    /// Chooses a frame, claims it and forgets it (its page may stay known as one that was evicted).
+    /// `incoming` is the page that room is made for, which [`Policy::insert`] follows for; `None`
+    /// when room is made in advance.
     ///
-    /// A frame that cannot be claimed is in use, and counts as one that was just used. While few are pinned each is tried once; S3-FIFO may try one
-    /// up to five times, the others twice.
+    /// A frame that cannot be claimed is in use, and counts as one that was just used. While few
+    /// are pinned each is tried once; S3-FIFO may try one up to five times, the others twice.
     ///
-    /// `None` when no frame can be claimed: then nothing has changed that matters, and each frame was tried.
+    /// `None` when no frame can be claimed: then nothing has changed that matters, and each frame
+    /// was tried.
     fn evict(&mut self, incoming: Option<PageId>, frames: &dyn Frames) -> Option<Frame>;
 
-    /// Forgets a frame whose page went for another reason than the policy's choice: it was dropped, or could not be read. Nothing when the
-    /// policy does not have the frame.
+    /// Forgets a frame whose page went for another reason than the policy's choice: it was dropped,
+    /// or could not be read. Nothing when the policy does not have the frame.
     fn remove(&mut self, frame: Frame);
 
-    /// The pool has `capacity` frames from now on. When there are fewer than before, the frames beyond were removed already.
+    /// The pool has `capacity` frames from now on. When there are fewer than before, the frames
+    /// beyond were removed already.
     fn resize(&mut self, capacity: usize);
 
     /// How many frames it has.
@@ -127,14 +136,15 @@ pub enum PolicyKind {
     Lirs,
     /// W-TinyLFU (Einziger, Friedman, Manes, ACM ToS 2017).
     WTinyLfu,
-    /// LIRS or LRU, whichever would have done better lately, by two shadow directories (after Smaragdakis, ISMM 2004).
+    /// LIRS or LRU, whichever would have done better lately, by two shadow directories (after
+    /// Smaragdakis, ISMM 2004).
     #[default]
     Adaptive,
 }
 
 impl PolicyKind {
-    /// What a pool uses unless told: near the best on every trace that we have, and not below LRU at 1 to 20 percent of any
-    /// (`docs/src/design/policies.md`).
+    /// What a pool uses unless told: near the best on every trace that we have, and not below LRU
+    /// at 1 to 20 percent of any (`docs/src/design/policies.md`).
     pub const DEFAULT: PolicyKind = PolicyKind::Adaptive;
 
     /// A policy of this kind for `capacity` frames, none of which it has yet.

@@ -1,4 +1,5 @@
-//! S3-FIFO (Yang, Zhang, Qiu, Yue, Vinayak: "FIFO queues are all you need for cache eviction", SOSP 2023).
+//! S3-FIFO (Yang, Zhang, Qiu, Yue, Vinayak: "FIFO queues are all you need for cache eviction", SOSP
+//! 2023).
 //!
 //! ```text
 //!   miss, unknown ->  small   10 %  --mark < 2-->  evicted, remembered in the ghost queue
@@ -9,9 +10,9 @@
 //!                       +-- mark - 1-+
 //! ```
 //!
-//! Three queues that are never reordered, and marks up to 3 instead of moves. Pages asked for once leave through the small queue soon.
-//! The ghost queue is as long as the main one. It loses where the second request comes after the ghost has gone, and on
-//! loops, which it handles like Clock.
+//! Three queues that are never reordered, and marks up to 3 instead of moves. Pages asked for once
+//! leave through the small queue soon. The ghost queue is as long as the main one. It loses where
+//! the second request comes after the ghost has gone, and on loops, which it handles like Clock.
 
 use super::ghosts::Ghosts;
 use super::lists::Lists;
@@ -88,8 +89,9 @@ impl Policy for S3Fifo {
 
     fn evict(&mut self, _incoming: Option<PageId>, frames: &dyn Frames) -> Option<Frame> {
         let (mut refused, mut turns) = (0, 0);
-        // BOUND: a frame leaves the small queue or is refused there once; in the main one it has a turn for each mark and one more. Hits that
-        // come meanwhile could make that longer, and then marks count no more.
+        // BOUND: a frame leaves the small queue or is refused there once; in the main one it has a
+        // turn for each mark and one more. Hits that come meanwhile could make that longer, and
+        // then marks count no more.
         loop {
             let (small, main) = (self.frames.len(SMALL), self.frames.len(MAIN));
             let list = if refused < small && (small >= self.small_max || main == 0) { SMALL } else { MAIN };

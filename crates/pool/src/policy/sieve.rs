@@ -6,9 +6,10 @@
 //!                                        else: the page goes; the hand goes on from there next time
 //! ```
 //!
-//! A queue that is never reordered. What survives the hand stays at its place among the old ones, while the hand goes on
-//! through the newer ones: pages that nobody asks for twice are sifted out soon after they came, and popular ones collect
-//! behind the hand. It does well where popularity is skewed. Blocks whose popularity ends, and loops, it handles no better than Clock.
+//! A queue that is never reordered. What survives the hand stays at its place among the old ones,
+//! while the hand goes on through the newer ones: pages that nobody asks for twice are sifted out
+//! soon after they came, and popular ones collect behind the hand. It does well where popularity is
+//! skewed. Blocks whose popularity ends, and loops, it handles no better than Clock.
 
 use super::lists::Lists;
 use super::{Frames, Hits, Policy, PolicyKind};
@@ -48,7 +49,8 @@ impl Policy for Sieve {
 
     fn evict(&mut self, _incoming: Option<PageId>, frames: &dyn Frames) -> Option<Frame> {
         let lap = self.frames.len(QUEUE);
-        // BOUND: in the second lap marks count no more, so that hits which set them again cannot keep the hand busy.
+        // BOUND: in the second lap marks count no more, so that hits which set them again cannot
+        // keep the hand busy.
         for step in 0..2 * lap {
             let at = self.hand.or_else(|| self.frames.back(QUEUE))?;
             self.hand = self.frames.before(at);

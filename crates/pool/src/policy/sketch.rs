@@ -5,8 +5,9 @@
 //!                 ^ two words a row, rows 0..4                       counting costs one cache line
 //! ```
 //!
-//! After Cormode and Muthukrishnan, 2005; with the aging of TinyLFU (Einziger, Friedman, Manes, 2017): after ten times as many counts
-//! as there are frames all counters are halved, so that what was popular once does not stay so. The block layout is Caffeine's.
+//! After Cormode and Muthukrishnan, 2005; with the aging of TinyLFU (Einziger, Friedman, Manes,
+//! 2017): after ten times as many counts as there are frames all counters are halved, so that what
+//! was popular once does not stay so. The block layout is Caffeine's.
 
 use super::directory::hash;
 use crate::page::PageId;

@@ -1,4 +1,5 @@
-//! Policies against models that are too simple to be wrong, and against what every policy must keep to.
+//! Policies against models that are too simple to be wrong, and against what every policy must keep
+//! to.
 
 mod arc_model;
 mod models;
@@ -30,8 +31,10 @@ fn model(kind: PolicyKind, capacity: usize) -> Option<Box<dyn Model>> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
 
-    /// Goal: each policy evicts what its description says. Method: random requests, pins, removals, evictions ahead of a miss and resizing, side
-    /// by side with a model over vectors; the same victim each time. Two policies have no model: they only have to keep the invariants of the world.
+    /// Goal: each policy evicts what its description says. Method: random requests, pins, removals,
+    /// evictions ahead of a miss and resizing, side by side with a model over vectors; the same
+    /// victim each time. Two policies have no model: they only have to keep the invariants of the
+    /// world.
     #[test]
     fn like_the_model(capacity in 1_usize..14, steps in steps(400)) {
         for kind in PolicyKind::ALL {
@@ -40,7 +43,8 @@ proptest! {
         }
     }
 
-    /// Goal: LIRS by recency is LRU, from the first request or from any other on once what was resident at the change has gone.
+    /// Goal: LIRS by recency is LRU, from the first request or from any other on once what was
+    /// resident at the change has gone.
     /// Method: beside the model of LRU from the first request on.
     #[test]
     fn lirs_by_recency_is_lru(capacity in 1_usize..14, steps in steps(400)) {
@@ -49,7 +53,8 @@ proptest! {
         World::new(Box::new(lirs), Some(Box::new(models::Lru::default())), capacity).run(&steps);
     }
 
-    /// Goal: a stack that changes sides at any time stays right. Method: the world's invariants, a change every few steps.
+    /// Goal: a stack that changes sides at any time stays right. Method: the world's invariants, a
+    /// change every few steps.
     #[test]
     fn lirs_changes_sides(capacity in 1_usize..14, turns in proptest::collection::vec(steps(30), 1..12)) {
         let mut world = World::new(Box::new(Lirs::new(capacity)), None, capacity);
@@ -67,7 +72,8 @@ proptest! {
         prop_assert_eq!(replay(&trace, PolicyKind::Arc, capacity).hits, arc_model::paper_hits(&requests, capacity));
     }
 
-    /// Goal: nobody beats Belady, and everybody counts each request once. Method: random traces, all policies.
+    /// Goal: nobody beats Belady, and everybody counts each request once. Method: random traces,
+    /// all policies.
     #[test]
     fn not_better_than_possible(capacity in 0_usize..20, requests in proptest::collection::vec(0_u64..40, 0..400)) {
         let trace = Trace::from_pages(requests);
@@ -80,7 +86,8 @@ proptest! {
         }
     }
 
-    /// Goal: the sketch never counts too few, as long as nothing has aged. Method: beside exact counts, up to where counters stop.
+    /// Goal: the sketch never counts too few, as long as nothing has aged. Method: beside exact
+    /// counts, up to where counters stop.
     #[test]
     fn sketch_counts_enough(requests in proptest::collection::vec(0_u64..64, 0..600)) {
         let mut sketch = Sketch::new(64);
@@ -98,7 +105,8 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 12, ..ProptestConfig::default() })]
 
-    /// Goal: the same with more frames, where one percent, a tenth and a quarter differ, and ghosts fill up. Method: as above, long runs on hot and cold pages.
+    /// Goal: the same with more frames, where one percent, a tenth and a quarter differ, and ghosts
+    /// fill up. Method: as above, long runs on hot and cold pages.
     #[test]
     fn like_the_model_with_many_frames(capacity in 100_usize..260, seed in any::<u64>()) {
         let mut dice = seed | 1;
@@ -134,8 +142,9 @@ fn sketch_ages() {
     assert!(sketch.estimate(page) < 8, "{}", sketch.estimate(page));
 }
 
-/// Goal: scan resistance. Method: twenty hot pages that were asked for until every policy knows them, then rounds of one request for each
-/// of them and a scan of three times the pool; only hot requests can hit.
+/// Goal: scan resistance. Method: twenty hot pages that were asked for until every policy knows
+/// them, then rounds of one request for each of them and a scan of three times the pool; only hot
+/// requests can hit.
 #[test]
 fn a_scan_leaves_the_hot_set() {
     let (hot, rounds) = (20, 50);
@@ -157,8 +166,9 @@ fn a_scan_leaves_the_hot_set() {
     }
 }
 
-/// Goal: scan resistance where the scan comes between hot requests, which is what SIEVE is good at. Method: a hot set of half the frames, with four pages
-/// of a scan for each hot request; 2Q is left out, whose ghosts do not reach back to the last request.
+/// Goal: scan resistance where the scan comes between hot requests, which is what SIEVE is good at.
+/// Method: a hot set of half the frames, with four pages of a scan for each hot request; 2Q is left
+/// out, whose ghosts do not reach back to the last request.
 #[test]
 fn a_scan_between_hot_requests() {
     let (hot, rounds) = (50, 4000);
@@ -177,7 +187,8 @@ fn a_scan_between_hot_requests() {
     }
 }
 
-/// Goal: a loop that does not fit. Method: LRU has no hit; LIRS, W-TinyLFU and the default keep most of what fits.
+/// Goal: a loop that does not fit. Method: LRU has no hit; LIRS, W-TinyLFU and the default keep
+/// most of what fits.
 #[test]
 fn a_loop_that_does_not_fit() {
     let trace = Trace::from_pages((0..20_000).map(|at| at % 200));
@@ -188,8 +199,9 @@ fn a_loop_that_does_not_fit() {
     }
 }
 
-/// Goal: the default follows who is better, there and back. Method: a loop that does not fit, then requests for pages of a short time ago
-/// only, then the loop; in each part close to the better of LIRS and LRU.
+/// Goal: the default follows who is better, there and back. Method: a loop that does not fit, then
+/// requests for pages of a short time ago only, then the loop; in each part close to the better of
+/// LIRS and LRU.
 #[test]
 fn the_default_follows() {
     let mut dice = 0x9E37_79B9_u64;
@@ -214,7 +226,8 @@ fn the_default_follows() {
     }
 }
 
-/// Goal: a sampled shadow tells the same. Method: pools of 5000 frames, which are sampled, on a loop and on pages of a short time ago.
+/// Goal: a sampled shadow tells the same. Method: pools of 5000 frames, which are sampled, on a
+/// loop and on pages of a short time ago.
 #[test]
 fn the_default_follows_a_sample() {
     let mut dice = 7_u64;
@@ -231,7 +244,8 @@ fn the_default_follows_a_sample() {
     }
 }
 
-/// Goal: names lead back to the policy, however they are written, and others are refused with a list. Method: all of them.
+/// Goal: names lead back to the policy, however they are written, and others are refused with a
+/// list. Method: all of them.
 #[test]
 fn names() {
     for kind in PolicyKind::ALL {

@@ -1,4 +1,5 @@
-//! 2Q, the full version (Johnson, Shasha: "2Q: A Low Overhead High Performance Buffer Management Replacement Algorithm", VLDB 1994).
+//! 2Q, the full version (Johnson, Shasha: "2Q: A Low Overhead High Performance Buffer Management
+//! Replacement Algorithm", VLDB 1994).
 //!
 //! ```text
 //!   miss, unknown ->  A1in  FIFO, 25 % of the frames  --evicted-->  A1out  page numbers only, 50 % as many as frames
@@ -6,9 +7,9 @@
 //!                     Am    LRU, the rest             <--- miss ------+
 //! ```
 //!
-//! A page proves itself by being asked for again after it has left `A1in`: what is asked for twice in a moment does
-//! not count. A scan passes through `A1in` alone. It loses where reuse comes later than `A1out` remembers, and half a
-//! frame's worth where the hot set would need all of the pool.
+//! A page proves itself by being asked for again after it has left `A1in`: what is asked for twice
+//! in a moment does not count. A scan passes through `A1in` alone. It loses where reuse comes later
+//! than `A1out` remembers, and half a frame's worth where the hot set would need all of the pool.
 
 use super::ghosts::Ghosts;
 use super::lists::Lists;

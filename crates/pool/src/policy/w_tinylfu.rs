@@ -1,5 +1,6 @@
-//! W-TinyLFU (Einziger, Friedman, Manes: "TinyLFU: A Highly Efficient Cache Admission Policy", ACM ToS 2017; the window's size
-//! adapts as in Einziger, Eytan, Friedman, Manes: "Adaptive Software Cache Management", Middleware 2018).
+//! W-TinyLFU (Einziger, Friedman, Manes: "TinyLFU: A Highly Efficient Cache Admission Policy", ACM
+//! ToS 2017; the window's size adapts as in Einziger, Eytan, Friedman, Manes: "Adaptive Software
+//! Cache Management", Middleware 2018).
 //!
 //! ```text
 //!   miss -> window  LRU, 1 % at first --oldest--+
@@ -8,9 +9,11 @@
 //!           its oldest is the rival   its oldest falls back to probation
 //! ```
 //!
-//! A page that falls out of the window takes the place of probation's oldest only if a sketch of past requests says that it
-//! is asked for more often. Where frequency is not what counts, the window is made larger step by step, as long as the hit ratio rises with
-//! it (hill climbing). It loses where pages are popular for a short time, and in small pools, where the climb has few samples.
+//! A page that falls out of the window takes the place of probation's oldest only if a sketch of
+//! past requests says that it is asked for more often. Where frequency is not what counts, the
+//! window is made larger step by step, as long as the hit ratio rises with it (hill climbing). It
+//! loses where pages are popular for a short time, and in small pools, where the climb has few
+//! samples.
 
 use super::directory::hash;
 use super::lists::Lists;
@@ -114,7 +117,8 @@ impl WTinyLfu {
         if ours > theirs {
             return true;
         }
-        // A collision that made the rival look popular would keep it for ever: one in 128 gets in by chance.
+        // A collision that made the rival look popular would keep it for ever: one in 128 gets in
+        // by chance.
         self.dice = hash(PageId::from_u64(self.dice));
         ours >= WARM && self.dice & 127 == 0
     }

@@ -4,20 +4,23 @@ fn hits(pages: &[u64], kind: PolicyKind, capacity: usize) -> u64 {
     replay(&Trace::from_pages(pages.iter().copied()), kind, capacity).hits
 }
 
-/// Goal: LRU, Clock and SIEVE on traces worked out by hand. Method: the victim of each miss is in the comment.
+/// Goal: LRU, Clock and SIEVE on traces worked out by hand. Method: the victim of each miss is in
+/// the comment.
 #[test]
 fn by_hand() {
     // LRU, three frames. 4 takes 2's place (1 was just asked for), 2 takes 3's, 3 takes 1's.
     assert_eq!(hits(&[1, 2, 3, 1, 4, 2, 3], PolicyKind::Lru, 3), 1);
     // Clock: all unmarked but 1: 4 takes 2's place (1 loses its mark), 2 takes 3's, 1 is hit.
     assert_eq!(hits(&[1, 2, 3, 1, 4, 2, 1], PolicyKind::Clock, 3), 2);
-    // SIEVE: the hand clears 1 and takes 2; it goes on at 3 for the next miss, although 1 is older and unmarked.
+    // SIEVE: the hand clears 1 and takes 2; it goes on at 3 for the next miss, although 1 is older
+    // and unmarked.
     assert_eq!(hits(&[1, 2, 3, 1, 4, 5, 1], PolicyKind::Sieve, 3), 2);
     // LRU-2: 1 and 2 were asked for twice, so that 3, 4 and 5 take each other's place.
     assert_eq!(hits(&[1, 2, 1, 2, 3, 4, 5, 1, 2], PolicyKind::LruK, 3), 4);
 }
 
-/// Goal: Belady's optimum. Method: the textbook's string of twenty pages in three frames, which has nine faults; LRU has twelve.
+/// Goal: Belady's optimum. Method: the textbook's string of twenty pages in three frames, which has
+/// nine faults; LRU has twelve.
 #[test]
 fn belady_of_the_textbook() {
     let trace = Trace::from_pages([7, 0, 1, 2, 0, 3, 0, 4, 2, 3, 0, 3, 2, 1, 2, 0, 1, 7, 0, 1]);
@@ -54,7 +57,8 @@ fn belady_beside_all_ways() {
     }
 }
 
-/// Goal: with a frame for each page, only first requests miss, under every policy. Method: one trace, all policies.
+/// Goal: with a frame for each page, only first requests miss, under every policy. Method: one
+/// trace, all policies.
 #[test]
 fn everything_fits() {
     let trace = Trace::from_pages((0..1000).map(|at| (at * at) % 97));
@@ -68,7 +72,8 @@ fn everything_fits() {
     assert_eq!(optimum(&trace, trace.distinct()).misses, trace.distinct() as u64);
 }
 
-/// Goal: traces are read as people write them, and bad lines are named. Method: comments, blank lines, further columns; a word.
+/// Goal: traces are read as people write them, and bad lines are named. Method: comments, blank
+/// lines, further columns; a word.
 #[test]
 fn parsing() {
     let trace = Trace::parse("# pages\n7\n\n 8 read\r\n7\n").unwrap();

@@ -21,8 +21,9 @@ fn on_disk(fs: &FaultFs, path: &str, page: usize) -> Option<u8> {
     fs.bytes_of(path.as_ref()).unwrap().get(page * 4096 + 16).copied()
 }
 
-/// Goal: who has a file still when it is closed never takes pages of a file that came later for its pages: neither are they written to the closed file, nor counted
-/// written. Method: while a flush of all files writes the first one, the second is closed and a third opened and changed.
+/// Goal: who has a file still when it is closed never takes pages of a file that came later for its
+/// pages: neither are they written to the closed file, nor counted written. Method: while a flush
+/// of all files writes the first one, the second is closed and a third opened and changed.
 #[test]
 fn a_flush_of_all_beside_a_close_and_an_open() {
     let fs = FaultFs::new(FaultOptions::seeded(1));
@@ -54,13 +55,15 @@ fn a_flush_of_all_beside_a_close_and_an_open() {
     assert_eq!(on_disk(&fs, "/second", 0), Some(2), "pages of another file were written over it");
     assert_eq!(on_disk(&fs, "/third", 0), Some(3), "a page was counted written that is not");
     first.close().unwrap();
-    // Numbers are handed out again when nobody has the file: there are no more than files were open at once.
+    // Numbers are handed out again when nobody has the file: there are no more than files were open
+    // at once.
     let numbers: Vec<u32> = (0..8).map(|_| open(&fs, &pool, "/second").number()).collect();
     assert!(numbers.iter().all(|&number| number < 3), "{numbers:?}");
 }
 
-/// Goal: a read that a sync fails beside gives nothing that was lost by it. Method: a sync that fails, and loses what was written, between the look at the file's state and the read of a page; both for
-/// who asks for the page and for who reads it ahead.
+/// Goal: a read that a sync fails beside gives nothing that was lost by it. Method: a sync that
+/// fails, and loses what was written, between the look at the file's state and the read of a page;
+/// both for who asks for the page and for who reads it ahead.
 #[test]
 fn a_read_beside_a_sync_that_fails() {
     for is_ahead in [false, true] {
@@ -89,8 +92,9 @@ fn a_read_beside_a_sync_that_fails() {
     }
 }
 
-/// Goal: nobody waits for a file whose double write is being read, mended and synced at its opening. Method: in the middle of that, a flush of all files, another file that is opened, and one
-/// that is closed.
+/// Goal: nobody waits for a file whose double write is being read, mended and synced at its
+/// opening. Method: in the middle of that, a flush of all files, another file that is opened, and
+/// one that is closed.
 #[test]
 fn an_opening_beside_others() {
     let fs = FaultFs::new(FaultOptions::seeded(1));
@@ -115,7 +119,9 @@ fn an_opening_beside_others() {
     assert_eq!((first.read(0).unwrap()[0], on_disk(&fs, "/other", 0)), (1, Some(2)));
 }
 
-/// Goal: copies of an earlier batch than the last one, put there from outside, do not take the place of what has been written since; those of another file are refused before anything is written.
+/// Goal: copies of an earlier batch than the last one, put there from outside, do not take the
+/// place of what has been written since; those of another file are refused before anything is
+/// written.
 /// Method: a double write from before a change; and one of another owner's file.
 #[test]
 fn copies_of_another_time_or_file() {

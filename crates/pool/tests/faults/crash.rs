@@ -9,7 +9,8 @@ use cairn_vfs::{CrashImage, FaultFs, FaultOptions, Operation, SeededRng};
 use super::run::{Run, Shape, Step, open, put, version};
 use super::{rounds, seed};
 
-/// Runs, crashes at every operation, and opens what is left. Says how many images and how many damaged pages there were.
+/// Runs, crashes at every operation, and opens what is left. Says how many images and how many
+/// damaged pages there were.
 fn sweep(seed: u64, double_write: bool, random: u64) -> (u64, u64) {
     let fs = FaultFs::new(FaultOptions::seeded(seed));
     let shape = Shape::new(seed, double_write);
@@ -24,7 +25,8 @@ fn sweep(seed: u64, double_write: bool, random: u64) -> (u64, u64) {
     }
     let (mut images, mut damaged) = (0, 0);
     for point in fs.take_crash_points() {
-        // Steps that had ended by then count as durable if they said so; the one under way may have written.
+        // Steps that had ended by then count as durable if they said so; the one under way may have
+        // written.
         let ended = states.partition_point(|state| state.0 <= point.operation());
         let durable = ended.checked_sub(1).map_or(vec![1; shape.pages as usize], |at| states[at].1.clone());
         let latest = &states[ended.min(states.len() - 1)].2;
@@ -37,7 +39,8 @@ fn sweep(seed: u64, double_write: bool, random: u64) -> (u64, u64) {
     (images, damaged)
 }
 
-/// Pages are whole, and no older than what was durable. Without a double write they may be damaged: then that is said. Returns how many.
+/// Pages are whole, and no older than what was durable. Without a double write they may be damaged:
+/// then that is said. Returns how many.
 fn check(disk: &FaultFs, shape: &Shape, durable: &[u32], latest: &[u32], context: &str) -> u64 {
     let (_pool, file) = open(disk, shape).unwrap_or_else(|error| panic!("{context}: {error}"));
     let mut damaged = 0;
@@ -78,8 +81,8 @@ fn every_operation(double_write: bool) -> (u64, u64) {
     (images, damaged)
 }
 
-/// Goal: with a double write, power loss at any moment leaves every page whole, and no older than its last sync. Method: crash
-/// images at every operation of runs, opened and read.
+/// Goal: with a double write, power loss at any moment leaves every page whole, and no older than
+/// its last sync. Method: crash images at every operation of runs, opened and read.
 #[test]
 fn power_loss_with_double_write() {
     let (images, damaged) = every_operation(true);
@@ -103,8 +106,9 @@ fn in_the_middle(seed: u64) -> (FaultFs, Shape, Run, SeededRng) {
     (fs, shape, run, rng)
 }
 
-/// Goal: the copies of what a killed process wrote and did not sync are kept until it is durable. Method: a run that is killed and gone on with by another process, which
-/// writes other pages; crash images at every operation of that. And the same after a first opening whose sync failed.
+/// Goal: the copies of what a killed process wrote and did not sync are kept until it is durable.
+/// Method: a run that is killed and gone on with by another process, which writes other pages;
+/// crash images at every operation of that. And the same after a first opening whose sync failed.
 #[test]
 fn power_loss_after_a_killed_process() {
     let own = seed();
@@ -145,7 +149,8 @@ fn power_loss_after_a_killed_process() {
     assert!(images > 200);
 }
 
-/// Goal: power loss while opening mends does no harm. Method: crash in the middle of a run, then at every operation of the opening, and open.
+/// Goal: power loss while opening mends does no harm. Method: crash in the middle of a run, then at
+/// every operation of the opening, and open.
 #[test]
 fn power_loss_while_mending() {
     let own = seed();
@@ -170,8 +175,9 @@ fn power_loss_while_mending() {
     assert!(images > 100);
 }
 
-/// Goal: a page that an error left half written keeps its copy until it is whole. Method: a write of page 0 that falls short and then fails; another page is written
-/// while page 0 is held, so that it is not in that batch; then the power goes.
+/// Goal: a page that an error left half written keeps its copy until it is whole. Method: a write
+/// of page 0 that falls short and then fails; another page is written while page 0 is held, so that
+/// it is not in that batch; then the power goes.
 #[test]
 fn power_loss_after_half_a_write() {
     let mut torn = 0;

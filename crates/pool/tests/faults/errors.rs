@@ -51,7 +51,8 @@ fn run(seed: u64, shape: &Shape, index: u64, fault: Fault, persistent: bool, tal
     tally.runs += 1;
     tally.told += told;
     tally.struck += u64::from(fs.injected_count() > 0);
-    // The device works again: nothing that was written to the pool is missing, unless a sync failed, which nobody can mend.
+    // The device works again: nothing that was written to the pool is missing, unless a sync
+    // failed, which nobody can mend.
     fs.clear_rules();
     match run.file.sync() {
         Ok(()) => run.check_all(),
@@ -84,8 +85,9 @@ fn every_operation(double_write: bool) {
     assert!(tally.struck > 300 && tally.told > 100 && tally.poisoned > 5, "{tally:?}");
 }
 
-/// Goal: what a sync that failed may have lost is not read as if nothing had been. Method: a page of version 2 whose sync fails and loses it, put out of memory by others;
-/// on the disk is version 1, whole.
+/// Goal: what a sync that failed may have lost is not read as if nothing had been. Method: a page
+/// of version 2 whose sync fails and loses it, put out of memory by others; on the disk is version
+/// 1, whole.
 #[test]
 fn nothing_stale_is_read_after_a_failed_sync() {
     for double_write in [false, true] {
@@ -111,9 +113,10 @@ fn nothing_stale_is_read_after_a_failed_sync() {
     }
 }
 
-/// Goal: an error of any operation of the disk reaches the guard or call that asked, typed, and costs nothing: no dirty page is lost
-/// or counted clean. Method: fail every operation of a run in turn, in three ways, once and for good; when the device works again all pages are what
-/// the model says, in the pool and on the disk.
+/// Goal: an error of any operation of the disk reaches the guard or call that asked, typed, and
+/// costs nothing: no dirty page is lost or counted clean. Method: fail every operation of a run in
+/// turn, in three ways, once and for good; when the device works again all pages are what the model
+/// says, in the pool and on the disk.
 #[test]
 fn every_operation_fails() {
     every_operation(false);

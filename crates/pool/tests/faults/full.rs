@@ -6,8 +6,9 @@ use cairn_vfs::{FaultFs, FaultOptions, Rng, SeededRng};
 use super::run::{Run, Shape, Step, put, version};
 use super::{rounds, seed};
 
-/// Goal: on a full disk reading goes on as long as clean pages can make room, writers are told, nothing is lost, and all goes on when there is
-/// room again. Method: pages that are new beyond a quota, which is lifted after some steps, many times.
+/// Goal: on a full disk reading goes on as long as clean pages can make room, writers are told,
+/// nothing is lost, and all goes on when there is room again. Method: pages that are new beyond a
+/// quota, which is lifted after some steps, many times.
 #[test]
 fn full_disks_that_lift() {
     let own = seed();

@@ -1,4 +1,5 @@
-//! A file in the middle of whose operations something else happens, so that a race needs no second thread.
+//! A file in the middle of whose operations something else happens, so that a race needs no second
+//! thread.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex};

@@ -1,4 +1,5 @@
-//! What a pool must survive: failing, lying and full disks, power loss, and threads in each other's way.
+//! What a pool must survive: failing, lying and full disks, power loss, and threads in each other's
+//! way.
 //!
 //! `CAIRN_SEED=n` replays a seed, `CAIRN_SOAK=1` asks for the long form.
 #![cfg(not(cairn_shuttle))]

@@ -119,7 +119,8 @@ impl Run {
         Run { fs: fs.clone(), shape: shape.clone(), pool, file, versions, durable, written }
     }
 
-    /// The process is killed and another one opens the file: what was written is the kernel's, and what was not is gone.
+    /// The process is killed and another one opens the file: what was written is the kernel's, and
+    /// what was not is gone.
     pub fn killed(self) -> Run {
         let Run { fs, shape, pool, file, durable, .. } = self;
         // Nothing is flushed.
@@ -134,7 +135,8 @@ impl Run {
         assert_eq!(found, self.versions[page as usize], "page {page}");
     }
 
-    /// Does one thing. Whatever it reads is compared with the model, which an error leaves as it was.
+    /// Does one thing. Whatever it reads is compared with the model, which an error leaves as it
+    /// was.
     pub fn step(&mut self, step: Step) -> Result<()> {
         match step {
             Step::Read(page) => self.check(page, version(&self.file.read(page)?, page)),
@@ -174,7 +176,8 @@ impl Run {
         Ok(())
     }
 
-    /// Everything that can be read is as the model says, now and when the file is opened by another pool.
+    /// Everything that can be read is as the model says, now and when the file is opened by another
+    /// pool.
     pub fn check_all(self) {
         for page in 0..self.shape.pages {
             self.check(page, version(&self.file.read(page).unwrap(), page));

@@ -51,8 +51,9 @@ fn read_one(file: &PoolFile, page: u32, rng: &mut SeededRng) {
     }
 }
 
-/// Goal: no update is lost, no reader sees a page half changed, nobody waits for ever, whatever the policy. Method: threads raise the
-/// versions of pages beside readers, scans, flushes and resizes, in pools of few frames; the versions add up to the updates that were made.
+/// Goal: no update is lost, no reader sees a page half changed, nobody waits for ever, whatever the
+/// policy. Method: threads raise the versions of pages beside readers, scans, flushes and resizes,
+/// in pools of few frames; the versions add up to the updates that were made.
 #[test]
 fn no_lost_updates() {
     let own = seed();
@@ -98,8 +99,8 @@ fn no_lost_updates() {
     }
 }
 
-/// Goal: threads that need more frames than there are all get theirs in turn. Method: many threads, each holding one page after the other of
-/// a pool that has room for two of them.
+/// Goal: threads that need more frames than there are all get theirs in turn. Method: many threads,
+/// each holding one page after the other of a pool that has room for two of them.
 #[test]
 fn nobody_starves() {
     let (pool, file) = pool(2, PolicyKind::Clock, 1.0);

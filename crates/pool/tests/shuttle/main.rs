@@ -1,8 +1,9 @@
 //! Whole pools under schedules that follow from a seed.
 //!
-//! `RUSTFLAGS="--cfg cairn_shuttle" cargo test -p cairn-pool --test shuttle`, with a target folder of its own; see
-//! `testing/schedules.rs` for what that shows and what not. Pages' bytes are plain memory: what an optimistic reader sees half changed is shown
-//! by `tests/faults/threads.rs`, with real threads.
+//! `RUSTFLAGS="--cfg cairn_shuttle" cargo test -p cairn-pool --test shuttle`, with a target folder
+//! of its own; see `testing/schedules.rs` for what that shows and what not. Pages' bytes are plain
+//! memory: what an optimistic reader sees half changed is shown by `tests/faults/threads.rs`, with
+//! real threads.
 #![cfg(cairn_shuttle)]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test program")]
 
@@ -59,8 +60,9 @@ fn total(file: &PoolFile, pages: u32) -> u32 {
     (0..pages).map(|page| count(&file.read(page).unwrap())).sum()
 }
 
-/// Goal: no update is lost and nobody waits for ever while pages push each other out. Method: threads raise counts in pages of a pool with fewer
-/// frames, with a marked policy and with a logged one.
+/// Goal: no update is lost and nobody waits for ever while pages push each other out. Method:
+/// threads raise counts in pages of a pool with fewer frames, with a marked policy and with a
+/// logged one.
 #[test]
 fn updates_beside_evictions() {
     for policy in [PolicyKind::Clock, PolicyKind::Lru] {
@@ -77,7 +79,8 @@ fn updates_beside_evictions() {
     }
 }
 
-/// Goal: threads that all want the only frame get it in turn. Method: one frame, a page for each thread.
+/// Goal: threads that all want the only frame get it in turn. Method: one frame, a page for each
+/// thread.
 #[test]
 fn one_frame_for_all() {
     explore(1_500, || {
@@ -95,8 +98,9 @@ fn one_frame_for_all() {
     });
 }
 
-/// Goal: readers, held or optimistic, see a page as some writer left it, and writers get their turn. Method: two bytes of a page that writers change together, in
-/// two steps with a look at a scheduler in between.
+/// Goal: readers, held or optimistic, see a page as some writer left it, and writers get their
+/// turn. Method: two bytes of a page that writers change together, in two steps with a look at a
+/// scheduler in between.
 #[test]
 fn readers_beside_writers() {
     explore(1_500, || {
@@ -133,8 +137,8 @@ fn readers_beside_writers() {
     });
 }
 
-/// Goal: a reader that finds a page held, and turns away, was seen by a writer for a moment, who may have gone to sleep because of it: it is woken. Method: writers
-/// and readers of one page.
+/// Goal: a reader that finds a page held, and turns away, was seen by a writer for a moment, who
+/// may have gone to sleep because of it: it is woken. Method: writers and readers of one page.
 #[test]
 fn passing_readers() {
     explore(3_000, || {
@@ -150,7 +154,8 @@ fn passing_readers() {
     });
 }
 
-/// Goal: an optimistic view turns into a hold only if nothing has happened since. Method: two threads raise a count that way.
+/// Goal: an optimistic view turns into a hold only if nothing has happened since. Method: two
+/// threads raise a count that way.
 #[test]
 fn upgrades() {
     explore(1_500, || {
@@ -176,7 +181,8 @@ fn upgrades() {
     });
 }
 
-/// Goal: the pool can be made smaller and larger beside threads that use it. Method: resizes beside updates.
+/// Goal: the pool can be made smaller and larger beside threads that use it. Method: resizes beside
+/// updates.
 #[test]
 fn resizes_beside_updates() {
     explore(1_000, || {
@@ -192,8 +198,9 @@ fn resizes_beside_updates() {
     });
 }
 
-/// Goal: writing in the background, flushes and evictions of the same pages lose nothing, and all end. Method: updates beside a flush, with a background
-/// writer that is woken by the first dirty page; what is on the disk in the end is read by another pool.
+/// Goal: writing in the background, flushes and evictions of the same pages lose nothing, and all
+/// end. Method: updates beside a flush, with a background writer that is woken by the first dirty
+/// page; what is on the disk in the end is read by another pool.
 #[test]
 fn writers_of_the_same_pages() {
     explore(1_000, || {
@@ -231,7 +238,8 @@ fn prefetch_and_truncate() {
     });
 }
 
-/// Goal: a read or write that fails wakes all who waited for it, and loses nothing. Method: each read and each write of a run fails in turn.
+/// Goal: a read or write that fails wakes all who waited for it, and loses nothing. Method: each
+/// read and each write of a run fails in turn.
 #[test]
 fn failures_beside_waiters() {
     for (operation, nth) in (0..4).flat_map(|nth| [(Operation::Read, nth), (Operation::Write, nth)]) {
@@ -261,8 +269,9 @@ fn failures_beside_waiters() {
     }
 }
 
-/// Goal: copies in the double write stay until their pages are in place, and the file is synced then. Method: threads that flush different pages; the journal is not
-/// to be written while anything is being written in place.
+/// Goal: copies in the double write stay until their pages are in place, and the file is synced
+/// then. Method: threads that flush different pages; the journal is not to be written while
+/// anything is being written in place.
 #[test]
 fn double_writes_of_two_threads() {
     explore(1_000, || {
@@ -284,7 +293,8 @@ fn double_writes_of_two_threads() {
     });
 }
 
-/// Goal: a sync beside one that fails does not say that all is well: the system tells of a failure once. Method: two threads sync; the first call fails.
+/// Goal: a sync beside one that fails does not say that all is well: the system tells of a failure
+/// once. Method: two threads sync; the first call fails.
 #[test]
 fn syncs_beside_one_that_fails() {
     explore(1_000, || {
@@ -301,7 +311,8 @@ fn syncs_beside_one_that_fails() {
     });
 }
 
-/// Goal: a flush writes all that its own thread has changed before, also while the pool gets more frames.
+/// Goal: a flush writes all that its own thread has changed before, also while the pool gets more
+/// frames.
 #[test]
 fn flush_beside_growth() {
     explore(1_500, || {
@@ -321,8 +332,9 @@ fn flush_beside_growth() {
     });
 }
 
-/// Goal: a flush that waits for a page does not keep frames meanwhile that the holder of the page waits for. Method: two frames, both dirty; a thread that holds the
-/// second page asks for a third, beside a flush.
+/// Goal: a flush that waits for a page does not keep frames meanwhile that the holder of the page
+/// waits for. Method: two frames, both dirty; a thread that holds the second page asks for a third,
+/// beside a flush.
 #[test]
 fn flush_beside_a_holder_who_wants_more() {
     explore(1_500, || {
@@ -341,8 +353,9 @@ fn flush_beside_a_holder_who_wants_more() {
     });
 }
 
-/// Goal: a flush of all files and a resize never take pages of a file for those of one that was closed meanwhile. Method: both beside a thread that closes a file and
-/// opens another one; what was closed is on the disk then.
+/// Goal: a flush of all files and a resize never take pages of a file for those of one that was
+/// closed meanwhile. Method: both beside a thread that closes a file and opens another one; what
+/// was closed is on the disk then.
 #[test]
 fn flush_of_all_and_shrinking_beside_close_and_open() {
     explore(1_500, || {

@@ -1,4 +1,5 @@
-//! A file and its double write that see to it that the copies are not taken away from under pages that are being written.
+//! A file and its double write that see to it that the copies are not taken away from under pages
+//! that are being written.
 
 use std::path::Path;
 

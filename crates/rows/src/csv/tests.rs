@@ -18,8 +18,9 @@ fn rows(input: &[u8], dialect: Dialect, capacity: usize) -> Result<Vec<Numbered>
     Ok(rows)
 }
 
-/// Goal: an input that ends within quotes is an error with the line where they were opened, and nothing else is. Method: inputs of both kinds, through buffers of
-/// every small size; in TSV a quote opens nothing.
+/// Goal: an input that ends within quotes is an error with the line where they were opened, and
+/// nothing else is. Method: inputs of both kinds, through buffers of every small size; in TSV a
+/// quote opens nothing.
 #[test]
 fn open_quotes_are_refused() {
     for (input, line) in [
@@ -47,8 +48,9 @@ fn open_quotes_are_refused() {
     }
 }
 
-/// Goal: rows say where they are: their line, and their bytes in the input without a line break. Method: line breaks of all kinds, empty lines, a line break within
-/// quotes, and a byte order mark.
+/// Goal: rows say where they are: their line, and their bytes in the input without a line break.
+/// Method: line breaks of all kinds, empty lines, a line break within quotes, and a byte order
+/// mark.
 #[test]
 fn rows_know_their_place() {
     let input = b"\xef\xbb\xbfa,b\r\n\r\n\"x\r\ny\",1\r\r\n2,3\n\n4,5";
@@ -81,8 +83,10 @@ fn columns_are_found() {
 proptest! {
     #![proptest_config(cases(2000))]
 
-    /// Goal: rows are those that the `csv` crate reads, which Python's `csv` agrees with, and where it reads on within open quotes there is an error. Method: random
-    /// texts of the bytes that mean something, in both dialects, through buffers of random size; a quote is open where a further row would not be seen.
+    /// Goal: rows are those that the `csv` crate reads, which Python's `csv` agrees with, and where
+    /// it reads on within open quotes there is an error. Method: random texts of the bytes that
+    /// mean something, in both dialects, through buffers of random size; a quote is open where a
+    /// further row would not be seen.
     #[test]
     fn rows_are_those_of_the_csv_crate(
         input in proptest::collection::vec(proptest::sample::select(&b"a,\t\"\"\"\r\n\n b\xff\0"[..]), 0..60),

@@ -12,12 +12,14 @@ use parquet::file::reader::{ChunkReader, Length};
 
 use super::thrift::{self, Flaw, Number};
 
-/// Bytes that are read ahead of what was asked for. Heads of pages are shorter, unless they have long statistics.
+/// Bytes that are read ahead of what was asked for. Heads of pages are shorter, unless they have
+/// long statistics.
 const READ_AHEAD: usize = 16 << 10;
 /// The magic number at both ends, and the length of the footer before the one at the end.
 const MAGIC: &[u8] = b"PAR1";
 const TAIL_BYTES: u64 = 8;
-/// A page may always be as large as this, whatever the column says of itself: some writers count wrongly.
+/// A page may always be as large as this, whatever the column says of itself: some writers count
+/// wrongly.
 const PAGE_BYTES: i64 = 64 << 20;
 
 /// Fields of a page's head.
@@ -35,7 +37,8 @@ pub struct Source {
     file: Arc<dyn File>,
     bytes: u64,
     counter: Arc<AtomicU64>,
-    /// The most bytes of a page without compression, and the most values: those of the largest column chunk.
+    /// The most bytes of a page without compression, and the most values: those of the largest
+    /// column chunk.
     limits: Arc<OnceLock<(i64, i64)>>,
 }
 
@@ -50,7 +53,8 @@ fn failed(error: cairn_vfs::Error) -> ParquetError {
 impl Source {
     /// Checks the footer of a file. What is read of it from then on is counted in `counter`.
     ///
-    /// Errors: [`ParquetError::General`] for what is no Parquet file, or one that is damaged; [`ParquetError::External`] with the file system's error.
+    /// Errors: [`ParquetError::General`] for what is no Parquet file, or one that is damaged;
+    /// [`ParquetError::External`] with the file system's error.
     pub fn open(file: Arc<dyn File>, counter: Arc<AtomicU64>) -> Result<Source> {
         let bytes = file.len().map_err(failed)?;
         let source = Source { file, bytes, counter, limits: Arc::default() };
@@ -101,7 +105,8 @@ impl Source {
         Ok(())
     }
 
-    /// Looks at the head of a page before the library allocates by it. `head` is what was read of it.
+    /// Looks at the head of a page before the library allocates by it. `head` is what was read of
+    /// it.
     fn check_page(&self, start: u64, head: &[u8]) -> Result<()> {
         let beyond = self.bytes.saturating_sub(start).saturating_sub(head.len() as u64);
         let (numbers, walked) = thrift::walk(head, beyond);

@@ -1,10 +1,12 @@
 use super::thrift::{Flaw, Number, walk};
 use super::*;
 
-/// Goal: lengths and counts are held against the bytes that there are, also those beyond what was read. Method: structs written by hand, each with one flaw.
+/// Goal: lengths and counts are held against the bytes that there are, also those beyond what was
+/// read. Method: structs written by hand, each with one flaw.
 #[test]
 fn lengths_are_checked() {
-    // Field 2: i32 300; field 5: a struct with field 1: i32 -1; field 6: a list of two truths; the end.
+    // Field 2: i32 300; field 5: a struct with field 1: i32 -1; field 6: a list of two truths; the
+    // end.
     let sound = [0x25, 0xd8, 0x04, 0x3c, 0x15, 0x01, 0x00, 0x19, 0x21, 0x01, 0x02, 0x00];
     let (numbers, walked) = walk(&sound, 0);
     assert_eq!(walked, Ok(()));
@@ -28,7 +30,8 @@ fn lengths_are_checked() {
     }
 }
 
-/// Goal: times of the old form keep every nanosecond, in any year. Method: 1970, a nanosecond before, and years that 64 bits of nanoseconds cannot hold.
+/// Goal: times of the old form keep every nanosecond, in any year. Method: 1970, a nanosecond
+/// before, and years that 64 bits of nanoseconds cannot hold.
 #[test]
 fn old_times_keep_their_nanoseconds() {
     let time = |day: u32, nanos: u64| {

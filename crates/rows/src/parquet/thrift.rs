@@ -1,4 +1,5 @@
-//! Thrift's compact protocol, walked over without building anything: what is checked is that lengths and counts fit into the bytes that there are.
+//! Thrift's compact protocol, walked over without building anything: what is checked is that
+//! lengths and counts fit into the bytes that there are.
 //!
 //! ```text
 //! struct = { field } 0x00
@@ -30,7 +31,8 @@ pub(super) struct Number {
     pub value: i64,
 }
 
-/// Walks over a struct at the start of `bytes`, behind which there are `beyond` more in the file. Gives its numbers.
+/// Walks over a struct at the start of `bytes`, behind which there are `beyond` more in the file.
+/// Gives its numbers.
 pub(super) fn walk(bytes: &[u8], beyond: u64) -> (Vec<Number>, Result<(), Flaw>) {
     let mut walk = Walk { bytes, at: 0, beyond, within: Vec::new(), numbers: Vec::new() };
     let walked = walk.structure();

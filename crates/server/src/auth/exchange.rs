@@ -20,7 +20,8 @@ pub enum Denied {
     Lost(Lost),
     /// It is told so.
     Refused(Failure),
-    /// The password file cannot be read: see [`unable`]. Why is for the log; strangers need not know what is wrong with the server's files.
+    /// The password file cannot be read: see [`unable`]. Why is for the log; strangers need not
+    /// know what is wrong with the server's files.
     Unable(Box<Error>),
 }
 

@@ -1,4 +1,5 @@
-//! Who a client is: [`scram`] exchanges, [`passwords`] kept as verifiers, and when neither is asked for.
+//! Who a client is: [`scram`] exchanges, [`passwords`] kept as verifiers, and when neither is asked
+//! for.
 
 pub mod exchange;
 pub mod passwords;

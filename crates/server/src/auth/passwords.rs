@@ -74,8 +74,9 @@ impl Passwords {
         self.users.iter().find(|(name, _)| name == user).map(|(_, verifier)| verifier)
     }
 
-    /// What a user who is not there is answered with, so that guessing does not tell which users there are: always the same, and made as most of the others are.
-    /// `secret` serves where the file has none of its own.
+    /// What a user who is not there is answered with, so that guessing does not tell which users
+    /// there are: always the same, and made as most of the others are. `secret` serves where the
+    /// file has none of its own.
     pub fn decoy(&self, secret: &[u8], user: &str) -> Verifier {
         let mut counts: Vec<_> = self.users.iter().map(|(_, verifier)| verifier.cost()).collect();
         counts.sort_unstable();
@@ -136,7 +137,8 @@ pub fn is_name(name: &str) -> bool {
 mod tests {
     use super::*;
 
-    /// Goal: users go through the file, with names that have colons; changes and removals count; it is nobody else's to read.
+    /// Goal: users go through the file, with names that have colons; changes and removals count; it
+    /// is nobody else's to read.
     #[test]
     #[allow(clippy::disallowed_methods, reason = "modes of files are no matter of engines")]
     fn users_go_through_the_file() {
@@ -154,8 +156,8 @@ mod tests {
         assert!(read.remove("alice") && !read.remove("alice") && read.get("alice").is_none());
     }
 
-    /// Goal: nobody can tell a user who is not there from one who is. Method: decoys after the file was read again, also when other users were added, with the cost of
-    /// most users.
+    /// Goal: nobody can tell a user who is not there from one who is. Method: decoys after the file
+    /// was read again, also when other users were added, with the cost of most users.
     #[test]
     fn decoys_stay_the_same() {
         let directory = tempfile::tempdir().unwrap();
@@ -176,7 +178,8 @@ mod tests {
         assert_ne!(again.decoy(b"another start", "nobody else").to_string(), decoy.to_string());
     }
 
-    /// Goal: what is no verifier is refused with its line, a plain password above all. Method: files with one wrong line.
+    /// Goal: what is no verifier is refused with its line, a plain password above all. Method:
+    /// files with one wrong line.
     #[test]
     fn wrong_lines_are_named() {
         let fs = cairn_vfs::MemFs::new();

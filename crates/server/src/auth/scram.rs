@@ -8,7 +8,8 @@
 //! ClientProof     = ClientKey XOR HMAC(StoredKey, AuthMessage)
 //! ServerSignature = HMAC(ServerKey, AuthMessage)
 //! ```
-//! The server keeps StoredKey and ServerKey: whoever steals them can neither log in nor learn the password but by guessing.
+//! The server keeps StoredKey and ServerKey: whoever steals them can neither log in nor learn the
+//! password but by guessing.
 
 use std::hint::black_box;
 use std::num::NonZeroU32;
@@ -72,8 +73,8 @@ pub fn is_same(one: &[u8], other: &[u8]) -> bool {
 }
 
 impl Verifier {
-    /// Makes one with a new salt. The password is prepared as SASLprep (RFC 4013) says, or taken as it is where that forbids it, as
-    /// every client of PostgreSQL does.
+    /// Makes one with a new salt. The password is prepared as SASLprep (RFC 4013) says, or taken as
+    /// it is where that forbids it, as every client of PostgreSQL does.
     pub fn new(password: &str) -> Result<Verifier, NoRandomness> {
         let mut salt = vec![0; SALT_BYTES];
         random(&mut salt)?;
@@ -90,8 +91,9 @@ impl Verifier {
         Verifier { iterations, salt, stored_key, server_key: hmac(&*salted, &[b"Server Key"]) }
     }
 
-    /// One that nobody's password fits, always the same for the same name: so that guessing does not tell which users there are.
-    /// `cost`: iterations and bytes of salt, where they are not those of [`Verifier::new`].
+    /// One that nobody's password fits, always the same for the same name: so that guessing does
+    /// not tell which users there are. `cost`: iterations and bytes of salt, where they are not
+    /// those of [`Verifier::new`].
     pub fn decoy(secret: &[u8], user: &str, cost: Option<(NonZeroU32, usize)>) -> Verifier {
         let usual = (NonZeroU32::new(ITERATIONS).unwrap_or(NonZeroU32::MIN), SALT_BYTES);
         let (iterations, salt_bytes) = cost.unwrap_or(usual);
@@ -156,8 +158,8 @@ pub struct Exchange {
 }
 
 impl Exchange {
-    /// Takes the client's first message. `end_point` is the certificate's digest when the client has chosen the mechanism that is bound
-    /// to it; `could_bind` says whether it was offered.
+    /// Takes the client's first message. `end_point` is the certificate's digest when the client
+    /// has chosen the mechanism that is bound to it; `could_bind` says whether it was offered.
     pub fn start(
         verifier: Verifier,
         client_first: &str,
@@ -203,7 +205,8 @@ impl Exchange {
         &self.server_first
     }
 
-    /// Takes the client's last message. Returns what proves to the client that the server knows the verifier.
+    /// Takes the client's last message. Returns what proves to the client that the server knows the
+    /// verifier.
     pub fn finish(&self, client_final: &str) -> Result<String, Refusal> {
         let Some((without_proof, proof)) = client_final.rsplit_once(",p=") else {
             return Err(Refusal::Malformed("expected a proof at the end of the last message"));

@@ -75,7 +75,8 @@ pub fn begin(out: &mut Vec<u8>, tag: u8) -> usize {
     at
 }
 
-/// Ends the message that began at `at`. Bodies are bounded by memory limits far below what the length can say.
+/// Ends the message that began at `at`. Bodies are bounded by memory limits far below what the
+/// length can say.
 #[inline]
 pub fn end(out: &mut [u8], at: usize) {
     let length = i32::try_from(out.len() - at - 1).unwrap_or(i32::MAX);
@@ -216,7 +217,8 @@ pub fn command_complete(out: &mut Vec<u8>, tag: impl std::fmt::Display) {
 /// Appends the text form of something.
 pub fn append(out: &mut Vec<u8>, what: &dyn std::fmt::Display) {
     use std::io::Write;
-    // Writing to a vector fails only when what is written says so, and then it has said what it could.
+    // Writing to a vector fails only when what is written says so, and then it has said what it
+    // could.
     let _ = write!(out, "{what}");
 }
 

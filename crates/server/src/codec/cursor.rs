@@ -33,7 +33,8 @@ impl<'a> Cursor<'a> {
         Ok(self.array::<1>()?[0])
     }
 
-    /// A number of 16 bits without sign: counts are written so, though the documentation calls them signed.
+    /// A number of 16 bits without sign: counts are written so, though the documentation calls them
+    /// signed.
     pub fn u16(&mut self) -> Result<u16> {
         Ok(u16::from_be_bytes(self.array()?))
     }

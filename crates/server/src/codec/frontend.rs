@@ -126,7 +126,8 @@ impl Formats<'_> {
     }
 }
 
-/// The tag and the length of the body of the message at the start of `bytes`; `None` while its header is not all there.
+/// The tag and the length of the body of the message at the start of `bytes`; `None` while its
+/// header is not all there.
 ///
 /// Errors: a length that no message has, or one beyond `bytes_max`.
 pub fn header(bytes: &[u8], bytes_max: usize) -> Result<Option<(u8, usize)>> {

@@ -5,7 +5,8 @@
 //! | tag | length i32 BE  | body                |   the length counts itself and the body, not the tag
 //! +-----+----------------+---------------------+
 //! ```
-//! The first message of a connection has no tag ([`crate::startup`]). Strings end with a zero byte. All numbers are big-endian.
+//! The first message of a connection has no tag ([`crate::startup`]). Strings end with a zero byte.
+//! All numbers are big-endian.
 
 pub mod backend;
 pub mod cursor;

@@ -65,8 +65,9 @@ impl Listeners {
         Ok(bound)
     }
 
-    /// Listens on `.s.PGSQL.<port>` in a directory, where every client of PostgreSQL looks. A file that a killed server has left is
-    /// replaced. `is_private` keeps other users of the machine out.
+    /// Listens on `.s.PGSQL.<port>` in a directory, where every client of PostgreSQL looks. A file
+    /// that a killed server has left is replaced. `is_private` keeps other users of the machine
+    /// out.
     pub fn unix(&mut self, directory: &Path, port: u16, is_private: bool) -> Result<PathBuf, Error> {
         let path = directory.join(format!(".s.PGSQL.{port}"));
         let refuse = |source| Error::Socket { path: path.clone(), source };
@@ -78,7 +79,8 @@ impl Listeners {
             fs.remove(&path)?;
         }
         let mode = if is_private { 0o600 } else { 0o666 };
-        // The file is there from bind on, and must not be open to others before its mode is set: it is made where only its owner gets to.
+        // The file is there from bind on, and must not be open to others before its mode is set: it
+        // is made where only its owner gets to.
         let nest = Nest::new(directory).map_err(refuse)?;
         let listener = UnixListener::bind(nest.socket()).map_err(refuse)?;
         let set = std::fs::set_permissions(nest.socket(), PermissionsExt::from_mode(mode));
@@ -154,7 +156,8 @@ impl Listener {
 struct Nest(PathBuf);
 
 impl Nest {
-    /// Its name is one that nobody foresees: who made the folder before could put another socket in.
+    /// Its name is one that nobody foresees: who made the folder before could put another socket
+    /// in.
     fn new(directory: &Path) -> io::Result<Nest> {
         let mut bytes = [0; 6];
         random(&mut bytes).map_err(io::Error::other)?;
@@ -176,7 +179,8 @@ impl Nest {
 
 impl Drop for Nest {
     fn drop(&mut self) {
-        // The socket is still there if it could not be moved to its place. A folder that stays is in nobody's way.
+        // The socket is still there if it could not be moved to its place. A folder that stays is
+        // in nobody's way.
         let _ = StdFs::new().remove(&self.socket());
         let _ = rustix::fs::rmdir(&self.0);
     }
@@ -195,7 +199,9 @@ impl Drop for Listener {
 mod tests {
     use super::*;
 
-    /// Goal: a socket is bound in a folder that is its server's own and that nobody could have made before. Method: names and modes of two such folders, one that is there already, and what is left when they have gone.
+    /// Goal: a socket is bound in a folder that is its server's own and that nobody could have made
+    /// before. Method: names and modes of two such folders, one that is there already, and what is
+    /// left when they have gone.
     #[test]
     #[allow(clippy::disallowed_methods, reason = "modes of files are no matter of engines")]
     fn nests_are_of_their_own() {

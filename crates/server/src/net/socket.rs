@@ -8,8 +8,9 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::net::sockopt;
 
-/// A client that has gone without a word is noticed after a minute of silence and six unanswered questions.
-/// Without TCP_USER_TIMEOUT, which would notice it as soon where an answer is on its way: it would also end clients that are there and take their time with rows.
+/// A client that has gone without a word is noticed after a minute of silence and six unanswered
+/// questions. Without TCP_USER_TIMEOUT, which would notice it as soon where an answer is on its
+/// way: it would also end clients that are there and take their time with rows.
 const KEEPALIVE_IDLE: Duration = Duration::from_secs(60);
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(10);
 const KEEPALIVE_COUNT: u32 = 6;

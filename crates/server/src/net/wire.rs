@@ -4,8 +4,8 @@
 //! bytes: | done | message being handled | more messages, the last in part | free |
 //!               ^start                  ^start + length                   ^end
 //! ```
-//! What is to be sent is written when the next read might have to wait, or when it has become much: an exchange of one question and
-//! one answer is one read and one write.
+//! What is to be sent is written when the next read might have to wait, or when it has become much:
+//! an exchange of one question and one answer is one read and one write.
 
 use std::io::{self, Read, Write};
 
@@ -80,7 +80,8 @@ impl<S: Read + Write> Wire<S> {
         self.bytes.get(self.start + self.length..self.end).and_then(|rest| rest.first().copied())
     }
 
-    /// Waits for the next message, of a body of at most `bytes_max`, and returns its tag. What was to be sent is sent before waiting.
+    /// Waits for the next message, of a body of at most `bytes_max`, and returns its tag. What was
+    /// to be sent is sent before waiting.
     #[inline]
     pub fn receive(&mut self, bytes_max: usize) -> Result<u8, Lost> {
         self.consume();
@@ -185,8 +186,8 @@ impl<S: Read + Write> Wire<S> {
         sent
     }
 
-    /// Goes on in TLS. Errors: it fails, or the client has sent more than it could before it knew: somebody between may have put
-    /// that there.
+    /// Goes on in TLS. Errors: it fails, or the client has sent more than it could before it knew:
+    /// somebody between may have put that there.
     pub fn into_tls(mut self, config: &std::sync::Arc<rustls::ServerConfig>) -> Result<Self, Lost> {
         self.consume();
         if self.end > self.start {

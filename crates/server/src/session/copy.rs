@@ -25,7 +25,8 @@ pub fn copy_in<S: Read + Write>(
             Ok(Message::CopyData(bytes)) => copy.write(bytes)?,
             Ok(Message::CopyDone) => return Ok(copy.finish()?),
             Ok(Message::CopyFail(why)) => return Err(copy.fail(why).into()),
-            // A client that sent these with the statement could not know that there would be a COPY.
+            // A client that sent these with the statement could not know that there would be a
+            // COPY.
             Ok(Message::Sync | Message::Flush) => {}
             Ok(Message::Terminate) => return Err(Lost::Gone.into()),
             Ok(_) => {

@@ -1,7 +1,8 @@
 //! Execute: runs a portal, all of it or some rows at a time.
 //!
-//! Rows that the client has not asked for yet stay with the connection, in a cursor that has the portal's name: other statements run between, and FETCH finds it too. The other way round, Execute
-//! takes the name of a cursor that DECLARE has made.
+//! Rows that the client has not asked for yet stay with the connection, in a cursor that has the
+//! portal's name: other statements run between, and FETCH finds it too. The other way round,
+//! Execute takes the name of a cursor that DECLARE has made.
 
 use std::io::{Read, Write};
 
@@ -41,7 +42,8 @@ impl<S: Read + Write> Session<S> {
         Ok(())
     }
 
-    /// A transaction that has failed runs nothing, and what is suspended in it may still go on: when it has gone back to a savepoint.
+    /// A transaction that has failed runs nothing, and what is suspended in it may still go on:
+    /// when it has gone back to a savepoint.
     ///
     /// Errors: 25P02.
     fn check_alive(&self, name: &str) -> Result<(), Failure> {
@@ -60,7 +62,8 @@ impl<S: Read + Write> Session<S> {
         Err(Failure::new(sqlstate::IN_FAILED_SQL_TRANSACTION, message))
     }
 
-    /// A part of a portal that has failed leaves nothing to go on with. A cursor of its name that is not its own stays.
+    /// A part of a portal that has failed leaves nothing to go on with. A cursor of its name that
+    /// is not its own stays.
     fn advance_or_close(&mut self, portal: &mut Portal, name: &str, most: u32) -> Result<(), Trouble> {
         let before = self.connection.cursor_number(name);
         self.advance(portal, name, most).inspect_err(|_| {
@@ -94,8 +97,9 @@ impl<S: Read + Write> Session<S> {
             return Ok(());
         }
         self.check_declared(&portal.prepared.statement)?;
-        // A statement before Sync is alone: it commits by itself. What comes before others is one transaction with them, unless it can be in none: what a driver sends before Sync may
-        // be as little as Close.
+        // A statement before Sync is alone: it commits by itself. What comes before others is one
+        // transaction with them, unless it can be in none: what a driver sends before Sync may be
+        // as little as Close.
         if self.wire.peek_tag() != Some(b'S') && !portal.prepared.statement.is_alone() {
             self.begin_implicit(kind)?;
         }

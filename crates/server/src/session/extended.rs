@@ -147,7 +147,8 @@ impl<S: Read + Write> Session<S> {
         Ok(())
     }
 
-    /// Whether there is a portal or a cursor of this name. One that has begun is gone with its cursor: by CLOSE, or a savepoint that was gone back to.
+    /// Whether there is a portal or a cursor of this name. One that has begun is gone with its
+    /// cursor: by CLOSE, or a savepoint that was gone back to.
     fn is_taken(&self, name: &str) -> bool {
         let is_begun = |portal: &Portal| matches!(portal.progress, Progress::Begun(_));
         let has_portal = self.portals.get(name).is_some_and(|portal| !is_begun(portal));
@@ -159,7 +160,8 @@ impl<S: Read + Write> Session<S> {
         if name.is_empty() { self.unnamed_portal.as_ref() } else { self.portals.get(name) }
     }
 
-    /// Looks at the name of a cursor that is to be declared: SQL knows nothing of portals that have not begun.
+    /// Looks at the name of a cursor that is to be declared: SQL knows nothing of portals that have
+    /// not begun.
     ///
     /// Errors: 42P03.
     pub(super) fn check_declared(&self, statement: &Statement) -> Result<(), Failure> {
@@ -195,8 +197,8 @@ impl<S: Read + Write> Session<S> {
         ))
     }
 
-    /// DEALLOCATE of a statement that the protocol has prepared: SQL knows nothing of them. `None` for every other text, and in a transaction that has failed: SQL
-    /// refuses it then.
+    /// DEALLOCATE of a statement that the protocol has prepared: SQL knows nothing of them. `None`
+    /// for every other text, and in a transaction that has failed: SQL refuses it then.
     pub(super) fn forget_prepared(&mut self, sql: &str) -> Option<&'static str> {
         let mut words = sql.split_ascii_whitespace();
         if !words.next().is_some_and(|first| first.eq_ignore_ascii_case("deallocate"))
@@ -216,7 +218,8 @@ impl<S: Read + Write> Session<S> {
         self.statements.remove(&folded).map(|_| "DEALLOCATE")
     }
 
-    /// What a statement of SQL has forgotten altogether, the protocol forgets as well. Portals need nothing: DISCARD ALL is in no transaction, and none is left after it.
+    /// What a statement of SQL has forgotten altogether, the protocol forgets as well. Portals need
+    /// nothing: DISCARD ALL is in no transaction, and none is left after it.
     pub(super) fn forget_all(&mut self, done: &CommandTag) {
         if matches!(&*done.verb, "DEALLOCATE ALL" | "DISCARD ALL") {
             self.statements.clear();
@@ -276,7 +279,8 @@ fn parameters(bind: &Bind<'_>, prepared: &Prepared) -> Result<Vec<Datum>, Failur
             binary::decode(*type_oid, kind, bytes)
         }
         Some(bytes) => match types::kind_of(*type_oid) {
-            // The client's type may be another one than the statement's: the text is of the client's.
+            // The client's type may be another one than the statement's: the text is of the
+            // client's.
             Some(told) if (told.kind, told.is_list) != (kind.kind, kind.is_list) => {
                 text::decode(&told, bytes)
             }

@@ -8,8 +8,8 @@
 //! copy.rs      COPY in both directions
 //! reported.rs  settings that clients want to know
 //! ```
-//! After an error in a message of the extended protocol, messages are passed over until Sync. Everything between two Syncs is one
-//! transaction, unless the client begins its own.
+//! After an error in a message of the extended protocol, messages are passed over until Sync.
+//! Everything between two Syncs is one transaction, unless the client begins its own.
 
 mod copy;
 mod execute;
@@ -104,7 +104,8 @@ pub struct Session<S: Read + Write = SharedSocket> {
     text: String,
     /// After an error in the extended protocol, until Sync.
     is_skipping: bool,
-    /// Whether a transaction was begun for messages up to Sync. COMMIT and ROLLBACK may have ended it, and BEGIN made it the client's own; what is left is ended then.
+    /// Whether a transaction was begun for messages up to Sync. COMMIT and ROLLBACK may have ended
+    /// it, and BEGIN made it the client's own; what is left is ended then.
     is_implicit: bool,
 }
 
@@ -140,7 +141,8 @@ impl<S: Read + Write> Session<S> {
         let portals = self.unnamed_portal.iter().chain(self.portals.values());
         portals.for_each(|portal| portal.give_up(&self.observer));
         let Session { mut wire, connection, entry, .. } = self;
-        // ORDER: before anything is sent. A client that does not read keeps this thread, and is not to keep what its transaction has locked.
+        // ORDER: before anything is sent. A client that does not read keeps this thread, and is not
+        // to keep what its transaction has locked.
         drop(connection);
         let end = match ended {
             Err(Trouble::Lost(Lost::Protocol(error))) => End::Told(error.into()),
@@ -169,7 +171,8 @@ impl<S: Read + Write> Session<S> {
                 _ => State::IdleInTransaction,
             });
             let tag = self.wire.receive(self.limits.message_bytes_max)?;
-            // ORDER: before others see that it is busy. What they ask from then on is about this message.
+            // ORDER: before others see that it is busy. What they ask from then on is about this
+            // message.
             self.connection.begin_message();
             self.entry.set_state(State::Busy);
             if self.is_skipping && !matches!(tag, b'S' | b'X') {
@@ -288,7 +291,8 @@ impl<S: Read + Write> Session<S> {
         backend::ready_for_query(&mut self.wire.out, ready);
     }
 
-    /// Begins a transaction for several statements, where none is open and this one does not begin or end one itself.
+    /// Begins a transaction for several statements, where none is open and this one does not begin
+    /// or end one itself.
     fn begin_implicit(&mut self, kind: StatementKind) -> Result<(), Trouble> {
         if kind != StatementKind::Transaction
             && kind != StatementKind::Empty

@@ -23,8 +23,9 @@ pub struct Prepared {
     foreign: Vec<(usize, u32)>,
 }
 
-/// Parameters that the client calls numeric where the statement alone would make something else of them: a text of `SELECT $1`, an integer of
-/// `$1 + 1`. A decimal has a fixed scale here, so such a statement is prepared for the scales of the values that it gets.
+/// Parameters that the client calls numeric where the statement alone would make something else of
+/// them: a text of `SELECT $1`, an integer of `$1 + 1`. A decimal has a fixed scale here, so such a
+/// statement is prepared for the scales of the values that it gets.
 #[derive(Debug)]
 pub struct Loose {
     /// Types of all parameters, as the statement is prepared.
@@ -37,7 +38,8 @@ impl Loose {
     /// Digits behind the point as long as no value is known.
     const SCALE: u8 = 10;
 
-    /// Of a statement that was prepared with these types; `None` where its own word for each numeric is a decimal.
+    /// Of a statement that was prepared with these types; `None` where its own word for each
+    /// numeric is a decimal.
     pub fn of(statement: &Statement, given: &[u32], kinds: &[Option<ColumnType>]) -> Option<Loose> {
         let places: Vec<usize> = statement
             .parameters()
@@ -88,7 +90,8 @@ impl Prepared {
         Prepared { foreign: self.foreign.clone(), ..Prepared::new(statement, &self.types, loose) }
     }
 
-    /// Looks at a parameter whose value is binary. The text of a type that is not known here is the statement's to read, but its binary form would be taken for another type's.
+    /// Looks at a parameter whose value is binary. The text of a type that is not known here is the
+    /// statement's to read, but its binary form would be taken for another type's.
     ///
     /// Errors: 42704.
     pub fn check_binary(&self, parameter: usize) -> Result<(), Failure> {
@@ -164,14 +167,16 @@ pub struct Portal {
 pub enum Progress {
     /// It has not run.
     Ready,
-    /// It has run in part: a cursor of its name and of this number has the rows that are left. Another one may have the name by now.
+    /// It has run in part: a cursor of its name and of this number has the rows that are left.
+    /// Another one may have the name by now.
     Begun(Option<u64>),
     /// It has run to its end.
     Done,
 }
 
 impl Portal {
-    /// Notes that some of its rows were sent, and which cursor has the others. Whoever observes statements is told when these were the last.
+    /// Notes that some of its rows were sent, and which cursor has the others. Whoever observes
+    /// statements is told when these were the last.
     pub(super) fn note(&mut self, sent: &Sent, cursor: Option<u64>, observer: &Observer) {
         self.given += sent.rows;
         self.progress = if sent.is_suspended { Progress::Begun(cursor) } else { Progress::Done };

@@ -4,7 +4,8 @@ use cairn_sql::Connection;
 
 use crate::codec::backend::parameter_status;
 
-/// What a client that never asks still has to know, and what a session says that does not keep it itself.
+/// What a client that never asks still has to know, and what a session says that does not keep it
+/// itself.
 const SETTINGS: [(&str, &str); 13] = [
     ("server_version", "15.0"),
     ("server_encoding", "UTF8"),

@@ -15,7 +15,8 @@ use crate::types::{binary, list, text};
 
 use super::portal::ResultFormats;
 
-/// Columns of a result: those that the statement was described with, or where it did not know them, as FETCH and EXECUTE do not for sure, its own.
+/// Columns of a result: those that the statement was described with, or where it did not know them,
+/// as FETCH and EXECUTE do not for sure, its own.
 pub fn columns_of<'a>(statement: &'a Statement, rows: &Rows<'_>) -> Cow<'a, [Column]> {
     let (described, own) = (statement.columns(), rows.columns());
     let is_known = statement.kind() != StatementKind::Fetch && described.len() == own.len();

@@ -34,7 +34,8 @@ impl Write for Client<'_> {
     }
 }
 
-/// A client whose session is ended when it has sent everything, and that looks at a row when it is told so.
+/// A client whose session is ended when it has sent everything, and that looks at a row when it is
+/// told so.
 struct Doomed {
     bytes: &'static [u8],
     entry: Arc<Entry>,
@@ -70,7 +71,8 @@ fn message(tag: u8, body: &[u8]) -> Vec<u8> {
     [&[tag][..], &length.to_be_bytes(), body].concat()
 }
 
-/// Goal: answers do not pile up, however much a client asks before it looks at any. Method: as many questions as one read takes, with answers of some thousand bytes each; the largest write.
+/// Goal: answers do not pile up, however much a client asks before it looks at any. Method: as many
+/// questions as one read takes, with answers of some thousand bytes each; the largest write.
 #[test]
 fn answers_to_many_messages_go_out_before_the_last() {
     let columns = ["1"; 100].join(", ");
@@ -95,7 +97,9 @@ fn answers_to_many_messages_go_out_before_the_last() {
     assert!(largest < 72 << 10, "{largest} bytes at once, of {sent}");
 }
 
-/// Goal: a session that is ended has let go of its rows before it tells its client, who may be in no hurry to hear it. Method: a client that changes the same row by another connection when its last words come.
+/// Goal: a session that is ended has let go of its rows before it tells its client, who may be in
+/// no hurry to hear it. Method: a client that changes the same row by another connection when its
+/// last words come.
 #[test]
 fn last_words_come_after_the_transaction() {
     let database = cairn_sql::Database::builder().fs(Arc::new(MemFs::new())).open("test.db").unwrap();

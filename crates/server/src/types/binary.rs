@@ -12,8 +12,8 @@ const EPOCH_DAYS: i32 = 10_957;
 const EPOCH_MICROS: i64 = EPOCH_DAYS as i64 * 86_400_000_000;
 const DAY_MICROS: i64 = 86_400_000_000;
 
-/// Appends a value of a column of this type; NULL is the caller's. A value of another type than its column's goes through its text or,
-/// among numbers, as the column's type.
+/// Appends a value of a column of this type; NULL is the caller's. A value of another type than its
+/// column's goes through its text or, among numbers, as the column's type.
 #[inline]
 pub fn encode(out: &mut Vec<u8>, kind: &ColumnType, value: DatumRef<'_>) {
     match (kind.kind, value) {
@@ -70,7 +70,8 @@ fn whole_number(out: &mut Vec<u8>, kind: &ColumnType, value: DatumRef<'_>) {
 
 /// Reads a value of the type with this number, or where that is left to the statement, of `kind`.
 ///
-/// Errors: 22P03 for bytes that are no such value, 22003 for one beyond what is kept, 22008 for such a date or timestamp.
+/// Errors: 22P03 for bytes that are no such value, 22003 for one beyond what is kept, 22008 for
+/// such a date or timestamp.
 pub fn decode(type_oid: u32, kind: &ColumnType, bytes: &[u8]) -> Result<Datum, Failure> {
     let what = super::kind_of(type_oid).unwrap_or_else(|| kind.clone());
     let malformed = || {

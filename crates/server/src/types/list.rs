@@ -170,7 +170,8 @@ mod tests {
         assert_eq!(read("{1"), None);
     }
 
-    /// Goal: what clients send for lists is read, and nothing else. Method: lists as they are written, each cut off anywhere, of other items, and of lists.
+    /// Goal: what clients send for lists is read, and nothing else. Method: lists as they are
+    /// written, each cut off anywhere, of other items, and of lists.
     #[test]
     fn lists_from_clients() {
         for (kind, type_oid, text) in [

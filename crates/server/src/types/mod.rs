@@ -1,4 +1,5 @@
-//! PostgreSQL's types: their numbers, and values of them as text ([`text`]) and binary ([`binary`]).
+//! PostgreSQL's types: their numbers, and values of them as text ([`text`]) and binary
+//! ([`binary`]).
 
 pub mod binary;
 pub mod list;
@@ -34,7 +35,8 @@ pub mod oid {
     pub const NUMERIC: u32 = 1700;
     pub const UUID: u32 = 2950;
     pub const JSONB: u32 = 3802;
-    /// Of parameters that are left to the statement: none, `unknown`, and numerics, whose digits are in their values.
+    /// Of parameters that are left to the statement: none, `unknown`, and numerics, whose digits
+    /// are in their values.
     pub const ANY: [u32; 3] = [0, 705, NUMERIC];
 }
 
@@ -161,7 +163,8 @@ fn bytes_of(type_oid: u32) -> i16 {
     }
 }
 
-/// What PostgreSQL calls a type's modifier: what is in the parentheses, plus the four bytes of a length that once stood there; without these for times.
+/// What PostgreSQL calls a type's modifier: what is in the parentheses, plus the four bytes of a
+/// length that once stood there; without these for times.
 fn modifier_of(kind: &ColumnType) -> i32 {
     match (kind.length, kind.decimal) {
         (Some(digits), _) if kind.kind != Type::Text => i32::try_from(digits).unwrap_or(-1),

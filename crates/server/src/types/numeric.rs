@@ -54,7 +54,8 @@ pub fn encode(out: &mut Vec<u8>, unscaled: i128, scale: u8) {
     kept.iter().for_each(|digit| out.extend_from_slice(&digit.to_be_bytes()));
 }
 
-/// Digits behind the point of a value as a client sends it; `None` for what is no number, which whoever reads it says.
+/// Digits behind the point of a value as a client sends it; `None` for what is no number, which
+/// whoever reads it says.
 pub fn scale_of(value: &[u8], is_binary: bool) -> Option<u8> {
     if is_binary {
         // Count, weight, sign, scale.
@@ -70,7 +71,8 @@ pub fn scale_of(value: &[u8], is_binary: bool) -> Option<u8> {
     u8::try_from(i32::try_from(behind).ok()?.saturating_sub(exponent).max(0)).ok()
 }
 
-/// Reads one. Errors: 22P03 for what is none, 22003 for NaN, infinity and what has more than 38 digits.
+/// Reads one. Errors: 22P03 for what is none, 22003 for NaN, infinity and what has more than 38
+/// digits.
 pub fn decode(bytes: &[u8]) -> Result<Datum, Failure> {
     let malformed = || Failure::new(sqlstate::INVALID_BINARY_REPRESENTATION, "invalid binary numeric");
     let range =
@@ -82,7 +84,8 @@ pub fn decode(bytes: &[u8]) -> Result<Datum, Failure> {
         return Err(range());
     }
     let scale = u8::try_from(scale).ok().filter(|scale| *scale <= 38).ok_or_else(range)?;
-    // The value is the sum of digit * 10 000^(weight - i); in units of 10^-scale that is digit * 10^(4 * (weight - i) + scale).
+    // The value is the sum of digit * 10 000^(weight - i); in units of 10^-scale that is digit *
+    // 10^(4 * (weight - i) + scale).
     let mut unscaled: i128 = 0;
     for at in 0..count {
         let digit = next()?;

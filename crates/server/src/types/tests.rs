@@ -8,7 +8,8 @@ fn binary_of(kind: &ColumnType, value: &Datum) -> Vec<u8> {
     out
 }
 
-/// Goal: each type's values go through binary and come back, under the number that describes it. Method: edges of each type.
+/// Goal: each type's values go through binary and come back, under the number that describes it.
+/// Method: edges of each type.
 #[test]
 fn values_go_through_binary() {
     let values: &[(Type, &[Datum])] = &[
@@ -50,7 +51,8 @@ fn bytes_are_postgresqls() {
     assert_eq!(bytes, [0, 0, 0, 0, 0, 0, 0, 2]);
 }
 
-/// Goal: decimals come back whatever their digits and scale. Method: powers of ten and their neighbours, at every scale.
+/// Goal: decimals come back whatever their digits and scale. Method: powers of ten and their
+/// neighbours, at every scale.
 #[test]
 fn decimals_go_through_binary() {
     for scale in 0..=38 {
@@ -77,7 +79,8 @@ fn decimals_go_through_binary() {
     assert!(numeric::decode(&[0, 1, 0, 0, 0, 0, 0, 0, 0x27, 0x10]).is_err());
 }
 
-/// Goal: binary of the wrong length is refused for every type that has one. Method: each length from 0 to 20.
+/// Goal: binary of the wrong length is refused for every type that has one. Method: each length
+/// from 0 to 20.
 #[test]
 fn wrong_lengths_are_refused() {
     for kind in [
@@ -102,7 +105,8 @@ fn wrong_lengths_are_refused() {
     }
 }
 
-/// Goal: integers are written as everybody writes them. Method: edges and neighbours of powers of ten, against the standard library.
+/// Goal: integers are written as everybody writes them. Method: edges and neighbours of powers of
+/// ten, against the standard library.
 #[test]
 fn integers_are_written() {
     let powers = (0..19).map(|exponent| 10_i64.pow(exponent));
@@ -133,7 +137,8 @@ fn columns_are_described() {
     assert_eq!(field_of(&Column::new("c", ColumnType::json()), false).type_oid, oid::JSON);
 }
 
-/// Goal: moments in UTC say so, and have their own type. Method: text of one before and one after the era's begin, and the numbers of the type.
+/// Goal: moments in UTC say so, and have their own type. Method: text of one before and one after
+/// the era's begin, and the numbers of the type.
 #[test]
 fn moments_have_a_zone() {
     let shown = |micros: i64| {
@@ -147,7 +152,9 @@ fn moments_have_a_zone() {
     assert_eq!(oid_of(&Type::Timestamp.into()), 1114);
 }
 
-/// Goal: dates and moments that no text says, PostgreSQL's infinities among them, are refused as parameters. Method: the first and the last of which there is a text, their neighbours, and the ends of the integers; with and without a zone.
+/// Goal: dates and moments that no text says, PostgreSQL's infinities among them, are refused as
+/// parameters. Method: the first and the last of which there is a text, their neighbours, and the
+/// ends of the integers; with and without a zone.
 #[test]
 fn dates_and_moments_have_ends() {
     let after_2000 = |kind: &ColumnType, text: &str| {

@@ -9,7 +9,8 @@ fn filled(rows: usize) -> Host {
     host
 }
 
-/// Goal: cursors by the simple protocol, as psql's FETCH_COUNT and psycopg2's named cursors use them: rows, tags, errors, values of a BINARY one.
+/// Goal: cursors by the simple protocol, as psql's FETCH_COUNT and psycopg2's named cursors use
+/// them: rows, tags, errors, values of a BINARY one.
 #[test]
 fn simple() {
     let host = filled(5);
@@ -46,7 +47,8 @@ fn simple() {
     assert_eq!(client.query("CLOSE c"), "C CLOSE CURSOR\nZ I\n");
 }
 
-/// Goal: cursors by the extended protocol, as psycopg 3 and others use them: DECLARE takes parameters, FETCH is described as its rows are, a cursor is described and closed as a portal is.
+/// Goal: cursors by the extended protocol, as psycopg 3 and others use them: DECLARE takes
+/// parameters, FETCH is described as its rows are, a cursor is described and closed as a portal is.
 #[test]
 fn extended() {
     let host = filled(5);
@@ -85,7 +87,9 @@ fn extended() {
     );
 }
 
-/// Goal: portals and cursors have their names together. Method: a portal that has been begun is fetched from, moved and closed by SQL; names that are taken; a FETCH whose own rows come in parts.
+/// Goal: portals and cursors have their names together. Method: a portal that has been begun is
+/// fetched from, moved and closed by SQL; names that are taken; a FETCH whose own rows come in
+/// parts.
 #[test]
 fn portals_are_cursors() {
     let host = filled(9);
@@ -124,7 +128,8 @@ fn portals_are_cursors() {
     assert_eq!(client.ask(&parts), "1\n2\nD 7\nD 8\ns\nD 9\nC SELECT 1\nZ T\n");
 }
 
-/// Goal: neither a cursor nor a suspended portal has its rows in memory, whatever runs between. Method: rows that count; how far they were counted when a few were fetched.
+/// Goal: neither a cursor nor a suspended portal has its rows in memory, whatever runs between.
+/// Method: rows that count; how far they were counted when a few were fetched.
 #[test]
 fn rows_are_made_as_they_are_fetched() {
     let host = filled(20_000);
@@ -148,8 +153,9 @@ fn rows_are_made_as_they_are_fetched() {
     assert_eq!(client.ask(&[query("COMMIT")]), "C COMMIT\nZ I\n");
 }
 
-/// Goal: a portal goes on with its own cursor and with no other one, and touches no other one. Method: a cursor of DECLARE that has the name of a portal which was begun, closed by SQL and not by the protocol, with other
-/// columns and formats.
+/// Goal: a portal goes on with its own cursor and with no other one, and touches no other one.
+/// Method: a cursor of DECLARE that has the name of a portal which was begun, closed by SQL and not
+/// by the protocol, with other columns and formats.
 #[test]
 fn a_portal_has_its_own_cursor() {
     let host = filled(9);
@@ -182,7 +188,8 @@ fn a_portal_has_its_own_cursor() {
     assert_eq!(client.query("DECLARE q CURSOR FOR SELECT 1"), "C DECLARE CURSOR\nZ T\n");
 }
 
-/// Goal: what is suspended in a transaction that has failed says that it has, and goes on after ROLLBACK TO. Method: portals and a cursor, with a savepoint and without.
+/// Goal: what is suspended in a transaction that has failed says that it has, and goes on after
+/// ROLLBACK TO. Method: portals and a cursor, with a savepoint and without.
 #[test]
 fn failed_transactions() {
     let host = filled(9);

@@ -1,7 +1,9 @@
 use crate::client::{Host, bind, execute, parse, sync};
 
-/// Goal: a statement that is too deep ends with an error for its session, and nothing for the others. Method: statements of 100,000 levels of several kinds, views over views and views that ask for themselves,
-/// in simple and extended queries, with another session that is asked after each.
+/// Goal: a statement that is too deep ends with an error for its session, and nothing for the
+/// others. Method: statements of 100,000 levels of several kinds, views over views and views that
+/// ask for themselves, in simple and extended queries, with another session that is asked after
+/// each.
 #[test]
 fn what_is_too_deep_ends_the_statement_only() {
     let host = Host::new();

@@ -8,7 +8,8 @@ use cairn_server::{Limits, Observer};
 
 use crate::client::{Host, SLOW, query, untagged};
 
-/// Goal: a running statement is cancelled by who knows the secret, and by nobody else; the session goes on.
+/// Goal: a running statement is cancelled by who knows the secret, and by nobody else; the session
+/// goes on.
 #[test]
 fn statements_are_cancelled() {
     let host = Host::new();
@@ -39,8 +40,9 @@ fn statements_are_cancelled() {
     assert_eq!(client.query("SELECT 1 AS a"), "T a:23\nD 1\nC SELECT 1\nZ I\n");
 }
 
-/// Goal: a request to cancel that comes between two statements of a message is not lost, and is for none of the next message. Method: an observer, who is told of a statement before the next one begins, asks;
-/// messages that go on with another statement, end, or commit by themselves.
+/// Goal: a request to cancel that comes between two statements of a message is not lost, and is for
+/// none of the next message. Method: an observer, who is told of a statement before the next one
+/// begins, asks; messages that go on with another statement, end, or commit by themselves.
 #[test]
 fn requests_hold_for_their_message() {
     const MARK: &str = "SELECT 1 AS a";
@@ -79,7 +81,8 @@ fn requests_hold_for_their_message() {
     );
 }
 
-/// Goal: at the end idle clients are told, running statements are cancelled after the grace, what was committed is there.
+/// Goal: at the end idle clients are told, running statements are cancelled after the grace, what
+/// was committed is there.
 #[test]
 fn the_server_ends_in_order() {
     let mut limits = cairn_server::Limits::default();

@@ -4,7 +4,8 @@ use cairn_server::{Limits, Observer};
 
 use crate::client::{Client, Host, bind, close, describe, execute, flush, parse, query, sync};
 
-/// Goal: a statement is prepared, described, bound and run, by name and without, as text and binary.
+/// Goal: a statement is prepared, described, bound and run, by name and without, as text and
+/// binary.
 #[test]
 fn prepared_statements() {
     let host = Host::new();
@@ -32,7 +33,8 @@ fn prepared_statements() {
     assert_eq!(client.ask(&[bind("", "i", false, &[]), sync()]), "E ERROR 26000\nZ I\n");
 }
 
-/// Goal: an observer is told of statements that end well, once each, with their rows. Method: both protocols; rows taken in parts, given up, and left for later while others run; failures.
+/// Goal: an observer is told of statements that end well, once each, with their rows. Method: both
+/// protocols; rows taken in parts, given up, and left for later while others run; failures.
 #[test]
 fn statements_are_observed() {
     let (said, hears) = std::sync::mpsc::channel();
@@ -67,7 +69,8 @@ fn statements_are_observed() {
     assert_eq!(seen, expected);
 }
 
-/// Goal: after an error everything up to Sync is passed over, and what was done before in the same batch is taken back.
+/// Goal: after an error everything up to Sync is passed over, and what was done before in the same
+/// batch is taken back.
 #[test]
 fn a_batch_is_one_transaction() {
     let host = Host::new();
@@ -98,7 +101,8 @@ fn a_batch_is_one_transaction() {
     assert_eq!(client.query("SELECT a FROM t ORDER BY a"), "T a:23\nD 1\nD 2\nD 4\nC SELECT 3\nZ I\n");
 }
 
-/// Goal: a batch of which a message cannot be understood leaves nothing. Method: errors that the engine never hears of.
+/// Goal: a batch of which a message cannot be understood leaves nothing. Method: errors that the
+/// engine never hears of.
 #[test]
 fn a_batch_fails_as_a_whole() {
     let host = Host::new();
@@ -121,7 +125,8 @@ fn a_batch_fails_as_a_whole() {
     }
 }
 
-/// Goal: rows come some at a time, across Syncs within a transaction, with other statements between, and end with it.
+/// Goal: rows come some at a time, across Syncs within a transaction, with other statements
+/// between, and end with it.
 #[test]
 fn portals_are_suspended() {
     let host = Host::new();
@@ -181,8 +186,10 @@ fn mistakes_are_told() {
     assert_eq!(client.ask(&[describe(b'S', "s"), sync()]), "E ERROR 26000\nZ I\n");
 }
 
-/// Goal: a parameter that the client calls numeric has the digits of its value, whatever the statement alone would make of it. Method: statements that say nothing of their
-/// parameter, or say integer or text; one statement with values of several scales; a column of decimals; a batch that fails leaves the session whole.
+/// Goal: a parameter that the client calls numeric has the digits of its value, whatever the
+/// statement alone would make of it. Method: statements that say nothing of their parameter, or say
+/// integer or text; one statement with values of several scales; a column of decimals; a batch that
+/// fails leaves the session whole.
 #[test]
 fn numeric_parameters_have_the_digits_of_their_values() {
     const NUMERIC: u32 = 1700;
@@ -232,7 +239,8 @@ fn numeric_parameters_have_the_digits_of_their_values() {
         client.ask(&[bind("", "s", false, &[None]), execute("", 0), sync()]),
         "2\nD NULL\nC SELECT 1\nZ I\n"
     );
-    // 12.345 as drivers send it: two groups of four digits before and behind the point, three digits shown.
+    // 12.345 as drivers send it: two groups of four digits before and behind the point, three
+    // digits shown.
     let binary: Vec<u8> = [2_i16, 0, 0, 3, 12, 3450].iter().flat_map(|part| part.to_be_bytes()).collect();
     let told = client.ask(&[bind("", "s", true, &[Some(&binary)]), execute("", 0), sync()]);
     // 24.690: again two groups, three digits shown.
@@ -244,14 +252,16 @@ fn numeric_parameters_have_the_digits_of_their_values() {
     );
 }
 
-/// Goal: lists are parameters, as text and binary, of types that the client says or leaves to the statement. Method: int4[], int8[], text[] and uuid[], with NULL, without items, and NULL itself.
+/// Goal: lists are parameters, as text and binary, of types that the client says or leaves to the
+/// statement. Method: int4[], int8[], text[] and uuid[], with NULL, without items, and NULL itself.
 #[test]
 fn lists_as_parameters() {
     let host = Host::new();
     let mut client = host.session();
     client.query("CREATE TABLE t (a int PRIMARY KEY, b text, c uuid)");
     client.query("INSERT INTO t VALUES (1, 'x', '00000000-0000-0000-0000-0000000000aa'), (2, 'y', NULL), (3, 'z', NULL)");
-    // Dimensions, whether there are NULLs, the items' type; how many there are, counted from 1; the items.
+    // Dimensions, whether there are NULLs, the items' type; how many there are, counted from 1; the
+    // items.
     let list = |type_oid: i32, items: &[Option<&[u8]>]| {
         let mut bytes = [1, 1, type_oid, items.len() as i32, 1].map(i32::to_be_bytes).concat();
         for item in items {
@@ -300,7 +310,9 @@ fn lists_as_parameters() {
     assert_eq!(client.ask(&[select("a", 0), describe(b'S', ""), sync()]), "1\nt 1007\nT b:25\nZ I\n");
 }
 
-/// Goal: DISCARD ALL and DEALLOCATE ALL forget what the protocol has prepared, but not where they are refused; other DISCARDs leave it. Method: both protocols; a block, before and after it has failed.
+/// Goal: DISCARD ALL and DEALLOCATE ALL forget what the protocol has prepared, but not where they
+/// are refused; other DISCARDs leave it. Method: both protocols; a block, before and after it has
+/// failed.
 #[test]
 fn sessions_are_discarded() {
     let host = Host::new();
@@ -347,8 +359,9 @@ fn sessions_are_discarded() {
     assert!(!is_there(&mut client, "s"));
 }
 
-/// Goal: statements that are in no transaction with others run before others, wherever Sync is: drivers close what they have run, or ask for answers, before it. Method: Close and Flush behind Execute, and other
-/// statements; behind a change they are refused.
+/// Goal: statements that are in no transaction with others run before others, wherever Sync is:
+/// drivers close what they have run, or ask for answers, before it. Method: Close and Flush behind
+/// Execute, and other statements; behind a change they are refused.
 #[test]
 fn statements_that_are_alone() {
     let host = Host::new();
@@ -374,7 +387,9 @@ fn statements_that_are_alone() {
     assert_eq!(client.query("SELECT a FROM t"), "T a:23\nC SELECT 0\nZ I\n");
 }
 
-/// Goal: drivers that prepare anew when a statement no longer fits know by the routine that an error names that they are to. Method: a statement whose columns change, and one that there is not, in both protocols.
+/// Goal: drivers that prepare anew when a statement no longer fits know by the routine that an
+/// error names that they are to. Method: a statement whose columns change, and one that there is
+/// not, in both protocols.
 #[test]
 fn errors_name_the_routine_that_drivers_go_by() {
     let host = Host::new();
@@ -407,7 +422,9 @@ fn errors_name_the_routine_that_drivers_go_by() {
     }
 }
 
-/// Goal: EXECUTE is described by the rows that it gives, and COPY to the client, which gives none, by none. Method: a statement of PREPARE with rows and one without; another one that takes its name before Bind.
+/// Goal: EXECUTE is described by the rows that it gives, and COPY to the client, which gives none,
+/// by none. Method: a statement of PREPARE with rows and one without; another one that takes its
+/// name before Bind.
 #[test]
 fn what_is_described_is_what_comes() {
     let host = Host::new();
@@ -458,7 +475,8 @@ fn statements_are_checked_when_bound() {
     assert_eq!(told, "2\nD 2|z\nC SELECT 1\nZ I\n");
 }
 
-/// Goal: the binary form of a type that is not known here is not taken for that of another one; its text is the statement's to read. Method: an address as inet, to a column of text and of bytes.
+/// Goal: the binary form of a type that is not known here is not taken for that of another one; its
+/// text is the statement's to read. Method: an address as inet, to a column of text and of bytes.
 #[test]
 fn binary_values_of_unknown_types_are_refused() {
     const INET: u32 = 869;

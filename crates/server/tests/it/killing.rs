@@ -48,7 +48,8 @@ fn transfer(rng: &mut dyn Rng, client: u64, number: u64) -> String {
     )
 }
 
-/// Moves money until the server is gone; the number of the last transfer whose commit was acknowledged.
+/// Moves money until the server is gone; the number of the last transfer whose commit was
+/// acknowledged.
 fn move_money(socket: &Path, client: u64, first: u64, seed: u64, acknowledged: &Sender<()>) -> u64 {
     let mut rng = SeededRng::new(seed);
     let mut last = first - 1;
@@ -71,7 +72,8 @@ fn move_money(socket: &Path, client: u64, first: u64, seed: u64, acknowledged: &
     }
 }
 
-/// Checks that no money was made or lost, that each client's transfers are there without holes, and gives the last of each.
+/// Checks that no money was made or lost, that each client's transfers are there without holes, and
+/// gives the last of each.
 fn audit(dir: &Path) -> Vec<u64> {
     let database = Database::open(dir.join("bank.db")).unwrap();
     let mut connection = database.connect();
@@ -103,9 +105,10 @@ fn audit(dir: &Path) -> Vec<u64> {
     last
 }
 
-/// Goal: no acknowledged commit is lost, and no half of one is there, when a server with 200 connections is killed. Method: this test runs
-/// itself as a server on the real disk, 200 clients move money between accounts and keep a record of it, the server is killed at a random
-/// number of acknowledged commits, and what it left is audited; the next server goes on there.
+/// Goal: no acknowledged commit is lost, and no half of one is there, when a server with 200
+/// connections is killed. Method: this test runs itself as a server on the real disk, 200 clients
+/// move money between accounts and keep a record of it, the server is killed at a random number of
+/// acknowledged commits, and what it left is audited; the next server goes on there.
 #[test]
 fn acknowledged_commits_survive_sigkill() {
     if let Some(dir) = std::env::var_os(CHILD) {

@@ -39,7 +39,8 @@ fn thread_yield() {
     cairn_vfs::Clock::sleep(&cairn_vfs::SystemClock::new(), Duration::from_millis(5));
 }
 
-/// Goal: a statement beyond its limit is an error, a message beyond its own the end; first messages have smaller ones.
+/// Goal: a statement beyond its limit is an error, a message beyond its own the end; first messages
+/// have smaller ones.
 #[test]
 fn sizes_are_limited() {
     let host = Host::with(limits(|limits| {
@@ -67,7 +68,8 @@ fn sizes_are_limited() {
     }
 }
 
-/// Goal: a password file that is spoilt while the server runs lets nobody in; why it cannot be read is told to the log and not to strangers. Method: a line that is none.
+/// Goal: a password file that is spoilt while the server runs lets nobody in; why it cannot be read
+/// is told to the log and not to strangers. Method: a line that is none.
 #[test]
 fn what_is_wrong_with_the_password_file_is_logged() {
     let said = Arc::new(Mutex::new(Vec::new()));
@@ -92,7 +94,8 @@ fn what_is_wrong_with_the_password_file_is_logged() {
     assert!(said.iter().any(|(level, line)| *level == Level::Error && line.contains(&place)), "{said:?}");
 }
 
-/// Goal: who takes too long to log in, or to go on with a transaction, is ended, the latter with a word. Who is merely idle is not.
+/// Goal: who takes too long to log in, or to go on with a transaction, is ended, the latter with a
+/// word. Who is merely idle is not.
 #[test]
 fn times_are_limited() {
     let host = Host::with(limits(|limits| {

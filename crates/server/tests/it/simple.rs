@@ -4,7 +4,8 @@ use cairn_server::Limits;
 
 use crate::client::{Host, bind, execute, parse, query, startup, sync, untagged};
 
-/// Goal: a session begins with settings that drivers look for; statements give rows, tags, errors with codes, and the right status.
+/// Goal: a session begins with settings that drivers look for; statements give rows, tags, errors
+/// with codes, and the right status.
 #[test]
 fn statements_and_their_answers() {
     let host = Host::new();
@@ -72,7 +73,8 @@ fn texts_of_several_statements() {
     );
 }
 
-/// Goal: questions about encryption are answered, once each; a newer protocol is negotiated, an older one refused.
+/// Goal: questions about encryption are answered, once each; a newer protocol is negotiated, an
+/// older one refused.
 #[test]
 fn first_messages() {
     let host = Host::new();
@@ -93,7 +95,8 @@ fn first_messages() {
     assert_eq!(client.until_end(), "E FATAL 28000\nend\n");
 }
 
-/// Goal: who says at the start where they are is connected, and told of UTC; who says it later is refused. Method: the settings of JDBC and of libpq's PGTZ.
+/// Goal: who says at the start where they are is connected, and told of UTC; who says it later is
+/// refused. Method: the settings of JDBC and of libpq's PGTZ.
 #[test]
 fn clients_of_other_time_zones() {
     let host = Host::new();
@@ -119,7 +122,8 @@ fn bytes_come_one_by_one() {
     assert_eq!(client.until_ready(), "T a:23\nD 1\nC SELECT 1\nZ I\n");
 }
 
-/// Goal: whatever goes wrong in a text or between two Syncs, nothing of it stays. Method: errors of every step, from parsing to computing the row.
+/// Goal: whatever goes wrong in a text or between two Syncs, nothing of it stays. Method: errors of
+/// every step, from parsing to computing the row.
 #[test]
 fn nothing_stays_of_what_fails() {
     let host = Host::new();
@@ -150,7 +154,8 @@ fn nothing_stays_of_what_fails() {
     }
 }
 
-/// Goal: a client is told the schema, table, column and constraint that an error is about, as PostgreSQL tells them. Method: each kind of constraint, violated from either side.
+/// Goal: a client is told the schema, table, column and constraint that an error is about, as
+/// PostgreSQL tells them. Method: each kind of constraint, violated from either side.
 #[test]
 fn errors_say_what_they_are_about() {
     let host = Host::new();
@@ -190,8 +195,10 @@ fn errors_say_what_they_are_about() {
     }
 }
 
-/// Goal: savepoints are for blocks that a client has begun; one among statements that merely came together fails with them, and leaves nothing open. Method: each statement about savepoints behind a change, in both
-/// protocols; what another session sees then, and whether it sees what comes later.
+/// Goal: savepoints are for blocks that a client has begun; one among statements that merely came
+/// together fails with them, and leaves nothing open. Method: each statement about savepoints
+/// behind a change, in both protocols; what another session sees then, and whether it sees what
+/// comes later.
 #[test]
 fn savepoints_are_for_blocks() {
     let host = Host::new();
@@ -217,7 +224,8 @@ fn savepoints_are_for_blocks() {
     assert_eq!(other.query("DELETE FROM t"), "C DELETE 1\nZ I\n");
 }
 
-/// Goal: what a client has set in its first message, or the server for it, is what settings go back to. Method: each way back, after the setting was changed.
+/// Goal: what a client has set in its first message, or the server for it, is what settings go back
+/// to. Method: each way back, after the setting was changed.
 #[test]
 fn settings_go_back_to_the_first_message() {
     let mut limits = Limits::default();
@@ -256,7 +264,8 @@ fn settings_go_back_to_the_first_message() {
     }
 }
 
-/// Goal: a client is told of each setting that changes, also where that goes back with what it was part of. Method: ends of transactions, savepoints, statements that fail together, `set_config`.
+/// Goal: a client is told of each setting that changes, also where that goes back with what it was
+/// part of. Method: ends of transactions, savepoints, statements that fail together, `set_config`.
 #[test]
 fn settings_are_told_as_they_change() {
     let host = Host::new();
@@ -285,7 +294,9 @@ fn settings_are_told_as_they_change() {
     assert_eq!(told("SET datestyle = 'iso, dmy'"), "DateStyle=ISO, DMY");
 }
 
-/// Goal: the number that a client is told for its cancel requests is the one by which SQL names its session. Method: a session that is neither the first connection of its server nor of its database.
+/// Goal: the number that a client is told for its cancel requests is the one by which SQL names its
+/// session. Method: a session that is neither the first connection of its server nor of its
+/// database.
 #[test]
 fn a_session_has_one_number() {
     let host = Host::new();
@@ -300,7 +311,8 @@ fn a_session_has_one_number() {
     assert!(activity.contains(&format!("D {process}\n")), "{activity}");
 }
 
-/// Goal: statements that give no number of rows have none in their tags, and no row has more columns than PostgreSQL gives.
+/// Goal: statements that give no number of rows have none in their tags, and no row has more
+/// columns than PostgreSQL gives.
 #[test]
 fn tags_and_columns() {
     let host = Host::new();

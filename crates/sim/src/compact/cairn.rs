@@ -1,4 +1,5 @@
-//! Cairn's leveled compaction: level sizes and their ratio follow the data, level 0 waits until a merge is worth it.
+//! Cairn's leveled compaction: level sizes and their ratio follow the data, level 0 waits until a
+//! merge is worth it.
 
 use super::inputs::{hull, overlapping};
 use super::{Draft, Job, Kind, Reason};
@@ -76,8 +77,9 @@ impl Targets {
     }
 }
 
-/// How many levels below level 0, and their ratio, for the fewest writes: with X bytes merged from level 0 at a time, n levels
-/// and a ratio f, a byte is written `1 + N / (f^(n-1) X) + (n-1) (1 + 0.6 f)` times after its flush.
+/// How many levels below level 0, and their ratio, for the fewest writes: with X bytes merged from
+/// level 0 at a time, n levels and a ratio f, a byte is written `1 + N / (f^(n-1) X) + (n-1) (1 +
+/// 0.6 f)` times after its flush.
 fn shape(options: &Options, largest: u64) -> (usize, f64) {
     let batch = options.kv.level_zero_bytes.max(1) as f64;
     let times = largest as f64 / batch;
@@ -150,7 +152,8 @@ fn parts(tree: &Tree, base: usize) -> Vec<(Vec<&File>, Vec<&File>)> {
     parts
 }
 
-/// From level 0 to the base level: files that overlap nothing move; else the largest part that can go.
+/// From level 0 to the base level: files that overlap nothing move; else the largest part that can
+/// go.
 fn zero_down(tree: &Tree, options: &Options, targets: &Targets) -> Option<Job> {
     let mut parts = parts(tree, targets.base);
     let free: Vec<&File> = parts
@@ -197,7 +200,8 @@ fn zero_within(tree: &Tree, options: &Options) -> Option<Job> {
     draft.finish(tree, Kind::Merge, options.target_file_size_base)
 }
 
-/// The row of files, no larger than the excess or one file, that costs the least writes for what it moves down.
+/// The row of files, no larger than the excess or one file, that costs the least writes for what it
+/// moves down.
 fn down(tree: &Tree, options: &Options, level: usize, excess: u64, reason: Reason) -> Option<Job> {
     let files = tree.level(level).only();
     let mut rows: Vec<(f64, usize, usize)> = Vec::new();

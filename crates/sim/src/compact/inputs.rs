@@ -1,4 +1,5 @@
-//! From a first file to the whole input of a leveled compaction, as in RocksDB's `SetupOtherInputs`.
+//! From a first file to the whole input of a leveled compaction, as in RocksDB's
+//! `SetupOtherInputs`.
 
 use super::{Draft, Job, Kind, Reason};
 use crate::options::{CompactionPri, Options};
@@ -40,8 +41,8 @@ fn is_taken(files: &[&File]) -> bool {
     files.iter().any(|file| file.compacting)
 }
 
-/// Adds the overlapped files of the next level, and files of the first level that come for free: without adding files of the
-/// next.
+/// Adds the overlapped files of the next level, and files of the first level that come for free:
+/// without adding files of the next.
 pub(super) fn complete<'t>(
     tree: &'t Tree,
     options: &Options,
@@ -71,8 +72,8 @@ pub(super) fn complete<'t>(
     draft.finish(tree, kind, options.target_file_size(output_level, base))
 }
 
-/// More files of the first level: all that overlap the whole input, if that needs no more files below; else those that are
-/// wholly inside.
+/// More files of the first level: all that overlap the whole input, if that needs no more files
+/// below; else those that are wholly inside.
 fn widened<'t>(
     tree: &'t Tree,
     options: &Options,
@@ -112,8 +113,9 @@ fn widened<'t>(
     (inside.len() > upper.len() && !is_taken(&inside) && fits(&inside)).then_some(inside)
 }
 
-/// Whether files that overlap nothing below can just be given to the next level: not when what they overlap after that
-/// would make a huge compaction, nor when level 0 overlaps itself, nor when the codec changes.
+/// Whether files that overlap nothing below can just be given to the next level: not when what they
+/// overlap after that would make a huge compaction, nor when level 0 overlaps itself, nor when the
+/// codec changes.
 pub(super) fn may_move(
     tree: &Tree,
     options: &Options,

@@ -1,10 +1,12 @@
-//! Cairn's lazy leveling: several runs in each level but the last (Dayan and Idreos, Dostoevsky, SIGMOD 2018).
+//! Cairn's lazy leveling: several runs in each level but the last (Dayan and Idreos, Dostoevsky,
+//! SIGMOD 2018).
 
 use super::{Draft, Job, Kind, Reason};
 use crate::options::Options;
 use crate::tree::Tree;
 
-/// The first level below 0 that is used: tiers grow by the ratio, and together hold about as much as the last level.
+/// The first level below 0 that is used: tiers grow by the ratio, and together hold about as much
+/// as the last level.
 fn first_tier(tree: &Tree, options: &Options) -> usize {
     let last = options.num_levels - 1;
     let ratio = options.kv.size_ratio as u64;

@@ -166,7 +166,8 @@ fn from(tree: &Tree, options: &Options, targets: &Targets, level: usize) -> Opti
     None
 }
 
-/// A file that overlaps nothing below, and its neighbours for which that holds too: those to the right, and from 8 on to the left.
+/// A file that overlaps nothing below, and its neighbours for which that holds too: those to the
+/// right, and from 8 on to the left.
 fn moves<'t>(tree: &Tree, options: &Options, level: usize, files: &'t [File], at: usize) -> Vec<&'t File> {
     let mut chosen: Vec<&File> = files.get(at).into_iter().collect();
     let may_extend = options.compression_per_level.is_empty();
@@ -188,7 +189,8 @@ fn moves<'t>(tree: &Tree, options: &Options, level: usize, files: &'t [File], at
     chosen
 }
 
-/// A file and its right neighbours, as many as bring the level down to its target: what round robin takes.
+/// A file and its right neighbours, as many as bring the level down to its target: what round robin
+/// takes.
 fn row<'t>(
     tree: &Tree,
     options: &Options,

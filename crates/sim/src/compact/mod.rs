@@ -1,6 +1,8 @@
-//! Which files are merged when: one file for each family of rules, each a function from a tree to a job.
+//! Which files are merged when: one file for each family of rules, each a function from a tree to a
+//! job.
 //!
-//! The rules are those of RocksDB's compaction pickers and of Cairn's strategies, told anew over followed keys.
+//! The rules are those of RocksDB's compaction pickers and of Cairn's strategies, told anew over
+//! followed keys.
 
 mod cairn;
 mod fifo;
@@ -146,7 +148,8 @@ impl Draft<'_> {
     }
 }
 
-/// The next compaction that the rules ask for; `None` when nothing is due, or nothing that running jobs leave room for.
+/// The next compaction that the rules ask for; `None` when nothing is due, or nothing that running
+/// jobs leave room for.
 pub fn pick(tree: &Tree, options: &Options, now_secs: f64) -> Option<Job> {
     if options.disable_auto_compactions {
         return None;
@@ -160,8 +163,8 @@ pub fn pick(tree: &Tree, options: &Options, now_secs: f64) -> Option<Job> {
     }
 }
 
-/// Bytes that compactions have yet to read and write, by the engine's own estimate, which is what its write controller
-/// looks at. RocksDB has one for leveled trees only.
+/// Bytes that compactions have yet to read and write, by the engine's own estimate, which is what
+/// its write controller looks at. RocksDB has one for leveled trees only.
 pub fn debt_bytes(tree: &Tree, options: &Options) -> u64 {
     match (options.engine, options.compaction_style) {
         (Engine::Rocksdb, CompactionStyle::Leveled) => targets::debt_bytes(tree, options),

@@ -6,8 +6,9 @@ use std::collections::BinaryHeap;
 use crate::options::{CompactionPri, Options};
 use crate::tree::{File, Tree};
 
-/// Indices of the files of a level, the first to be tried first; those that a job reads are left out, but for round robin, which waits
-/// for its turn. Of many thousand files mostly one is tried, and then a few: the first is looked for, the others come from a heap.
+/// Indices of the files of a level, the first to be tried first; those that a job reads are left
+/// out, but for round robin, which waits for its turn. Of many thousand files mostly one is tried,
+/// and then a few: the first is looked for, the others come from a heap.
 pub(super) fn order<'t>(
     tree: &'t Tree,
     options: &Options,

@@ -3,7 +3,8 @@
 use crate::options::Options;
 use crate::tree::Tree;
 
-/// Scores above 1 are stretched in dynamic mode, so that those divided by incoming bytes stay above 1.
+/// Scores above 1 are stretched in dynamic mode, so that those divided by incoming bytes stay
+/// above 1.
 const SCORE_SCALE: f64 = 10.0;
 
 /// Target sizes.
@@ -13,14 +14,15 @@ pub struct Targets {
     pub base: usize,
     /// From level 0; `u64::MAX` for none.
     pub bytes: Vec<u64>,
-    /// The lowest level that the tree could do without, as small as the last one has become; 0 for none. This one and those above it are
-    /// drained.
+    /// The lowest level that the tree could do without, as small as the last one has become; 0 for
+    /// none. This one and those above it are drained.
     pub unnecessary: usize,
 }
 
 impl Targets {
-    /// Static: level 1 has `max_bytes_for_level_base`, each next one the multiplier times more. Dynamic: the deepest has what
-    /// it has, each level above the multiplier-th part, down to the base level, which has at most `max_bytes_for_level_base`.
+    /// Static: level 1 has `max_bytes_for_level_base`, each next one the multiplier times more.
+    /// Dynamic: the deepest has what it has, each level above the multiplier-th part, down to the
+    /// base level, which has at most `max_bytes_for_level_base`.
     pub fn new(tree: &Tree, options: &Options) -> Targets {
         if options.level_compaction_dynamic_level_bytes {
             let sizes: Vec<u64> = (0..options.num_levels).map(|level| tree.level(level).bytes()).collect();
@@ -145,7 +147,8 @@ impl Targets {
     }
 }
 
-/// What level 0 and each level above its target will cost on the way down, at the present ratio of the levels.
+/// What level 0 and each level above its target will cost on the way down, at the present ratio of
+/// the levels.
 pub(super) fn debt_bytes(tree: &Tree, options: &Options) -> u64 {
     let targets = Targets::new(tree, options);
     let size = |level: usize| tree.level(level).bytes();
@@ -180,8 +183,9 @@ mod tests {
 
     const MIB: u64 = 1 << 20;
 
-    /// Goal: RocksDB's documented examples of dynamic sizes. Method: a last level of 276 MiB with a base of 10 MiB and a multiplier
-    /// of 10 has targets of 276, 27.6 and 10 and its base two above.
+    /// Goal: RocksDB's documented examples of dynamic sizes. Method: a last level of 276 MiB with a
+    /// base of 10 MiB and a multiplier of 10 has targets of 276, 27.6 and 10 and its base two
+    /// above.
     #[test]
     fn dynamic_sizes_follow_the_last_level() {
         let options = Options {
@@ -199,7 +203,8 @@ mod tests {
         assert_eq!(Targets::new(&tree_of(&[]), &options).base, 6);
     }
 
-    /// Goal: RocksDB drains levels that the tree can do without, since 8.2, the upper one first, and after a level 0 that is urgent. Method: a last level that would fit into the base level,
+    /// Goal: RocksDB drains levels that the tree can do without, since 8.2, the upper one first,
+    /// and after a level 0 that is urgent. Method: a last level that would fit into the base level,
     /// with two levels above it that are far below their targets; picks and scores.
     #[test]
     fn unnecessary_levels_are_drained() {
@@ -232,7 +237,8 @@ mod tests {
         assert_eq!(pick(&levels, 8), None);
     }
 
-    /// Goal: the estimate adds up by hand. Method: level 0 due with 40, level 1 of 300 against 256, level 2 of 3000 against 2560.
+    /// Goal: the estimate adds up by hand. Method: level 0 due with 40, level 1 of 300 against 256,
+    /// level 2 of 3000 against 2560.
     #[test]
     fn debt_adds_up() {
         let options = Options::default();
@@ -243,7 +249,8 @@ mod tests {
         let debt = debt_bytes(&tree_of(&levels), &options) as f64 / MIB as f64;
         let first = 340.0 - 256.0;
         let expected = 40.0 + 300.0 + first * (3000.0 / 340.0 + 1.0);
-        // What then is in excess in level 2 goes to an empty level, which costs nothing by the estimate.
+        // What then is in excess in level 2 goes to an empty level, which costs nothing by the
+        // estimate.
         assert!((debt - expected).abs() < 1.0, "{debt} {expected}");
     }
 }

@@ -45,7 +45,8 @@ fn zero(count: u64) -> Vec<(usize, Vec<File>)> {
     (0..count).map(|at| (0, vec![file(50 - at, 0, 99, 10 * MIB)])).collect()
 }
 
-/// Goal: level 0 goes down as a whole at its trigger and not before. Method: three and four overlapping files over a level 1.
+/// Goal: level 0 goes down as a whole at its trigger and not before. Method: three and four
+/// overlapping files over a level 1.
 #[test]
 fn level_zero_waits_for_its_trigger() {
     let options = Options::default();
@@ -86,8 +87,8 @@ fn equal_levels_go_from_above() {
     assert_eq!(pick(&tree_of(&runs), &options, 0.0).unwrap().output_level, 3);
 }
 
-/// Goal: the file that overlaps least for its size goes first, and is moved when it overlaps nothing. Method: a level 1 of three files
-/// over its target.
+/// Goal: the file that overlaps least for its size goes first, and is moved when it overlaps
+/// nothing. Method: a level 1 of three files over its target.
 #[test]
 fn least_overlap_goes_first() {
     let options = Options { max_bytes_for_level_base: 100 * MIB, ..Options::default() };
@@ -123,8 +124,9 @@ fn no_two_jobs_write_one_range() {
     assert_eq!(picked(CompactionPri::RoundRobin, 2, 5, 8), None);
 }
 
-/// Goal: `compaction_pri` by age goes by the writes in a file, not by when it was made. Method: three files, the newest of which has the oldest
-/// write, and the one with the oldest newest write in the middle.
+/// Goal: `compaction_pri` by age goes by the writes in a file, not by when it was made. Method:
+/// three files, the newest of which has the oldest write, and the one with the oldest newest write
+/// in the middle.
 #[test]
 fn age_is_that_of_the_writes() {
     let with = |number: u64, smallest: u32, seqs: (u64, u64)| File {
@@ -140,7 +142,8 @@ fn age_is_that_of_the_writes() {
     assert_eq!(tried(CompactionPri::OldestLargestSeqFirst), [1, 2, 0]);
 }
 
-/// Goal: neighbours that need no more files below come along. Method: two small files of level 1 above one of level 2.
+/// Goal: neighbours that need no more files below come along. Method: two small files of level 1
+/// above one of level 2.
 #[test]
 fn free_files_come_along() {
     let options = Options { max_bytes_for_level_base: 10 * MIB, ..Options::default() };
@@ -182,8 +185,9 @@ fn universal_rules_in_order() {
     assert_eq!(pick(&tree(&[10, 10, 10]), &options, 0.0), None);
 }
 
-/// Goal: space is compared in whole percent by Cairn, and exactly by RocksDB. Method: newer runs of a hundred and a half percent of the oldest, which is
-/// more than a hundred for one of them only; and of a hundred and one.
+/// Goal: space is compared in whole percent by Cairn, and exactly by RocksDB. Method: newer runs of
+/// a hundred and a half percent of the oldest, which is more than a hundred for one of them only;
+/// and of a hundred and one.
 #[test]
 fn space_is_compared_in_whole_percent_by_cairn() {
     let pick_of = |newer: u64, engine: Engine| {
@@ -201,7 +205,8 @@ fn space_is_compared_in_whole_percent_by_cairn() {
     assert_eq!(pick_of(990 * MIB, Engine::Rocksdb), None);
 }
 
-/// Goal: RocksDB begins another merge when as many runs are free as its trigger, Cairn when as many are there. Method: five runs, of which a job reads none and two.
+/// Goal: RocksDB begins another merge when as many runs are free as its trigger, Cairn when as many
+/// are there. Method: five runs, of which a job reads none and two.
 #[test]
 fn runs_that_are_merged_do_not_count_for_rocksdb() {
     let sizes = [10, 10, 10, 100, 1000];
@@ -222,8 +227,9 @@ fn runs_that_are_merged_do_not_count_for_rocksdb() {
     assert_eq!(pick_of(&tree, Engine::CairnKv), Some(3));
 }
 
-/// Goal: Cairn's universal debt is what the next merge would write, and that of RocksDB none. Method: trees that are wide, that have a row, too many runs, and nothing that is due;
-/// the sums by hand.
+/// Goal: Cairn's universal debt is what the next merge would write, and that of RocksDB none.
+/// Method: trees that are wide, that have a row, too many runs, and nothing that is due; the sums
+/// by hand.
 #[test]
 fn universal_debt_is_that_of_cairn() {
     let debt_of = |sizes: &[u64], engine: Engine| {
@@ -246,7 +252,8 @@ fn universal_debt_is_that_of_cairn() {
     }
 }
 
-/// Goal: Cairn's universal compaction counts runs under way among those that are too many. Method: six runs, the older three of which a job reads.
+/// Goal: Cairn's universal compaction counts runs under way among those that are too many. Method:
+/// six runs, the older three of which a job reads.
 #[test]
 fn surplus_counts_runs_under_way() {
     let sizes = [1, 10, 100, 1000, 10_000, 100_000];
@@ -277,7 +284,8 @@ fn fifo_drops_the_oldest() {
     assert_eq!(numbers(&job), vec![vec![47], vec![46]]);
 }
 
-/// Goal: Cairn's lazy levels hold several runs, the last one. Method: four runs of level 0 go down, four of a tier too.
+/// Goal: Cairn's lazy levels hold several runs, the last one. Method: four runs of level 0 go down,
+/// four of a tier too.
 #[test]
 fn lazy_levels_merge_by_count() {
     let options = Options {

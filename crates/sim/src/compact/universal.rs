@@ -1,4 +1,5 @@
-//! Universal compaction: runs of similar size, by age. RocksDB's rules; Cairn's are the same but for the marked places.
+//! Universal compaction: runs of similar size, by age. RocksDB's rules; Cairn's are the same but
+//! for the marked places.
 
 use super::{Draft, Job, Kind, Reason};
 use crate::options::{Engine, Options};
@@ -38,7 +39,8 @@ pub(super) fn pick(tree: &Tree, options: &Options) -> Option<Job> {
     None
 }
 
-/// Cairn's estimate: the whole store where newer runs take too much space, else the row that is due.
+/// Cairn's estimate: the whole store where newer runs take too much space, else the row that is
+/// due.
 pub(super) fn debt_bytes(tree: &Tree, options: &Options) -> u64 {
     let runs = by_age(tree);
     let trigger = options.level0_file_num_compaction_trigger;
@@ -96,7 +98,8 @@ fn by_space(tree: &Tree, options: &Options, runs: &[(usize, &Run)]) -> Option<Jo
     is_wide.then(|| merge(tree, options, runs, from, runs.len(), Reason::SpaceAmplification)).flatten()
 }
 
-/// A row of runs, each no larger than those before it together, as `ratio` has it; without one any row.
+/// A row of runs, each no larger than those before it together, as `ratio` has it; without one any
+/// row.
 fn similar(
     runs: &[(usize, &Run)],
     options: &Options,

@@ -259,7 +259,8 @@ pub fn export_kv(options: &Options) -> Result<String> {
     Ok(serde_json::to_string_pretty(&to_file(options)).unwrap_or_default())
 }
 
-/// Settings that differ from `before` and that a file of kv options has no place for, as `name=value`.
+/// Settings that differ from `before` and that a file of kv options has no place for, as
+/// `name=value`.
 pub fn kv_beside(before: &Options, after: &Options) -> Vec<String> {
     let written = export_kv(after).and_then(|text| import_kv(&text, "kv.json"));
     let Ok(written) = written else { return Vec::new() };
@@ -289,7 +290,8 @@ fn settings(options: &Options) -> BTreeMap<String, Value> {
 mod tests {
     use super::*;
 
-    /// Goal: what a file of kv options cannot hold is named, and nothing else. Method: the defaults, settings that it holds, and two that it does not.
+    /// Goal: what a file of kv options cannot hold is named, and nothing else. Method: the
+    /// defaults, settings that it holds, and two that it does not.
     #[test]
     fn what_a_file_cannot_hold_is_named() {
         let before = Options::cairn_kv();
@@ -304,7 +306,8 @@ mod tests {
         assert_eq!(kv_beside(&options, &options), [""; 0]);
     }
 
-    /// Goal: what goes out comes in, for each strategy; an empty object is the defaults. Method: round trips.
+    /// Goal: what goes out comes in, for each strategy; an empty object is the defaults. Method:
+    /// round trips.
     #[test]
     fn options_survive_the_round_trip() {
         for style in [

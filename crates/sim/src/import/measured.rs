@@ -108,8 +108,9 @@ fn codec_of(text: &str) -> Option<Compression> {
 /// The most of a merge's time that its codec takes.
 const CODEC_SHARE_MAX: f64 = 0.9;
 
-/// Takes the cost of a merged byte out of the last table of compaction statistics in a `LOG`: without flushes, whose time stands in the row of level 0, and without the codec, whose
-/// figures are the machine's. Where these alone would take longer than the merges did, they become faster.
+/// Takes the cost of a merged byte out of the last table of compaction statistics in a `LOG`:
+/// without flushes, whose time stands in the row of level 0, and without the codec, whose figures
+/// are the machine's. Where these alone would take longer than the merges did, they become faster.
 ///
 /// Errors: there is none, or nothing was compacted.
 pub fn apply_log(hardware: &mut Hardware, text: &str, file: &str) -> Result<Vec<String>> {
@@ -168,7 +169,8 @@ Level    Files   Size     Score Read(GB)  Rn(GB) Rnp1(GB) Write(GB) Wnew(GB) Mov
  Sum     10/0   1.20 GB   0.0     10.0     2.8      7.2      12.5      5.3       0.0   4.4    170.0    212.0     60.20             43.00       150    0.4    10M    1M       0.0       0.0
 ";
 
-    /// Goal: costs are taken; a benchmark of an empty store is refused. Method: lines as the tools print them.
+    /// Goal: costs are taken; a benchmark of an empty store is refused. Method: lines as the tools
+    /// print them.
     #[test]
     fn costs_are_taken() {
         let mut hardware = Hardware::default();
@@ -182,8 +184,9 @@ Level    Files   Size     Score Read(GB)  Rn(GB) Rnp1(GB) Write(GB) Wnew(GB) Mov
         assert!(apply_log(&mut hardware, "nothing", "LOG").is_err());
         assert!(apply_db_bench(&mut hardware, "nothing", "x").is_err());
     }
-    /// Goal: what the model then says of the merges of a `LOG` is what they took. Method: the same table with codecs that take nothing, a part and more than all of the time; processor
-    /// seconds of reading, merging and writing by the model's rule.
+    /// Goal: what the model then says of the merges of a `LOG` is what they took. Method: the same
+    /// table with codecs that take nothing, a part and more than all of the time; processor seconds
+    /// of reading, merging and writing by the model's rule.
     #[test]
     fn merges_of_a_log_take_what_they_took() {
         const GB: f64 = 1073741824.0;

@@ -1,4 +1,5 @@
-//! Options from and to the engines' own forms: RocksDB's `OPTIONS` files and `cairn kv` option files.
+//! Options from and to the engines' own forms: RocksDB's `OPTIONS` files and `cairn kv` option
+//! files.
 
 mod kv;
 mod measured;

@@ -8,9 +8,9 @@ fn plain(bits_per_key: f64, probes: f64) -> f64 {
     (1.0 - (-probes / bits_per_key).exp()).powf(probes)
 }
 
-/// False positives of a filter with all probes of a key in one cache line, as RocksDB's and Cairn's have them: lines that are
-/// fuller than others make it worse than a plain one (Putze, Sanders, Singler, 2007). The mean of a line one standard deviation
-/// above the mean and one below.
+/// False positives of a filter with all probes of a key in one cache line, as RocksDB's and Cairn's
+/// have them: lines that are fuller than others make it worse than a plain one (Putze, Sanders,
+/// Singler, 2007). The mean of a line one standard deviation above the mean and one below.
 pub fn false_positive_rate(bits_per_key: f64) -> f64 {
     if bits_per_key <= 0.0 {
         return 1.0;
@@ -27,7 +27,8 @@ pub fn false_positive_rate(bits_per_key: f64) -> f64 {
 mod tests {
     use super::*;
 
-    /// Goal: the rate that RocksDB was measured to have. Method: 0.95 % at ten bits, and more bits are better.
+    /// Goal: the rate that RocksDB was measured to have. Method: 0.95 % at ten bits, and more bits
+    /// are better.
     #[test]
     fn ten_bits_let_one_percent_through() {
         let rate = false_positive_rate(10.0);

@@ -16,11 +16,13 @@ pub struct BlockClass {
 pub enum CachePolicy {
     /// A block comes in as the newest.
     Lru,
-    /// RocksDB's LRU with its default pool ratio: a block comes in at the middle, and is the newest only after a hit. Blocks that
-    /// were hit have half of the cache at most; the oldest of them then count as if they had just come in.
+    /// RocksDB's LRU with its default pool ratio: a block comes in at the middle, and is the newest
+    /// only after a hit. Blocks that were hit have half of the cache at most; the oldest of them
+    /// then count as if they had just come in.
     Midpoint,
-    /// Cairn's S3-FIFO: what comes in goes through a queue of a tenth of the cache, and into the main queue when it was asked for
-    /// again there, or soon after it was evicted. The main queue gives whatever was asked for another turn.
+    /// Cairn's S3-FIFO: what comes in goes through a queue of a tenth of the cache, and into the
+    /// main queue when it was asked for again there, or soon after it was evicted. The main queue
+    /// gives whatever was asked for another turn.
     S3Fifo,
 }
 
@@ -33,12 +35,14 @@ pub(super) const FRONT_SHARE: f64 = 0.5;
 /// Bins of popularity, a factor of e^(1/32) each.
 const BINS_PER_E: f64 = 32.0;
 
-/// Blocks of nearly the same popularity, put together: what is computed over them then costs little.
+/// Blocks of nearly the same popularity, put together: what is computed over them then costs
+/// little.
 #[derive(Debug, Clone)]
 pub(super) struct Bins {
     /// By the logarithm of popularity: the sum of popularities, and how many.
     bins: HashMap<i64, (f64, f64)>,
-    /// The popularities seen last, which are often those of the next block too: one look-up serves all of them.
+    /// The popularities seen last, which are often those of the next block too: one look-up serves
+    /// all of them.
     recent: [BlockClass; 2],
 }
 
@@ -89,7 +93,8 @@ impl Bins {
 pub struct CacheModel {
     /// The share of fetches that hit.
     pub hit_rate: f64,
-    /// The characteristic time: lookups after which a block that came in and that nobody asks for is gone.
+    /// The characteristic time: lookups after which a block that came in and that nobody asks for
+    /// is gone.
     pub lookups: f64,
 }
 
@@ -101,7 +106,8 @@ impl CacheModel {
         CacheModel::beside(policy, classes, &[], capacity)
     }
 
-    /// As [`CacheModel::new`], with `others` in the same cache, whose hits are not counted. One that is as large as two blocks counts twice.
+    /// As [`CacheModel::new`], with `others` in the same cache, whose hits are not counted. One
+    /// that is as large as two blocks counts twice.
     pub fn beside(
         policy: CachePolicy,
         counted: &[BlockClass],
@@ -150,9 +156,11 @@ fn sum(classes: &[BlockClass], of: impl Fn(f64) -> f64) -> f64 {
     classes.iter().map(|class| class.count * of(class.popularity)).sum()
 }
 
-/// Where a block is, as shares of time: in the cache at all, and in the queue for blocks that were asked for again.
+/// Where a block is, as shares of time: in the cache at all, and in the queue for blocks that were
+/// asked for again.
 ///
-/// With requests at random times, queues are steps of a chain whose lengths are known, so that shares of time are too.
+/// With requests at random times, queues are steps of a chain whose lengths are known, so that
+/// shares of time are too.
 #[derive(Debug, Clone, Copy)]
 struct Stay {
     held: f64,
@@ -190,7 +198,8 @@ impl Stay {
         let not_in_small = (-popularity * small).exp();
         let not_as_ghost = (-popularity * ghost).exp();
         let reaches_main = 1.0 - not_in_small * not_as_ghost;
-        // Lookups are counted in those between two requests, and all by the chance that a turn of the main queue is the last.
+        // Lookups are counted in those between two requests, and all by the chance that a turn of
+        // the main queue is the last.
         let last_turn = (-popularity * main).exp();
         let in_small = popularity * small * last_turn;
         let in_main = reaches_main * popularity * main;
@@ -203,7 +212,8 @@ impl Stay {
     }
 }
 
-/// Che's argument for two queues: the times of both that make the second hold its share of the cache, and both all of it.
+/// Che's argument for two queues: the times of both that make the second hold its share of the
+/// cache, and both all of it.
 fn two_queues(
     classes: &[BlockClass],
     capacity: f64,
@@ -221,8 +231,8 @@ fn two_queues(
     (first, second.get())
 }
 
-/// How long a block is in the small queue, in the main one, and remembered as a ghost. Ghosts are remembered for as many evictions, thus
-/// misses, as the main queue has blocks.
+/// How long a block is in the small queue, in the main one, and remembered as a ghost. Ghosts are
+/// remembered for as many evictions, thus misses, as the main queue has blocks.
 fn s3_fifo(classes: &[BlockClass], capacity: f64, asked: f64) -> (f64, f64, f64) {
     let main_blocks = capacity * MAIN_SHARE;
     let ghost_of = |hits: f64| main_blocks / (asked - hits).max(asked * 1e-9);
@@ -243,7 +253,8 @@ fn s3_fifo(classes: &[BlockClass], capacity: f64, asked: f64) -> (f64, f64, f64)
     (times.0, times.1, ghost)
 }
 
-/// Where a growing function of a time is zero: brackets by factors, then the Illinois method on the logarithm.
+/// Where a growing function of a time is zero: brackets by factors, then the Illinois method on the
+/// logarithm.
 fn solve(guess: f64, of: impl Fn(f64) -> f64) -> f64 {
     const STEP: f64 = 2.0;
     // BOUND: the ends of what a float holds.
@@ -293,8 +304,8 @@ mod tests {
         (1..=count).map(|rank| BlockClass { popularity: 1.0 / f64::from(rank), count: 1.0 }).collect()
     }
 
-    /// Goal: the approximations against what they approximate. Method: uniform, zipfian and two-class blocks, caches of several
-    /// sizes, both policies, a replay of 100,000 fetches each.
+    /// Goal: the approximations against what they approximate. Method: uniform, zipfian and
+    /// two-class blocks, caches of several sizes, both policies, a replay of 100,000 fetches each.
     #[test]
     fn approximations_agree_with_a_replay() {
         let uniform = vec![BlockClass { popularity: 1.0, count: 10_000.0 }];
@@ -313,8 +324,9 @@ mod tests {
         }
     }
 
-    /// Goal: blocks beside those that are counted take room by how often they are asked for. Method: hits of both, each beside the other, against a replay of all; more and
-    /// more popular ones.
+    /// Goal: blocks beside those that are counted take room by how often they are asked for.
+    /// Method: hits of both, each beside the other, against a replay of all; more and more popular
+    /// ones.
     #[test]
     fn others_take_room_by_their_popularity() {
         let counted = zipf(5_000);
@@ -353,7 +365,8 @@ mod tests {
         }
     }
 
-    /// Goal: the ends. Method: no cache, a cache over everything, nobody who reads, blocks that nobody asks for.
+    /// Goal: the ends. Method: no cache, a cache over everything, nobody who reads, blocks that
+    /// nobody asks for.
     #[test]
     fn ends_are_exact() {
         for policy in [CachePolicy::Lru, CachePolicy::Midpoint, CachePolicy::S3Fifo] {

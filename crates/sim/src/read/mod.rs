@@ -1,4 +1,5 @@
-//! What reads cost in a tree: filters asked, blocks fetched, cache hits, and the latency that follows.
+//! What reads cost in a tree: filters asked, blocks fetched, cache hits, and the latency that
+//! follows.
 
 mod bloom;
 mod cache;
@@ -251,8 +252,9 @@ fn cached_bytes(bytes: f64) -> f64 {
     bytes + CACHE_ENTRY_BYTES
 }
 
-/// What a block cache has for data blocks: of RocksDB's the indexes and filters are taken off, which are whole and always asked for, when it is told to hold them. Cairn's
-/// partitions come and go as data blocks do.
+/// What a block cache has for data blocks: of RocksDB's the indexes and filters are taken off,
+/// which are whole and always asked for, when it is told to hold them. Cairn's partitions come and
+/// go as data blocks do.
 fn data_cache_bytes(config: &Config, tree: &Tree, sample: u64) -> f64 {
     let options = &config.options;
     let all = options.block_cache_size as f64;

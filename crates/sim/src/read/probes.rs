@@ -1,4 +1,5 @@
-//! Where each key's newest version is, what a lookup passes on its way there, and how popular each block thereby is.
+//! Where each key's newest version is, what a lookup passes on its way there, and how popular each
+//! block thereby is.
 
 use super::bloom::false_positive_rate;
 use super::cache::{Bins, BlockClass};
@@ -28,7 +29,8 @@ pub struct Probes {
     pub blocks_total: f64,
     /// Blocks by popularity.
     pub classes: Vec<BlockClass>,
-    /// Partitions of indexes and filters, where they are in the cache as blocks are; as many as they take the room of.
+    /// Partitions of indexes and filters, where they are in the cache as blocks are; as many as
+    /// they take the room of.
     pub partitions: Vec<BlockClass>,
 }
 
@@ -141,8 +143,8 @@ fn sum(values: &[f64]) -> f64 {
 }
 
 impl Walk {
-    /// All ids within a file's range ask it, unless they were found before. Of those that it does not have, a share of `rate` passes the
-    /// filter, and each reads `wasted` blocks on average.
+    /// All ids within a file's range ask it, unless they were found before. Of those that it does
+    /// not have, a share of `rate` passes the filter, and each reads `wasted` blocks on average.
     fn file(&mut self, file: &File, rate: f64, wasted: f64, has_filter: bool) {
         let (from, to) = (file.smallest as usize, file.largest as usize + 1);
         let below = |id: usize| self.below.get(id).copied().unwrap_or_default();
@@ -175,7 +177,8 @@ impl Walk {
         self.own = own;
     }
 
-    /// Partitions of a file's index and filter: all who look for a key in it ask the filter, if there is one, and those who pass it the index.
+    /// Partitions of a file's index and filter: all who look for a key in it ask the filter, if
+    /// there is one, and those who pass it the index.
     fn add_partitions(&mut self, file: &File, partitions: Partitions, rate: f64) {
         let mut from = file.smallest as usize;
         let end = file.largest as usize + 1;
@@ -199,8 +202,9 @@ impl Walk {
         }
     }
 
-    /// The blocks of a file: its entries' popularity, and that of keys which it does not have. These ask the block that their place is in, so that blocks over
-    /// wide ranges of keys are asked more often.
+    /// The blocks of a file: its entries' popularity, and that of keys which it does not have.
+    /// These ask the block that their place is in, so that blocks over wide ranges of keys are
+    /// asked more often.
     fn add_blocks(&mut self, file: &File, own: &[f64], passing: f64, wasted: f64) {
         let count = (own.len() as f64 * self.sample / self.per_block).max(1.0);
         self.probes.blocks_total += count;
@@ -218,14 +222,16 @@ impl Walk {
             return;
         }
         let noise = passing * wasted / count;
-        // Of entries that are a random part of the keys the ranges of blocks are wide and narrow: three widths, each of a third of the blocks.
+        // Of entries that are a random part of the keys the ranges of blocks are wide and narrow:
+        // three widths, each of a third of the blocks.
         const THIRDS: f64 = 1.09;
         let keys = f64::from(file.largest - file.smallest + 1);
         let deviation = ((1.0 - own.len() as f64 / keys).max(0.0) / self.per_block.max(1.0)).sqrt();
         let all = [(1.0 - THIRDS * deviation).max(0.0), 1.0, 1.0 + THIRDS * deviation];
         let widths = if wasted > 0.1 { &all[..] } else { &all[1..2] };
         let blocks = self.sample / self.per_block / widths.len() as f64;
-        // An id stands for keys all over its surroundings: beside each of them in a block stand keys of its neighbours.
+        // An id stands for keys all over its surroundings: beside each of them in a block stand
+        // keys of its neighbours.
         let others = (self.per_block - 1.0).max(0.0);
         let mean = own.iter().sum::<f64>() / own.len().max(1) as f64 / self.sample;
         for share in own {

@@ -1,11 +1,13 @@
-//! A real cache, asked block by block: what the approximation of [`CacheModel`](super::CacheModel) is checked against.
+//! A real cache, asked block by block: what the approximation of [`CacheModel`](super::CacheModel)
+//! is checked against.
 
 use std::collections::{HashMap, VecDeque};
 
 use super::cache::{BlockClass, CachePolicy, FRONT_SHARE, MAIN_SHARE};
 use crate::rng::Rng;
 
-/// The hit rate of a real cache of `capacity` blocks after a warm-up of as many fetches as are then made.
+/// The hit rate of a real cache of `capacity` blocks after a warm-up of as many fetches as are then
+/// made.
 pub fn replay(
     classes: &[BlockClass],
     policy: CachePolicy,
@@ -16,7 +18,8 @@ pub fn replay(
     replay_beside(classes, &[], policy, capacity, fetches, seed)
 }
 
-/// As [`replay`], with `others` in the same cache, whose hits are not counted. One that is as large as two blocks is two.
+/// As [`replay`], with `others` in the same cache, whose hits are not counted. One that is as large
+/// as two blocks is two.
 pub fn replay_beside(
     counted: &[BlockClass],
     others: &[BlockClass],
@@ -257,8 +260,8 @@ impl Lru {
 mod tests {
     use super::*;
 
-    /// Goal: a midpoint keeps popular blocks better, and is of no use where all are equal. Method: both policies on zipfian and
-    /// on uniform blocks.
+    /// Goal: a midpoint keeps popular blocks better, and is of no use where all are equal. Method:
+    /// both policies on zipfian and on uniform blocks.
     #[test]
     fn a_midpoint_protects_popular_blocks() {
         let hit = |classes: &[BlockClass], policy| replay(classes, policy, 300, 60_000, 5);

@@ -7,7 +7,8 @@ use crate::hardware::Hardware;
 /// Work as a flow: how long it takes alone, and what share of each resource it then uses.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Flow {
-    /// Seconds alone: the larger of what disk and cores need; and what it waits for the disk with nothing beside it.
+    /// Seconds alone: the larger of what disk and cores need; and what it waits for the disk with
+    /// nothing beside it.
     pub alone_secs: f64,
     /// Seconds that the disk alone needs.
     pub io_secs: f64,
@@ -29,14 +30,16 @@ pub struct Flow {
     wait_secs: f64,
     /// What more each thread waits when each core has a thread of others at work.
     busy_secs: f64,
-    /// What more each thread waits while somebody else makes files stable or removes them all the time.
+    /// What more each thread waits while somebody else makes files stable or removes them all the
+    /// time.
     among_files_secs: f64,
     /// What goes on beside the work of the threads: they take at least so long.
     beside_secs: f64,
 }
 
 impl Flow {
-    /// How fast it is when each of its threads gets this part of a core, and is held up for some seconds more.
+    /// How fast it is when each of its threads gets this part of a core, and is held up for some
+    /// seconds more.
     pub(super) fn speed_at(&self, core: f64, held: Held) -> f64 {
         let work = (self.thread_secs / self.core_at(core, held)).max(self.read_secs);
         let secs = (work + self.waits(held)).max(self.beside_secs) + held.secs;
@@ -58,8 +61,8 @@ impl Flow {
         self.busy_secs > 0.0 || self.among_files_secs > 0.0
     }
 
-    /// How fast its speed rises beside that of others when bandwidth is short. A disk gives all streams the same: so who asks for little
-    /// of what is short runs as if alone.
+    /// How fast its speed rises beside that of others when bandwidth is short. A disk gives all
+    /// streams the same: so who asks for little of what is short runs as if alone.
     pub(super) fn weight(&self) -> f64 {
         let shares = self.share.iter().enumerate().filter(|(at, _)| *at != Resource::Cpu as usize);
         // A flow that needs nothing is at its full speed at once.
@@ -126,8 +129,9 @@ impl Capacity {
         let io_secs = secs[0].max(secs[1]).max(secs[2]).max(secs[3]).max(secs[5]);
         let thread_secs = work.cpu_secs / threads;
         let (wait_secs, beside_secs) = if work.syncs > 0.0 || work.removals > 0.0 {
-            // Each thread makes its own files stable, one after another. Those of one job work in step, on parts of the same size: they all ask
-            // the disk at the same time, and each waits for what all have written.
+            // Each thread makes its own files stable, one after another. Those of one job work in
+            // step, on parts of the same size: they all ask the disk at the same time, and each
+            // waits for what all have written.
             let files_secs = work.syncs * self.sync_secs + work.removals * self.remove_secs;
             (write + files_secs, io_secs)
         } else {

@@ -1,14 +1,16 @@
 //! How flows meet: each works at times, and waits for files at times, without regard to the others.
 //!
-//! A closed network of queues, as its customers see it: whoever arrives finds the others as if it were not there itself (Reiser and
-//! Lavenberg, JACM 1980, here with a processor that is shared by all who are at it).
+//! A closed network of queues, as its customers see it: whoever arrives finds the others as if it
+//! were not there itself (Reiser and Lavenberg, JACM 1980, here with a processor that is shared by
+//! all who are at it).
 
 use super::Flow;
 
 /// What others do to a flow.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Held {
-    /// The part of a core that each of its threads gets as long as it works: others work at times, and wait at times.
+    /// The part of a core that each of its threads gets as long as it works: others work at times,
+    /// and wait at times.
     pub(super) core: f64,
     /// Seconds that it waits for bandwidth.
     pub(super) secs: f64,
@@ -67,7 +69,8 @@ impl Meeting {
     }
 }
 
-/// The mean part of a core that each thread of a flow gets beside those of others. Threads of one flow work at the same time.
+/// The mean part of a core that each thread of a flow gets beside those of others. Threads of one
+/// flow work at the same time.
 fn core_beside(parts: &[Part], others: &mut Vec<f64>, place: usize, own: &Flow) -> f64 {
     others.clear();
     others.push(1.0);

@@ -1,4 +1,5 @@
-//! Sharing: flows that need disk and cores at the same time. Cores are shared by thread, as a scheduler does, bandwidth by progressive filling.
+//! Sharing: flows that need disk and cores at the same time. Cores are shared by thread, as a
+//! scheduler does, bandwidth by progressive filling.
 
 mod flow;
 mod meeting;
@@ -72,8 +73,8 @@ pub struct Work {
     pub cpu_secs: f64,
     /// Cores that it can use at a time.
     pub threads: f64,
-    /// Files that are made stable when they are whole. Nothing of the work goes on beside that: until then their bytes lie in the page
-    /// cache.
+    /// Files that are made stable when they are whole. Nothing of the work goes on beside that:
+    /// until then their bytes lie in the page cache.
     pub syncs: f64,
     /// Files that are removed, one after another.
     pub removals: f64,

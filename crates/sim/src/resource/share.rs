@@ -13,13 +13,16 @@ const HALVINGS: usize = 36;
 /// Rounds in which cores and disk are brought together when both are short.
 const ROUNDS: usize = 200;
 
-/// Rounds in which waits that are longer on busy cores, and how busy they are, are brought together.
+/// Rounds in which waits that are longer on busy cores, and how busy they are, are brought
+/// together.
 const LOADS: usize = 40;
 
-/// Speeds of flows, 1 for a flow that runs as if alone, and which resource holds back each that does not.
+/// Speeds of flows, 1 for a flow that runs as if alone, and which resource holds back each that
+/// does not.
 ///
-/// A scheduler gives all threads that want to run the same part of a core. Whoever waits for the disk most of the time is held back
-/// by others only while it works, and a flow of many threads gets the time of many. Bandwidth is divided by progressive filling.
+/// A scheduler gives all threads that want to run the same part of a core. Whoever waits for the
+/// disk most of the time is held back by others only while it works, and a flow of many threads
+/// gets the time of many. Bandwidth is divided by progressive filling.
 pub fn share(flows: &[Flow], speeds: &mut Vec<f64>, held: &mut Vec<Option<Resource>>) -> [f64; RESOURCES] {
     speeds.clear();
     speeds.resize(flows.len(), 1.0);
@@ -28,7 +31,8 @@ pub fn share(flows: &[Flow], speeds: &mut Vec<f64>, held: &mut Vec<Option<Resour
     let used = used_by(flows, speeds);
     let is_short = used.iter().any(|used| *used > 1.0);
     let mut by_others = vec![FREE; flows.len()];
-    // Of a machine that was not measured nobody knows how flows meet: it is divided evenly, in a third of the time.
+    // Of a machine that was not measured nobody knows how flows meet: it is divided evenly, in a
+    // third of the time.
     if !flows.iter().any(Flow::has_waits_by_others) {
         if is_short {
             share_what_is_short(flows, speeds, held, &by_others);
@@ -54,8 +58,8 @@ fn share_what_is_short(
     held: &mut [Option<Resource>],
     by_others: &[Held],
 ) -> f64 {
-    // Seconds that each flow waits for bandwidth. The more that is, the more of the cores is left to others, who then need more bandwidth:
-    // parts of a core rise from round to round.
+    // Seconds that each flow waits for bandwidth. The more that is, the more of the cores is left
+    // to others, who then need more bandwidth: parts of a core rise from round to round.
     let mut held_up = by_others.to_vec();
     let mut core = 0.0;
     for _ in 0..ROUNDS {
@@ -88,7 +92,8 @@ fn used_by(flows: &[Flow], speeds: &[f64]) -> [f64; RESOURCES] {
     used
 }
 
-/// The part of a core that each thread gets when it wants to run: a whole one, or as much as fills the cores.
+/// The part of a core that each thread gets when it wants to run: a whole one, or as much as fills
+/// the cores.
 fn core_of_each(flows: &[Flow], held_up: &[Held]) -> f64 {
     let used = |core: f64| -> f64 {
         let parts = flows.iter().zip(held_up);
@@ -105,8 +110,9 @@ fn core_of_each(flows: &[Flow], held_up: &[Held]) -> f64 {
     low
 }
 
-/// Brings speeds down until no bandwidth is above full, and notes what holds whom. All rise together, each by its weight; when a resource
-/// is full, the flows that use it stay where they are. Says whether anything was short.
+/// Brings speeds down until no bandwidth is above full, and notes what holds whom. All rise
+/// together, each by its weight; when a resource is full, the flows that use it stay where they
+/// are. Says whether anything was short.
 fn fill(flows: &[Flow], speeds: &mut [f64], held: &mut [Option<Resource>]) -> bool {
     held.fill(None);
     let is_short = |used: &[f64; RESOURCES]| {

@@ -9,8 +9,8 @@ fn capacity() -> Capacity {
     Capacity::new(&Hardware { cores: 2.0, ..Hardware::default() }, 0)
 }
 
-/// Goal: overlap of disk and processor. Method: a job alone takes the larger of both; two of them that are bound by the
-/// disk take twice as long, two that are bound by their one thread do not.
+/// Goal: overlap of disk and processor. Method: a job alone takes the larger of both; two of them
+/// that are bound by the disk take twice as long, two that are bound by their one thread do not.
 #[test]
 fn work_takes_the_larger_of_both() {
     let capacity = capacity();
@@ -43,8 +43,9 @@ fn who_asks_for_little_is_not_held_up() {
     assert!((speeds[0] - 0.4).abs() < 0.05 && speeds[1] > 0.9, "{speeds:?}");
 }
 
-/// Goal: who waits until a file is stable has nothing to do meanwhile. Method: a second of processor work and a second of writes, and
-/// four syncs of a millisecond; the disk is then half used.
+/// Goal: who waits until a file is stable has nothing to do meanwhile. Method: a second of
+/// processor work and a second of writes, and four syncs of a millisecond; the disk is then half
+/// used.
 #[test]
 fn a_wait_for_the_disk_comes_on_top() {
     let mut hardware = Hardware { cores: 2.0, ..Hardware::default() };
@@ -57,8 +58,8 @@ fn a_wait_for_the_disk_comes_on_top() {
     assert!((flow.share[Resource::DiskWrite as usize] - 1.0 / 2.004).abs() < 1e-9);
 }
 
-/// Goal: cores are shared by thread, and who needs little gets it. Method: on two cores a job of four threads beside two of one, then a
-/// light flow beside two that would fill the cores; by hand.
+/// Goal: cores are shared by thread, and who needs little gets it. Method: on two cores a job of
+/// four threads beside two of one, then a light flow beside two that would fill the cores; by hand.
 #[test]
 fn threads_share_cores_evenly() {
     let capacity = capacity();
@@ -75,8 +76,9 @@ fn threads_share_cores_evenly() {
     assert_eq!(held, [None, Some(Resource::Cpu), Some(Resource::Cpu)]);
 }
 
-/// Goal: who is held up between two waits is not held up while it waits, and syncs take longer when cores are busy. Method: on two
-/// cores four threads that always work, and a flush of 5 ms of work and three syncs; by hand.
+/// Goal: who is held up between two waits is not held up while it waits, and syncs take longer when
+/// cores are busy. Method: on two cores four threads that always work, and a flush of 5 ms of work
+/// and three syncs; by hand.
 #[test]
 fn waits_are_not_stretched_and_busy_cores_lengthen_syncs() {
     let mut hardware = Hardware { cores: 2.0, ..Hardware::default() };
@@ -89,7 +91,8 @@ fn waits_are_not_stretched_and_busy_cores_lengthen_syncs() {
         let flows = [capacity.flow(&merge), capacity.flow(&flush)];
         let (mut speeds, mut held) = (Vec::new(), Vec::new());
         share(&flows, &mut speeds, &mut held);
-        // When it works, each of the five has two fifths of a core; its waits are beside two threads a core.
+        // When it works, each of the five has two fifths of a core; its waits are beside two
+        // threads a core.
         let works = 0.005 / 0.4;
         let secs = works + 0.003 + 3.0 * busy_us * 1e-6 * 2.0;
         assert!((0.008 / speeds[1] - secs).abs() < 2e-5, "{speeds:?} {secs}");
@@ -110,8 +113,8 @@ fn waits_are_not_stretched_and_busy_cores_lengthen_syncs() {
     );
 }
 
-/// Goal: files that are removed are waited for by one thread of the job, and syncs of its threads meet. Method: a merge of two threads with
-/// ten inputs; by hand.
+/// Goal: files that are removed are waited for by one thread of the job, and syncs of its threads
+/// meet. Method: a merge of two threads with ten inputs; by hand.
 #[test]
 fn removals_and_syncs_of_parts_are_waited_for() {
     let mut hardware = Hardware { cores: 2.0, ..Hardware::default() };
@@ -125,8 +128,8 @@ fn removals_and_syncs_of_parts_are_waited_for() {
     assert!((flow.alone_secs - (0.5 + 0.2 + 4.0 * 0.0005 + 10.0 * 0.002)).abs() < 1e-9, "{flow:?}");
 }
 
-/// Goal: parts of a job have no more than the cores, and do not wait beside their own work. Method: four seconds of work in four parts on two
-/// cores, then a second of writes.
+/// Goal: parts of a job have no more than the cores, and do not wait beside their own work. Method:
+/// four seconds of work in four parts on two cores, then a second of writes.
 #[test]
 fn parts_work_in_step() {
     let hardware = Hardware { cores: 2.0, ..Hardware::default() };
@@ -137,8 +140,8 @@ fn parts_work_in_step() {
     assert!((flow.alone_secs - (2.0 + 1.0 + sync_secs)).abs() < 1e-9, "{flow:?}");
 }
 
-/// Goal: who waits for files among others who do waits longer, by as much of their time as they do. Method: two merges that do nothing else,
-/// then one beside work that never waits.
+/// Goal: who waits for files among others who do waits longer, by as much of their time as they do.
+/// Method: two merges that do nothing else, then one beside work that never waits.
 #[test]
 fn files_of_others_are_waited_for() {
     let mut hardware = Hardware { cores: 2.0, ..Hardware::default() };
@@ -164,7 +167,8 @@ fn files_of_others_are_waited_for() {
 proptest! {
     #![proptest_config(crate::test_config::cases(64))]
 
-    /// Goal: no resource is above full, and a flow below full speed is held by a full resource. Method: random work.
+    /// Goal: no resource is above full, and a flow below full speed is held by a full resource.
+    /// Method: random work.
     #[test]
     fn sharing_is_feasible_and_wastes_nothing(
         works in prop::collection::vec((0.0f64..1e9, 0.0f64..1e9, 0.0f64..5.0, 1u32..4), 1..12)

@@ -38,7 +38,8 @@ pub(super) struct Scratch {
     /// Use of resources.
     pub(super) used: [f64; RESOURCES],
     pub(super) bottleneck: Bottleneck,
-    /// The share of the time that a delayed writer sleeps: what its writes leave. 0 where writers would not run faster without the delayed rate.
+    /// The share of the time that a delayed writer sleeps: what its writes leave. 0 where writers
+    /// would not run faster without the delayed rate.
     pub(super) asleep: f64,
     /// A write that waits for nobody, seconds.
     pub(super) put_secs: f64,
@@ -94,7 +95,8 @@ impl Scratch {
 }
 
 impl Simulation {
-    /// Shares disk and cores among jobs, writers and readers. Returns the rate of writers, bytes a second.
+    /// Shares disk and cores among jobs, writers and readers. Returns the rate of writers, bytes a
+    /// second.
     pub(super) fn share_resources(&mut self) -> f64 {
         let wanted = if self.backlog > 0.0 { f64::INFINITY } else { self.traffic.bytes_per_sec };
         let (rate, limit, able) = self.writer_rate(wanted);
@@ -129,7 +131,8 @@ impl Simulation {
         accepted
     }
 
-    /// How fast writers may and can write, what holds them back, and how fast they are when nobody does.
+    /// How fast writers may and can write, what holds them back, and how fast they are when nobody
+    /// does.
     fn writer_rate(&self, wanted: f64) -> (f64, Limit, f64) {
         let hardware = &self.config.hardware;
         let secs = (hardware.cpu.put_us + log_sync_us(&self.config)) * 1e-6;
@@ -151,8 +154,9 @@ impl Simulation {
         (rate, limit, able)
     }
 
-    /// Each byte costs Cairn's writers a sleep beside its write. They sleep when they owe enough, and what a sleep takes too long is
-    /// not counted for the next one. RocksDB's count the time that has passed.
+    /// Each byte costs Cairn's writers a sleep beside its write. They sleep when they owe enough,
+    /// and what a sleep takes too long is not counted for the next one. RocksDB's count the time
+    /// that has passed.
     fn cairn_delayed_rate(&self, able: f64) -> f64 {
         let rate = self.controller.delayed_rate;
         let owed_secs = CAIRN_SLEEP_SECS.max(self.config.write_bytes() / rate);
@@ -160,7 +164,8 @@ impl Simulation {
         1.0 / (too_long / rate + 1.0 / able)
     }
 
-    /// The shortest sleep of a delayed writer: short ones are taken together, so that others write in the meantime.
+    /// The shortest sleep of a delayed writer: short ones are taken together, so that others write
+    /// in the meantime.
     pub(super) fn shortest_sleep_secs(&self) -> f64 {
         match self.config.options.engine {
             Engine::Rocksdb => ROCKSDB_SLEEP_SECS,

@@ -34,7 +34,8 @@ pub(super) struct Flushed {
     memtables: usize,
 }
 
-/// Syncs of a job that makes so many files one after another: theirs, the directory's and the manifest's.
+/// Syncs of a job that makes so many files one after another: theirs, the directory's and the
+/// manifest's.
 fn syncs(files: usize) -> f64 {
     files as f64 + 2.0
 }
@@ -46,8 +47,8 @@ pub(super) enum What {
     Flush { user_bytes: f64, memtables: usize },
     /// A merge.
     Compaction(Job),
-    /// What has gone into a merge is removed, by the thread that has ended it, before it looks for other work: in both engines. The tree is
-    /// changed before that.
+    /// What has gone into a merge is removed, by the thread that has ended it, before it looks for
+    /// other work: in both engines. The tree is changed before that.
     Removal,
 }
 
@@ -129,7 +130,8 @@ impl Simulation {
     pub(super) fn start_jobs(&mut self) {
         let (flushes, compactions) = self.job_limits();
         while self.active.iter().filter(|job| job.is_flush()).count() < flushes && self.start_flush() {}
-        // BOUND: each round starts a job, or changes the tree by a move or a drop, which comes to an end.
+        // BOUND: each round starts a job, or changes the tree by a move or a drop, which comes to
+        // an end.
         while self.active.len() - self.active.iter().filter(|job| job.is_flush()).count() < compactions {
             let Some(job) = compact::pick(&self.tree, &self.config.options, self.now) else { break };
             if job.kind == Kind::Merge {
@@ -219,7 +221,8 @@ impl Simulation {
         cpu_secs += output.decompressed_bytes / (codec.decompress_mb_per_sec.min(1e6) * 1e6);
         let from_zero = job.inputs.first().is_some_and(|input| input.level == 0);
         let most = match options.engine {
-            // It cuts a job at the files of the input that has most of them: runs of one file each are merged by one thread.
+            // It cuts a job at the files of the input that has most of them: runs of one file each
+            // are merged by one thread.
             Engine::CairnKv => job.inputs.iter().map(|input| input.files.len()).max().unwrap_or(1),
             Engine::Rocksdb
                 if (from_zero && job.output_level > 0)
@@ -323,15 +326,16 @@ impl Simulation {
                 What::Removal => {}
             }
         }
-        // RocksDB sets the delayed rate by each new tree, and takes a debt that stays for one that does not fall: who has only removed files
-        // is free for other work, and no more.
+        // RocksDB sets the delayed rate by each new tree, and takes a debt that stays for one that
+        // does not fall: who has only removed files is free for other work, and no more.
         if has_changed {
             self.look_at_pressure();
         }
         self.is_dirty = true;
     }
 
-    /// Installs flushes in the order of their memtables, as far as no older one is under way: RocksDB's come into the tree so, whoever has ended first.
+    /// Installs flushes in the order of their memtables, as far as no older one is under way:
+    /// RocksDB's come into the tree so, whoever has ended first.
     fn install_flushed(&mut self) {
         self.flushed.sort_by_key(|flushed| flushed.job);
         let under_way = self.active.iter().filter(|job| job.is_flush()).map(|job| job.id).min();
@@ -398,7 +402,8 @@ impl Simulation {
         self.flow.forget_levels();
     }
 
-    /// Whether a file has an entry of this key, a memtable that waits for its flush, or a flush that is not in the tree yet.
+    /// Whether a file has an entry of this key, a memtable that waits for its flush, or a flush
+    /// that is not in the tree yet.
     fn has_entry_of(&self, id: u32) -> bool {
         let has = |entries: &[Entry]| entries.binary_search_by_key(&id, |entry| entry.id()).is_ok();
         let of_flushes = self.active.iter().filter(|job| job.is_flush()).flat_map(|job| &job.outputs);

@@ -6,8 +6,8 @@ use crate::options::Engine;
 use crate::read::meta_bytes;
 use crate::tree::Entry;
 
-/// What a memtable adds to an entry: sequence number, two lengths, and a node of a skip list with 1.33 pointers on average,
-/// aligned.
+/// What a memtable adds to an entry: sequence number, two lengths, and a node of a skip list with
+/// 1.33 pointers on average, aligned.
 const NODE_BYTES: f64 = 8.0 + 3.0 + 8.0 * 1.33 + 4.0;
 
 /// A full memtable.
@@ -19,7 +19,8 @@ pub(super) struct Sealed {
     pub(super) is_flushing: bool,
 }
 
-/// The most that an arena takes from the allocator at a time, and the part of its buffer that it takes when that is less.
+/// The most that an arena takes from the allocator at a time, and the part of its buffer that it
+/// takes when that is less.
 const ARENA_BLOCK_BYTES: u64 = 1 << 20;
 const ARENA_BLOCKS: u64 = 8;
 
@@ -124,7 +125,8 @@ impl Simulation {
 mod tests {
     use super::*;
 
-    /// Goal: a tombstone takes its key's room and no value's. Method: what fits of puts, of deletes, and of as many of both, by hand.
+    /// Goal: a tombstone takes its key's room and no value's. Method: what fits of puts, of
+    /// deletes, and of as many of both, by hand.
     #[test]
     fn tombstones_have_no_value() {
         let mut config = Config::default();

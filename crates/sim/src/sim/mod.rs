@@ -68,7 +68,8 @@ pub struct Simulation {
     next_job: u64,
     /// The number of the last write of a followed key.
     last_seq: u64,
-    /// Where entries outlive their time: what `last_seq` was when memtables were sealed, and when that was.
+    /// Where entries outlive their time: what `last_seq` was when memtables were sealed, and when
+    /// that was.
     births: VecDeque<(u64, f64)>,
     /// Of the last flushes, bytes a second.
     flush_speed: f64,
@@ -138,8 +139,8 @@ impl SincePoint {
 impl Simulation {
     /// A run that has not begun; the preload is done.
     ///
-    /// Errors: a setting that cannot be. Cost: that of the preload, which is a paced run of its own when it goes through
-    /// the tree.
+    /// Errors: a setting that cannot be. Cost: that of the preload, which is a paced run of its own
+    /// when it goes through the tree.
     pub fn new(config: &Config) -> Result<Simulation> {
         config.check()?;
         let sample = config.sampling();
@@ -408,7 +409,8 @@ impl Simulation {
         }
         self.end_stop(self.now - secs);
         let plain = self.flow.put_secs;
-        // What delayed writers slept in all. A sleep is for all that may be written in the shortest one, or for a single write that takes longer.
+        // What delayed writers slept in all. A sleep is for all that may be written in the shortest
+        // one, or for a single write that takes longer.
         let slept = secs * self.flow.asleep * self.config.hardware.cpu.writers;
         let sleepers = (slept / self.shortest_sleep_secs()).min(writes);
         self.note_put(plain, writes - sleepers);
@@ -417,7 +419,8 @@ impl Simulation {
         }
     }
 
-    /// Writers that were stopped go on, or the run is over: who was in a write when they stopped has waited until now.
+    /// Writers that were stopped go on, or the run is over: who was in a write when they stopped
+    /// has waited until now.
     fn end_stop(&mut self, now: f64) {
         if let Some(since) = self.stopped_since.take() {
             self.note_put(now - since, self.config.hardware.cpu.writers);
@@ -430,7 +433,8 @@ impl Simulation {
         self.since.put.add(secs, writes);
     }
 
-    /// Files of level 0 as the write controller counts them: RocksDB's takes each lower level of a universal tree for one more.
+    /// Files of level 0 as the write controller counts them: RocksDB's takes each lower level of a
+    /// universal tree for one more.
     fn level_zero_runs(&self) -> usize {
         match (self.config.options.engine, self.config.options.compaction_style) {
             (Engine::Rocksdb, CompactionStyle::Universal) => self.tree.run_count(),
@@ -454,7 +458,8 @@ impl Simulation {
         let signals = if is_fifo { Signals { level_zero: 0, ..signals } } else { signals };
         let options = &self.config.options;
         self.controller.update(options, signals);
-        // To look for work takes as long as all the rest: Cairn asks for that only where writers stop, and RocksDB never.
+        // To look for work takes as long as all the rest: Cairn asks for that only where writers
+        // stop, and RocksDB never.
         let asks = options.engine == Engine::CairnKv && self.controller.stall.is_stopped();
         if asks && self.tree.running.is_empty() && compact::pick(&self.tree, options, self.now).is_none() {
             self.controller.update(options, Signals { is_settled: true, ..signals });

@@ -1,4 +1,5 @@
-//! Paced runs and preloads: flush, then compact until nothing is due, one job at a time and in no time.
+//! Paced runs and preloads: flush, then compact until nothing is due, one job at a time and in no
+//! time.
 
 use super::{Simulation, memtable};
 use crate::compact::{self, Kind, Targets};
@@ -19,8 +20,8 @@ pub fn preload_order(keys: u64) -> Permutation {
 /// Moments of a paced run at which lookups are looked at.
 const READ_MOMENTS: u64 = 16;
 
-/// Whether lookups are looked at after the writes from `before` to `after` of all: sixteen times a run, evenly. The lab looks at the
-/// same moments.
+/// Whether lookups are looked at after the writes from `before` to `after` of all: sixteen times a
+/// run, evenly. The lab looks at the same moments.
 pub fn is_read_moment(before: u64, after: u64, all: u64) -> bool {
     let moment = |writes: u64| writes.saturating_mul(READ_MOMENTS) / all.max(1);
     moment(after) > moment(before)

@@ -12,7 +12,8 @@ impl Simulation {
         }
         self.push_point(since);
         if self.config.mode == Mode::Timed {
-            // From the start, and not from the last one: roundings of steps would add up, and leave a point of no time at the end.
+            // From the start, and not from the last one: roundings of steps would add up, and leave
+            // a point of no time at the end.
             let at = self.series.len();
             let is_last = at >= self.config.points;
             let due = self.config.duration_secs * at as f64 / self.config.points as f64;
@@ -20,7 +21,8 @@ impl Simulation {
         }
     }
 
-    /// Notes how things are when time is over. Rates of a short rest say nothing: it goes into the point before.
+    /// Notes how things are when time is over. Rates of a short rest say nothing: it goes into the
+    /// point before.
     pub(super) fn add_last_point(&mut self) {
         let step = self.config.duration_secs / self.config.points as f64;
         // The first point is of no time.
@@ -93,7 +95,8 @@ impl Simulation {
         self.reads = Some(model);
     }
 
-    /// The share of so many fetches that hit a real cache over the tree as it is now: what the model's share is checked against.
+    /// The share of so many fetches that hit a real cache over the tree as it is now: what the
+    /// model's share is checked against.
     pub fn replayed_hit(&self, fetches: usize) -> f64 {
         let model = ReadModel::new(&self.config, &self.tree, self.writes.keys(), self.sample, 0.0);
         model.replayed_hit(&self.config, fetches)

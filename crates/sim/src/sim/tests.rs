@@ -53,8 +53,8 @@ fn check(simulation: &Simulation) {
     }
 }
 
-/// Goal: sequential loads cost what they must: each byte is written once and moved down. Method: a paced load in key order of a
-/// leveled tree has a write amplification of 1.
+/// Goal: sequential loads cost what they must: each byte is written once and moved down. Method: a
+/// paced load in key order of a leveled tree has a write amplification of 1.
 #[test]
 fn sequential_load_is_moved() {
     let mut config = small();
@@ -66,8 +66,8 @@ fn sequential_load_is_moved() {
     assert!((results.space_amplification - 1.1).abs() < 0.15, "{}", results.space_amplification);
 }
 
-/// Goal: files know the writes of their own entries, and the last level has forgotten them. Method: overwrites, files by the age of their
-/// oldest write; then by nothing that needs it.
+/// Goal: files know the writes of their own entries, and the last level has forgotten them. Method:
+/// overwrites, files by the age of their oldest write; then by nothing that needs it.
 #[test]
 fn files_know_their_writes() {
     let mut config = small();
@@ -80,8 +80,8 @@ fn files_know_their_writes() {
     assert!(seqs(simulation.tree.last_used()).all(|(_, newest)| newest == 0));
 }
 
-/// Goal: what has outlived its time goes with the next merge of Cairn's. Method: new keys for a minute, that live for five seconds or
-/// for good.
+/// Goal: what has outlived its time goes with the next merge of Cairn's. Method: new keys for a
+/// minute, that live for five seconds or for good.
 #[test]
 fn entries_outlive_their_time() {
     let mut config = Config { mode: Mode::Timed, writes: 0, duration_secs: 60.0, ..small() };
@@ -102,7 +102,8 @@ fn entries_outlive_their_time() {
     assert!((0.6..4.0).contains(&expired.space_amplification), "{}", expired.space_amplification);
 }
 
-/// Goal: a key that was written again outlives its first write. Method: writes of three keys noted as outlived one by one.
+/// Goal: a key that was written again outlives its first write. Method: writes of three keys noted
+/// as outlived one by one.
 #[test]
 fn only_the_last_write_keeps_a_key() {
     let mut live = Live::new(3, true);
@@ -116,7 +117,8 @@ fn only_the_last_write_keeps_a_key() {
     assert_eq!(live.count(), 1);
 }
 
-/// Goal: deletes of a trace remove their keys. Method: all keys are written, then one half of them deleted.
+/// Goal: deletes of a trace remove their keys. Method: all keys are written, then one half of them
+/// deleted.
 #[test]
 fn traced_deletes_remove_keys() {
     let mut config = small();
@@ -132,7 +134,8 @@ fn traced_deletes_remove_keys() {
     assert_eq!(simulation.results().live_keys, 10_000);
 }
 
-/// Goal: RocksDB's rate limiter holds for flushes too, Cairn's for merges alone. Method: a closed loop into FIFO, which merges nothing, under a limit of 1 MB a second.
+/// Goal: RocksDB's rate limiter holds for flushes too, Cairn's for merges alone. Method: a closed
+/// loop into FIFO, which merges nothing, under a limit of 1 MB a second.
 #[test]
 fn the_rate_limiter_counts_flushes() {
     let mut config = Config { mode: Mode::Timed, writes: 0, duration_secs: 60.0, ..small() };
@@ -146,8 +149,9 @@ fn the_rate_limiter_counts_flushes() {
     assert!(limited < 1.2 && free > 5.0, "{limited} {free}");
 }
 
-/// Goal: writers of a closed loop are always in a write, so that their latencies have the length of the run, whether they are delayed, stopped or neither. Method: the
-/// sum of all latencies on a slow disk, of both engines, of one writer and of four; a run that ends while they are stopped.
+/// Goal: writers of a closed loop are always in a write, so that their latencies have the length of
+/// the run, whether they are delayed, stopped or neither. Method: the sum of all latencies on a
+/// slow disk, of both engines, of one writer and of four; a run that ends while they are stopped.
 #[test]
 fn latencies_fill_the_time() {
     let mut config = Config { mode: Mode::Timed, writes: 0, duration_secs: 60.0, ..small() };
@@ -176,7 +180,8 @@ fn latencies_fill_the_time() {
     assert!(results.stall_at_end.is_stopped() && results.put.max_us > 9e6, "{:?}", results.put);
 }
 
-/// Goal: the series of a paced run says what was written between its points. Method: sums over it against the totals.
+/// Goal: the series of a paced run says what was written between its points. Method: sums over it
+/// against the totals.
 #[test]
 fn paced_series_add_up() {
     let mut config = small();
@@ -196,8 +201,9 @@ fn paced_series_add_up() {
     assert_eq!(results.series.last().unwrap().writes, 200_000.0);
 }
 
-/// Goal: a replayed cache checks what the model said of this run: its keys, its room, and what is beside the data. Method: RocksDB with indexes and filters in its cache,
-/// where readers follow new keys, and Cairn with partitions.
+/// Goal: a replayed cache checks what the model said of this run: its keys, its room, and what is
+/// beside the data. Method: RocksDB with indexes and filters in its cache, where readers follow new
+/// keys, and Cairn with partitions.
 #[test]
 fn a_replayed_cache_is_that_of_the_run() {
     let mut config = small();
@@ -216,7 +222,8 @@ fn a_replayed_cache_is_that_of_the_run() {
     }
 }
 
-/// Goal: a write waits for its log only where there is one. Method: latencies with and without a log, both to be synced.
+/// Goal: a write waits for its log only where there is one. Method: latencies with and without a
+/// log, both to be synced.
 #[test]
 fn no_log_is_not_synced() {
     let mut config = Config { mode: Mode::Timed, writes: 0, duration_secs: 5.0, ..small() };
@@ -241,15 +248,17 @@ fn fifo_is_exact() {
     assert!(results.counters.drops > 0);
 }
 
-/// Goal: leveled, uniform, at steady state lies within the published bounds: for each level below level 1 between half of and the whole
-/// multiplier plus one (Dong and others, Optimizing Space Amplification in RocksDB, CIDR 2017; Lim, Andersen, Kaminsky, FAST
-/// 2016: worst-case forms overestimate by 1.8 to 3.5). Method: overwrites of three times the data.
+/// Goal: leveled, uniform, at steady state lies within the published bounds: for each level below
+/// level 1 between half of and the whole multiplier plus one (Dong and others, Optimizing Space
+/// Amplification in RocksDB, CIDR 2017; Lim, Andersen, Kaminsky, FAST 2016: worst-case forms
+/// overestimate by 1.8 to 3.5). Method: overwrites of three times the data.
 #[test]
 fn uniform_leveled_is_within_bounds() {
     let mut config = small();
     config.writes = 300_000;
     let results = Simulation::run(&config).unwrap();
-    // Levels 1 of 2 MiB, 2 of 13 MiB here: flush, level 0 to 1 with its ratio of one, level 1 to 2 with its ratio.
+    // Levels 1 of 2 MiB, 2 of 13 MiB here: flush, level 0 to 1 with its ratio of one, level 1 to 2
+    // with its ratio.
     let ratio = results.levels[2].mean_bytes / results.levels[1].mean_bytes;
     let worst = 1.0 + 2.0 + (ratio + 1.0);
     let best = 1.0 + 1.0 + worst / 3.5;
@@ -257,7 +266,8 @@ fn uniform_leveled_is_within_bounds() {
     assert!(found > best.min(worst / 2.5) && found < worst, "{found}: {best} to {worst}");
 }
 
-/// Goal: equal seeds give equal traces, others do not. Method: results of timed and paced runs as JSON.
+/// Goal: equal seeds give equal traces, others do not. Method: results of timed and paced runs as
+/// JSON.
 #[test]
 fn seeds_decide_everything() {
     let paced = small();
@@ -284,7 +294,8 @@ fn sampling_is_close_to_exact() {
     assert!(off.abs() < 0.02, "{off}");
 }
 
-/// Goal: overload is a result. Method: a slow disk under a constant load runs out of memory; closed loop it is slowed down.
+/// Goal: overload is a result. Method: a slow disk under a constant load runs out of memory; closed
+/// loop it is slowed down.
 #[test]
 fn overload_ends_or_slows_down() {
     let mut config = Config { mode: Mode::Timed, writes: 0, duration_secs: 600.0, ..small() };
@@ -304,7 +315,8 @@ fn overload_ends_or_slows_down() {
     assert!(!results.is_cpu_bound);
 }
 
-/// Goal: writers that can never go on are told, and do not hang. Method: RocksDB's universal compaction, which may only merge more runs than writers may make.
+/// Goal: writers that can never go on are told, and do not hang. Method: RocksDB's universal
+/// compaction, which may only merge more runs than writers may make.
 #[test]
 fn a_store_that_is_stuck_says_so() {
     let mut config = Config { mode: Mode::Timed, writes: 0, duration_secs: 1e6, ..small() };
@@ -317,8 +329,9 @@ fn a_store_that_is_stuck_says_so() {
     assert!(results.stall_at_end.is_stopped());
 }
 
-/// Goal: Cairn's writers are never stopped by what no compaction would end. Method: limits of level 0 below the runs that its compactions begin at, in a store whose
-/// level 0 is not worth a merge before; compactions that never run.
+/// Goal: Cairn's writers are never stopped by what no compaction would end. Method: limits of level
+/// 0 below the runs that its compactions begin at, in a store whose level 0 is not worth a merge
+/// before; compactions that never run.
 #[test]
 fn writers_of_cairn_go_on_where_nothing_is_due() {
     let mut config = Config { mode: Mode::Timed, writes: 0, duration_secs: 20.0, ..small() };
@@ -341,7 +354,8 @@ fn writers_of_cairn_go_on_where_nothing_is_due() {
     assert!((3.0..6.0).contains(&results.user_mb_per_sec), "{}", results.user_mb_per_sec);
 }
 
-/// Goal: codec and cores decide what binds. Method: the same run on one slow core with an expensive codec, and on a slow disk.
+/// Goal: codec and cores decide what binds. Method: the same run on one slow core with an expensive
+/// codec, and on a slow disk.
 #[test]
 fn what_binds_is_named() {
     let mut config = Config { mode: Mode::Timed, writes: 0, duration_secs: 30.0, ..small() };
@@ -353,8 +367,8 @@ fn what_binds_is_named() {
     assert!(results.cpu > 0.5, "{}", results.cpu);
 }
 
-/// Goal: lookups find what is there, and the tree decides what they cost. Method: a settled tree of one run asks one filter and one
-/// block; a run with reads has latencies that a cache shortens.
+/// Goal: lookups find what is there, and the tree decides what they cost. Method: a settled tree of
+/// one run asks one filter and one block; a run with reads has latencies that a cache shortens.
 #[test]
 fn lookups_cost_what_the_tree_says() {
     let mut config = small();
@@ -420,8 +434,8 @@ fn distribution() -> impl Strategy<Value = Distribution> {
 proptest! {
     #![proptest_config(crate::test_config::cases(40))]
 
-    /// Goal: no entry is lost, invented or misplaced, whatever the options; paced trees settle. Method: random options, keys and deletes;
-    /// the tree is compared with the set of live keys.
+    /// Goal: no entry is lost, invented or misplaced, whatever the options; paced trees settle.
+    /// Method: random options, keys and deletes; the tree is compared with the set of live keys.
     #[test]
     fn trees_hold_what_is_alive(options in options(), distribution in distribution(),
                                 deletes in prop_oneof![Just(0.0), 0.05f64..0.6],
@@ -456,8 +470,9 @@ proptest! {
     }
 }
 
-/// Goal: the inputs of a merge are removed when its outputs are in place, by whoever has merged, who does nothing else meanwhile. Method: a
-/// disk that takes a second for each file; steps until the first removal, then to its end.
+/// Goal: the inputs of a merge are removed when its outputs are in place, by whoever has merged,
+/// who does nothing else meanwhile. Method: a disk that takes a second for each file; steps until
+/// the first removal, then to its end.
 #[test]
 fn inputs_are_removed_when_outputs_are_there() {
     let mut config = small();
@@ -487,8 +502,9 @@ fn inputs_are_removed_when_outputs_are_there() {
     assert!((secs - inputs as f64).abs() < 1e-6, "{secs} for {inputs} files");
 }
 
-/// Goal: the delayed rate follows what changes the tree, and files that are removed later do not. Method: a closed loop on a slow disk; the rate before and after each event
-/// that only ends removals.
+/// Goal: the delayed rate follows what changes the tree, and files that are removed later do not.
+/// Method: a closed loop on a slow disk; the rate before and after each event that only ends
+/// removals.
 #[test]
 fn removals_leave_the_delayed_rate() {
     let mut config = Config { mode: Mode::Timed, writes: 0, duration_secs: 60.0, ..small() };
@@ -519,8 +535,9 @@ fn removals_leave_the_delayed_rate() {
     assert!(ended > 10, "{ended}");
 }
 
-/// Goal: each point of a series is of a whole step of time, the last one too. Method: steps that binary fractions do not have, in runs that end with their time, and by a number of
-/// writes right after a point.
+/// Goal: each point of a series is of a whole step of time, the last one too. Method: steps that
+/// binary fractions do not have, in runs that end with their time, and by a number of writes right
+/// after a point.
 #[test]
 fn points_are_of_whole_steps() {
     let mut config = Config { mode: Mode::Timed, writes: 0, duration_secs: 60.0, points: 360, ..small() };
@@ -550,8 +567,9 @@ fn points_are_of_whole_steps() {
     assert!((results.series.last().unwrap().user_mb - 1.16).abs() < 1e-6);
 }
 
-/// Goal: a delete has no value, neither in the log nor among what users wrote. Method: writes that all delete, paced, in time, and as a trace that says so; what
-/// they and their records take by hand.
+/// Goal: a delete has no value, neither in the log nor among what users wrote. Method: writes that
+/// all delete, paced, in time, and as a trace that says so; what they and their records take by
+/// hand.
 #[test]
 fn deletes_have_no_value() {
     let mut config = small();
@@ -574,7 +592,8 @@ fn deletes_have_no_value() {
     }
 }
 
-/// Goal: memtables leave memory in their order, whichever flush ends first. Method: two flushes side by side, an older one of two memtables and one of a third, step by step.
+/// Goal: memtables leave memory in their order, whichever flush ends first. Method: two flushes
+/// side by side, an older one of two memtables and one of a third, step by step.
 #[test]
 fn flushes_are_installed_in_order() {
     let mut config = Config { mode: Mode::Timed, writes: 0, duration_secs: 60.0, ..small() };
@@ -612,8 +631,9 @@ fn flushes_are_installed_in_order() {
     check(&simulation);
 }
 
-/// Goal: FIFO drops what nobody has written since, also where the later write has not come into the tree. Method: keys in one file, half of which are written again; they
-/// are dropped while those wait, are being flushed, and have been flushed.
+/// Goal: FIFO drops what nobody has written since, also where the later write has not come into the
+/// tree. Method: keys in one file, half of which are written again; they are dropped while those
+/// wait, are being flushed, and have been flushed.
 #[test]
 fn what_waits_for_its_flush_outlives_a_drop() {
     let mut config = Config { mode: Mode::Timed, writes: 0, ..small() };
@@ -655,7 +675,8 @@ fn what_waits_for_its_flush_outlives_a_drop() {
     }
 }
 
-/// Goal: the disk reads blocks, not what a cache keeps beside them. Method: lookups of a settled tree without a cache; the use of the disk over what they fetch, against the block's bytes by its
+/// Goal: the disk reads blocks, not what a cache keeps beside them. Method: lookups of a settled
+/// tree without a cache; the use of the disk over what they fetch, against the block's bytes by its
 /// entries.
 #[test]
 fn the_disk_reads_blocks_alone() {

@@ -19,7 +19,8 @@ use crate::datum::DatumRef;
 
 /// The array of a column that was read block by block.
 ///
-/// Errors: texts that are not UTF-8, which a sound file has none of; intervals beyond what Arrow's nanoseconds hold; columns too long for its offsets.
+/// Errors: texts that are not UTF-8, which a sound file has none of; intervals beyond what Arrow's
+/// nanoseconds hold; columns too long for its offsets.
 pub(crate) fn array_of(column: ColumnBuf, kind: &ColumnType) -> Result<ArrayRef, ArrowError> {
     let (values, validity) = column.into_parts();
     Ok(match values {

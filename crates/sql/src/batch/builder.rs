@@ -67,7 +67,8 @@ impl Columns {
 
     /// The batch, and begins another.
     ///
-    /// Errors: NULL where a column has none; values of other types than their column's; intervals beyond what Arrow's nanoseconds hold.
+    /// Errors: NULL where a column has none; values of other types than their column's; intervals
+    /// beyond what Arrow's nanoseconds hold.
     pub fn finish(&mut self) -> Result<RecordBatch, ArrowError> {
         for column in &self.columns {
             match column {

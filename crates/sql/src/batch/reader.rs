@@ -79,7 +79,8 @@ pub(crate) fn conform(array: &ArrayRef, kind: &ColumnType) -> Result<ArrayRef, A
     cast_with_options(array, &to, &options)
 }
 
-/// A list or a row as PostgreSQL writes it; other nested values as Arrow does. `is_zoned`: moments in it are of UTC.
+/// A list or a row as PostgreSQL writes it; other nested values as Arrow does. `is_zoned`: moments
+/// in it are of UTC.
 fn nested(array: &ArrayRef, row: usize, is_zoned: bool) -> Result<String, ArrowError> {
     if let Some(columns) = array.as_any().downcast_ref::<StructArray>() {
         return record(columns, row);

@@ -1,7 +1,8 @@
 //! Which Arrow types columns have.
 //!
-//! Text is `Utf8View`, which groups and compares short texts without following pointers. A uuid is text too, in its printed form, which sorts as its bytes do: so
-//! every function and comparison works on it. What a field's type does not say is in its metadata.
+//! Text is `Utf8View`, which groups and compares short texts without following pointers. A uuid is
+//! text too, in its printed form, which sorts as its bytes do: so every function and comparison
+//! works on it. What a field's type does not say is in its metadata.
 
 use std::collections::HashMap;
 
@@ -64,10 +65,12 @@ pub(crate) fn schema_of(columns: &[Column]) -> SchemaRef {
     Arc::new(Schema::new(fields))
 }
 
-/// The type that a field's values are given as. What has none of its own becomes the nearest, or text.
+/// The type that a field's values are given as. What has none of its own becomes the nearest, or
+/// text.
 pub(crate) fn kind_of(field: &Field) -> ColumnType {
     if let Some(more) = field.metadata().get(KIND) {
-        // An expression over the column may have another type, and still what was said of the column.
+        // An expression over the column may have another type, and still what was said of the
+        // column.
         let (is_text, is_timestamp) =
             (field.data_type().is_string(), matches!(field.data_type(), DataType::Timestamp(..)));
         match more.as_str() {

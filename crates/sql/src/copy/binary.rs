@@ -22,7 +22,8 @@ pub(super) const SIGNATURE: &[u8] = b"PGCOPY\n\xff\r\n\0";
 const EPOCH_DAYS: i32 = 10_957;
 const EPOCH_MICROS: i64 = EPOCH_DAYS as i64 * DAY_MICROS;
 const DAY_MICROS: i64 = 86_400_000_000;
-/// The first and the last day that have a text, of the years -290307 and 294246, counted from 1970-01-01.
+/// The first and the last day that have a text, of the years -290307 and 294246, counted from
+/// 1970-01-01.
 const FIRST_DAY: i32 = -106_751_981;
 const LAST_DAY: i32 = 106_751_981;
 /// Flags that a reader must know; the lower ones are for readers who like them.
@@ -112,7 +113,8 @@ fn date(days: i32) -> Result<i32> {
 
 fn timestamp(micros: i64) -> Result<i64> {
     const END: i64 = (LAST_DAY as i64 + 1) * DAY_MICROS;
-    // The least number is an infinity. All others are after the first day: that is farther from 2000 than 64 bits reach.
+    // The least number is an infinity. All others are after the first day: that is farther from
+    // 2000 than 64 bits reach.
     let finite = Some(micros).filter(|micros| *micros > i64::MIN);
     let micros = finite.and_then(|micros| micros.checked_add(EPOCH_MICROS)).filter(|micros| *micros < END);
     micros.ok_or_else(|| Error::new(DATETIME_FIELD_OVERFLOW, "timestamp out of range"))

@@ -29,7 +29,8 @@ struct Source {
     kind: Option<ColumnType>,
 }
 
-/// Puts the rows of a file into a table. Columns are found by their names; what else the file has is passed over.
+/// Puts the rows of a file into a table. Columns are found by their names; what else the file has
+/// is passed over.
 ///
 /// Errors: 22P04 for what is no Parquet file or has not the columns; what is wrong with a row.
 pub(super) fn read(session: &mut Session, insert: &Insert, file: Arc<dyn File>) -> Result<u64> {
@@ -87,7 +88,8 @@ fn sources(insert: &Insert, file: &Schema) -> Result<Vec<Source>> {
             (Type::Uuid, DataType::FixedSizeBinary(16)) => (Type::Blob.into(), Some(kind.clone())),
             (Type::Uuid | Type::Interval, _) => (Type::Text.into(), Some(kind.clone())),
             (Type::Text, _) if kind.is_json => (Type::Text.into(), Some(kind.clone())),
-            // Its own precision is seen to when the row is put in, but no digits are lost where the column does not say so.
+            // Its own precision is seen to when the row is put in, but no digits are lost where the
+            // column does not say so.
             (Type::Decimal, DataType::Decimal128(_, scale)) => {
                 let is_open = kind.decimal == Some(OPEN);
                 (ColumnType::decimal(38, (*scale).clamp(0, 38) as u8), is_open.then(|| kind.clone()))
@@ -131,7 +133,8 @@ fn made<'r>(sources: &[Source], value: impl Fn(usize) -> DatumRef<'r>) -> Result
     sources.iter().enumerate().map(one).collect()
 }
 
-/// What a column is in the file: Parquet has no spans of months, days and microseconds, so that they are text.
+/// What a column is in the file: Parquet has no spans of months, days and microseconds, so that
+/// they are text.
 fn written(column: &Column) -> Field {
     let kind = match column.kind.kind {
         Type::Interval => DataType::Utf8View,
@@ -169,7 +172,8 @@ impl Encoder {
         Ok(Encoder { schema, kinds, writer })
     }
 
-    /// Takes more rows of a query. Gives the bytes of the file that are ready, and the number of rows; `None` once the file is whole.
+    /// Takes more rows of a query. Gives the bytes of the file that are ready, and the number of
+    /// rows; `None` once the file is whole.
     ///
     /// Errors: those of the query.
     pub fn next(&mut self, batches: &mut Batches) -> Result<Option<(Vec<u8>, u64)>> {

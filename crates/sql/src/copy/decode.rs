@@ -96,7 +96,8 @@ pub(super) fn utf8(bytes: &[u8]) -> Result<&str> {
 }
 
 impl Decoder {
-    /// A reader of rows for these columns of a table (their names). A row of more than `most` bytes is refused. Parquet is not read this way.
+    /// A reader of rows for these columns of a table (their names). A row of more than `most` bytes
+    /// is refused. Parquet is not read this way.
     pub fn new(options: &Options, table: &str, columns: &[&str], most: usize) -> Self {
         Decoder {
             table: table.to_owned(),
@@ -115,7 +116,8 @@ impl Decoder {
 
     /// Takes bytes, and gives every row that is whole to `each`.
     ///
-    /// Errors: 22P04 and 22021, with the line, for what is no row; 54000 for a row that is too long; what `each` returns. The decoder is over then.
+    /// Errors: 22P04 and 22021, with the line, for what is no row; 54000 for a row that is too
+    /// long; what `each` returns. The decoder is over then.
     pub fn write(&mut self, bytes: &[u8], each: &mut Each<'_>) -> Result<()> {
         if self.pending.is_empty() {
             let done = self.rows(bytes, false, each)?;
@@ -287,7 +289,8 @@ impl<'a> RawRow<'a> {
 
     /// A value, of a column's type.
     ///
-    /// Errors: those of [`Datum::parse`], 22P03 in the binary format; where they are is in their detail.
+    /// Errors: those of [`Datum::parse`], 22P03 in the binary format; where they are is in their
+    /// detail.
     #[inline]
     pub fn get(&self, column: usize, kind: &ColumnType) -> Result<Cell<'a>> {
         let Some(span) = self.spans.get(column) else { return Ok(Cell::Borrowed(DatumRef::Null)) };

@@ -54,7 +54,8 @@ impl Split {
         }
     }
 
-    /// The values with escapes, one after the other. Errors: 22021, as escapes can stand for any byte.
+    /// The values with escapes, one after the other. Errors: 22021, as escapes can stand for any
+    /// byte.
     pub fn unescaped(&self) -> Result<&str> {
         let text = utf8(&self.unescaped)?;
         let is_whole = |span: &Span| match span {

@@ -1,10 +1,12 @@
-//! Where rows of text and of CSV end, as PostgreSQL finds it: the first row says how all of them end.
+//! Where rows of text and of CSV end, as PostgreSQL finds it: the first row says how all of them
+//! end.
 
 use super::decode::bad;
 use super::{Format, Options};
 use crate::Result;
 
-/// How rows end. Another line break is refused in text, where it would be written as an escape, and in CSV outside of quotes.
+/// How rows end. Another line break is refused in text, where it would be written as an escape, and
+/// in CSV outside of quotes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Eol {
     Unknown,
@@ -13,7 +15,8 @@ enum Eol {
     ReturnAndFeed,
 }
 
-/// Finds ends of rows in bytes that come in pieces; looks at a byte twice only where the next one decides what it means.
+/// Finds ends of rows in bytes that come in pieces; looks at a byte twice only where the next one
+/// decides what it means.
 #[derive(Debug)]
 pub(super) struct Finder {
     csv: bool,
@@ -59,9 +62,11 @@ impl Finder {
         }
     }
 
-    /// The first row of the bytes, which begin where the last one ended. `last`: no more bytes come.
+    /// The first row of the bytes, which begin where the last one ended. `last`: no more bytes
+    /// come.
     ///
-    /// Errors: 22P04 for a line break of another kind than the first one's, and for a mark of the end that is none.
+    /// Errors: 22P04 for a line break of another kind than the first one's, and for a mark of the
+    /// end that is none.
     pub fn next(&mut self, bytes: &[u8], last: bool) -> Result<Option<Found>> {
         if let Some((end, next, is_last)) =
             if self.csv { self.csv(bytes, last)? } else { self.text(bytes, last)? }
@@ -80,7 +85,8 @@ impl Finder {
         found
     }
 
-    /// Where a row ends that has a line break at `at`, and where the next one begins; `None` where a byte is missing that decides it.
+    /// Where a row ends that has a line break at `at`, and where the next one begins; `None` where
+    /// a byte is missing that decides it.
     fn line_break(&mut self, bytes: &[u8], at: usize, last: bool) -> Result<Option<(usize, usize, bool)>> {
         let next = bytes.get(at + 1).copied();
         let (eol, length) = match (bytes.get(at), self.eol, next) {

@@ -100,7 +100,8 @@ impl Options {
 
     /// Those of a statement, for columns with these names. `from`: it is COPY FROM.
     ///
-    /// Errors: 42601, 22023, 42703 and 0A000 where PostgreSQL has them: options twice, of another format, or with values that cannot be.
+    /// Errors: 42601, 22023, 42703 and 0A000 where PostgreSQL has them: options twice, of another
+    /// format, or with values that cannot be.
     pub fn parse(
         options: &[CopyOption],
         legacy: &[CopyLegacyOption],

@@ -59,7 +59,8 @@ impl ParquetReader {
     }
 }
 
-/// Times of the old form are read in microseconds, as tables keep them: counted in nanoseconds, those before 1677 and after 2262 would be others.
+/// Times of the old form are read in microseconds, as tables keep them: counted in nanoseconds,
+/// those before 1677 and after 2262 would be others.
 fn with_old_times(metadata: ArrowReaderMetadata) -> ParquetResult<ArrowReaderMetadata> {
     let descriptor = metadata.metadata().file_metadata().schema_descr_ptr();
     let is_old = |root: usize| {
@@ -97,7 +98,8 @@ impl Iterator for ParquetReader {
     }
 }
 
-/// Writes batches as a Parquet file, compressed with Zstandard, whose bytes are taken piece by piece.
+/// Writes batches as a Parquet file, compressed with Zstandard, whose bytes are taken piece by
+/// piece.
 #[derive(Debug)]
 pub(crate) struct ParquetWriter {
     writer: ArrowWriter<Vec<u8>>,
@@ -115,7 +117,8 @@ impl ParquetWriter {
         Ok(ParquetWriter { writer })
     }
 
-    /// Adds rows. Gives the bytes that are written by now, if any: rows are written in large groups.
+    /// Adds rows. Gives the bytes that are written by now, if any: rows are written in large
+    /// groups.
     ///
     /// Errors: 22P04.
     pub fn write(&mut self, batch: &RecordBatch) -> Result<Vec<u8>> {

@@ -16,7 +16,8 @@ use crate::sqlstate::{INTERNAL_ERROR, IO_ERROR, PROGRAM_LIMIT_EXCEEDED, SYNTAX_E
 /// Bytes of a row at most.
 const LONGEST: usize = 1 << 30;
 
-/// Bytes of a Parquet file that comes as a stream: it is read from its end on, and is in memory until then.
+/// Bytes of a Parquet file that comes as a stream: it is read from its end on, and is in memory
+/// until then.
 const PARQUET_BYTES_MAX: u64 = 256 << 20;
 
 /// Takes rows as they come.

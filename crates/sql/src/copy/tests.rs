@@ -1,5 +1,5 @@
-//! Goal: what PostgreSQL reads and refuses is read and refused, whatever pieces it comes in. Method: texts with their rows, random rows through encoder and
-//! decoder, random bytes.
+//! Goal: what PostgreSQL reads and refuses is read and refused, whatever pieces it comes in.
+//! Method: texts with their rows, random rows through encoder and decoder, random bytes.
 
 use cairn_table::row::Type;
 use cairn_table::schema::ColumnType;
@@ -89,8 +89,9 @@ fn headers() {
     assert_eq!(error.message(), "wrong number of fields in header line: field count is 1, expected 2");
 }
 
-/// Goal: the first line break says how all rows end, and the mark of the end counts only where a line break of that kind follows it, as in PostgreSQL 15. Method: what PostgreSQL 15.20
-/// makes of each input; whole, and in pieces of one byte.
+/// Goal: the first line break says how all rows end, and the mark of the end counts only where a
+/// line break of that kind follows it, as in PostgreSQL 15. Method: what PostgreSQL 15.20 makes of
+/// each input; whole, and in pieces of one byte.
 #[test]
 fn line_breaks_are_alike() {
     let literal = |name: &str| format!("literal {name} found in data");
@@ -268,7 +269,8 @@ fn formats() -> impl Strategy<Value = Options> {
 }
 
 proptest! {
-    /// Goal: what is written is read back the same. Method: random rows of every type, in every format, in pieces of random size.
+    /// Goal: what is written is read back the same. Method: random rows of every type, in every
+    /// format, in pieces of random size.
     #[test]
     fn round_trips(options in formats(), rows in prop::collection::vec(row(), 0..9), piece in 1_usize..99) {
         let names: Vec<String> = (0..15).map(|at| format!("c{at}")).collect();
@@ -292,7 +294,8 @@ proptest! {
         prop_assert_eq!(found, rows);
     }
 
-    /// Goal: no bytes panic. Method: bytes of which many mean something, in every format; pieces give what the whole gives.
+    /// Goal: no bytes panic. Method: bytes of which many mean something, in every format; pieces
+    /// give what the whole gives.
     #[test]
     fn any_bytes(options in formats(), mut bytes in prop::collection::vec(prop_oneof![any::<u8>(), Just(b'\n'), Just(b'"'), Just(b'\\'), Just(b','), Just(b'\t'), Just(0)], 0..300), begins in any::<bool>(), piece in 1_usize..9) {
         if begins && options.format == Format::Binary {
@@ -313,7 +316,8 @@ proptest! {
     }
 }
 
-/// Goal: rows go through a Parquet file unchanged, and what is none is refused. Method: batches written, read back; other bytes.
+/// Goal: rows go through a Parquet file unchanged, and what is none is refused. Method: batches
+/// written, read back; other bytes.
 #[test]
 fn parquet_files() {
     use arrow::array::{Int64Array, RecordBatch, StringViewArray};
@@ -345,8 +349,10 @@ fn parquet_files() {
     assert_eq!(ParquetReader::open(other).unwrap_err().sqlstate(), "22P04");
 }
 
-/// Goal: a flipped bit of a Parquet file gives rows or an error with a code, never a panic or an allocation of the file's choosing. Method: each bit of whole files, with a
-/// dictionary and without, plain and compressed, with texts, numbers, truths and NULLs; a file that asks for more memory than there is would end the test.
+/// Goal: a flipped bit of a Parquet file gives rows or an error with a code, never a panic or an
+/// allocation of the file's choosing. Method: each bit of whole files, with a dictionary and
+/// without, plain and compressed, with texts, numbers, truths and NULLs; a file that asks for more
+/// memory than there is would end the test.
 #[test]
 fn flipped_bits_of_parquet() {
     use ::parquet::arrow::ArrowWriter;
@@ -401,7 +407,9 @@ fn flipped_bits_of_parquet() {
     }
 }
 
-/// Goal: dates and moments that no text says, PostgreSQL's infinities among them, are refused in binary rows. Method: the first and the last of which there is a text, their neighbours, and the ends of the integers.
+/// Goal: dates and moments that no text says, PostgreSQL's infinities among them, are refused in
+/// binary rows. Method: the first and the last of which there is a text, their neighbours, and the
+/// ends of the integers.
 #[test]
 fn binary_dates_and_moments_have_ends() {
     let code = |kind: &ColumnType, bytes: &[u8]| match binary::get(bytes, kind) {

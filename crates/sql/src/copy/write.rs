@@ -45,8 +45,9 @@ impl Writer {
         self.is_binary
     }
 
-    /// Where the rows of the last piece end. As PostgreSQL cuts it: names are a row, the binary format's signature belongs to the first row, and its end is one. A
-    /// piece of a Parquet file is one.
+    /// Where the rows of the last piece end. As PostgreSQL cuts it: names are a row, the binary
+    /// format's signature belongs to the first row, and its end is one. A piece of a Parquet file
+    /// is one.
     pub fn ends(&self) -> &[usize] {
         &self.ends
     }

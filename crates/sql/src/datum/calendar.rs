@@ -1,6 +1,7 @@
 //! Days and dates of the Gregorian calendar, before its invention too.
 
-/// Year, month and day of a day since 1970-01-01. Years go back over 0, which is 1 BC. Hinnant, "chrono-Compatible Low-Level Date Algorithms".
+/// Year, month and day of a day since 1970-01-01. Years go back over 0, which is 1 BC. Hinnant,
+/// "chrono-Compatible Low-Level Date Algorithms".
 pub(crate) fn civil_from_days(days: i64) -> (i64, u32, u32) {
     let shifted = days + 719_468;
     let era = shifted.div_euclid(146_097);

@@ -6,7 +6,8 @@ use crate::{Error, Result};
 
 /// A type of Rust that columns can be read as.
 pub trait FromDatum: Sized {
-    /// Errors: 42804 where the value is of another type or too large, NULL among them: use `Option` for columns that have it.
+    /// Errors: 42804 where the value is of another type or too large, NULL among them: use `Option`
+    /// for columns that have it.
     fn from_datum(datum: DatumRef<'_>) -> Result<Self>;
 }
 

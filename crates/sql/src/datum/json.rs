@@ -1,4 +1,5 @@
-//! Whether a text is JSON (RFC 8259). A loop with a stack of its own, so that depth costs memory and no calls.
+//! Whether a text is JSON (RFC 8259). A loop with a stack of its own, so that depth costs memory
+//! and no calls.
 
 /// What comes next in a JSON text.
 #[derive(Clone, Copy, PartialEq)]

@@ -176,7 +176,8 @@ fn plain_item(text: &str) -> Option<(Option<String>, &str)> {
 mod tests {
     use super::*;
 
-    /// Goal: arrays in quotes are read as PostgreSQL reads them. Method: quotes, escapes, NULL, spaces, and what is no array.
+    /// Goal: arrays in quotes are read as PostgreSQL reads them. Method: quotes, escapes, NULL,
+    /// spaces, and what is no array.
     #[test]
     fn arrays() {
         let read = |array: &str| -> Vec<String> {

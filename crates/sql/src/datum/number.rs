@@ -5,7 +5,8 @@ use arrow::datatypes::i256;
 use crate::error::{Error, Result};
 use crate::sqlstate::NUMERIC_VALUE_OUT_OF_RANGE;
 
-/// Digits in all and after the point of a column that says nothing about them: PostgreSQL keeps as many as there are, here a column has a fixed number.
+/// Digits in all and after the point of a column that says nothing about them: PostgreSQL keeps as
+/// many as there are, here a column has a fixed number.
 pub(crate) const OPEN: (u8, u8) = (38, 10);
 
 /// 10^`exponent`; `None` where that has more than 38 digits.
@@ -33,8 +34,9 @@ pub(crate) fn rescale_exact(unscaled: i128, from: u8, to: u8) -> Option<i128> {
     (unscaled % unit == 0).then_some(unscaled / unit)
 }
 
-/// `numerator` / `denominator` * 10^`exponent`, rounded half away from zero. `None` where it has more than 38 digits, and for a denominator of zero. What is not within 128 bits
-/// on the way is computed with twice as many.
+/// `numerator` / `denominator` * 10^`exponent`, rounded half away from zero. `None` where it has
+/// more than 38 digits, and for a denominator of zero. What is not within 128 bits on the way is
+/// computed with twice as many.
 pub(crate) fn quotient(numerator: i128, denominator: i128, exponent: i32) -> Option<i128> {
     let narrow = pow10(exponent.unsigned_abs()).and_then(|unit| match exponent >= 0 {
         true => Some((numerator.checked_mul(unit)?, denominator)),
@@ -75,8 +77,8 @@ const fn fits(value: i128) -> bool {
     value.unsigned_abs() < 10_u128.pow(38)
 }
 
-/// A number that somebody has written, as a column of so many digits keeps it. A type that says how many are after the point rounds to them; where it says nothing, none is lost without
-/// a word.
+/// A number that somebody has written, as a column of so many digits keeps it. A type that says how
+/// many are after the point rounds to them; where it says nothing, none is lost without a word.
 ///
 /// Errors: 22003.
 pub(crate) fn kept(unscaled: i128, scale: u8, digits: (u8, u8)) -> Result<i128> {

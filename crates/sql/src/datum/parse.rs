@@ -20,7 +20,8 @@ const SECOND: i64 = 1_000_000;
 const DAY: i64 = 86_400 * SECOND;
 
 impl Datum {
-    /// Reads the text form of a value. Lengths are not checked; decimals are rounded to the type's scale.
+    /// Reads the text form of a value. Lengths are not checked; decimals are rounded to the type's
+    /// scale.
     ///
     /// Errors: 22P02, 22007, 22008 and 22003, as PostgreSQL has them.
     pub fn parse(text: &str, kind: &ColumnType) -> Result<Datum> {
@@ -128,7 +129,8 @@ fn in_range(text: &str, kind: &ColumnType, is_infinite: bool, is_zero: bool) -> 
     }
 }
 
-/// The digits of a number and how many of them are after the point; digits beyond what 128 bits hold are rounded away when they are after the point.
+/// The digits of a number and how many of them are after the point; digits beyond what 128 bits
+/// hold are rounded away when they are after the point.
 pub(crate) fn parse_decimal(text: &str) -> Option<(i128, u8)> {
     digits_of(text).map(|(unscaled, scale, _)| (unscaled, scale))
 }
@@ -267,7 +269,8 @@ fn date(text: &str, kind: &ColumnType) -> Result<i32> {
     i32::try_from(micros.div_euclid(DAY)).map_err(|_| datetime(text, kind))
 }
 
-/// Microseconds since 1970. An offset from UTC counts for types that are in UTC; for others PostgreSQL reads and forgets it.
+/// Microseconds since 1970. An offset from UTC counts for types that are in UTC; for others
+/// PostgreSQL reads and forgets it.
 fn timestamp(text: &str, kind: &ColumnType) -> Result<i64> {
     if text.eq_ignore_ascii_case("epoch") {
         return Ok(0);

@@ -1,4 +1,5 @@
-//! Goal: values print and read as PostgreSQL has them. Method: tables of examples, as PostgreSQL documents them.
+//! Goal: values print and read as PostgreSQL has them. Method: tables of examples, as PostgreSQL
+//! documents them.
 
 use cairn_table::row::Type;
 use cairn_table::schema::ColumnType;

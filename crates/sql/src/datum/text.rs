@@ -84,7 +84,8 @@ fn hex(f: &mut Formatter<'_>, bytes: &[u8]) -> fmt::Result {
     bytes.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
 }
 
-/// `shortest` is the shortest number that reads back as the same, as digits and exponent (`1.5e-7`). Exponents from -4 up to `digits` are written out.
+/// `shortest` is the shortest number that reads back as the same, as digits and exponent
+/// (`1.5e-7`). Exponents from -4 up to `digits` are written out.
 fn float(f: &mut Formatter<'_>, shortest: &str, finite: bool, digits: i32, value: f64) -> fmt::Result {
     if !finite {
         return f.write_str(match (value.is_nan(), value > 0.0) {

@@ -364,7 +364,8 @@ impl Session {
         Ok(new)
     }
 
-    /// Drops the foreign keys that find nothing unique to refer to without a constraint of a table, which is given back as it is then.
+    /// Drops the foreign keys that find nothing unique to refer to without a constraint of a table,
+    /// which is given back as it is then.
     fn drop_what_needs(&mut self, table: &Arc<Table>, name: &str) -> Result<Arc<Table>> {
         let mut without = table.def().clone();
         without.indexes.retain(|index| index.name != name || !index.is_constraint);
@@ -442,7 +443,8 @@ impl Session {
         let view = self.transaction()?.rows_of_now()?;
         let Some(key) = table.def().foreign_keys.get(at) else { return Ok(()) };
         let Some(parent) = view.catalog().table_by_id(key.table).cloned() else { return Ok(()) };
-        // Columns that refer, in the order of the key that they refer to, and what types they have there.
+        // Columns that refer, in the order of the key that they refer to, and what types they have
+        // there.
         let own = |columns: &[cairn_table::schema::KeyColumn]| -> Option<Vec<(usize, Type)>> {
             if columns.len() != key.references.len() {
                 return None;
@@ -512,7 +514,8 @@ impl Session {
     }
 }
 
-/// Does something to the names of columns in a table's checks, which files of older versions may have with the table's name.
+/// Does something to the names of columns in a table's checks, which files of older versions may
+/// have with the table's name.
 fn change_checks(def: &mut TableDef, change: impl Fn(&mut Ident)) -> Result<()> {
     let mut checks = std::mem::take(&mut def.checks);
     for check in &mut checks {

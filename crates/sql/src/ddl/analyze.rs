@@ -22,7 +22,8 @@ const SKETCH: usize = 1_024;
 struct Seen {
     nulls: u64,
     bytes: u64,
-    /// The least hashes. Bar-Yossef and others, "Counting Distinct Elements in a Data Stream", RANDOM 2002.
+    /// The least hashes. Bar-Yossef and others, "Counting Distinct Elements in a Data Stream",
+    /// RANDOM 2002.
     hashes: std::collections::BTreeSet<u64>,
     min: Option<OwnedValue>,
     max: Option<OwnedValue>,

@@ -103,7 +103,8 @@ impl Constraints<'_> {
 
     /// Makes a column an identity column.
     ///
-    /// Errors: 42601 where it is one, or has a default; 22023 for one of no whole numbers; those of its sequence.
+    /// Errors: 42601 where it is one, or has a default; 22023 for one of no whole numbers; those of
+    /// its sequence.
     pub fn identity(
         &mut self,
         column: &mut ColumnDef,

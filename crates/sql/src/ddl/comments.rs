@@ -1,7 +1,8 @@
 //! COMMENT ON: texts about tables, views, columns, indexes, sequences, namespaces and the database.
 //!
-//! A comment is a row of a table that nobody sees: what kind of thing it is about, the number of its table or view, its name there, and the text. Names change and things go: after every change of
-//! the schema comments move with what was renamed, and those of what is no longer there go.
+//! A comment is a row of a table that nobody sees: what kind of thing it is about, the number of
+//! its table or view, its name there, and the text. Names change and things go: after every change
+//! of the schema comments move with what was renamed, and those of what is no longer there go.
 
 use std::ops::Bound::Unbounded;
 
@@ -29,7 +30,8 @@ pub(crate) struct About {
     pub kind: Kind,
     /// The number of the table or view; 0 for what belongs to none.
     pub relation: u32,
-    /// The name of a column or an index; of a sequence with its namespace, and a point between them.
+    /// The name of a column or an index; of a sequence with its namespace, and a point between
+    /// them.
     pub name: String,
 }
 
@@ -160,7 +162,8 @@ fn is_there(about: &About, catalog: &Catalog, view: &View) -> Result<bool> {
 impl Session {
     /// COMMENT ON.
     ///
-    /// Errors: what it is about is not there, or is something else; 0A000 for what there is only one of, or none.
+    /// Errors: what it is about is not there, or is something else; 0A000 for what there is only
+    /// one of, or none.
     pub(super) fn comment(
         &mut self,
         kind: &CommentObject,
@@ -282,7 +285,8 @@ impl Session {
         Err(Error::new(UNDEFINED_COLUMN, what))
     }
 
-    /// Sees to comments after a change of the schema: those of what was renamed move, those of what has gone go.
+    /// Sees to comments after a change of the schema: those of what was renamed move, those of what
+    /// has gone go.
     ///
     /// Errors: those of the table.
     pub(super) fn tidy_comments(&mut self, tree: &Tree) -> Result<()> {

@@ -34,7 +34,8 @@ impl Session {
         Ok((schema, name))
     }
 
-    /// As [`Session::place_of`], once the schema is this session's; `None` where the name is taken, which is no error for IF NOT EXISTS.
+    /// As [`Session::place_of`], once the schema is this session's; `None` where the name is taken,
+    /// which is no error for IF NOT EXISTS.
     ///
     /// Errors: 3F000, 42P07, and those of waiting for others.
     fn new_place(&mut self, name: &ObjectName, may_exist: bool) -> Result<Option<(String, String)>> {

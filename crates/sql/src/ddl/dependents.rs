@@ -24,7 +24,8 @@ struct Named {
     within: Vec<With>,
 }
 
-/// The names that a query's WITH gives, and how many of their queries have been looked at: in one of them only those before it mean them, unless it is recursive.
+/// The names that a query's WITH gives, and how many of their queries have been looked at: in one
+/// of them only those before it mean them, unless it is recursive.
 struct With {
     names: Vec<String>,
     seen: usize,
@@ -86,7 +87,8 @@ fn asked_for(catalog: &Catalog, view: &ViewDef) -> Vec<Relation> {
     named.relations.into_iter().filter_map(place).collect()
 }
 
-/// Views that cannot be without `gone`, directly or through others of them, each with what it asks for.
+/// Views that cannot be without `gone`, directly or through others of them, each with what it asks
+/// for.
 fn dependents(catalog: &Catalog, gone: &[Relation]) -> Vec<(Relation, Relation)> {
     let views: Vec<(Relation, Vec<Relation>)> = catalog
         .views()
@@ -148,7 +150,8 @@ impl Session {
         Ok(())
     }
 
-    /// Makes a change of a table, and gives the views that are not as before: which give other columns now, or none.
+    /// Makes a change of a table, and gives the views that are not as before: which give other
+    /// columns now, or none.
     pub(super) fn views_changed_by<T>(
         &mut self,
         change: impl FnOnce(&mut Session) -> Result<T>,

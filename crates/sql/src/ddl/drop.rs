@@ -317,7 +317,8 @@ impl Session {
     }
 }
 
-/// Whether a sequence goes with a column of a table. Names may have points in them, so they are compared as a whole.
+/// Whether a sequence goes with a column of a table. Names may have points in them, so they are
+/// compared as a whole.
 fn is_of(of: &str, table: &TableDef) -> bool {
     table.columns.iter().any(|column| of == owner(table, &column.name))
 }

@@ -44,7 +44,8 @@ pub(super) fn check_identity(relation: &str, column: &ColumnDef, op: &AlterColum
 impl Session {
     /// ADD GENERATED, SET GENERATED and DROP IDENTITY.
     ///
-    /// Errors: 55000 for a column that is none or is one already; those of [`super::constraints::Constraints::identity`].
+    /// Errors: 55000 for a column that is none or is one already; those of
+    /// [`super::constraints::Constraints::identity`].
     pub(super) fn alter_identity(
         &mut self,
         table: &Arc<Table>,
@@ -99,7 +100,8 @@ impl Session {
         Ok(new)
     }
 
-    /// The column of an identity's sequence has got another type: it counts as far as that goes, unless somebody has said how far.
+    /// The column of an identity's sequence has got another type: it counts as far as that goes,
+    /// unless somebody has said how far.
     ///
     /// Errors: 22023 where it begins outside of that, or is past it already.
     pub(super) fn retype_sequence(&mut self, name: &Name, old: Type, new: Type) -> Result<()> {
@@ -146,8 +148,9 @@ impl Session {
         Err(Error::unsupported("changing the ownership of an identity sequence").with_detail(detail))
     }
 
-    /// A table or columns of it have got other names: the sequences that go with columns go with them under these. To be called once the schema is this transaction's: nobody
-    /// who counts with them is waited for then.
+    /// A table or columns of it have got other names: the sequences that go with columns go with
+    /// them under these. To be called once the schema is this transaction's: nobody who counts with
+    /// them is waited for then.
     ///
     /// Errors: those of the table of sequences.
     pub(super) fn move_sequences(&mut self, old: &TableDef, new: &TableDef) -> Result<()> {

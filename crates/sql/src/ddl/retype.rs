@@ -18,10 +18,12 @@ use crate::sqlstate::DATATYPE_MISMATCH;
 use crate::types::name_of;
 
 impl Session {
-    /// Gives a column another type. Where its values change, rows are read from the old trees and built into new ones, one after the other.
+    /// Gives a column another type. Where its values change, rows are read from the old trees and
+    /// built into new ones, one after the other.
     ///
-    /// Errors: 42804 without USING where one type does not become the other by itself, and for a default, a check or a foreign key that does not go with the new one; those of
-    /// converting values; 23514 and 23503 for what they become.
+    /// Errors: 42804 without USING where one type does not become the other by itself, and for a
+    /// default, a check or a foreign key that does not go with the new one; those of converting
+    /// values; 23514 and 23503 for what they become.
     pub(super) fn retype(
         &mut self,
         table: &Arc<Table>,
@@ -93,7 +95,8 @@ impl Session {
         Ok(new)
     }
 
-    /// The foreign keys that have a column at either end: the numbers of their tables, and their places there.
+    /// The foreign keys that have a column at either end: the numbers of their tables, and their
+    /// places there.
     fn keys_with(&mut self, table: &Table, at: usize) -> Result<BTreeSet<(u32, usize)>> {
         let catalog = self.transaction()?.view().catalog();
         let own = table.def().foreign_keys.iter().enumerate();
@@ -104,7 +107,8 @@ impl Session {
         Ok(own.chain(others.map(|(child, place)| (child.id(), place))).collect())
     }
 
-    /// Sees that the columns of foreign keys may refer to each other where a table is going to be as `def` says.
+    /// Sees that the columns of foreign keys may refer to each other where a table is going to be
+    /// as `def` says.
     ///
     /// Errors: 42804.
     fn check_key_types(

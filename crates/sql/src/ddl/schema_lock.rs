@@ -6,8 +6,9 @@ use crate::error::Result;
 use crate::session::Session;
 
 impl Session {
-    /// What names stand for once the schema is this session's, until its transaction ends. `look` is called a second time then: others may have changed it while they were waited for. A
-    /// first look that fails, or finds nothing to do (`None`), is the last one, and nobody is waited for.
+    /// What names stand for once the schema is this session's, until its transaction ends. `look`
+    /// is called a second time then: others may have changed it while they were waited for. A first
+    /// look that fails, or finds nothing to do (`None`), is the last one, and nobody is waited for.
     ///
     /// Errors: those of `look`; 40P01, 55P03, 57014 of waiting.
     pub(super) fn look_up<T>(
@@ -34,7 +35,8 @@ impl Session {
         if forgets && is_first {
             return Ok(transaction.lock_schema_afresh()?);
         }
-        // What a block has read is kept from others as long as that works: it goes first, as in PostgreSQL.
+        // What a block has read is kept from others as long as that works: it goes first, as in
+        // PostgreSQL.
         match transaction.lock_schema() {
             Err(TableError::Deadlock { .. }) if forgets => Ok(transaction.lock_schema_afresh()?),
             locked => Ok(locked?),

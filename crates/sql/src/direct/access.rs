@@ -22,13 +22,15 @@ pub(crate) struct Access {
     pub backward: bool,
     /// What of the condition the tree does not see to.
     pub residual: Option<Node>,
-    /// The same for who reads column by column, if all of it is made of conditions on one column each, or on two.
+    /// The same for who reads column by column, if all of it is made of conditions on one column
+    /// each, or on two.
     pub conditions: Option<Conditions>,
     /// Columns of the table that are looked at; those of the condition are among them.
     pub columns: Vec<usize>,
 }
 
-/// Which part of a tree: where the first columns of its key have these values, and the next one is in this range.
+/// Which part of a tree: where the first columns of its key have these values, and the next one is
+/// in this range.
 #[derive(Debug, Default)]
 pub(crate) struct RangePlan {
     pub prefix: Vec<Node>,
@@ -62,7 +64,8 @@ struct Candidate {
 }
 
 impl Access {
-    /// The best way to the rows that meet all the conjuncts. Says also whether they come in the order that is wanted.
+    /// The best way to the rows that meet all the conjuncts. Says also whether they come in the
+    /// order that is wanted.
     pub fn plan(table: &Arc<Table>, conjuncts: Vec<Node>, wanted: &Wanted<'_>) -> (Access, bool) {
         let trees = std::iter::once(None).chain((0..table.def().indexes.len()).map(Some));
         let candidates = trees.map(|index| candidate(table, index, &conjuncts, wanted));
@@ -115,7 +118,8 @@ impl Access {
     }
 }
 
-/// The columns of a tree's key; those of the primary key follow in an index, so that they are of use there too.
+/// The columns of a tree's key; those of the primary key follow in an index, so that they are of
+/// use there too.
 fn key_columns(table: &Table, index: Option<usize>) -> Vec<KeyColumn> {
     let def = table.def();
     match index.and_then(|index| def.indexes.get(index)) {
@@ -162,7 +166,8 @@ fn candidate(table: &Arc<Table>, index: Option<usize>, conjuncts: &[Node], wante
     Candidate { index, range, used, fetches, backward, ordered, score }
 }
 
-/// More is better: points before ranges, longer prefixes, trees that have all columns, the right order, the table before an index.
+/// More is better: points before ranges, longer prefixes, trees that have all columns, the right
+/// order, the table before an index.
 fn score(
     table: &Table,
     index: Option<usize>,
@@ -182,8 +187,9 @@ fn score(
         (None, _) => 100,
         (Some(_), false) if is_full && wanted.columns.is_empty() => 110,
         (Some(index), false) if is_full => {
-            // A narrow index has fewer leaves than the table. Of the primary key behind its columns every value has to be put together, which takes longer
-            // than reading a column of the table.
+            // A narrow index has fewer leaves than the table. Of the primary key behind its columns
+            // every value has to be put together, which takes longer than reading a column of the
+            // table.
             let is_narrow = table.def().indexes.get(index).is_some_and(|index| {
                 let has = |column: &usize| {
                     index.include.contains(column) || index.columns.iter().any(|key| key.column == *column)
@@ -219,7 +225,8 @@ fn one_of(conjuncts: &[Node], key: &Key<'_>) -> Option<(usize, Vec<Node>)> {
     })
 }
 
-/// The narrowest bounds cannot be told before values are known: the first on either side is taken, the others stay conditions.
+/// The narrowest bounds cannot be told before values are known: the first on either side is taken,
+/// the others stay conditions.
 fn bounds(conjuncts: &[Node], key: &Key<'_>, range: &mut RangePlan, used: &mut Vec<usize>) {
     for (at, node) in conjuncts.iter().enumerate() {
         let Some((comparison, value)) = comparison(node, key) else { continue };
@@ -276,7 +283,8 @@ fn is_value(node: &Node) -> bool {
     node.is_free() && !node.is_volatile()
 }
 
-/// Whether the rows of a range come in the order that is wanted, and whether they do when it is read backward.
+/// Whether the rows of a range come in the order that is wanted, and whether they do when it is
+/// read backward.
 fn order(columns: &[KeyColumn], range: &RangePlan, wanted: &Wanted<'_>) -> (bool, bool) {
     if wanted.order.is_empty() || range.is_point {
         return (true, false);
@@ -331,8 +339,10 @@ mod tests {
         found
     }
 
-    /// Goal: a key is looked up by values of other types, and rows are those that meet the condition: of values at, between and beyond the key's. Method: how statements with parameters of each
-    /// type find their rows, and the rows beside those of a column without a tree.
+    /// Goal: a key is looked up by values of other types, and rows are those that meet the
+    /// condition: of values at, between and beyond the key's. Method: how statements with
+    /// parameters of each type find their rows, and the rows beside those of a column without a
+    /// tree.
     #[test]
     fn keys_are_looked_up_by_other_types() {
         let database = database();
@@ -403,8 +413,9 @@ mod tests {
         }
     }
 
-    /// Goal: changes of rows and joins find their rows so too, and values beyond a key's type are no error. Method: what an UPDATE, a DELETE and joins of tables with keys of different types are planned
-    /// to read.
+    /// Goal: changes of rows and joins find their rows so too, and values beyond a key's type are
+    /// no error. Method: what an UPDATE, a DELETE and joins of tables with keys of different types
+    /// are planned to read.
     #[test]
     fn changes_and_joins_look_up_by_other_types() {
         let database = database();

@@ -50,7 +50,8 @@ pub(crate) struct Accumulator {
 }
 
 impl Aggregate {
-    /// The aggregates that a list of results is made of; `None` where there are others than aggregates.
+    /// The aggregates that a list of results is made of; `None` where there are others than
+    /// aggregates.
     pub fn all(
         items: &[SelectItem],
         scope: &Scope,
@@ -134,7 +135,8 @@ impl Aggregate {
     }
 }
 
-/// Whether finite doubles have an infinite sum. Of infinite ones it is what it is, as in PostgreSQL: what is added first counts.
+/// Whether finite doubles have an infinite sum. Of infinite ones it is what it is, as in
+/// PostgreSQL: what is added first counts.
 #[inline]
 pub(crate) fn leaves_doubles(sum: f64, (a, b): (f64, f64)) -> bool {
     sum.is_infinite() && a.is_finite() && b.is_finite()
@@ -215,7 +217,8 @@ pub(super) fn one(
         (Kind::Sum, Type::Double | Type::Decimal) => of,
         _ => return Err(Failure::Unknown),
     };
-    // A sum of decimals has the digits of its input: what computing gave them more of is for the general path.
+    // A sum of decimals has the digits of its input: what computing gave them more of is for the
+    // general path.
     if kind == Kind::Sum && of_kind == Type::Decimal && !matches!(input, Node::Slot { .. }) {
         return Err(Failure::Unknown);
     }

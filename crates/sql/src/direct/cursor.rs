@@ -9,7 +9,8 @@ use super::{Access, Ranges};
 use crate::error::Result;
 use crate::expr::{Cells, Env};
 
-/// Goes over the rows of an access that meet its condition. It does not keep the access: whoever calls it gives it the same one each time.
+/// Goes over the rows of an access that meet its condition. It does not keep the access: whoever
+/// calls it gives it the same one each time.
 #[derive(Debug)]
 pub(crate) struct Cursor {
     view: View,

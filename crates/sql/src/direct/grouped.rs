@@ -28,7 +28,8 @@ type Result<T> = std::result::Result<T, Failure>;
 impl Grouped {
     /// Compiles a query with GROUP BY.
     ///
-    /// Errors: [`Failure::Unknown`] for what this path does not do, and for what is wrong, which the general path says better.
+    /// Errors: [`Failure::Unknown`] for what this path does not do, and for what is wrong, which
+    /// the general path says better.
     pub(super) fn plan(
         parts: &Parts<'_>,
         (table, scope): (&Arc<Table>, &Scope),

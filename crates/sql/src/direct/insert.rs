@@ -29,7 +29,8 @@ pub(crate) struct Insert {
     pub overriding: Overriding,
     /// Of all columns: what those become that no values are given for.
     defaults: Vec<Node>,
-    /// VALUES, each row with a value for all of the table's columns. `None` when the rows come from a query.
+    /// VALUES, each row with a value for all of the table's columns. `None` when the rows come from
+    /// a query.
     pub rows: Option<Vec<Vec<Node>>>,
     checks: Checks,
     conflict: Option<Conflict>,
@@ -37,7 +38,8 @@ pub(crate) struct Insert {
 }
 
 impl Insert {
-    /// Compiles an INSERT. Rows that come from anything but VALUES are the caller's: [`Insert::rows`] is none then.
+    /// Compiles an INSERT. Rows that come from anything but VALUES are the caller's:
+    /// [`Insert::rows`] is none then.
     ///
     /// Errors: [`Failure::Unknown`] for what this path does not do.
     pub fn plan(insert: &ast::Insert, binder: &mut Binder<'_>) -> Result<(Insert, Vec<Column>), Failure> {
@@ -83,7 +85,8 @@ impl Insert {
         Ok((plan, results))
     }
 
-    /// Makes it one whose rows come from a query of so many columns. In VALUES it has been seen which values identity columns are given.
+    /// Makes it one whose rows come from a query of so many columns. In VALUES it has been seen
+    /// which values identity columns are given.
     ///
     /// Errors: 428C9.
     pub fn fed(&mut self, given: usize, is_values: bool) -> Result<()> {
@@ -101,7 +104,8 @@ impl Insert {
         Ok(())
     }
 
-    /// The table as the transaction has it: who has emptied it within the transaction has given it other trees.
+    /// The table as the transaction has it: who has emptied it within the transaction has given it
+    /// other trees.
     pub fn table_now(&self, transaction: &Transaction) -> Arc<Table> {
         let now = transaction.view().catalog().table_by_id(self.table.id()).cloned();
         now.unwrap_or_else(|| Arc::clone(&self.table))

@@ -1,9 +1,13 @@
-//! Joins that follow keys: for each row of one table, the rows of the next are found in a tree by what is known so far.
+//! Joins that follow keys: for each row of one table, the rows of the next are found in a tree by
+//! what is known so far.
 //!
-//! What an application does all day joins few rows: an order and its items. A general plan for that takes longer than the rows. Here each table after the first must have
-//! a tree whose key begins with columns that the join says the values of; joins of many rows are left to the general path, which hashes.
+//! What an application does all day joins few rows: an order and its items. A general plan for that
+//! takes longer than the rows. Here each table after the first must have a tree whose key begins
+//! with columns that the join says the values of; joins of many rows are left to the general path,
+//! which hashes.
 //!
-//! Columns of tables that come earlier are parameters behind the statement's own to those that come later, so that finding rows in one table knows nothing of joins.
+//! Columns of tables that come earlier are parameters behind the statement's own to those that come
+//! later, so that finding rows in one table knows nothing of joins.
 
 use cairn_table::{Table, View};
 use cairn_vfs::sync::Arc;
@@ -30,7 +34,8 @@ const MOST_TABLES: usize = 8;
 #[derive(Debug)]
 pub(crate) struct Level {
     pub access: Access,
-    /// What later ones look at: places of columns, their scales, and the parameters that they become.
+    /// What later ones look at: places of columns, their scales, and the parameters that they
+    /// become.
     exports: Vec<(usize, u8, usize)>,
 }
 
@@ -86,7 +91,8 @@ impl Tables {
         Ok(all)
     }
 
-    /// The order in which keys can be followed from table to table. `looked_at`: slots of what is to come out. `own_params`: the statement's own parameters.
+    /// The order in which keys can be followed from table to table. `looked_at`: slots of what is
+    /// to come out. `own_params`: the statement's own parameters.
     ///
     /// Errors: [`Failure::Unknown`] where there is none, or too much would come out.
     pub fn ordered(
@@ -219,7 +225,8 @@ fn localized(mut node: Node, own: &std::ops::Range<usize>, own_params: usize) ->
     node
 }
 
-/// How many rows an access gives, about; `None` where it would read too much for each row before it.
+/// How many rows an access gives, about; `None` where it would read too much for each row before
+/// it.
 fn estimate(access: &Access) -> Option<f64> {
     let (range, table) = (&access.range, &access.table);
     if range.is_point {

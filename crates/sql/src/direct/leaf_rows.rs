@@ -1,4 +1,5 @@
-//! Columns of the rows of a range, as they are, a leaf at a time: what is decoded column by column costs a fraction of rows that are put together first and taken apart again.
+//! Columns of the rows of a range, as they are, a leaf at a time: what is decoded column by column
+//! costs a fraction of rows that are put together first and taken apart again.
 
 use cairn_table::row::{Interval, Type};
 use cairn_table::{ColumnBuf, ColumnValues, Validity, View};
@@ -37,7 +38,8 @@ struct Column {
     values: Values,
 }
 
-/// What most columns are comes without a second look at what it is: values are asked for one by one.
+/// What most columns are comes without a second look at what it is: values are asked for one by
+/// one.
 #[derive(Debug)]
 enum Values {
     Ints(Vec<i32>),
@@ -48,7 +50,8 @@ enum Values {
 }
 
 impl LeafRows {
-    /// The rows that a SELECT asks for, if they can be read so: columns and nothing else, which the tree has all of, and not only a few of them, by conditions on one column each, or on two.
+    /// The rows that a SELECT asks for, if they can be read so: columns and nothing else, which the
+    /// tree has all of, and not only a few of them, by conditions on one column each, or on two.
     ///
     /// Errors: those of computing the bounds and the conditions' values.
     pub fn new(

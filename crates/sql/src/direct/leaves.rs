@@ -1,4 +1,5 @@
-//! The leaves of an access's ranges, one after the other, and which of their rows meet its conditions.
+//! The leaves of an access's ranges, one after the other, and which of their rows meet its
+//! conditions.
 
 use cairn_table::row::Type;
 use cairn_table::{Block, BlockScan, ColumnBuf, Direction, KeyRange, View};
@@ -39,8 +40,9 @@ pub(crate) struct Leaf<'l> {
 }
 
 impl Leaves {
-    /// Leaves of ranges, the first one first, of which columns are going to be read. `None` where rows have to be looked at one by one: they lie elsewhere, or the condition is not of this kind.
-    /// `later`: columns, which are read, that [`Leaves::and_among`] may be called for.
+    /// Leaves of ranges, the first one first, of which columns are going to be read. `None` where
+    /// rows have to be looked at one by one: they lie elsewhere, or the condition is not of this
+    /// kind. `later`: columns, which are read, that [`Leaves::and_among`] may be called for.
     ///
     /// Errors: those of computing the conditions' values.
     pub fn new(
@@ -84,7 +86,8 @@ impl Leaves {
         narrow(&mut self.ranges, lookups, access.backward);
     }
 
-    /// Of the leaves that are still to come only rows count whose value in a column is one of these numbers.
+    /// Of the leaves that are still to come only rows count whose value in a column is one of these
+    /// numbers.
     pub fn and_among(&mut self, column: usize, members: &Arc<Members>) {
         if members.range().is_none() {
             self.ranges.clear();

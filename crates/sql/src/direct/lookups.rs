@@ -1,8 +1,11 @@
 //! Rows that are looked up by values of a column, where otherwise all of a tree would be read.
 //!
-//! A join that knows the keys of one side asks for the rows of the other side that have one of them. In the order of its own tree a table has those of a key together. Elsewhere an index
-//! has them, and says the keys of their rows: these are put in order first, so that what has been found is read as a part of the table like any other, in the table's order and divided among
-//! threads as that is (the bitmap scans of PostgreSQL, with keys in the place of pages). Whoever is given ranges by this need not know how they came about.
+//! A join that knows the keys of one side asks for the rows of the other side that have one of
+//! them. In the order of its own tree a table has those of a key together. Elsewhere an index has
+//! them, and says the keys of their rows: these are put in order first, so that what has been found
+//! is read as a part of the table like any other, in the table's order and divided among threads as
+//! that is (the bitmap scans of PostgreSQL, with keys in the place of pages). Whoever is given
+//! ranges by this need not know how they came about.
 
 use cairn_table::{Direction, KeyRange, View};
 
@@ -29,8 +32,9 @@ impl Access {
         usize::try_from(rows / ROWS_A_LOOKUP).unwrap_or(usize::MAX).max(FEW)
     }
 
-    /// Parts of its tree, in order, that have all of its rows with one of these values in a column, and few others. `None` where that is not faster than reading the `rows` rows that it has, about.
-    /// Values of other types than the column's are none of it, and NULL is not either.
+    /// Parts of its tree, in order, that have all of its rows with one of these values in a column,
+    /// and few others. `None` where that is not faster than reading the `rows` rows that it has,
+    /// about. Values of other types than the column's are none of it, and NULL is not either.
     ///
     /// Errors: of the table.
     pub fn lookups(
@@ -68,7 +72,8 @@ impl Access {
         found.next().map(|(at, _)| at)
     }
 
-    /// The keys of the table's rows that an index has for these values; `None` where there are more than so many.
+    /// The keys of the table's rows that an index has for these values; `None` where there are more
+    /// than so many.
     fn keys_in(
         &self,
         view: &View,

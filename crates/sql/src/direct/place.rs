@@ -1,7 +1,8 @@
 //! Where a value lies among those that a column can have.
 //!
-//! A key of one type is looked up by values of others: an integer by one of another width or by a numeric, a date by a moment, a real by a double. What is no value of
-//! the column's type lies between two of them, or beyond all: no row is equal to it, and ranges end at the nearest one.
+//! A key of one type is looked up by values of others: an integer by one of another width or by a
+//! numeric, a date by a moment, a real by a double. What is no value of the column's type lies
+//! between two of them, or beyond all: no row is equal to it, and ranges end at the nearest one.
 
 use cairn_table::row::{Type, Value};
 use cairn_table::schema::ColumnType;
@@ -23,8 +24,9 @@ pub(super) enum Place<'v> {
     Nowhere,
 }
 
-/// Whether values of a column may stay as they are where they are compared as ones of another type: each is equal to one of that type alone, in the same order, and
-/// [`Place::of`] knows that type's values.
+/// Whether values of a column may stay as they are where they are compared as ones of another type:
+/// each is equal to one of that type alone, in the same order, and [`Place::of`] knows that type's
+/// values.
 pub(crate) fn keeps_values(from: &ColumnType, to: &ColumnType) -> bool {
     use Type::{BigInt, Date, Decimal, Double, Int, Real, SmallInt, Timestamp};
     if from.is_list || to.is_list {
@@ -137,7 +139,8 @@ impl<'v> Place<'v> {
                     Some(std::cmp::Ordering::Greater) => Place::Above(Value::Real(near.next_down())),
                 }
             }
-            // NaN is above all numbers. Those that are not whole numbers of 128 bits are beyond them all.
+            // NaN is above all numbers. Those that are not whole numbers of 128 bits are beyond
+            // them all.
             _ if number.is_nan() => Place::AboveAll,
             _ => Place::of_floor(number.floor() as i128, number.floor() == number, kind),
         }
@@ -148,7 +151,8 @@ impl<'v> Place<'v> {
 mod tests {
     use super::*;
 
-    /// Goal: a value of another type has the place that its number or moment has. Method: values at, between and beyond those of each type.
+    /// Goal: a value of another type has the place that its number or moment has. Method: values
+    /// at, between and beyond those of each type.
     #[test]
     fn places() {
         use DatumRef as D;

@@ -1,7 +1,8 @@
 //! The keys that a range plan means once values are known.
 //!
-//! A key that begins with certain columns begins with their bytes, and no key is the beginning of another, so the keys that begin with `p` are those from `p` up to
-//! `p ff`. Values come behind a tag of 1 in either order, NULL behind 0 or 2.
+//! A key that begins with certain columns begins with their bytes, and no key is the beginning of
+//! another, so the keys that begin with `p` are those from `p` up to `p ff`. Values come behind a
+//! tag of 1 in either order, NULL behind 0 or 2.
 
 use std::ops::Bound;
 
@@ -37,7 +38,8 @@ struct Column<'a> {
 }
 
 impl Access {
-    /// The keys that it means with these parameters. `key` is a buffer, and has the key of a point in the end.
+    /// The keys that it means with these parameters. `key` is a buffer, and has the key of a point
+    /// in the end.
     ///
     /// Errors: those of computing values.
     pub fn ranges(&self, env: &Env<'_>, key: &mut Vec<u8>) -> Result<Ranges> {
@@ -62,7 +64,8 @@ impl Access {
         between(plan, &column, env, key)
     }
 
-    /// How many rows it means with these parameters, where the tree sees to the whole condition. Cost: a look at the head of each leaf, if everybody sees its rows.
+    /// How many rows it means with these parameters, where the tree sees to the whole condition.
+    /// Cost: a look at the head of each leaf, if everybody sees its rows.
     ///
     /// Errors: those of computing values, and of the table.
     pub fn count(&self, view: &View, env: &Env<'_>) -> Result<u64> {
@@ -80,7 +83,8 @@ impl Access {
         Ok(count)
     }
 
-    /// The keys of its tree that have one of these values in a column, in order; `None` where the tree is in the order of something else. There may be more ranges than values have rows.
+    /// The keys of its tree that have one of these values in a column, in order; `None` where the
+    /// tree is in the order of something else. There may be more ranges than values have rows.
     ///
     /// Errors: those of computing values.
     pub fn ranges_of(&self, column: usize, values: &[Datum], env: &Env<'_>) -> Result<Option<Vec<KeyRange>>> {
@@ -135,7 +139,9 @@ impl Access {
     }
 }
 
-/// Leaves of ranges, the next one last, what is in others, which are in order; no two of either overlap. `is_backward`: the next one is the last in the order of the tree. Cost: a binary search for each range.
+/// Leaves of ranges, the next one last, what is in others, which are in order; no two of either
+/// overlap. `is_backward`: the next one is the last in the order of the tree. Cost: a binary search
+/// for each range.
 pub(super) fn narrow(ranges: &mut Vec<KeyRange>, others: &[KeyRange], is_backward: bool) {
     if !is_backward {
         ranges.reverse();
@@ -288,7 +294,8 @@ fn bound(
     let value = node.eval(env)?;
     let (value, inclusive) = match Place::of(value.get(), column.kind) {
         Place::At(value) => (value, inclusive),
-        // Between two values of the column: above the bound is above the lower of them, and below it is at most that.
+        // Between two values of the column: above the bound is above the lower of them, and below
+        // it is at most that.
         Place::Above(value) => (value, is_upper),
         Place::AboveAll if is_upper => return Ok(Side::Open),
         Place::BelowAll if !is_upper => return Ok(Side::Open),
@@ -336,7 +343,9 @@ mod tests {
     }
 
     proptest! {
-        /// Goal: narrowed ranges have the keys that both have, each once, in the order in which they are read. Method: all keys of one byte, in random ranges with all kinds of ends, read in both directions.
+        /// Goal: narrowed ranges have the keys that both have, each once, in the order in which
+        /// they are read. Method: all keys of one byte, in random ranges with all kinds of ends,
+        /// read in both directions.
         #[test]
         fn narrowed_ranges_have_what_both_have(own in ranges(), others in ranges(), is_backward: bool) {
             let expected: Vec<u8> =

@@ -1,4 +1,5 @@
-//! What is done with every row that is written: values become what their columns keep, checks are made, results given back.
+//! What is done with every row that is written: values become what their columns keep, checks are
+//! made, results given back.
 
 use cairn_table::Table;
 use cairn_table::row::{Type, Value};
@@ -39,7 +40,8 @@ impl<'a> Assigned<'a> {
         Ok(())
     }
 
-    /// Takes what an expression gives for the next column. A parameter is what somebody has written: it loses no digits without a word.
+    /// Takes what an expression gives for the next column. A parameter is what somebody has
+    /// written: it loses no digits without a word.
     ///
     /// Errors: as [`Assigned::push`], and those of the expression.
     pub fn push_node(&mut self, node: &'a Node, env: &Env<'a>, column: &ColumnDef) -> Result<()> {

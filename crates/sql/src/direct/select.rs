@@ -19,7 +19,8 @@ use crate::syntax::{ident, last_name};
 
 type Result<T, E = Failure> = std::result::Result<T, E>;
 
-/// Tables with more rows than this are read whole by the general path, which uses all processors, when there is a condition.
+/// Tables with more rows than this are read whole by the general path, which uses all processors,
+/// when there is a condition.
 const LARGE: u64 = 20_000;
 
 /// A compiled SELECT.
@@ -396,7 +397,8 @@ fn aggregate(table: &Arc<Table>, conjuncts: Vec<Node>, aggregates: Vec<Aggregate
     })
 }
 
-/// The result that a name alone means before it means a column: `ORDER BY lower` of `SELECT lower(name)`.
+/// The result that a name alone means before it means a column: `ORDER BY lower` of `SELECT
+/// lower(name)`.
 ///
 /// Errors: 42702 for a name of several results, unless they are one column.
 fn result_named(expr: &Expr, nodes: &[Node], columns: &[Column]) -> Result<Option<Node>> {

@@ -1,4 +1,5 @@
-//! What statements of this path are made from: a table, names of its columns, expressions over them.
+//! What statements of this path are made from: a table, names of its columns, expressions over
+//! them.
 
 use cairn_table::schema::ColumnType;
 use cairn_table::{Catalog, PUBLIC, Table};
@@ -54,7 +55,8 @@ impl Binder<'_> {
         table_of(self.catalog, self.search_path, name).filter(|table| table.def().schema != HIDDEN)
     }
 
-    /// As [`Binder::table`], for tables that are to be changed: those that do not exist are an error here.
+    /// As [`Binder::table`], for tables that are to be changed: those that do not exist are an
+    /// error here.
     pub fn target(&self, name: &ObjectName) -> Result<Arc<Table>> {
         let name = qualified(name)?;
         self.seen(&name)

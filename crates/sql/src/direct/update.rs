@@ -1,7 +1,8 @@
 //! UPDATE and DELETE of one table.
 //!
-//! The keys of the rows that meet the condition are found first and changed then, so that no row is met again where its change has put it. Each row is
-//! locked before it is changed; with read committed somebody else may have changed it meanwhile, and the condition is looked at again.
+//! The keys of the rows that meet the condition are found first and changed then, so that no row is
+//! met again where its change has put it. Each row is locked before it is changed; with read
+//! committed somebody else may have changed it meanwhile, and the condition is looked at again.
 
 use cairn_table::{Isolation, RowBuf, Table, Transaction};
 use cairn_vfs::sync::Arc;
@@ -205,7 +206,8 @@ impl Rows {
         Ok(count)
     }
 
-    /// Whether it is a row by its key that is locked at once: with read committed it does not matter whether it was there a moment ago.
+    /// Whether it is a row by its key that is locked at once: with read committed it does not
+    /// matter whether it was there a moment ago.
     fn is_at_once(&self, transaction: &Transaction) -> bool {
         self.access.range.is_point
             && self.access.index.is_none()

@@ -1,4 +1,5 @@
-//! Functions of numbers with a point: roots, powers, logarithms and trigonometry, with PostgreSQL's errors for what they are not defined for.
+//! Functions of numbers with a point: roots, powers, logarithms and trigonometry, with PostgreSQL's
+//! errors for what they are not defined for.
 //!
 //! A numeric is computed as a number of 64 bits.
 
@@ -77,7 +78,8 @@ impl Analytic {
 
     /// Its value.
     ///
-    /// Errors: 2201F for a root and 2201E for a logarithm that there is not, 22003 for other numbers that it is not defined for and for results that are too large or too small.
+    /// Errors: 2201F for a root and 2201E for a logarithm that there is not, 22003 for other
+    /// numbers that it is not defined for and for results that are too large or too small.
     pub fn of(self, value: f64) -> Result<f64> {
         use Analytic as A;
         if value.is_nan() {
@@ -172,7 +174,8 @@ fn in_degrees(angle: f64) -> f64 {
     if (degrees - whole).abs() < 1e-13 * whole.abs().max(1.0) { whole } else { degrees }
 }
 
-/// The sine of an angle in degrees: that of thirty is a half, and those of whole quarters have no error.
+/// The sine of an angle in degrees: that of thirty is a half, and those of whole quarters have no
+/// error.
 fn sine(degrees: f64) -> f64 {
     let (sign, degrees) = if degrees < 0.0 { (-1.0, -degrees) } else { (1.0, degrees) };
     let degrees = degrees % 360.0;

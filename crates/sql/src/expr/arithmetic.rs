@@ -30,7 +30,8 @@ pub(super) fn by_zero() -> Error {
     Error::new(DIVISION_BY_ZERO, "division by zero")
 }
 
-/// Applies an operator to two values, neither of them NULL, whose types the compiler has made those that it takes.
+/// Applies an operator to two values, neither of them NULL, whose types the compiler has made those
+/// that it takes.
 ///
 /// Errors: 22003 and 22012.
 pub(super) fn binary(operator: Operator, left: DatumRef<'_>, right: DatumRef<'_>) -> Result<Datum> {
@@ -63,7 +64,8 @@ fn internal(operator: Operator) -> Error {
     Error::new(INTERNAL_ERROR, format!("{operator:?} met values that it does not take"))
 }
 
-/// Of whole numbers; whether the result fits the type is looked at later, but for what would give wrong bits.
+/// Of whole numbers; whether the result fits the type is looked at later, but for what would give
+/// wrong bits.
 fn integers(operator: Operator, left: DatumRef<'_>, right: DatumRef<'_>, kind: &str) -> Result<i128> {
     let (Some(a), Some(b)) = (as_integer(left), as_integer(right)) else { return Err(internal(operator)) };
     Ok(match operator {
@@ -161,8 +163,8 @@ pub(crate) fn doubles(operator: Operator, a: f64, b: f64) -> Result<f64> {
     if value.is_infinite() && a.is_finite() && b.is_finite() { Err(too_large()) } else { Ok(value) }
 }
 
-/// A number that was computed, without the sign that a NaN may have got by it: processors make one with a sign, which
-/// the general path's comparisons take for the least number of all.
+/// A number that was computed, without the sign that a NaN may have got by it: processors make one
+/// with a sign, which the general path's comparisons take for the least number of all.
 pub(crate) fn one_nan(number: f64) -> f64 {
     if number.is_nan() { f64::NAN } else { number }
 }
@@ -229,7 +231,8 @@ mod tests {
     use super::*;
     use crate::datum::wide_quotient;
 
-    /// Goal: there is a quotient wherever it has no more than 38 digits, and it is rounded. Method: numbers with all scales, beside numbers of 256 bits.
+    /// Goal: there is a quotient wherever it has no more than 38 digits, and it is rounded. Method:
+    /// numbers with all scales, beside numbers of 256 bits.
     #[test]
     fn quotients() {
         let numbers = [1, -3, 7, 125, 10_i128.pow(19), -(10_i128.pow(37)) - 1, 10_i128.pow(38) - 1];

@@ -163,7 +163,8 @@ pub(super) struct Signature {
     pub result: ColumnType,
 }
 
-/// The function that a call with arguments of these types means; `None` for a type that is still open. `None` where this path has no such function.
+/// The function that a call with arguments of these types means; `None` for a type that is still
+/// open. `None` where this path has no such function.
 pub(super) fn resolve(name: &str, given: &[Option<ColumnType>]) -> Option<Signature> {
     by_text(name, given)
         .or_else(|| by_pattern(name, given))

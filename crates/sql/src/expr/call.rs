@@ -16,7 +16,8 @@ use crate::syntax::quote_ident;
 /// The most bytes of a text that a function makes.
 const LONGEST: usize = 64 << 20;
 
-/// Calls a function. Its arguments have the types of its signature; none of them is NULL if it is strict.
+/// Calls a function. Its arguments have the types of its signature; none of them is NULL if it is
+/// strict.
 pub(super) fn call(function: Function, arguments: &[Val<'_>], context: &dyn Context) -> Result<Datum> {
     let value = |at: usize| arguments.get(at).map_or(DatumRef::Null, Val::get);
     let text = |at: usize| match value(at) {
@@ -260,7 +261,8 @@ fn quotient(left: DatumRef<'_>, right: DatumRef<'_>) -> Result<Datum> {
     Ok(Datum::Decimal { unscaled: whole.ok_or_else(overflow)?, scale: 0 })
 }
 
-/// Which of so many equal parts of a range a number is in: 0 before them, one more than there are behind them.
+/// Which of so many equal parts of a range a number is in: 0 before them, one more than there are
+/// behind them.
 fn width_bucket([operand, low, high]: [f64; 3], count: i64) -> Result<i32> {
     let invalid = |what: &str| Err(Error::new(INVALID_ARGUMENT_FOR_WIDTH_BUCKET, what));
     if count <= 0 {

@@ -39,9 +39,11 @@ pub(super) fn rank(kind: Type) -> Option<u8> {
     })
 }
 
-/// The value with another type, as CAST does it: texts are read, numbers and times rounded, long texts cut.
+/// The value with another type, as CAST does it: texts are read, numbers and times rounded, long
+/// texts cut.
 ///
-/// Errors: 22003 for numbers out of range, those of [`Datum::parse`] for texts, 42846 where there is no such cast.
+/// Errors: 22003 for numbers out of range, those of [`Datum::parse`] for texts, 42846 where there
+/// is no such cast.
 pub(crate) fn cast<'a>(datum: DatumRef<'a>, to: &ColumnType) -> Result<Val<'a>> {
     if let Some(element) = to.element() {
         return list(datum, &element, to);
@@ -63,7 +65,8 @@ pub(crate) fn cast<'a>(datum: DatumRef<'a>, to: &ColumnType) -> Result<Val<'a>> 
     }
 }
 
-/// The value as a column of this type keeps it: as [`cast`], but long texts are an error unless only blanks are lost.
+/// The value as a column of this type keeps it: as [`cast`], but long texts are an error unless
+/// only blanks are lost.
 pub(crate) fn assign<'a>(datum: DatumRef<'a>, to: &ColumnType) -> Result<Val<'a>> {
     let value = convert(datum, to)?;
     let Some(length) = to.length else { return Ok(value) };
@@ -81,7 +84,8 @@ pub(crate) fn assign<'a>(datum: DatumRef<'a>, to: &ColumnType) -> Result<Val<'a>
     Err(Error::new(STRING_DATA_RIGHT_TRUNCATION, what))
 }
 
-/// A time with so many digits after the point of its seconds. Halves go away from zero, which is the year 2000 in PostgreSQL.
+/// A time with so many digits after the point of its seconds. Halves go away from zero, which is
+/// the year 2000 in PostgreSQL.
 fn rounded(value: Val<'_>, digits: u32) -> Val<'_> {
     const YEAR_2000: i64 = 10_957 * DAY;
     let unit = 10_i64.pow(6_u32.saturating_sub(digits));
@@ -198,7 +202,8 @@ fn decimal(datum: DatumRef<'_>, to: &ColumnType) -> Result<Datum> {
     let unscaled = match datum {
         DatumRef::Decimal { unscaled, scale: from } => rescale(unscaled, from, scale),
         DatumRef::Real(_) | DatumRef::Double(_) => {
-            // Six digits or fifteen, as PostgreSQL does: those behind them are what binary fractions make of decimal ones.
+            // Six digits or fifteen, as PostgreSQL does: those behind them are what binary
+            // fractions make of decimal ones.
             let text = match datum {
                 DatumRef::Real(value) => format!("{value:.5e}"),
                 other => format!("{:.14e}", as_double(other)),

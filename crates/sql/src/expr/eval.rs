@@ -100,7 +100,8 @@ impl<'a> Cells<'a> {
     }
 }
 
-/// Makes a column's values what an expression gives, where they are read: for a column of this scale.
+/// Makes a column's values what an expression gives, where they are read: for a column of this
+/// scale.
 #[derive(Debug, Clone, Copy)]
 struct AsVal {
     scale: u8,

@@ -4,9 +4,11 @@ use super::letters;
 use crate::error::{Error, Result};
 use crate::sqlstate::INVALID_ESCAPE_SEQUENCE;
 
-/// Whether a text is like a pattern, in which `%` is any text and `_` any character. `escape` before one of them takes its meaning away; `None` for no escape.
+/// Whether a text is like a pattern, in which `%` is any text and `_` any character. `escape`
+/// before one of them takes its meaning away; `None` for no escape.
 ///
-/// Time is that of text times pattern at worst: on a mismatch only the last `%` takes one more character.
+/// Time is that of text times pattern at worst: on a mismatch only the last `%` takes one more
+/// character.
 pub(super) fn like(text: &str, pattern: &str, escape: Option<char>, insensitive: bool) -> Result<bool> {
     if !insensitive {
         return matches(text, pattern, escape);

@@ -1,4 +1,5 @@
-//! Values that functions put together: dates and times of their parts, bins of time, and texts of the items of an array.
+//! Values that functions put together: dates and times of their parts, bins of time, and texts of
+//! the items of an array.
 
 use super::eval::Val;
 use super::time::{DAY, SECOND, add, overflow};
@@ -10,7 +11,8 @@ use crate::sqlstate::{DATETIME_FIELD_OVERFLOW, INTERNAL_ERROR};
 const FIRST_DAY: i64 = -2_440_588;
 const LAST_DAY: i64 = 2_145_042_905;
 
-/// The days since 1970 of a date by its parts. A year below zero is one before Christ, of which there is no year 0.
+/// The days since 1970 of a date by its parts. A year below zero is one before Christ, of which
+/// there is no year 0.
 fn days(year: i64, month: i64, day: i64) -> Result<i64> {
     let out_of_range = || {
         let what = format!("date field value out of range: {year}-{month:02}-{day:02}");
@@ -79,7 +81,8 @@ pub(super) fn interval(wholes: [i64; 6], seconds: f64) -> Result<Datum> {
     })
 }
 
-/// `date_bin`: the beginning of the bin that a moment is in, of bins as long as `stride` one of which begins at `origin`.
+/// `date_bin`: the beginning of the bin that a moment is in, of bins as long as `stride` one of
+/// which begins at `origin`.
 ///
 /// Errors: 0A000 for a stride of months, 22008 for one that is not above zero.
 pub(super) fn bin(stride: DatumRef<'_>, at: DatumRef<'_>, origin: DatumRef<'_>) -> Result<Datum> {
@@ -100,7 +103,8 @@ pub(super) fn bin(stride: DatumRef<'_>, at: DatumRef<'_>, origin: DatumRef<'_>) 
     start.map(Datum::Timestamp).ok_or_else(|| overflow("timestamp"))
 }
 
-/// `array_to_string`: the items of an array, in its text form, with something between them; NULLs as the third argument says, or left out.
+/// `array_to_string`: the items of an array, in its text form, with something between them; NULLs
+/// as the third argument says, or left out.
 ///
 /// Errors: those of reading the array.
 pub(super) fn join_items(arguments: &[Val<'_>]) -> Result<Datum> {

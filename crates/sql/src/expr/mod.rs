@@ -1,6 +1,7 @@
 //! Expressions over one row, compiled once: what the direct path, checks and defaults are made of.
 //!
-//! Three-valued logic, types and errors are PostgreSQL's. What the compiler does not know is no error: the statement goes the general way ([`Failure::Unknown`]).
+//! Three-valued logic, types and errors are PostgreSQL's. What the compiler does not know is no
+//! error: the statement goes the general way ([`Failure::Unknown`]).
 
 mod age;
 mod analytic;

@@ -6,11 +6,13 @@ use super::Function;
 use crate::datum::Datum;
 use crate::syntax::deeper;
 
-/// An expression whose types are settled: operands of a comparison or operator have the type that it works on.
+/// An expression whose types are settled: operands of a comparison or operator have the type that
+/// it works on.
 #[derive(Debug, Clone)]
 pub(crate) enum Node {
     Const(Datum),
-    /// A column of the row at hand, or of the row that was to be inserted behind it. `scale` is for decimals.
+    /// A column of the row at hand, or of the row that was to be inserted behind it. `scale` is for
+    /// decimals.
     Slot {
         slot: usize,
         scale: u8,
@@ -60,7 +62,8 @@ pub(crate) enum Node {
         negated: bool,
     },
     Call(Function, Vec<Node>),
-    /// The same as what is in it, which has many levels: it is looked at where there is room on the stack for them.
+    /// The same as what is in it, which has many levels: it is looked at where there is room on the
+    /// stack for them.
     Deep(Box<Node>),
 }
 
@@ -169,7 +172,8 @@ impl Node {
         is_high
     }
 
-    /// As [`Node::walk`], and may change what it looks at; what it makes of a part is not looked at again.
+    /// As [`Node::walk`], and may change what it looks at; what it makes of a part is not looked at
+    /// again.
     pub fn change(&mut self, each: &mut dyn FnMut(&mut Node)) {
         match self {
             Node::Const(_) | Node::Slot { .. } | Node::Param(_) => {}
@@ -210,7 +214,8 @@ impl Node {
         free
     }
 
-    /// Whether it is the same whenever it is computed: no columns, no parameters, nothing that changes by itself.
+    /// Whether it is the same whenever it is computed: no columns, no parameters, nothing that
+    /// changes by itself.
     pub fn is_constant(&self) -> bool {
         let mut constant = true;
         self.walk(&mut |node| {

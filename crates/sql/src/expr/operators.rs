@@ -82,7 +82,8 @@ impl Compiler<'_> {
             }
             (Some(a), Some(b)) if a.kind == b.kind => Ok((left, right)),
             (Some(a), Some(b)) => {
-                // A constant that fits becomes what the other side is, so that an index of that type can be used.
+                // A constant that fits becomes what the other side is, so that an index of that
+                // type can be used.
                 if let Some(right) = narrowed(&right, a) {
                     return Ok((left, right));
                 }
@@ -91,7 +92,8 @@ impl Compiler<'_> {
                 }
                 let Some(kind) = common(a, b) else { return Err(undefined(symbol, a, b)) };
                 if kind.kind == Type::Decimal {
-                    // Numerics are compared whatever their scales are. In that of the other there may be no room for a whole number.
+                    // Numerics are compared whatever their scales are. In that of the other there
+                    // may be no room for a whole number.
                     let own = |kind: &ColumnType| match kind.kind {
                         Type::Decimal => kind.clone(),
                         _ => ColumnType::decimal(38, 0),
@@ -165,7 +167,8 @@ impl Compiler<'_> {
         Ok(Typed::new(Node::Binary(operator, Box::new(pair)), kind))
     }
 
-    /// Gives a type to the side that has none yet: that of the other side, or what is added to times.
+    /// Gives a type to the side that has none yet: that of the other side, or what is added to
+    /// times.
     fn settle(&mut self, operator: Operator, left: Typed, right: Typed) -> Result<(Typed, Typed), Failure> {
         let other = |kind: &ColumnType| match (kind.kind, operator) {
             (Type::Timestamp | Type::Time, Operator::Add) => Some(Type::Interval.into()),

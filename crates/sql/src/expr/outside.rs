@@ -1,4 +1,5 @@
-//! Functions, operators and casts of this evaluator for who has values from elsewhere: the general path, where DataFusion's are not PostgreSQL's.
+//! Functions, operators and casts of this evaluator for who has values from elsewhere: the general
+//! path, where DataFusion's are not PostgreSQL's.
 
 use cairn_table::row::Type;
 use cairn_table::schema::ColumnType;
@@ -25,7 +26,8 @@ pub(crate) struct Deed {
 }
 
 impl Deed {
-    /// The function that a call with arguments of these types means; `None` where there is none. `None` for a type is NULL's.
+    /// The function that a call with arguments of these types means; `None` where there is none.
+    /// `None` for a type is NULL's.
     pub fn function(name: &str, kinds: &[Option<ColumnType>]) -> Option<Deed> {
         if let ("pg_typeof", [kind]) = (name, kinds) {
             let kind = kind.as_ref().map_or("unknown", name_of).to_owned();

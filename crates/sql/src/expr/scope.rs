@@ -43,7 +43,8 @@ impl Scope {
         scope
     }
 
-    /// Adds another table, whose columns are from `first` on. False, and nothing, where there is one of that name.
+    /// Adds another table, whose columns are from `first` on. False, and nothing, where there is
+    /// one of that name.
     #[must_use]
     pub fn push(&mut self, table: &Table, alias: Option<&str>, first: usize) -> bool {
         let name = alias.unwrap_or(&table.def().name);

@@ -1,4 +1,5 @@
-//! Goal: expressions mean what they mean to PostgreSQL. Method: tables of examples, as PostgreSQL documents them.
+//! Goal: expressions mean what they mean to PostgreSQL. Method: tables of examples, as PostgreSQL
+//! documents them.
 
 use datafusion::sql::sqlparser::ast::{SelectItem, SetExpr, Statement};
 

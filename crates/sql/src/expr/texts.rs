@@ -1,4 +1,5 @@
-//! Functions that write texts for other programs to read: `format`, `quote_ident` and their kin, `md5`.
+//! Functions that write texts for other programs to read: `format`, `quote_ident` and their kin,
+//! `md5`.
 
 use md5::{Digest, Md5};
 

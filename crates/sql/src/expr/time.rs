@@ -79,7 +79,8 @@ pub(super) fn binary(operator: Operator, left: DatumRef<'_>, right: DatumRef<'_>
     }
 }
 
-/// A moment later by so many months, then days, then microseconds. A day that its month has not becomes the month's last.
+/// A moment later by so many months, then days, then microseconds. A day that its month has not
+/// becomes the month's last.
 pub(super) fn add(at: i64, months: i32, days: i32, micros: i64) -> Option<i64> {
     let mut day = at.div_euclid(DAY);
     if months != 0 {
@@ -92,7 +93,8 @@ pub(super) fn add(at: i64, months: i32, days: i32, micros: i64) -> Option<i64> {
     day.checked_mul(DAY)?.checked_add(at.rem_euclid(DAY))?.checked_add(micros)
 }
 
-/// A span whose parts are multiplied or divided. What is left of a month goes into days of which it has thirty, what is left of those into hours.
+/// A span whose parts are multiplied or divided. What is left of a month goes into days of which it
+/// has thirty, what is left of those into hours.
 fn scale(months: i32, days: i32, micros: i64, by: impl Fn(f64) -> f64) -> Result<Datum> {
     let (all_months, all_days) = (by(months.into()), by(days.into()));
     let of_month = round(all_months.fract() * 30.0);
@@ -123,7 +125,8 @@ pub(super) fn from_seconds(seconds: f64) -> Result<i64> {
     if micros.abs() < 9.2e18 { Ok(micros as i64) } else { Err(overflow("timestamp")) }
 }
 
-/// EXTRACT, as a number with its fraction: microseconds in the unit of millionths where the field has a fraction.
+/// EXTRACT, as a number with its fraction: microseconds in the unit of millionths where the field
+/// has a fraction.
 pub(crate) fn extract(field: &str, datum: DatumRef<'_>) -> Result<Datum> {
     let unknown = || {
         let kind = datum.type_of().map_or("unknown", |kind| crate::types::name_of(&kind.into()));
@@ -240,7 +243,8 @@ fn of_time(field: &str, time: i64) -> Option<Datum> {
     })
 }
 
-/// The year that a day's week belongs to, and the week's number: the first has a Thursday in the year.
+/// The year that a day's week belongs to, and the week's number: the first has a Thursday in the
+/// year.
 pub(super) fn iso_week(day: i64) -> (i64, i64) {
     let thursday = day - (day + 3).rem_euclid(7) + 3;
     let (year, _, _) = civil_from_days(thursday);

@@ -9,7 +9,8 @@ pub struct Column {
     pub name: String,
     /// Its type.
     pub kind: ColumnType,
-    /// What its values are lists of. They are texts then, as PostgreSQL writes arrays: `{1,2,NULL}`.
+    /// What its values are lists of. They are texts then, as PostgreSQL writes arrays:
+    /// `{1,2,NULL}`.
     pub element: Option<ColumnType>,
     /// Where it comes from, as it is: the table's number, and the column's among the table's.
     pub table: Option<(u32, u16)>,

@@ -34,8 +34,8 @@ impl<'c> CopyIn<'c> {
         self.reader.is_binary()
     }
 
-    /// Whether what comes is a Parquet file. It is read from its end on: [`CopyIn::read_file`] reads one where it is, [`CopyIn::write`] keeps one of up to 256 MiB in
-    /// memory.
+    /// Whether what comes is a Parquet file. It is read from its end on: [`CopyIn::read_file`]
+    /// reads one where it is, [`CopyIn::write`] keeps one of up to 256 MiB in memory.
     pub fn is_parquet(&self) -> bool {
         self.reader.is_parquet()
     }
@@ -56,9 +56,11 @@ impl<'c> CopyIn<'c> {
         self.end_if_failed(result)
     }
 
-    /// Takes a row as values instead of bytes: one for each column, in their order. This is the fastest way in.
+    /// Takes a row as values instead of bytes: one for each column, in their order. This is the
+    /// fastest way in.
     ///
-    /// Errors: 42601 for too few or too many; what is wrong with a value. The statement is over then, and has done nothing.
+    /// Errors: 42601 for too few or too many; what is wrong with a value. The statement is over
+    /// then, and has done nothing.
     pub fn push(&mut self, row: &[DatumRef<'_>]) -> Result<()> {
         let result = self.reader.push(self.session, row);
         self.end_if_failed(result)
@@ -79,7 +81,8 @@ impl<'c> CopyIn<'c> {
         Ok(CommandTag::of_rows("COPY", rows))
     }
 
-    /// Takes back what it did, because the client says so. Gives the error that the client is to get for it.
+    /// Takes back what it did, because the client says so. Gives the error that the client is to
+    /// get for it.
     pub fn fail(self, message: &str) -> Error {
         Error::new(QUERY_CANCELED, format!("COPY from stdin failed: {message}"))
     }
@@ -127,7 +130,8 @@ impl<'c> CopyOut<'c> {
         self.writer.is_binary()
     }
 
-    /// Where the rows end in the piece that [`CopyOut::next`] gave last, for those who send them one by one.
+    /// Where the rows end in the piece that [`CopyOut::next`] gave last, for those who send them
+    /// one by one.
     pub fn row_ends(&self) -> &[usize] {
         self.writer.ends()
     }

@@ -7,7 +7,8 @@ use super::{Column, CommandTag, RowView, Source};
 use crate::error::{Error, Result};
 use crate::session::Session;
 
-/// The rows of a result. The connection is theirs until they are dropped; a statement that reads only ends there.
+/// The rows of a result. The connection is theirs until they are dropped; a statement that reads
+/// only ends there.
 #[derive(Debug)]
 pub struct Rows<'c> {
     session: &'c mut Session,
@@ -36,7 +37,8 @@ impl<'c> Rows<'c> {
         self.columns.as_ref().or_else(|| self.source.columns()).map_or(&[], |columns| columns)
     }
 
-    /// Whether they are FETCHed from a cursor that was declared BINARY: a client that says nothing else gets the binary form of their values.
+    /// Whether they are FETCHed from a cursor that was declared BINARY: a client that says nothing
+    /// else gets the binary form of their values.
     pub fn is_binary(&self) -> bool {
         match &self.source {
             Source::Cursor(walk) => {
@@ -116,7 +118,8 @@ impl<'c> Rows<'c> {
         self.count
     }
 
-    /// What PostgreSQL would say after the last row: `SELECT 5`, `INSERT 0 3`, `SHOW`. Counts the rows that were read.
+    /// What PostgreSQL would say after the last row: `SELECT 5`, `INSERT 0 3`, `SHOW`. Counts the
+    /// rows that were read.
     pub fn tag(&self) -> CommandTag {
         match self.verb {
             "SHOW" | "EXPLAIN" => CommandTag::new(self.verb),

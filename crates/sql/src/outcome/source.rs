@@ -15,7 +15,8 @@ use crate::query::{Batches, Shelf, arrow_error};
 use crate::session::{Plan, Planned, SessionContext, Walk};
 use crate::sqlstate::{INTERNAL_ERROR, NUMERIC_VALUE_OUT_OF_RANGE, UNDEFINED_COLUMN};
 
-/// Where rows come from. It is moved several times on its way to who reads them, so what is large and not a single row's is elsewhere.
+/// Where rows come from. It is moved several times on its way to who reads them, so what is large
+/// and not a single row's is elsewhere.
 #[derive(Debug)]
 pub(crate) enum Source {
     /// All of them, as they were made.
@@ -33,7 +34,8 @@ pub(crate) enum Source {
     },
     /// Columns of a table's rows, a leaf at a time.
     Leaves { planned: Arc<Planned>, rows: Box<LeafRows>, skip: u64, left: u64 },
-    /// Rows of a join, as they are asked for. `is_plain`: they are columns as they are, and looked at where they lie.
+    /// Rows of a join, as they are asked for. `is_plain`: they are columns as they are, and looked
+    /// at where they lie.
     Join {
         planned: Arc<Planned>,
         cursor: Box<JoinCursor>,
@@ -151,7 +153,8 @@ impl Source {
                     }
                 }
             }
-            // The row is that of the reader that comes next; past the last one, another batch is needed.
+            // The row is that of the reader that comes next; past the last one, another batch is
+            // needed.
             Source::Batches { batches, reader, row } => loop {
                 if let Some(reader) = reader
                     && *row + 1 < reader.rows()
@@ -173,7 +176,8 @@ impl Source {
         Ok(true)
     }
 
-    /// Goes to the next row where that is one of the leaf that it is at; false where more is to be done, or nothing.
+    /// Goes to the next row where that is one of the leaf that it is at; false where more is to be
+    /// done, or nothing.
     #[inline]
     pub fn step(&mut self) -> bool {
         let Source::Leaves { rows, skip: 0, left, .. } = self else { return false };
@@ -251,7 +255,8 @@ fn select(planned: &Planned) -> Result<&Select> {
     }
 }
 
-/// The columns of a plan that gives them as they are, and what reads the table; `None` where the row is computed.
+/// The columns of a plan that gives them as they are, and what reads the table; `None` where the
+/// row is computed.
 #[inline]
 fn plain(planned: &Planned) -> Option<(&Access, &[(usize, u8)])> {
     match &planned.plan {
@@ -297,7 +302,8 @@ fn joined(planned: &Planned) -> Option<Join<'_>> {
     }
 }
 
-/// A row. One word: a view that has the parts of its row is copied several times on its way to who asked for it, through memory, which costs more than finding them again for each value.
+/// A row. One word: a view that has the parts of its row is copied several times on its way to who
+/// asked for it, through memory, which costs more than finding them again for each value.
 #[derive(Debug, Clone, Copy)]
 pub struct RowView<'r> {
     source: &'r Source,
@@ -319,7 +325,8 @@ impl<'r> RowView<'r> {
         }
     }
 
-    /// As [`RowView::get`] for rows that do not come by the leaf. Not inlined, so that those of a leaf are.
+    /// As [`RowView::get`] for rows that do not come by the leaf. Not inlined, so that those of a
+    /// leaf are.
     #[inline(never)]
     fn get_elsewhere(&self, column: usize) -> DatumRef<'r> {
         match self.source {
@@ -407,7 +414,8 @@ mod tests {
     use super::*;
     use crate::outcome::{Outcome, Rows};
 
-    /// Goal: what a statement gives is moved cheaply. Method: the sizes of what is moved, in bytes; a scan or a COPY among its parts takes several hundred.
+    /// Goal: what a statement gives is moved cheaply. Method: the sizes of what is moved, in bytes;
+    /// a scan or a COPY among its parts takes several hundred.
     #[test]
     fn what_is_moved_is_small() {
         assert!(size_of::<Source>() <= 128, "{}", size_of::<Source>());

@@ -9,7 +9,8 @@ use super::relations::find;
 use super::rewrite::{parts, type_name};
 use crate::syntax::walk;
 
-/// Functions among those of the catalogs that know nothing but their arguments: whatever asks for these only is the same at any time.
+/// Functions among those of the catalogs that know nothing but their arguments: whatever asks for
+/// these only is the same at any time.
 const TIMELESS: &[&str] = &[
     "array_lower",
     "array_to_string",
@@ -67,7 +68,8 @@ impl Visitor for Finder {
     }
 }
 
-/// Whether a statement names relations of the system catalogs, or functions and types that only these have.
+/// Whether a statement names relations of the system catalogs, or functions and types that only
+/// these have.
 pub(crate) fn is_about(statement: &Statement) -> bool {
     walk::visit(statement, &mut Finder { of_moment: false }).is_break()
 }
@@ -82,7 +84,8 @@ mod tests {
     use super::*;
     use crate::syntax::{Plain, one};
 
-    /// Goal: plans of statements that are the same at any time are kept, though they call functions that only catalogs have; of others none is. Method: an example of each kind.
+    /// Goal: plans of statements that are the same at any time are kept, though they call functions
+    /// that only catalogs have; of others none is. Method: an example of each kind.
     #[test]
     fn what_is_of_the_moment() {
         for (sql, expected) in [

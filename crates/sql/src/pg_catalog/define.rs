@@ -76,7 +76,8 @@ pub(super) fn format_type(oid: i64, modifier: Option<i64>) -> String {
     format!("{name}{limits}{after}")
 }
 
-/// A column's default; identity columns have none. PostgreSQL prints which sequence one counts with as a `regclass`, and clients look for that.
+/// A column's default; identity columns have none. PostgreSQL prints which sequence one counts with
+/// as a `regclass`, and clients look for that.
 pub(super) fn default_of(column: &ColumnDef) -> Option<String> {
     let text = column.default.as_deref().filter(|_| column.identity.is_none())?;
     Some(match text.strip_prefix("nextval('").and_then(|rest| rest.strip_suffix("')")) {

@@ -55,8 +55,9 @@ pub(crate) struct SessionFacts {
     pub pictures: Pictures,
 }
 
-/// Notes that what is planned has a picture of its session in it, as everything about the system catalogs does: sequences go on, tables grow, cursors and transactions come and go without the catalog's version
-/// telling of it.
+/// Notes that what is planned has a picture of its session in it, as everything about the system
+/// catalogs does: sequences go on, tables grow, cursors and transactions come and go without the
+/// catalog's version telling of it.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Pictures(Arc<AtomicBool>);
 

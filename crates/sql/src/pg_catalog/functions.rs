@@ -1,4 +1,5 @@
-//! The functions of PostgreSQL's catalogs: they are called with numbers of things, and with settings.
+//! The functions of PostgreSQL's catalogs: they are called with numbers of things, and with
+//! settings.
 
 use std::hash::{Hash, Hasher};
 
@@ -224,7 +225,8 @@ const FUNCTIONS: &[(&str, Shape, Body)] = &[
     ("to_regnamespace", Shape::Text, |world, args| {
         Ok(text(args, 0).filter(|name| oids::namespace(&world.catalog, name) != 0).into())
     }),
-    // What casts to the `reg` types become. The number of something by name or number, and its name.
+    // What casts to the `reg` types become. The number of something by name or number, and its
+    // name.
     ("cairn_regclass_oid", Shape::Big, |world, args| {
         reg_oid(args, "relation", |name| class_oid(world, name))
     }),

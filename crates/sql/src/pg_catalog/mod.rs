@@ -1,7 +1,9 @@
-//! The system catalogs that clients of PostgreSQL ask for: `pg_catalog` and `information_schema`, and the functions and notations of their queries.
+//! The system catalogs that clients of PostgreSQL ask for: `pg_catalog` and `information_schema`,
+//! and the functions and notations of their queries.
 //!
-//! Relations are made from the catalog when somebody scans them; their columns are PostgreSQL 15's. Statements that ask for them are rewritten first, because
-//! DataFusion has no `regclass`, no subqueries of one value, and so on:
+//! Relations are made from the catalog when somebody scans them; their columns are PostgreSQL 15's.
+//! Statements that ask for them are rewritten first, because DataFusion has no `regclass`, no
+//! subqueries of one value, and so on:
 //!
 //! ```text
 //! if pg_catalog::is_about(&statement) {

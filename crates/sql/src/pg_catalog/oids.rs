@@ -1,7 +1,8 @@
 //! Numbers of things, as PostgreSQL's catalogs know them.
 //!
-//! Those of tables, views and namespaces follow from the numbers that the catalog gives them, and those of what belongs to a table from the table's and their
-//! place there. None of them meets PostgreSQL's own, which are below 16,384.
+//! Those of tables, views and namespaces follow from the numbers that the catalog gives them, and
+//! those of what belongs to a table from the table's and their place there. None of them meets
+//! PostgreSQL's own, which are below 16,384.
 //!
 //! ```text
 //! 16384 + id * 1024 + | 0         the table, view or namespace itself

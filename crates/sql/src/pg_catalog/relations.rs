@@ -101,7 +101,8 @@ pub(super) fn shape(kind: &str) -> Shape {
     }
 }
 
-/// What a column has where nobody says anything: nothing at all, or the zero of its type where PostgreSQL has no NULL.
+/// What a column has where nobody says anything: nothing at all, or the zero of its type where
+/// PostgreSQL has no NULL.
 pub(super) fn default(relation: &Relation, kind: &str) -> Cell {
     if relation.schema == "information_schema" || relation.kind == "v" {
         return Cell::Null;
@@ -146,7 +147,8 @@ impl Relation {
         Arc::new(Schema::new(fields))
     }
 
-    /// PostgreSQL has this column hidden; here `*` shows it, so it is only where clients ask for it.
+    /// PostgreSQL has this column hidden; here `*` shows it, so it is only where clients ask for
+    /// it.
     pub fn has_tableoid(&self) -> bool {
         matches!(self.name, "pg_constraint" | "pg_opclass" | "pg_opfamily" | "pg_rewrite" | "pg_trigger")
     }

@@ -14,7 +14,8 @@
 //! | `(SELECT x FROM pg_sequence WHERE ...)`   | functions that look the sequence up, in `x`             |
 //! | `json_build_object(...)` in a result      | `cairn_json(json_build_object(...))`                    |
 //!
-//! What happens to subqueries happens to those only that ask for nothing but relations of the system: of these it is known how many rows they give.
+//! What happens to subqueries happens to those only that ask for nothing but relations of the
+//! system: of these it is known how many rows they give.
 
 use std::ops::ControlFlow;
 
@@ -403,7 +404,8 @@ pub(super) fn orders_by(query: &Query) -> Option<Expr> {
     }
 }
 
-/// The columns that PostgreSQL counts from 0 are no arrays in results, but numbers with blanks between them.
+/// The columns that PostgreSQL counts from 0 are no arrays in results, but numbers with blanks
+/// between them.
 fn vector(item: &mut SelectItem) {
     let (expr, alias) = match item {
         SelectItem::UnnamedExpr(expr) => (expr, None),
@@ -416,7 +418,8 @@ fn vector(item: &mut SelectItem) {
     *item = SelectItem::ExprWithAlias { expr, alias };
 }
 
-/// Whether an expression gives JSON: what `json_build_object` makes, in a subquery or under a condition.
+/// Whether an expression gives JSON: what `json_build_object` makes, in a subquery or under a
+/// condition.
 fn is_json(expr: &Expr) -> bool {
     match inner(expr) {
         Expr::Function(function) => {
@@ -434,7 +437,8 @@ fn is_json(expr: &Expr) -> bool {
     }
 }
 
-/// Clients take JSON apart, if they are told that it is: functions give texts. What has no name of its own keeps the one that it gets from its function.
+/// Clients take JSON apart, if they are told that it is: functions give texts. What has no name of
+/// its own keeps the one that it gets from its function.
 fn json(item: &mut SelectItem) {
     if let SelectItem::ExprWithAlias { expr, .. } = item
         && is_json(expr)

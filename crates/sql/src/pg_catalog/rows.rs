@@ -163,7 +163,8 @@ fn classes(catalog: &Catalog, facts: &SessionFacts) -> Vec<Row> {
     rows
 }
 
-/// The columns of a view. Their types are known when it is planned, not before: they are text until then.
+/// The columns of a view. Their types are known when it is planned, not before: they are text until
+/// then.
 pub(super) fn view_columns(facts: &SessionFacts, id: u32, view: &ViewDef) -> Vec<(String, ColumnType)> {
     facts
         .views

@@ -1,4 +1,5 @@
-//! Subqueries that depend on outer rows, in the forms that DataFusion can turn into joins: aggregates, and no condition but equality between the two.
+//! Subqueries that depend on outer rows, in the forms that DataFusion can turn into joins:
+//! aggregates, and no condition but equality between the two.
 
 use std::ops::ControlFlow;
 
@@ -143,7 +144,8 @@ fn is_outer(expr: &Expr, local: &[String]) -> bool {
     outer && !other
 }
 
-/// Takes conditions on nothing but outer rows out of a select, and writes others with inner columns in place of outer ones that are equal to them.
+/// Takes conditions on nothing but outer rows out of a select, and writes others with inner columns
+/// in place of outer ones that are equal to them.
 fn untangle(select: &mut Select) -> Option<Expr> {
     let local = tables(select);
     let mut all = Vec::new();
@@ -199,8 +201,9 @@ fn under(condition: Option<Expr>, query: &Query) -> Expr {
     when(condition, Expr::Subquery(Box::new(query.clone())))
 }
 
-/// A subquery for the row of `pg_sequence` with a number that outer rows have. It is no query any more: functions look its columns up, so that what it gives may have columns of outer
-/// rows in it. `None` for other subqueries.
+/// A subquery for the row of `pg_sequence` with a number that outer rows have. It is no query any
+/// more: functions look its columns up, so that what it gives may have columns of outer rows in it.
+/// `None` for other subqueries.
 fn of_sequence(select: &mut Select) -> Option<Expr> {
     let [TableWithJoins { relation: TableFactor::Table { name, args: None, .. }, joins }] =
         select.from.as_slice()

@@ -1,9 +1,13 @@
-//! `sum` of floating-point numbers and numerics, of which one beyond its type is an error, as in PostgreSQL and on the direct path.
+//! `sum` of floating-point numbers and numerics, of which one beyond its type is an error, as in
+//! PostgreSQL and on the direct path.
 //!
-//! DataFusion's sums of numerics begin again at the other end. Its sums of floating-point numbers become infinite, and where rows leave a window, what they added is taken away again, which
-//! neither brings back the digits that were lost nor an infinite number: `sum(x)` over the row itself is 0 for a 1 behind a 1e20, and NaN for all rows behind an infinite one.
+//! DataFusion's sums of numerics begin again at the other end. Its sums of floating-point numbers
+//! become infinite, and where rows leave a window, what they added is taken away again, which
+//! neither brings back the digits that were lost nor an infinite number: `sum(x)` over the row
+//! itself is 0 for a 1 behind a 1e20, and NaN for all rows behind an infinite one.
 //!
-//! Finite numbers of which the next one makes an infinite sum are the error; sums of infinite numbers are what they are. Totals of parts of the rows are added up in the same way.
+//! Finite numbers of which the next one makes an infinite sum are the error; sums of infinite
+//! numbers are what they are. Totals of parts of the rows are added up in the same way.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -362,7 +366,8 @@ impl Accumulator for Doubles {
     }
 }
 
-/// Numerics of a window: sums of them are exact, and what is beyond the type may come back when rows leave.
+/// Numerics of a window: sums of them are exact, and what is beyond the type may come back when
+/// rows leave.
 #[derive(Debug)]
 struct Decimals {
     sum: i256,

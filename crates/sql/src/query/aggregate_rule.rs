@@ -1,4 +1,5 @@
-//! The rule that puts [`AggregateScan`] where it can stand for a partial aggregate, and what that one computes, in words of the direct path.
+//! The rule that puts [`AggregateScan`] where it can stand for a partial aggregate, and what that
+//! one computes, in words of the direct path.
 
 use arrow::datatypes::{DataType, SchemaRef};
 use cairn_table::row::Type;
@@ -103,7 +104,8 @@ impl Recipe {
             && scan.has_rows_of(others)
     }
 
-    /// What a partial aggregate computes of a table; `None` for other operators, and for what is not added up in 64 bits.
+    /// What a partial aggregate computes of a table; `None` for other operators, and for what is
+    /// not added up in 64 bits.
     pub fn of(plan: &Plan) -> Option<Recipe> {
         let aggregate = plan.downcast_ref::<AggregateExec>()?;
         let groups = aggregate.group_expr();

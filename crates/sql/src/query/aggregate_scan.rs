@@ -5,9 +5,13 @@
 //!   with it      leaf ─► columns, of two thousand rows or so ───────────────────────────► groups ─► partial totals
 //! ```
 //!
-//! An aggregate of DataFusion's reads whole batches, whose decimals have 128 bits and whose texts are views. [`AggregateScan`] stands in for the first of its two steps where that reads a
-//! table, groups by columns, and adds up whole numbers or decimals: it gives the same partial totals, which DataFusion's second step puts together. Columns are taken from leaves while they are in the
-//! cache, and numbers are computed in 64 bits (the idea of MonetDB/X100; Boncz, Zukowski, Nes, CIDR 2005). Where they do not fit, or there are many groups, the step that it stands for is done from the beginning.
+//! An aggregate of DataFusion's reads whole batches, whose decimals have 128 bits and whose texts
+//! are views. [`AggregateScan`] stands in for the first of its two steps where that reads a table,
+//! groups by columns, and adds up whole numbers or decimals: it gives the same partial totals,
+//! which DataFusion's second step puts together. Columns are taken from leaves while they are in
+//! the cache, and numbers are computed in 64 bits (the idea of MonetDB/X100; Boncz, Zukowski, Nes,
+//! CIDR 2005). Where they do not fit, or there are many groups, the step that it stands for is done
+//! from the beginning.
 
 use std::fmt;
 
@@ -62,7 +66,9 @@ pub(super) struct AggregateScan {
     metrics: ExecutionPlanMetricsSet,
 }
 
-/// The totals of partitions, for all in a plan that ask for them: who asks first makes them. They are kept until the plan is done: as many groups, and bytes of keys, as [`Gathered`] takes at most.
+/// The totals of partitions, for all in a plan that ask for them: who asks first makes them. They
+/// are kept until the plan is done: as many groups, and bytes of keys, as [`Gathered`] takes at
+/// most.
 #[derive(Debug)]
 pub(super) struct Made(Vec<OnceCell<Outcome>>);
 

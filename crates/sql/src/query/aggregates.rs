@@ -1,7 +1,9 @@
 //! DataFusion's aggregates, but for what PostgreSQL has otherwise.
 //!
-//! Where the result is one of the values, what a field says of a column beyond its type, as that its timestamps are of UTC, is true of the result as well: DataFusion forgets it. And where finite
-//! numbers come to more than their type holds, PostgreSQL ends with an error: DataFusion's come to an infinite number, or begin again at the other end ([`adding`], [`spread`]).
+//! Where the result is one of the values, what a field says of a column beyond its type, as that
+//! its timestamps are of UTC, is true of the result as well: DataFusion forgets it. And where
+//! finite numbers come to more than their type holds, PostgreSQL ends with an error: DataFusion's
+//! come to an infinite number, or begin again at the other end ([`adding`], [`spread`]).
 
 use std::sync::LazyLock;
 
@@ -88,7 +90,8 @@ impl AggregateUDFImpl for Altered {
         if self.what != What::Field {
             return Ok(field);
         }
-        // The longest text is a text, and the greatest numeric one with whatever digits, as in PostgreSQL.
+        // The longest text is a text, and the greatest numeric one with whatever digits, as in
+        // PostgreSQL.
         let says_type = |of: &&FieldRef| {
             let kind = kind_of(of);
             !of.metadata().is_empty() && kind.length.is_none() && kind.decimal.is_none()

@@ -1,4 +1,5 @@
-//! Rows of a query that wait until all of them are there: in as much memory as there is for queries, and in files from then on.
+//! Rows of a query that wait until all of them are there: in as much memory as there is for
+//! queries, and in files from then on.
 
 use std::fmt;
 
@@ -17,10 +18,12 @@ use futures_util::{Stream, StreamExt, TryStreamExt, stream};
 /// What the memory and the file are asked for.
 const WHAT: &str = "rows that are put aside";
 
-/// The part of the memory for queries that may be taken where batches stay in it for as long as somebody likes: one of so many.
+/// The part of the memory for queries that may be taken where batches stay in it for as long as
+/// somebody likes: one of so many.
 const RESTING: usize = 2;
 
-/// As much of batches goes to a file, and then to the next one: whoever goes back reads no more than this again for a batch.
+/// As much of batches goes to a file, and then to the next one: whoever goes back reads no more
+/// than this again for a batch.
 const FILE_BYTES: usize = 4 << 20;
 
 /// Batches that were put aside.
@@ -169,8 +172,10 @@ pub(super) async fn pile_up(
 }
 
 impl Pile {
-    /// The same batches, to be kept for as long as somebody likes. Memory that is shared among those who may go to a file is shared among so many as there are of them, and these batches
-    /// will not go: they take what they take and have no share; and where little memory would be left, they go to a file now.
+    /// The same batches, to be kept for as long as somebody likes. Memory that is shared among
+    /// those who may go to a file is shared among so many as there are of them, and these batches
+    /// will not go: they take what they take and have no share; and where little memory would be
+    /// left, they go to a file now.
     ///
     /// Errors: those of the file.
     pub(super) fn at_rest(self, schema: &SchemaRef, runtime: Arc<RuntimeEnv>) -> Result<Pile> {
@@ -204,8 +209,9 @@ mod tests {
 
     use super::*;
 
-    /// Goal: rows come back as they were, in their order, from memory and from files, and not before the last one is there. Method: batches of long texts and no texts, more than
-    /// there is memory for and fewer; the source notes when it is at its end.
+    /// Goal: rows come back as they were, in their order, from memory and from files, and not
+    /// before the last one is there. Method: batches of long texts and no texts, more than there is
+    /// memory for and fewer; the source notes when it is at its end.
     #[test]
     fn all_rows_come_back() {
         for (memory, spills) in [(1 << 20, true), (1 << 30, false)] {
@@ -244,8 +250,9 @@ mod tests {
         }
     }
 
-    /// Goal: batches that stay leave the memory to others: they have no share of it, and there are not too many of them there. Method: small and large piles, and another consumer that wants most of the
-    /// memory beside the small ones.
+    /// Goal: batches that stay leave the memory to others: they have no share of it, and there are
+    /// not too many of them there. Method: small and large piles, and another consumer that wants
+    /// most of the memory beside the small ones.
     #[test]
     fn at_rest_they_leave_memory() {
         const MEMORY: usize = 1 << 20;

@@ -1,4 +1,5 @@
-//! Rows of a part of a table as batches: leaf by leaf where the leaves have all that is asked for, row by row elsewhere.
+//! Rows of a part of a table as batches: leaf by leaf where the leaves have all that is asked for,
+//! row by row elsewhere.
 
 use arrow::array::{RecordBatch, RecordBatchOptions};
 use arrow::datatypes::SchemaRef;
@@ -17,7 +18,8 @@ use crate::direct::{Access, Cursor, Leaves};
 use crate::error::Error;
 use crate::expr::{Cells, Env, NoContext};
 
-/// Rows that a leaf has most of the time at most: those of the last one may be more than a batch wants.
+/// Rows that a leaf has most of the time at most: those of the last one may be more than a batch
+/// wants.
 const LEAF_ROWS: usize = 1024;
 
 /// What is read.
@@ -156,7 +158,8 @@ impl Lookups {
         }
     }
 
-    /// Parts of the access's tree that have all rows that count, where it has become known which these are, and they are few.
+    /// Parts of the access's tree that have all rows that count, where it has become known which
+    /// these are, and they are few.
     fn find(&mut self) -> Result<Option<Vec<KeyRange>>, Error> {
         let (known, unknown) = self.told.drain(..).partition(|told| told.keys.get().is_some());
         self.told = unknown;
@@ -215,7 +218,8 @@ impl Blocks {
         Ok(())
     }
 
-    /// Appends leaves to columns, one for each of the projection, until there are so many rows or no more leaves; how many rows there are then.
+    /// Appends leaves to columns, one for each of the projection, until there are so many rows or
+    /// no more leaves; how many rows there are then.
     ///
     /// Errors: of the table.
     pub fn read(&mut self, columns: &mut [ColumnBuf], enough: usize) -> Result<usize, Error> {

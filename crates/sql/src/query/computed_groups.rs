@@ -1,10 +1,10 @@
-//! Groups that are made by something computed: a projection below the aggregate computes it where DataFusion would not
-//! group by what was asked for.
+//! Groups that are made by something computed: a projection below the aggregate computes it where
+//! DataFusion would not group by what was asked for.
 //!
-//! - `GROUP BY random()`: a condition on the result would be moved below the aggregate and computed once more, with another
-//!   value (DataFusion's issue 25415).
-//! - `GROUP BY ROLLUP (a, b % 2)`: rules that change what is computed give the whole of the sets a name, and then they are
-//!   sets no more.
+//! - `GROUP BY random()`: a condition on the result would be moved below the aggregate and computed
+//!   once more, with another value (DataFusion's issue 25415).
+//! - `GROUP BY ROLLUP (a, b % 2)`: rules that change what is computed give the whole of the sets a
+//!   name, and then they are sets no more.
 
 use crate::query::walk::{Walk, WalkPlan};
 use cairn_vfs::sync::Arc;
@@ -41,7 +41,8 @@ fn in_plan(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     let all: Vec<Expr> = own.chain(computed.0.iter().map(|(name, expr)| expr.clone().alias(name))).collect();
     let input = LogicalPlanBuilder::from(aggregate.input.as_ref().clone()).project(all)?.build()?;
     let grouped = Aggregate::try_new(Arc::new(input), groups, results)?;
-    // Under the names that the results had. Which set a row is of is asked for by grouping() alone, whose rule is yet to come.
+    // Under the names that the results had. Which set a row is of is asked for by grouping() alone,
+    // whose rule is yet to come.
     let pairs = grouped.schema.columns().into_iter().zip(aggregate.schema.columns());
     let named = pairs.filter(|(own, _)| own.name != Aggregate::INTERNAL_GROUPING_ID).map(|(own, asked)| {
         let is_same = own == asked;

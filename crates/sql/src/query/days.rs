@@ -1,5 +1,6 @@
-//! Comparisons of dates with points in time become comparisons of dates: `d < date '1995-01-01' + interval '1 year'` has a timestamp on its
-//! right side, as in PostgreSQL, and would make one of every date. A tree's bounds and a leaf's conditions are dates.
+//! Comparisons of dates with points in time become comparisons of dates: `d < date '1995-01-01' +
+//! interval '1 year'` has a timestamp on its right side, as in PostgreSQL, and would make one of
+//! every date. A tree's bounds and a leaf's conditions are dates.
 
 use datafusion::common::ScalarValue;
 use datafusion::common::tree_node::Transformed;
@@ -93,7 +94,8 @@ fn bound(op: Operator, moment: &Expr) -> Option<(Operator, i32)> {
 mod tests {
     use super::*;
 
-    /// Goal: a comparison of dates says what that of their first moments does. Method: all comparisons, days before and after 1970, moments at and around midnight, in all units.
+    /// Goal: a comparison of dates says what that of their first moments does. Method: all
+    /// comparisons, days before and after 1970, moments at and around midnight, in all units.
     #[test]
     fn days_compare_as_their_first_moments() {
         let all = [Operator::Lt, Operator::LtEq, Operator::Gt, Operator::GtEq, Operator::Eq, Operator::NotEq];

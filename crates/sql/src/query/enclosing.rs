@@ -1,7 +1,8 @@
-//! Tables of the queries around a subquery, where one of its own columns has the name of such a table.
+//! Tables of the queries around a subquery, where one of its own columns has the name of such a
+//! table.
 //!
-//! Of `SELECT * FROM a WHERE EXISTS (SELECT 1 FROM b WHERE b.a = a.id)` DataFusion takes `a.id` for the field `id` of the column `a`. No column of ours has
-//! fields, so what is meant is the table.
+//! Of `SELECT * FROM a WHERE EXISTS (SELECT 1 FROM b WHERE b.a = a.id)` DataFusion takes `a.id` for
+//! the field `id` of the column `a`. No column of ours has fields, so what is meant is the table.
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;
@@ -76,7 +77,8 @@ struct Meaning {
     is_alias: bool,
 }
 
-/// What a statement calls its tables; `None` for what is no table of the catalog's, or is given other columns.
+/// What a statement calls its tables; `None` for what is no table of the catalog's, or is given
+/// other columns.
 #[derive(Debug, Default)]
 struct Named {
     tables: HashMap<String, Vec<Option<Meaning>>>,

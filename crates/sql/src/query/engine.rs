@@ -103,7 +103,8 @@ impl General {
         options.sql_parser.default_null_ordering = "nulls_max".to_owned();
         // The order of a subquery is that of the query around it where that has none of its own.
         options.sql_parser.enable_subquery_sort_elimination = false;
-        // What a column's type does not say is in its metadata, and that is lost on the way through expressions.
+        // What a column's type does not say is in its metadata, and that is lost on the way through
+        // expressions.
         options.execution.skip_physical_aggregate_schema_check = true;
         // The operator that keeps the first groups only does not know of NULL.
         options.optimizer.enable_topk_aggregation = false;
@@ -152,7 +153,9 @@ fn analyzer_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
     first.into_iter().chain(Analyzer::new().rules).chain(last).collect()
 }
 
-/// DataFusion's rules for what a query does, and ours: behind the one that computes constants, since what it leaves is still to be moved to the tables, and last, when nothing is left that nobody asks for.
+/// DataFusion's rules for what a query does, and ours: behind the one that computes constants,
+/// since what it leaves is still to be moved to the tables, and last, when nothing is left that
+/// nobody asks for.
 fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
     let mut rules: Vec<_> = Optimizer::new().rules.into_iter().map(spared).collect();
     let constants = rules.iter().position(|rule| rule.name() == "simplify_expressions");
@@ -164,8 +167,10 @@ fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
     rules
 }
 
-/// The rules for plans of operators, without the ones that move filters down. They tell the columns of a join's sides apart by name, so that of two columns with one
-/// name the wrong side gets the filter: `a RIGHT JOIN b ... WHERE a.x IS NULL` loses rows. Filters were moved before, when columns still had their table's name.
+/// The rules for plans of operators, without the ones that move filters down. They tell the columns
+/// of a join's sides apart by name, so that of two columns with one name the wrong side gets the
+/// filter: `a RIGHT JOIN b ... WHERE a.x IS NULL` loses rows. Filters were moved before, when
+/// columns still had their table's name.
 fn physical_rules() -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> {
     let mut rules = PhysicalOptimizer::new().rules;
     rules.retain(|rule| !rule.name().starts_with("FilterPushdown"));
@@ -194,8 +199,8 @@ const NEEDED: [&str; 6] = [
     "decorrelate_lateral_join",
 ];
 
-/// The same for plans of operators: what makes them read their inputs in the order and in the partitions that they need,
-/// and ours that let a query be stopped.
+/// The same for plans of operators: what makes them read their inputs in the order and in the
+/// partitions that they need, and ours that let a query be stopped.
 const NEEDED_OPERATORS: [&str; 7] = [
     "OutputRequirements",
     first_rows::INSTEAD_OF,
@@ -221,8 +226,8 @@ fn unoptimized(template: &SessionState) -> datafusion::error::Result<SessionStat
         .with_optimizer_rules(logical)
         .with_physical_optimizer_rules(physical)
         .build();
-    // The builder takes functions in no order. Those of DataFusion that ours took the place of are still there under
-    // their other names, and would take their first names back.
+    // The builder takes functions in no order. Those of DataFusion that ours took the place of are
+    // still there under their other names, and would take their first names back.
     for (name, function) in template.scalar_functions() {
         if name == function.name() {
             state.register_udf(Arc::clone(function))?;

@@ -134,7 +134,8 @@ mod tests {
 
     use super::*;
 
-    /// Goal: a full disk is told as one, and whatever else temporary files meet as that. Method: errors as Arrow and DataFusion hand them on.
+    /// Goal: a full disk is told as one, and whatever else temporary files meet as that. Method:
+    /// errors as Arrow and DataFusion hand them on.
     #[test]
     fn temporary_files() {
         for (kind, sqlstate) in [

@@ -1,8 +1,9 @@
 //! Types and names of expressions that are deep, as sums of a thousand terms.
 //!
-//! DataFusion knows the type of a function's result by the fields of its arguments, each with a name that has all that is
-//! below in full. Rules ask for the type of each step, so the work would grow with the cube of how many there are. Functions
-//! of ours that stand above each other know their type and have a short name, made when they are.
+//! DataFusion knows the type of a function's result by the fields of its arguments, each with a
+//! name that has all that is below in full. Rules ask for the type of each step, so the work would
+//! grow with the cube of how many there are. Functions of ours that stand above each other know
+//! their type and have a short name, made when they are.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -68,7 +69,8 @@ fn known(function: &ScalarUDF) -> Option<DataType> {
     numbers::result_of(function).or_else(|| quotients::result_of(function))
 }
 
-/// A name for a call of something that is a call itself; `None` for others, whose names are short in full.
+/// A name for a call of something that is a call itself; `None` for others, whose names are short
+/// in full.
 pub(super) fn short_name(function: &str, arguments: &[Expr]) -> Option<String> {
     if !arguments.iter().any(|argument| matches!(argument, Expr::ScalarFunction(_))) {
         return None;

@@ -19,7 +19,8 @@ pub(super) fn extreme(is_max: bool) -> AggregateUDF {
     AggregateUDF::from(Extreme { is_max, signature: Signature::any(1, Volatility::Immutable) })
 }
 
-/// `least` or `greatest` of so many spans: of the first ones where several are as long. NULL counts for nothing.
+/// `least` or `greatest` of so many spans: of the first ones where several are as long. NULL counts
+/// for nothing.
 pub(super) fn extreme_of(is_max: bool, count: usize) -> ScalarUDF {
     let name = if is_max { "cairn_longest" } else { "cairn_shortest" };
     RowFunction::new(name, &[count], SPAN, move |values| {

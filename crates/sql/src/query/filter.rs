@@ -69,7 +69,8 @@ fn alternatives(filter: &Expr) -> Vec<&Expr> {
     parts
 }
 
-/// Equalities of one column, of which one has to hold, as a list of its values: the optimizer writes short lists of `IN` so. `None` for other conditions.
+/// Equalities of one column, of which one has to hold, as a list of its values: the optimizer
+/// writes short lists of `IN` so. `None` for other conditions.
 pub(super) fn one_of(equalities: impl Iterator<Item = Option<Node>>) -> Option<Node> {
     let (mut operand, mut list): (Option<Node>, _) = (None, Vec::new());
     for equality in equalities {
@@ -169,8 +170,10 @@ impl Operand {
     }
 }
 
-/// What a scan does with each of some filters. What the best tree for them all sees to is done. Of others those that are on one column, or on two, choose rows of leaves before their other columns are read; the query filters
-/// what is left once more, which costs little, and by which the optimizer knows that not all rows come.
+/// What a scan does with each of some filters. What the best tree for them all sees to is done. Of
+/// others those that are on one column, or on two, choose rows of leaves before their other columns
+/// are read; the query filters what is left once more, which costs little, and by which the
+/// optimizer knows that not all rows come.
 pub(super) fn taken(table: &Arc<Table>, filters: &[&Expr]) -> Vec<TableProviderFilterPushDown> {
     let conditions: Vec<Option<Node>> = filters.iter().map(|filter| condition(filter, table)).collect();
     let conjuncts: Vec<Node> = conditions.iter().flatten().cloned().flat_map(Node::conjuncts).collect();

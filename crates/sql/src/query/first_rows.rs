@@ -80,7 +80,8 @@ impl PhysicalOptimizerRule for FirstRows {
     }
 }
 
-/// An OFFSET that is sealed, below projections: those may leave out what its rows are sorted by, and have no order then.
+/// An OFFSET that is sealed, below projections: those may leave out what its rows are sorted by,
+/// and have no order then.
 fn sealed_offset(limit: &GlobalLimitExec) -> Result<Plan> {
     let input = limit.input();
     if let Some(projection) = input.downcast_ref::<ProjectionExec>() {

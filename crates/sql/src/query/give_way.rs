@@ -1,8 +1,12 @@
 //! Joins that let others run.
 //!
-//! A task gives way when it asks a scan for more: scans count how often they were asked. A join makes any number of rows of a batch that it was given, and whoever adds them up asks for the next at once. Without a
-//! look in between, `SELECT count(*) FROM a, b, c` would keep a thread for as long as it takes, even after it was cancelled: no later query had a turn. DataFusion's own operator for this counts batches, of which some
-//! have millions of rows. And where no pair of rows meets a join's condition, the join makes no batch at all until it has tried them all: so the condition itself looks whether its run is over.
+//! A task gives way when it asks a scan for more: scans count how often they were asked. A join
+//! makes any number of rows of a batch that it was given, and whoever adds them up asks for the
+//! next at once. Without a look in between, `SELECT count(*) FROM a, b, c` would keep a thread for
+//! as long as it takes, even after it was cancelled: no later query had a turn. DataFusion's own
+//! operator for this counts batches, of which some have millions of rows. And where no pair of rows
+//! meets a join's condition, the join makes no batch at all until it has tried them all: so the
+//! condition itself looks whether its run is over.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -174,7 +178,8 @@ fn giving_way(
     })
 }
 
-/// Whether a run is over before its end: nobody wants its rows any more. It is an extension of the run's settings.
+/// Whether a run is over before its end: nobody wants its rows any more. It is an extension of the
+/// run's settings.
 #[derive(Debug, Default)]
 pub(super) struct Over(AtomicBool);
 
@@ -186,7 +191,8 @@ impl Over {
 }
 
 thread_local! {
-    /// The run that this thread is in. A condition is shared by all runs of a plan and cannot know it otherwise.
+    /// The run that this thread is in. A condition is shared by all runs of a plan and cannot know
+    /// it otherwise.
     static RUN: RefCell<Option<Arc<Over>>> = const { RefCell::new(None) };
 }
 

@@ -1,8 +1,11 @@
 //! Aggregates of several grouping sets have no order of their input, and no key.
 //!
-//! DataFusion takes a column that all sets have to be in the order of the input, and gives a group out when the input has gone past its value of that column. But each batch is gone through once for each set, so that the values start
-//! again: groups come out twice, and in no order. It also takes all columns of the groups together for a key, though a column that a set leaves out is NULL in it, as it may be in another set's row. [`Unordered`] stands below and
-//! above such an aggregate, and says nothing of either.
+//! DataFusion takes a column that all sets have to be in the order of the input, and gives a group
+//! out when the input has gone past its value of that column. But each batch is gone through once
+//! for each set, so that the values start again: groups come out twice, and in no order. It also
+//! takes all columns of the groups together for a key, though a column that a set leaves out is
+//! NULL in it, as it may be in another set's row. [`Unordered`] stands below and above such an
+//! aggregate, and says nothing of either.
 
 use std::fmt;
 
@@ -87,8 +90,8 @@ pub(super) fn with_children(plan: Plan, children: Vec<Plan>) -> Result<Plan> {
     plan.replace_children(children, ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute))
 }
 
-/// Passes batches on, and says nothing of which values are equal or the same in all rows, nor, most of the time, of their
-/// order.
+/// Passes batches on, and says nothing of which values are equal or the same in all rows, nor, most
+/// of the time, of their order.
 #[derive(Debug)]
 pub(super) struct Unordered {
     input: Plan,

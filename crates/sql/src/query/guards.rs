@@ -1,7 +1,9 @@
-//! Conditions that may fail are computed only for rows that the conditions written before them let through: `a <> 0 AND 10 / a > 1`.
+//! Conditions that may fail are computed only for rows that the conditions written before them let
+//! through: `a <> 0 AND 10 / a > 1`.
 //!
-//! DataFusion computes every part of a conjunction for whole batches. PostgreSQL goes from row to row in the order that was written, and programs count on it,
-//! as does the direct path; the answer may not depend on which of the two a statement takes.
+//! DataFusion computes every part of a conjunction for whole batches. PostgreSQL goes from row to
+//! row in the order that was written, and programs count on it, as does the direct path; the answer
+//! may not depend on which of the two a statement takes.
 
 use arrow::datatypes::DataType;
 use datafusion::common::config::ConfigOptions;
@@ -49,7 +51,8 @@ impl AnalyzerRule for Guards {
     }
 }
 
-/// A conjunction in which no part fails for a row that those before it refuse; `None` for one that needs no change.
+/// A conjunction in which no part fails for a row that those before it refuse; `None` for one that
+/// needs no change.
 fn guarded(predicate: &Expr) -> Result<Option<Expr>> {
     let parts = split_conjunction(predicate);
     let (mut safe, mut done, mut is_changed) = (Vec::new(), Vec::new(), false);
@@ -59,7 +62,8 @@ fn guarded(predicate: &Expr) -> Result<Option<Expr>> {
             done.push(part.clone());
             continue;
         }
-        // A part of other tables keeps it from being moved to its own, where PostgreSQL asks about it before tables are joined, too.
+        // A part of other tables keeps it from being moved to its own, where PostgreSQL asks about
+        // it before tables are joined, too.
         let tables = tables_of(part);
         let before =
             safe.iter().filter(|guard| !asks_elsewhere(guard) && tables_of(guard).is_subset(&tables));
@@ -74,7 +78,8 @@ fn guarded(predicate: &Expr) -> Result<Option<Expr>> {
     Ok(if is_changed { conjunction(done) } else { None })
 }
 
-/// A condition that is computed where another one holds, and false elsewhere. Of a CASE of truth values the optimizer would make a conjunction again.
+/// A condition that is computed where another one holds, and false elsewhere. Of a CASE of truth
+/// values the optimizer would make a conjunction again.
 fn after(guard: Expr, part: Expr) -> Result<Expr> {
     let holds = Expr::Cast(Cast::new(Box::new(part), DataType::Int32));
     Ok(when(guard, holds).otherwise(lit(0_i32))?.eq(lit(1_i32)))

@@ -1,7 +1,8 @@
 //! `x IN (a, f(b))`: items that are no constants are compared one by one.
 //!
-//! DataFusion computes the items of a list for no rows at all, and takes those for constants that give one value then. So does
-//! `CASE WHEN b THEN 1 END`, which is NULL of no rows, and so does `random()`.
+//! DataFusion computes the items of a list for no rows at all, and takes those for constants that
+//! give one value then. So does `CASE WHEN b THEN 1 END`, which is NULL of no rows, and so does
+//! `random()`.
 
 use crate::query::walk::{Walk, WalkPlan};
 use datafusion::common::config::ConfigOptions;

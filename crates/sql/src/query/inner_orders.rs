@@ -1,7 +1,9 @@
 //! Orders of subqueries, where what is computed of their rows depends on the order.
 //!
-//! `SELECT array_agg(x) FROM (SELECT x FROM t ORDER BY y) AS q`: PostgreSQL hands rows up in the subquery's order. DataFusion sorts for whoever asks for an order, and an aggregate without `ORDER BY` of its own asks for
-//! none. So the rows of such a subquery are numbered in its order, and the aggregate is told to go by the numbers; so are `row_number() OVER ()` and its kin.
+//! `SELECT array_agg(x) FROM (SELECT x FROM t ORDER BY y) AS q`: PostgreSQL hands rows up in the
+//! subquery's order. DataFusion sorts for whoever asks for an order, and an aggregate without
+//! `ORDER BY` of its own asks for none. So the rows of such a subquery are numbered in its order,
+//! and the aggregate is told to go by the numbers; so are `row_number() OVER ()` and its kin.
 
 use std::sync::Arc;
 
@@ -72,7 +74,8 @@ impl AnalyzerRule for InnerOrders {
     }
 }
 
-/// Whether an expression is of a function that goes by the order of rows, and has not been told one.
+/// Whether an expression is of a function that goes by the order of rows, and has not been told
+/// one.
 fn goes_by_order(expr: &Expr) -> bool {
     let goes = |expr: &Expr| match expr {
         Expr::AggregateFunction(function) => {
@@ -112,7 +115,8 @@ fn by_number(expr: Expr, number: &Column) -> Result<Expr> {
     Ok(changed.data)
 }
 
-/// A plan whose rows are numbered in the order that a subquery in it has, and which column the numbers are. `None` for one without such an order.
+/// A plan whose rows are numbered in the order that a subquery in it has, and which column the
+/// numbers are. `None` for one without such an order.
 fn numbered(plan: &LogicalPlan) -> Result<Option<(LogicalPlan, Column)>> {
     let number = Column::new_unqualified(NUMBER);
     match plan {

@@ -28,8 +28,9 @@ use crate::query::walk::Walk;
 
 type Plan = Arc<dyn ExecutionPlan>;
 
-/// Puts [`JoinKeys`] on top of the smaller sides of hash joins, where they leave rows out and the larger side comes from a scan that can look at keys. It is
-/// behind all rules that would have to know of the bond between the two.
+/// Puts [`JoinKeys`] on top of the smaller sides of hash joins, where they leave rows out and the
+/// larger side comes from a scan that can look at keys. It is behind all rules that would have to
+/// know of the bond between the two.
 #[derive(Debug)]
 pub(super) struct TellKeys;
 
@@ -74,7 +75,8 @@ fn tell(plan: Plan) -> Result<Transformed<Plan>> {
     if !are_dropped || !is_plain {
         return Ok(Transformed::no(plan));
     }
-    // Where the side is divided by its keys they are noted before: a part of it comes to its end when all of what is divided has.
+    // Where the side is divided by its keys they are noted before: a part of it comes to its end
+    // when all of what is divided has.
     let divided = join.left().downcast_ref::<RepartitionExec>().map(RepartitionExec::input);
     let noted = divided.unwrap_or(join.left());
     let is_part = leaves_out(noted);
@@ -110,7 +112,8 @@ fn with_children(plan: &Plan, children: Vec<Plan>) -> Result<Plan> {
     Arc::clone(plan).replace_children(children, ReplaceChildrenOptions::new(ChildrenPropertiesMode::Keep))
 }
 
-/// Whether a plan leaves rows of its tables out: where it has them all, most keys of the other side have a partner.
+/// Whether a plan leaves rows of its tables out: where it has them all, most keys of the other side
+/// have a partner.
 fn leaves_out(plan: &Plan) -> bool {
     plan.is::<FilterExec>()
         || plan.fetch().is_some()
@@ -118,8 +121,9 @@ fn leaves_out(plan: &Plan) -> bool {
         || plan.children().into_iter().any(leaves_out)
 }
 
-/// The plan, whose scan of a column's table is told the keys; `None` where that column does not come from a scan that can look at them, unchanged, or where an
-/// operator between them would make something else of fewer rows. `is_part`: the keys may leave rows out even if they are many.
+/// The plan, whose scan of a column's table is told the keys; `None` where that column does not
+/// come from a scan that can look at them, unchanged, or where an operator between them would make
+/// something else of fewer rows. `is_part`: the keys may leave rows out even if they are many.
 fn told_scan(plan: &Plan, column: usize, keys: &Arc<Keys>, is_part: bool) -> Result<Option<Plan>> {
     if plan.fetch().is_some() {
         return Ok(None);

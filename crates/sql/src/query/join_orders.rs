@@ -1,11 +1,14 @@
 //! The orders that rows of joins have.
 //!
-//! A hash join gives rows in the order of the side that asks (its right one), and for each of these its partners, in the order of the other side. DataFusion concludes that rows of one value of the former order are in the
-//! latter: of `u JOIN c` with `c` in the order of `a`, and `u` in that of `a, b`, that all are in the order of `a, b`. But many rows of `c` may have one `a`, and the partners of each begin anew. Where both sides have an order the other
-//! side's is not told.
+//! A hash join gives rows in the order of the side that asks (its right one), and for each of these
+//! its partners, in the order of the other side. DataFusion concludes that rows of one value of the
+//! former order are in the latter: of `u JOIN c` with `c` in the order of `a`, and `u` in that of
+//! `a, b`, that all are in the order of `a, b`. But many rows of `c` may have one `a`, and the
+//! partners of each begin anew. Where both sides have an order the other side's is not told.
 //!
-//! An outer join gives rows in which the columns of one side are NULL. DataFusion keeps what it knows of that side: that a
-//! column is 1 in all rows, and need not be sorted by. So nothing of that kind is told of such a side.
+//! An outer join gives rows in which the columns of one side are NULL. DataFusion keeps what it
+//! knows of that side: that a column is 1 in all rows, and need not be sorted by. So nothing of
+//! that kind is told of such a side.
 
 use cairn_vfs::sync::Arc;
 use datafusion::common::JoinType;
@@ -21,7 +24,8 @@ use crate::query::walk::Walk;
 
 type Plan = Arc<dyn ExecutionPlan>;
 
-/// Keeps such orders from joins. It stands before the rule that looks for where to sort, and behind the one that says which side of a join is which.
+/// Keeps such orders from joins. It stands before the rule that looks for where to sort, and behind
+/// the one that says which side of a join is which.
 #[derive(Debug)]
 pub(super) struct JoinOrders;
 

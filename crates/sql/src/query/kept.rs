@@ -1,10 +1,14 @@
 //! Plans of operators that outlive a run: a query that comes again is not planned again.
 //!
-//! DataFusion's plans are made for one run: operators have the state of it, and our scans a view of the database. What is kept is the plan before it ran, whose scans are *at rest*: they
-//! see nothing, so that no vacuum and no change of the schema waits for them. A run gets operators of its own, and scans that see what its statement does. Planning takes one to ten
-//! milliseconds, this some tens of microseconds.
+//! DataFusion's plans are made for one run: operators have the state of it, and our scans a view of
+//! the database. What is kept is the plan before it ran, whose scans are *at rest*: they see
+//! nothing, so that no vacuum and no change of the schema waits for them. A run gets operators of
+//! its own, and scans that see what its statement does. Planning takes one to ten milliseconds,
+//! this some tens of microseconds.
 //!
-//! Values of subqueries that stand for one value are kept where expressions of the plan find them, which all runs would share: such a plan has one run at a time, and another one meanwhile is planned.
+//! Values of subqueries that stand for one value are kept where expressions of the plan find them,
+//! which all runs would share: such a plan has one run at a time, and another one meanwhile is
+//! planned.
 
 use cairn_table::View;
 use cairn_vfs::sync::Arc;
@@ -47,7 +51,8 @@ pub(super) struct Kept {
 pub(super) type Running = Arc<()>;
 
 impl Kept {
-    /// Keeps a plan that is about to run; `None` for one with operators that may know more than their inputs.
+    /// Keeps a plan that is about to run; `None` for one with operators that may know more than
+    /// their inputs.
     ///
     /// Errors: what putting operators together meets.
     pub fn of(plan: &Plan) -> Result<Option<Kept>> {
@@ -61,7 +66,8 @@ impl Kept {
         self.shared.clone()
     }
 
-    /// The plan for a run that sees this; `None` when it has to be planned anew: tables have changed much, or there is a run that it would disturb.
+    /// The plan for a run that sees this; `None` when it has to be planned anew: tables have
+    /// changed much, or there is a run that it would disturb.
     ///
     /// Errors: those of looking for where to divide tables.
     pub fn awake(&self, view: &View) -> Result<Option<Plan>> {
@@ -85,8 +91,8 @@ fn at_rest(plan: &Plan) -> Result<Option<Plan>> {
         Ok(match (plan.downcast_ref::<TableScan>(), instead_of(&plan)) {
             (Some(scan), _) => Transformed::yes(Arc::new(scan.at_rest()) as Plan),
             (None, Some(input)) => Transformed::yes(input),
-            // The run that comes first must not share anything with what is kept: a join whose rows nobody asks for would keep its scans, and
-            // their view, until the plan goes.
+            // The run that comes first must not share anything with what is kept: a join whose rows
+            // nobody asks for would keep its scans, and their view, until the plan goes.
             (None, None) => Transformed::yes(plan.reset_state()?),
         })
     })?;
@@ -110,7 +116,8 @@ fn awake(plan: &Plan, view: &View) -> Result<Option<Plan>> {
     if fits { share_totals(tell_keys(aggregate_scans(run.data)?)?).map(Some) } else { Ok(None) }
 }
 
-/// What the last rules have put an operator of ours in front of; `None` for other operators. Those are put there anew for each run.
+/// What the last rules have put an operator of ours in front of; `None` for other operators. Those
+/// are put there anew for each run.
 fn instead_of(plan: &Plan) -> Option<Plan> {
     let aggregate = plan.downcast_ref::<AggregateScan>().map(|scan| Arc::clone(scan.input()));
     aggregate.or_else(|| without_keys(plan))
@@ -200,8 +207,10 @@ mod tests {
         ("select count(*), now() > timestamp '2000-01-01' from a join b on a.id = b.r", false),
     ];
 
-    /// Goal: a plan that is kept gives every run what a new one would, and holds nobody up. Method: queries of all kinds, over and over, while rows come and go, in transactions that see
-    /// less, after changes of the schema, and when a table has become many times as large; beside a connection that has not seen the query before.
+    /// Goal: a plan that is kept gives every run what a new one would, and holds nobody up. Method:
+    /// queries of all kinds, over and over, while rows come and go, in transactions that see less,
+    /// after changes of the schema, and when a table has become many times as large; beside a
+    /// connection that has not seen the query before.
     #[test]
     fn runs_of_kept_plans() {
         let database = Database::builder()
@@ -246,7 +255,8 @@ mod tests {
             }
         }
         old.execute("commit", &[]).unwrap();
-        // Of a query that is asked for again while rows of it are still to come each run has its own values.
+        // Of a query that is asked for again while rows of it are still to come each run has its
+        // own values.
         let (sql, _) = QUERIES[0];
         let planned = reader.prepare(sql).unwrap().planned();
         let Planned::Query(query) = &planned.plan else { panic!("{planned:?}") };

@@ -1,10 +1,14 @@
 //! The keys that one side of a hash join has, for the scan on its other side.
 //!
-//! A hash join reads the smaller side whole before it asks for a row of the larger one. By then it is known which keys there are at all, and of the larger
-//! side most rows may have no partner: their other columns need not be read, sent to another thread or hashed. Where the keys are few, their rows are looked up, and the larger side is not read at all.
-//! [`JoinKeys`] stands on top of the smaller side and notes the keys that come by; the
-//! scan ([`TableScan`](super::scan::TableScan)) looks at them once all are there, and until then gives what it has. The idea is that of semijoin reduction by a filter (Bratbergsengen,
-//! VLDB 1984); DuckDB and DataFusion's own scans of files do it too. With lookups it is a join by an index that is chosen while it runs, when it is known how many there will be.
+//! A hash join reads the smaller side whole before it asks for a row of the larger one. By then it
+//! is known which keys there are at all, and of the larger side most rows may have no partner:
+//! their other columns need not be read, sent to another thread or hashed. Where the keys are few,
+//! their rows are looked up, and the larger side is not read at all. [`JoinKeys`] stands on top of
+//! the smaller side and notes the keys that come by; the scan
+//! ([`TableScan`](super::scan::TableScan)) looks at them once all are there, and until then gives
+//! what it has. The idea is that of semijoin reduction by a filter (Bratbergsengen, VLDB 1984);
+//! DuckDB and DataFusion's own scans of files do it too. With lookups it is a join by an index that
+//! is chosen while it runs, when it is known how many there will be.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -33,7 +37,8 @@ use super::value::datum;
 use crate::datum::Datum;
 use crate::direct::{Members, TooWide};
 
-/// Rows whose keys are remembered one by one, where they are no numbers near one another. More are not worth it: nobody looks up so many.
+/// Rows whose keys are remembered one by one, where they are no numbers near one another. More are
+/// not worth it: nobody looks up so many.
 const ROWS_ONE_BY_ONE: usize = 1 << 14;
 
 /// Bytes of the longest key that is remembered.
@@ -72,7 +77,8 @@ enum Noted {
     TooMany,
 }
 
-/// Whether keys of a type are numbers, of which any number can be noted if they are near one another.
+/// Whether keys of a type are numbers, of which any number can be noted if they are near one
+/// another.
 pub(super) fn are_numbers(kind: &DataType) -> bool {
     matches!(kind, DataType::Int16 | DataType::Int32 | DataType::Int64 | DataType::Date32)
 }
@@ -141,7 +147,8 @@ impl Found {
                 (members.count() <= most).then(|| members.values().filter_map(value).collect())
             }
             Found::Few(keys) => {
-                // Numbers of a column that were made wider for the join are its own again, where it can have them.
+                // Numbers of a column that were made wider for the join are its own again, where it
+                // can have them.
                 let value = |key: &ScalarValue| match data_type(kind).zip(number(key)) {
                     Some((own, number)) => datum(&number_of(&own, number)?, kind),
                     None => datum(key, kind),
@@ -428,8 +435,9 @@ mod tests {
         Some(found)
     }
 
-    /// Goal: keys are told when all partitions have come to their end, whole, and not before; numbers too, that are far from each other in one partition or between two, as long as they are
-    /// few. Method: partitions in turn, with numbers near and far, in one batch and in two.
+    /// Goal: keys are told when all partitions have come to their end, whole, and not before;
+    /// numbers too, that are far from each other in one partition or between two, as long as they
+    /// are few. Method: partitions in turn, with numbers near and far, in one batch and in two.
     #[test]
     fn keys_are_told_when_all_are_there() {
         let kind = DataType::Int64;
@@ -459,7 +467,8 @@ mod tests {
         }
     }
 
-    /// Goal: texts are told as numbers are, NULL is nobody's, and where there are too many of them nothing is told, of one partition or of two together. Method: counts around the most.
+    /// Goal: texts are told as numbers are, NULL is nobody's, and where there are too many of them
+    /// nothing is told, of one partition or of two together. Method: counts around the most.
     #[test]
     fn keys_that_are_too_many_are_not_told() {
         let kind = DataType::Utf8View;

@@ -1,8 +1,11 @@
 //! Columns that are fetched late: for the rows that are left, and not for all that were looked at.
 //!
-//! `SELECT c.id, c.name, c.address, sum(price) FROM customers c JOIN ... GROUP BY c.id, c.name, c.address ORDER BY 4 DESC LIMIT 20` takes names and addresses through every join, and makes groups of
-//! them, for twenty rows. But the primary key says what they are. So groups are made by it alone, and the first rows are joined with the table once more, by that key, which looks twenty rows up
-//! ([`lookups`](crate::direct)). The idea is late materialization (Abadi, Myers, DeWitt, Madden, ICDE 2007).
+//! `SELECT c.id, c.name, c.address, sum(price) FROM customers c JOIN ... GROUP BY c.id, c.name,
+//! c.address ORDER BY 4 DESC LIMIT 20` takes names and addresses through every join, and makes
+//! groups of them, for twenty rows. But the primary key says what they are. So groups are made by
+//! it alone, and the first rows are joined with the table once more, by that key, which looks
+//! twenty rows up ([`lookups`](crate::direct)). The idea is late materialization (Abadi, Myers,
+//! DeWitt, Madden, ICDE 2007).
 //!
 //! ```text
 //!   Sort, first 20                                       Sort
@@ -29,7 +32,8 @@ use super::provider::Provider;
 /// Rows that are worth looking up at most.
 const ROWS: usize = 1_000;
 
-/// The rule. It comes behind the one that leaves out columns nobody asks for, which comes again then, and those that tell sorts how many rows are wanted.
+/// The rule. It comes behind the one that leaves out columns nobody asks for, which comes again
+/// then, and those that tell sorts how many rows are wanted.
 #[derive(Debug)]
 pub(super) struct LateColumns;
 
@@ -245,7 +249,8 @@ fn primary_key(scan: &TableScan) -> Option<Vec<usize>> {
     (!key.is_empty()).then_some(key)
 }
 
-/// The table's column that a column of a plan is, as it is: no row of the plan has NULL in the place of the table's row.
+/// The table's column that a column of a plan is, as it is: no row of the plan has NULL in the
+/// place of the table's row.
 fn origin(plan: &LogicalPlan, at: usize) -> Option<(&TableScan, usize)> {
     match plan {
         LogicalPlan::TableScan(scan) => {

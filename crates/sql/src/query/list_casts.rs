@@ -1,4 +1,5 @@
-//! Arrays that are cast: read from texts as PostgreSQL reads them, and from arrays of other items by theirs. DataFusion makes an array of one item of a text.
+//! Arrays that are cast: read from texts as PostgreSQL reads them, and from arrays of other items
+//! by theirs. DataFusion makes an array of one item of a text.
 
 use std::hash::{Hash, Hasher};
 
@@ -40,7 +41,8 @@ const ITEMS: [(&str, ColumnType); 15] = [
     ("cairn_list_uuid", ColumnType::new(Type::Uuid)),
 ];
 
-/// What casting to an array of such items is called; `None` where there is no such array. Digits and lengths do not count.
+/// What casting to an array of such items is called; `None` where there is no such array. Digits
+/// and lengths do not count.
 pub(super) fn name_for(element: &ColumnType) -> Option<&'static str> {
     let is_it =
         |(_, kind): &&(&str, ColumnType)| kind.kind == element.kind && kind.is_zoned == element.is_zoned;
@@ -155,7 +157,8 @@ impl ToList {
     }
 }
 
-/// Whether a value is an item of a list: NULL where it is none of those that are there, and one is not.
+/// Whether a value is an item of a list: NULL where it is none of those that are there, and one is
+/// not.
 pub(super) fn has() -> ScalarUDF {
     RowFunction::new(HAS, &[2], DataType::Boolean, |values| {
         let [list, value] = values else { return Ok(ScalarValue::Boolean(None)) };
@@ -196,7 +199,8 @@ fn lengths(list: &ScalarValue) -> Result<Option<Vec<i32>>> {
     Ok(Some(lengths))
 }
 
-/// `array_length`, `array_upper`, `array_lower`, `array_ndims` and `array_dims`: of an empty list NULL.
+/// `array_length`, `array_upper`, `array_lower`, `array_ndims` and `array_dims`: of an empty list
+/// NULL.
 pub(super) fn measures() -> Vec<ScalarUDF> {
     let of = |name: &str, measure: fn(&[i32], usize) -> Option<i32>| {
         RowFunction::new(name, &[2], DataType::Int32, move |values| {

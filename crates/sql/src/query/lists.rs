@@ -1,7 +1,8 @@
 //! `x = ANY ($1)`, where the list is a parameter.
 //!
-//! DataFusion knows such a list as one value, whose NULLs count for nothing, and no scan looks its items up. So there is a mark in the plan instead, and when the statement runs `x IN (...)` with the items
-//! takes its place, before the optimizer sees it.
+//! DataFusion knows such a list as one value, whose NULLs count for nothing, and no scan looks its
+//! items up. So there is a mark in the plan instead, and when the statement runs `x IN (...)` with
+//! the items takes its place, before the optimizer sees it.
 
 use std::collections::HashMap;
 
@@ -29,7 +30,8 @@ use crate::expr::{cast, undefined_operator};
 use crate::query::walk::{Walk, WalkPlan};
 use crate::sqlstate::{INDETERMINATE_DATATYPE, WRONG_OBJECT_TYPE};
 
-/// What the mark is called. Its arguments are what is looked for, and the place of the list among those of the statement.
+/// What the mark is called. Its arguments are what is looked for, and the place of the list among
+/// those of the statement.
 pub(super) const AMONG: &str = "cairn_among";
 
 /// A list that is a parameter.
@@ -105,7 +107,8 @@ fn each(
 
 /// The types of lists that nobody has said: those of what is looked for in them.
 ///
-/// Errors: 42883 where both cannot be compared, 42P18 where neither has a type, 42809 for parameters that are no lists.
+/// Errors: 42883 where both cannot be compared, 42P18 where neither has a type, 42809 for
+/// parameters that are no lists.
 pub(super) fn types(
     plan: LogicalPlan,
     lists: &[ListUse],

@@ -1,8 +1,10 @@
 //! Types of literals as PostgreSQL has them, before DataFusion decides on its own.
 //!
-//! A number without a point is an integer where that holds it, and a bigint else; DataFusion has bigint for all of them, so that `i * 2` would be one. What is in quotes
-//! has no type of its own: beside something that has one it is read as that, by our reading of texts. DataFusion would compare both as texts, or read the literal by
-//! Arrow's rules, which take offsets from UTC into account where there is no zone.
+//! A number without a point is an integer where that holds it, and a bigint else; DataFusion has
+//! bigint for all of them, so that `i * 2` would be one. What is in quotes has no type of its own:
+//! beside something that has one it is read as that, by our reading of texts. DataFusion would
+//! compare both as texts, or read the literal by Arrow's rules, which take offsets from UTC into
+//! account where there is no zone.
 
 use arrow::datatypes::{DataType, Field, FieldRef};
 use cairn_table::row::Type;
@@ -52,7 +54,8 @@ impl AnalyzerRule for Literals {
     }
 }
 
-/// A plan with what is below it; `outer` is what subqueries see of the queries around them, the nearest last.
+/// A plan with what is below it; `outer` is what subqueries see of the queries around them, the
+/// nearest last.
 fn in_plan(plan: LogicalPlan, outer: &[DFSchema]) -> Result<LogicalPlan> {
     // What the second part of one reads has its types already.
     if matches!(plan, LogicalPlan::RecursiveQuery(_) | LogicalPlan::Limit(_)) {
@@ -322,7 +325,8 @@ fn with_types(expr: Expr, schema: &DFSchema, outer: &[DFSchema]) -> Result<Trans
     })
 }
 
-/// Errors: 42846 for a number as a time, or the other way around: the query engine counts days and microseconds.
+/// Errors: 42846 for a number as a time, or the other way around: the query engine counts days and
+/// microseconds.
 fn check_cast(of: &Expr, to: &FieldRef, schema: &DFSchema) -> Result<()> {
     let Ok((_, from)) = of.to_field(schema) else { return Ok(()) };
     let (from, to) = (kind_of(&from), kind_of(to));
@@ -350,7 +354,8 @@ fn check_cast(of: &Expr, to: &FieldRef, schema: &DFSchema) -> Result<()> {
     Err(external(Error::new(CANNOT_COERCE, what)))
 }
 
-/// Where nothing is counted off, a range of rows is one of groups, which DataFusion has for all types.
+/// Where nothing is counted off, a range of rows is one of groups, which DataFusion has for all
+/// types.
 fn window(mut function: Box<WindowFunction>, schema: &DFSchema) -> Transformed<Expr> {
     spans::in_order(&mut function.params.order_by, schema);
     let open = |bound: &WindowFrameBound| match bound {
@@ -403,7 +408,8 @@ fn is_arithmetic(op: Operator) -> bool {
     matches!(op, Operator::Plus | Operator::Minus | Operator::Multiply | Operator::Divide | Operator::Modulo)
 }
 
-/// The type that something in quotes is read as beside an expression; `None` for texts and whatever has no type. What is added to a time may be a span of time.
+/// The type that something in quotes is read as beside an expression; `None` for texts and whatever
+/// has no type. What is added to a time may be a span of time.
 fn type_beside(expr: &Expr, op: Operator, schema: &DFSchema) -> Option<ColumnType> {
     if matches!(expr, Expr::Literal(ScalarValue::Utf8(_) | ScalarValue::Null, _) | Expr::Placeholder(_)) {
         return None;

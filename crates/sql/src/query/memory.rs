@@ -1,8 +1,11 @@
 //! How queries share the memory that they may take.
 //!
-//! DataFusion's `FairSpillPool` gives whoever can go to the disk an equal share, and what is left to the others, first come, first served. A sort is both: its rows go to the disk, but what it
-//! merges them with is among the others, and comes last. Then the rows have everything, and merging them ends with an error, though there is a disk for it. Here a sort's rows take less than half of
-//! its share, the rest is for merging, and whoever has nothing yet gets what it asks for: it has a batch in its hands already, which is not smaller for being refused.
+//! DataFusion's `FairSpillPool` gives whoever can go to the disk an equal share, and what is left
+//! to the others, first come, first served. A sort is both: its rows go to the disk, but what it
+//! merges them with is among the others, and comes last. Then the rows have everything, and merging
+//! them ends with an error, though there is a disk for it. Here a sort's rows take less than half
+//! of its share, the rest is for merging, and whoever has nothing yet gets what it asks for: it has
+//! a batch in its hands already, which is not smaller for being refused.
 //!
 //! ```text
 //!   limit ─┬─ what cannot go to the disk, as a join's hash table: as much as is left; more is an error
@@ -11,7 +14,8 @@
 //!                                                                             └─ groups, sorted joins
 //! ```
 //!
-//! So the limit is where operators go to the disk, not what the process has at most: who was alone keeps its share when others come, and each operator of a small limit may have 8 MiB.
+//! So the limit is where operators go to the disk, not what the process has at most: who was alone
+//! keeps its share when others come, and each operator of a small limit may have 8 MiB.
 
 use std::fmt;
 
@@ -20,7 +24,8 @@ use datafusion::common::human_readable_size;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryLimit, MemoryPool, MemoryReservation};
 
-/// An operator may have this much, in bytes, whatever the limit is: two runs cannot be merged without two batches of each.
+/// An operator may have this much, in bytes, whatever the limit is: two runs cannot be merged
+/// without two batches of each.
 const LEAST: usize = 8 << 20;
 
 /// Memory that is shared by all queries of a database.

@@ -1,10 +1,14 @@
-//! What variances, covariances and regressions are made of: sums, and sums of squares and products of what numbers are off their mean.
+//! What variances, covariances and regressions are made of: sums, and sums of squares and products
+//! of what numbers are off their mean.
 //!
-//! After Youngs and Cramer (Some Results Relevant to Choice of Sum and Sum-of-Product Algorithms, Technometrics 1971), as in PostgreSQL since version 12: nothing is taken away from a large
-//! number that is nearly as large. Totals of parts are joined after Chan, Golub and LeVeque (1982). Equal numbers, however many, have no squares at all, as in PostgreSQL 19; before it
-//! ten times 0.1 had some.
+//! After Youngs and Cramer (Some Results Relevant to Choice of Sum and Sum-of-Product Algorithms,
+//! Technometrics 1971), as in PostgreSQL since version 12: nothing is taken away from a large
+//! number that is nearly as large. Totals of parts are joined after Chan, Golub and LeVeque (1982).
+//! Equal numbers, however many, have no squares at all, as in PostgreSQL 19; before it ten times
+//! 0.1 had some.
 //!
-//! What finite numbers take beyond the type is an error. Of an infinite number or one that is none there are no squares: they are no number.
+//! What finite numbers take beyond the type is an error. Of an infinite number or one that is none
+//! there are no squares: they are no number.
 
 use super::sliding::Fold;
 
@@ -110,7 +114,8 @@ impl Squares {
         Squares { sum: number, squares: no_number_unless(number.is_finite()), common: number }
     }
 
-    /// With one more, and what it is off the mean of all, times how many they are. `before` were there.
+    /// With one more, and what it is off the mean of all, times how many they are. `before` were
+    /// there.
     fn with(self, number: f64, before: f64) -> Option<(Squares, f64)> {
         let count = before + 1.0;
         let sum = self.sum + number;
@@ -157,7 +162,8 @@ impl Squares {
     }
 }
 
-/// What a square or product of two means that are apart adds to those of two parts of so many numbers.
+/// What a square or product of two means that are apart adds to those of two parts of so many
+/// numbers.
 fn weighed(product: f64, count: f64, others: f64) -> f64 {
     count * others * product / (count + others)
 }

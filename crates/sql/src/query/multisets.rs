@@ -1,8 +1,9 @@
 //! `EXCEPT ALL` and `INTERSECT ALL`, which count how often a row is there.
 //!
-//! DataFusion makes both a join that keeps or drops each row of the left side by whether the right side has it at all: `(1), (1) EXCEPT ALL (1)` would be empty. So equal rows are
-//! numbered on both sides, and the join compares the numbers too: of m and n equal rows the third of the left is there if the right has a third one. That leaves max(m - n, 0) rows, and
-//! min(m, n).
+//! DataFusion makes both a join that keeps or drops each row of the left side by whether the right
+//! side has it at all: `(1), (1) EXCEPT ALL (1)` would be empty. So equal rows are numbered on both
+//! sides, and the join compares the numbers too: of m and n equal rows the third of the left is
+//! there if the right has a third one. That leaves max(m - n, 0) rows, and min(m, n).
 
 use crate::query::walk::WalkPlan;
 use datafusion::common::config::ConfigOptions;
@@ -34,7 +35,8 @@ impl AnalyzerRule for Multisets {
     }
 }
 
-/// Before the optimizer only set operations compare all columns so that NULL is NULL. Without `ALL` the left side has each row but once, which is how it is told from those.
+/// Before the optimizer only set operations compare all columns so that NULL is NULL. Without `ALL`
+/// the left side has each row but once, which is how it is told from those.
 fn counts_rows(join: &Join) -> bool {
     matches!(join.join_type, JoinType::LeftAnti | JoinType::LeftSemi)
         && join.null_equality == NullEquality::NullEqualsNull

@@ -45,7 +45,8 @@ pub(super) struct Names<'a> {
     counting: Counting,
     /// Schema and name of the views that are being planned, each named by the one before it.
     within: Vec<(String, String)>,
-    /// The last number of a query that is computed once: views and the statement around them share the count.
+    /// The last number of a query that is computed once: views and the statement around them share
+    /// the count.
     numbers: Arc<AtomicI64>,
     sources: Mutex<HashMap<TableName, Arc<dyn TableSource>>>,
     /// The state's, behind one that knows the statement's tables.
@@ -131,7 +132,8 @@ impl<'a> Names<'a> {
         Ok(pg_catalog::table(&self.world, name).map(provider_as_source))
     }
 
-    /// DataFusion asks for a view also where a query of WITH has its name, and then passes over the error.
+    /// DataFusion asks for a view also where a query of WITH has its name, and then passes over the
+    /// error.
     fn view(&self, view: &Arc<ViewDef>) -> Result<Arc<dyn TableSource>> {
         if self.within.iter().any(|(schema, name)| *schema == view.schema && *name == view.name) {
             let what = format!("infinite recursion detected in rules for relation \"{}\"", view.name);
@@ -142,7 +144,8 @@ impl<'a> Names<'a> {
         Ok(provider_as_source(Arc::new(ViewTable::new(plan, Some(view.query.clone())))))
     }
 
-    /// Views name others: how many, and that none of them names itself, was seen to before ([`size_of`](super::views::size_of)).
+    /// Views name others: how many, and that none of them names itself, was seen to before
+    /// ([`size_of`](super::views::size_of)).
     fn view_plan(&self, view: &ViewDef) -> Result<LogicalPlan> {
         let parsed = one(&view.query).map_err(external)?;
         let Plain::Tree(tree) = &*parsed.statement else { return plan_err!("a view is no query") };

@@ -1,5 +1,5 @@
-//! Functions of DataFusion that break off when a constant numeric is asked for in a batch of no rows: they look at the first
-//! of as many values as there are rows.
+//! Functions of DataFusion that break off when a constant numeric is asked for in a batch of no
+//! rows: they look at the first of as many values as there are rows.
 
 use arrow::datatypes::DataType;
 use cairn_vfs::sync::Arc;

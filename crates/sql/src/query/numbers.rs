@@ -1,7 +1,10 @@
-//! Arithmetic and casts of numbers as PostgreSQL has them: what does not fit is an error, and what is between two numbers is rounded.
+//! Arithmetic and casts of numbers as PostgreSQL has them: what does not fit is an error, and what
+//! is between two numbers is rounded.
 //!
-//! DataFusion's operators on integers go round at the end of their type, those on floating-point numbers divide by zero, its casts cut digits off, and a numeric that is rounded
-//! down keeps its zeros. An analyzer's rule puts functions into their place once the types are known; they work on whole arrays.
+//! DataFusion's operators on integers go round at the end of their type, those on floating-point
+//! numbers divide by zero, its casts cut digits off, and a numeric that is rounded down keeps its
+//! zeros. An analyzer's rule puts functions into their place once the types are known; they work on
+//! whole arrays.
 
 use std::hash::Hash;
 
@@ -62,7 +65,8 @@ fn in_plan(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
 }
 
 fn in_expr(expr: Expr, schema: &dyn ExprSchema) -> Result<Transformed<Expr>> {
-    // What looks outside of its query has a type of its own, and columns that the schema knows nothing of do not.
+    // What looks outside of its query has a type of its own, and columns that the schema knows
+    // nothing of do not.
     let kind = |expr: &Expr| type_of(expr, schema);
     let (function, arguments) = match &expr {
         // What an average is, is known by now only.
@@ -86,7 +90,8 @@ fn in_expr(expr: Expr, schema: &dyn ExprSchema) -> Result<Transformed<Expr>> {
             };
             match (kind(left), kind(right)) {
                 (Some(left), Some(right)) if left == right && arithmetic.is_ours(&left) => {}
-                // The optimizer takes a constant 0 for the product of 0 and what is never NULL, in the type of that 0.
+                // The optimizer takes a constant 0 for the product of 0 and what is never NULL, in
+                // the type of that 0.
                 (Some(DataType::Decimal128(..)), Some(DataType::Decimal128(..)))
                     if *op == Operator::Multiply && (is_constant(left) || is_constant(right)) =>
                 {
@@ -129,7 +134,8 @@ fn in_expr(expr: Expr, schema: &dyn ExprSchema) -> Result<Transformed<Expr>> {
             (Some(DataType::Float64), DataType::Float32) => {
                 return Ok(Transformed::yes(cast((**of).clone(), Type::Double.into(), Type::Real.into())));
             }
-            // What has more digits than a number of 64 bits holds, or stands for thousands, is rounded once.
+            // What has more digits than a number of 64 bits holds, or stands for thousands, is
+            // rounded once.
             (Some(DataType::Decimal128(precision, scale)), to @ (DataType::Float32 | DataType::Float64))
                 if precision > 15 || !(0..=22).contains(&scale) =>
             {
@@ -182,8 +188,9 @@ fn common(left: Option<DataType>, right: Option<DataType>) -> Option<DataType> {
     (m != n).then_some(DataType::Decimal128(precision, behind))
 }
 
-/// Gives `floor`, `ceil`, `trunc` and `round` of numerics the digits behind the point that their results have: before type
-/// coercion, so that the other operands are coerced to the call's final type.
+/// Gives `floor`, `ceil`, `trunc` and `round` of numerics the digits behind the point that their
+/// results have: before type coercion, so that the other operands are coerced to the call's final
+/// type.
 pub(super) fn digits_in_expr(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
     let changed = with_numeric(expr, schema);
     let Expr::ScalarFunction(call) = &changed.data else { return changed };
@@ -233,7 +240,8 @@ fn with_digits(call: &ScalarFunction, of: &DataType) -> Option<DataType> {
 /// As many digits are added behind the point at most, so that there is room before it.
 const MOST_DIGITS: i8 = 20;
 
-/// The digits behind the point that `floor`, `ceil`, `trunc` and `round` give a numeric that has others; `None` of other calls.
+/// The digits behind the point that `floor`, `ceil`, `trunc` and `round` give a numeric that has
+/// others; `None` of other calls.
 fn digits_left(call: &ScalarFunction, had: i8) -> Option<i8> {
     let digits = match (call.name(), call.args.get(1)) {
         ("floor" | "ceil" | "trunc", None) => 0,
@@ -264,7 +272,8 @@ enum Arithmetic {
 }
 
 impl Arithmetic {
-    /// Whether DataFusion's is another one for numbers of a type: it finds whole numbers that are divided by zero itself.
+    /// Whether DataFusion's is another one for numbers of a type: it finds whole numbers that are
+    /// divided by zero itself.
     fn is_ours(self, kind: &DataType) -> bool {
         match kind {
             DataType::Float32 | DataType::Float64 => true,
@@ -288,7 +297,8 @@ impl Arithmetic {
 enum Number {
     /// Of two numbers of one type.
     Arithmetic(Arithmetic),
-    /// To the nearest integer of a type: of two as near, floating point numbers go to the even one, decimals away from zero.
+    /// To the nearest integer of a type: of two as near, floating point numbers go to the even one,
+    /// decimals away from zero.
     Rounded(DataType),
     /// `round` of floating point numbers.
     RoundedToEven,
@@ -414,7 +424,8 @@ fn as_given(array: ArrayRef, is_scalar: bool) -> Result<ColumnarValue> {
     }
 }
 
-/// Of floating-point numbers, as the direct path computes them: what is divided by zero, too large or too small is an error.
+/// Of floating-point numbers, as the direct path computes them: what is divided by zero, too large
+/// or too small is an error.
 fn floats<T: ArrowPrimitiveType>(
     arithmetic: Arithmetic,
     left: &ColumnarValue,

@@ -1,4 +1,5 @@
-//! How a query is run that had not memory enough: with operators that go to the disk, which take longer where there is.
+//! How a query is run that had not memory enough: with operators that go to the disk, which take
+//! longer where there is.
 //!
 //! ```text
 //!   hash join                     ─►  sort-merge join (the planner's own choice, with `Engine::sorting`)

@@ -1,12 +1,18 @@
 //! Queries of WITH that are computed once, however often they are looked at.
 //!
-//! DataFusion puts the plan of such a query wherever its name stands, and each place computes it for itself: two places see two values of `random()`, `nextval()` counts twice, and a chain of queries each of
-//! which looks at the one before twice takes time that doubles with each. PostgreSQL computes a query of WITH once if it is looked at more than once, says `MATERIALIZED`, or has values that are different from one time to the next;
-//! what is looked at once is a part of the query that looks, as it is with `NOT MATERIALIZED`.
+//! DataFusion puts the plan of such a query wherever its name stands, and each place computes it
+//! for itself: two places see two values of `random()`, `nextval()` counts twice, and a chain of
+//! queries each of which looks at the one before twice takes time that doubles with each.
+//! PostgreSQL computes a query of WITH once if it is looked at more than once, says `MATERIALIZED`,
+//! or has values that are different from one time to the next; what is looked at once is a part of
+//! the query that looks, as it is with `NOT MATERIALIZED`.
 //!
-//! The statement's text is changed before it is planned (`rewrite/withs.rs`): such a query gets a limit that is a call of [`ONCE`]. That is how its plan is found again in each place, and an operator
-//! put there instead ([`Once`]). No condition (`spared_plans.rs`) and no limit moves through that operator, so that all of these plans give the same rows. In a run the first that is asked for rows starts its
-//! plan; the batches are kept for all others, in memory or in files, until the run is over ([`Made`]).
+//! The statement's text is changed before it is planned (`rewrite/withs.rs`): such a query gets a
+//! limit that is a call of [`ONCE`]. That is how its plan is found again in each place, and an
+//! operator put there instead ([`Once`]). No condition (`spared_plans.rs`) and no limit moves
+//! through that operator, so that all of these plans give the same rows. In a run the first that is
+//! asked for rows starts its plan; the batches are kept for all others, in memory or in files,
+//! until the run is over ([`Made`]).
 
 use std::collections::HashMap;
 use std::fmt;
@@ -50,7 +56,8 @@ use crate::query::walk::WalkPlan;
 
 type Plan = std::sync::Arc<dyn ExecutionPlan>;
 
-/// What marks a query of WITH: a number in the statement, even where it is computed once in any case.
+/// What marks a query of WITH: a number in the statement, even where it is computed once in any
+/// case.
 pub(super) fn marker() -> ScalarUDF {
     RowFunction::volatile(ONCE, &[1], DataType::Int64, |_| {
         Err(DataFusionError::Internal("a query of WITH is marked where it cannot be".to_owned()))
@@ -69,11 +76,11 @@ fn marked(fetch: &Expr) -> Option<i64> {
     }
 }
 
-/// Puts operators where queries are marked, or takes the marks away. Recursive queries have no marks: those that are there
-/// more than once are told by what they are.
+/// Puts operators where queries are marked, or takes the marks away. Recursive queries have no
+/// marks: those that are there more than once are told by what they are.
 ///
-/// Marks are numbered within one text. `numbers` counts on through all texts of a statement, those of its views too, so
-/// that no two queries have one number in a run.
+/// Marks are numbered within one text. `numbers` counts on through all texts of a statement, those
+/// of its views too, so that no two queries have one number in a run.
 pub(super) fn put(plan: LogicalPlan, numbers: &AtomicI64) -> Result<LogicalPlan> {
     let mut fresh: HashMap<i64, i64> = HashMap::new();
     let mut numbered =
@@ -124,7 +131,8 @@ pub(super) fn put(plan: LogicalPlan, numbers: &AtomicI64) -> Result<LogicalPlan>
 }
 
 fn once(number: i64, input: LogicalPlan) -> LogicalPlan {
-    // What it is sorted by may be no column of its result: that of the rows before tells their order.
+    // What it is sorted by may be no column of its result: that of the rows before tells their
+    // order.
     if let LogicalPlan::Projection(projection) = &input
         && is_sorted(&projection.input)
         && projection.expr.iter().all(|expr| matches!(expr.clone().unalias(), Expr::Column(_)))
@@ -362,8 +370,9 @@ async fn next(
 #[derive(Debug, Default)]
 pub(super) struct Made(Mutex<HashMap<i64, Slot>>);
 
-/// How operators find that: an extension of the run's settings. It does not keep it, since streams in there hold the
-/// settings: a run that ends early would keep itself, and what it sees of the database, for ever.
+/// How operators find that: an extension of the run's settings. It does not keep it, since streams
+/// in there hold the settings: a run that ends early would keep itself, and what it sees of the
+/// database, for ever.
 #[derive(Debug)]
 pub(super) struct OfRun(Weak<Made>);
 
@@ -426,7 +435,8 @@ impl Batches {
         Batches { state: tokio::sync::Mutex::new(state), schema: std::sync::Arc::clone(schema), spills }
     }
 
-    /// A batch by its place, made if nobody has asked for it yet. What does not fit in memory goes to a file of its own.
+    /// A batch by its place, made if nobody has asked for it yet. What does not fit in memory goes
+    /// to a file of its own.
     async fn get(&self, at: usize) -> Result<Option<Entry>> {
         let mut state = self.state.lock().await;
         loop {

@@ -5,7 +5,8 @@ use datafusion::error::Result;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::logical_expr::utils::merge_schema;
 
-/// The columns of an operator's inputs. A scan has none, and its conditions name the table's columns.
+/// The columns of an operator's inputs. A scan has none, and its conditions name the table's
+/// columns.
 ///
 /// Errors: the table has two columns of one name.
 pub(super) fn operand_schema(plan: &LogicalPlan) -> Result<DFSchema> {

@@ -1,8 +1,8 @@
 //! Types of the columns that subqueries refer to around them.
 //!
-//! A reference says which type its column has. Rules that give columns other types (digits of numerics, averages that are
-//! numerics) do not look into the subqueries that refer to them: there a numeric of one scale would be compared with one
-//! of another.
+//! A reference says which type its column has. Rules that give columns other types (digits of
+//! numerics, averages that are numerics) do not look into the subqueries that refer to them: there
+//! a numeric of one scale would be compared with one of another.
 
 use cairn_vfs::sync::Arc;
 use datafusion::common::config::ConfigOptions;
@@ -20,8 +20,8 @@ use crate::query::walk::{Walk, WalkPlan};
 /// How deep subqueries with columns of other types may refer to each other.
 const MOST_ROUNDS: usize = 8;
 
-/// Gives references the types that their columns have by now. What is computed of them may get another type by it, which
-/// again others refer to.
+/// Gives references the types that their columns have by now. What is computed of them may get
+/// another type by it, which again others refer to.
 #[derive(Debug)]
 pub(super) struct OuterTypes;
 
@@ -56,8 +56,8 @@ fn has_references(plan: &LogicalPlan) -> Result<bool> {
     Ok(found)
 }
 
-/// A reference to a column around a subquery, of the type that the column has by now. `around`: the columns of the queries
-/// around it, the nearest last.
+/// A reference to a column around a subquery, of the type that the column has by now. `around`: the
+/// columns of the queries around it, the nearest last.
 pub(super) fn reference(expr: Expr, around: &[DFSchema]) -> Expr {
     let Expr::OuterReferenceColumn(field, column) = expr else { return expr };
     let now = around.iter().rev().find_map(|schema| schema.field_from_column(&column).ok());
@@ -102,7 +102,8 @@ fn in_plan(plan: LogicalPlan, around: &[DFSchema], is_changed: &mut bool) -> Res
         })?;
         Ok(done.update_data(|expr| name.restore(expr)))
     })?;
-    // `WideSums` comes next, and looks at all schemas anew; the columns of these are asked for before.
+    // `WideSums` comes next, and looks at all schemas anew; the columns of these are asked for
+    // before.
     if *is_changed { changed.data.recompute_schema() } else { Ok(changed.data) }
 }
 

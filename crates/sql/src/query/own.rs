@@ -1,5 +1,6 @@
-//! The direct path's functions, casts and arithmetic of dates in general queries, where DataFusion's give something else than PostgreSQL's:
-//! `concat(1.0::float8)` would be `1.0`, `lpad(s, -1)` end in a panic, a date less an interval be a date, `to_char` read other patterns.
+//! The direct path's functions, casts and arithmetic of dates in general queries, where
+//! DataFusion's give something else than PostgreSQL's: `concat(1.0::float8)` would be `1.0`,
+//! `lpad(s, -1)` end in a panic, a date less an interval be a date, `to_char` read other patterns.
 //!
 //! They work on one row at a time.
 
@@ -231,7 +232,8 @@ fn kind_given(field: &FieldRef) -> Option<ColumnType> {
     (!field.data_type().is_null()).then(|| kind_of(field))
 }
 
-/// As [`kind_given`], of an argument: a literal in quotes has no type yet. Texts of tables and of our functions are views.
+/// As [`kind_given`], of an argument: a literal in quotes has no type yet. Texts of tables and of
+/// our functions are views.
 fn kind_of_argument(field: &FieldRef) -> Option<ColumnType> {
     kind_given(field).filter(|_| *field.data_type() != DataType::Utf8)
 }
@@ -430,7 +432,8 @@ fn operand(expr: &Expr, schema: &DFSchema) -> Option<ColumnType> {
             Some(Type::Int.into())
         }
         Expr::Literal(ScalarValue::Utf8(_) | ScalarValue::Null, _) | Expr::Placeholder(_) => None,
-        // What an operator gives has nothing but a type, and its field would have a name with all that is below.
+        // What an operator gives has nothing but a type, and its field would have a name with all
+        // that is below.
         Expr::BinaryExpr(_) => {
             let field = Arc::new(Field::new("", type_of(expr, schema)?, true));
             kind_given(&field)

@@ -1,4 +1,5 @@
-//! Parts of moments and spans of time, which are numerics: `extract(year from d) / 2` is no whole number.
+//! Parts of moments and spans of time, which are numerics: `extract(year from d) / 2` is no whole
+//! number.
 
 use arrow::array::{ArrayRef, AsArray, Decimal128Array};
 use arrow::datatypes::{

@@ -85,7 +85,8 @@ pub(super) fn literal(expr: Expr, state: &SessionState) -> datafusion::error::Re
     simplifier.simplify(simplifier.coerce(expr, &schema)?)
 }
 
-/// Counts of LIMIT and OFFSET as what DataFusion's operators take, where they are known: it leaves casts of casts as they are.
+/// Counts of LIMIT and OFFSET as what DataFusion's operators take, where they are known: it leaves
+/// casts of casts as they are.
 fn with_counts(plan: LogicalPlan, state: &SessionState) -> datafusion::error::Result<LogicalPlan> {
     let counted = |expr: Box<Expr>| {
         let waits = expr.holds(|expr| Ok(matches!(expr, Expr::Placeholder(_))))?;
@@ -112,7 +113,8 @@ impl Query {
         Query::plan_for(session, tree.clone(), types, None)
     }
 
-    /// Sees that a query can be that of a view: that one is a view more. That it asks for itself is found out when it is asked for, as in PostgreSQL.
+    /// Sees that a query can be that of a view: that one is a view more. That it asks for itself is
+    /// found out when it is asked for, as in PostgreSQL.
     ///
     /// Errors: 54001 where it is made of too many others.
     pub fn check_view(session: &mut Session, tree: &Tree) -> Result<()> {
@@ -171,7 +173,8 @@ impl Query {
         let parameters = parameters(&plan, &types)?;
         let waits = !lists.is_empty() || has_placeholders(&plan).map_err(datafusion_error)?;
         let open_plan = (!lists.is_empty()).then(|| plan.clone());
-        // A plan that waits for parameters may be one that the optimizer cannot do anything with yet.
+        // A plan that waits for parameters may be one that the optimizer cannot do anything with
+        // yet.
         let (plan, optimized) = match engine.state.optimize(&plan) {
             Ok(optimized) => (optimized, true),
             Err(_) if waits => (plan, false),
@@ -217,8 +220,10 @@ impl Query {
         self.run_with(session, params, true)
     }
 
-    /// Where there is not memory enough for a join's hash table, or for the first rows of a sort, it is run again with operators that go to the disk: before the first row, when nobody has seen
-    /// anything of it but the sequences that it took numbers of. A cursor's run is not waited for, and ends with 53200 then.
+    /// Where there is not memory enough for a join's hash table, or for the first rows of a sort,
+    /// it is run again with operators that go to the disk: before the first row, when nobody has
+    /// seen anything of it but the sequences that it took numbers of. A cursor's run is not waited
+    /// for, and ends with 53200 then.
     fn run_with(&self, session: &mut Session, params: &[Datum], is_aside: bool) -> Result<Batches> {
         let start = |session: &mut Session, operators| {
             planning(self.levels, || caught(|| self.start(session, params, is_aside, operators)))
@@ -240,7 +245,8 @@ impl Query {
         is_aside: bool,
         operators: Operators,
     ) -> Result<(Batches, bool)> {
-        // Each run has its own: it is set when the run is given up, and a statement may have several.
+        // Each run has its own: it is set when the run is given up, and a statement may have
+        // several.
         let apart = session.apart.as_mut().map(|apart| {
             *apart = Canceller::new();
             apart.clone()
@@ -412,7 +418,8 @@ fn explained(columns: Vec<Column>) -> Vec<Column> {
         .collect()
 }
 
-/// Puts places for the transaction's time and the statement's where they are asked for: a plan outlives both.
+/// Puts places for the transaction's time and the statement's where they are asked for: a plan
+/// outlives both.
 fn with_time(plan: LogicalPlan) -> Result<LogicalPlan, DataFusionError> {
     let changed = plan.walk_up_with_subqueries(|plan| {
         // Under the names that it had: others refer to them.
@@ -444,8 +451,8 @@ fn placed(expr: Expr) -> Transformed<Expr> {
     })
 }
 
-/// The type that the values of parameters come in which stand beside something of this type. Decimals have more digits after the point than that: a column's type would round
-/// them.
+/// The type that the values of parameters come in which stand beside something of this type.
+/// Decimals have more digits after the point than that: a column's type would round them.
 fn given_type(kind: &DataType) -> DataType {
     match kind {
         DataType::Decimal128(precision, scale) if *precision < 38 || *scale < OPEN_SCALE => {
@@ -457,8 +464,9 @@ fn given_type(kind: &DataType) -> DataType {
     }
 }
 
-/// Gives parameters the types that their values come in, so that the optimizer sees where those are not what they stand beside: texts of catalogs and of functions are
-/// not kept as texts of tables are.
+/// Gives parameters the types that their values come in, so that the optimizer sees where those are
+/// not what they stand beside: texts of catalogs and of functions are not kept as texts of tables
+/// are.
 fn with_given_types(plan: LogicalPlan) -> Result<LogicalPlan, DataFusionError> {
     let given = |expr: Expr| match expr {
         Expr::Placeholder(Placeholder { id, field: Some(field) }) => {
@@ -466,7 +474,8 @@ fn with_given_types(plan: LogicalPlan) -> Result<LogicalPlan, DataFusionError> {
             if kind == *field.data_type() {
                 return Transformed::no(Expr::Placeholder(Placeholder { id, field: Some(field) }));
             }
-            // Without what the other's metadata says: a parameter that stands beside two numbers of different digits is one parameter.
+            // Without what the other's metadata says: a parameter that stands beside two numbers of
+            // different digits is one parameter.
             let field = Arc::new(Field::new(field.name(), kind, true));
             Transformed::yes(Expr::Placeholder(Placeholder { id, field: Some(field) }))
         }

@@ -26,7 +26,8 @@ use crate::expr::Node;
 /// The column that says which row it is, for statements that change rows.
 pub(super) const ROW_KEY: &str = "ctid";
 
-/// A table. DataFusion is told of no constraints: what it derives from them is more than they say (`rewrite/dependents.rs`).
+/// A table. DataFusion is told of no constraints: what it derives from them is more than they say
+/// (`rewrite/dependents.rs`).
 #[derive(Debug)]
 pub(super) struct Provider {
     table: Arc<Table>,
@@ -76,7 +77,8 @@ impl TableProvider for Provider {
             .ok_or_else(|| DataFusionError::Internal("a table is read outside of a session".to_owned()))?;
         let all: Vec<usize> = (0..self.schema.fields().len()).collect();
         let projection = projection.unwrap_or(&all).clone();
-        // What was taken may have become another expression since: `x IN (1, NULL)` is one of `x = 1 OR NULL` by then.
+        // What was taken may have become another expression since: `x IN (1, NULL)` is one of `x =
+        // 1 OR NULL` by then.
         let (taken, strange): (Vec<Expr>, Vec<Expr>) =
             filters.iter().cloned().partition(|filter| condition(filter, &self.table).is_some());
         if let Some(strange) = conjunction(strange) {

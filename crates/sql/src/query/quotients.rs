@@ -1,8 +1,10 @@
-//! Numerics beside other numbers, as PostgreSQL has them: quotients have digits enough and the last one is rounded, `avg` of whole numbers is a numeric, and what
-//! stands beside a floating-point number becomes one.
+//! Numerics beside other numbers, as PostgreSQL has them: quotients have digits enough and the last
+//! one is rounded, `avg` of whole numbers is a numeric, and what stands beside a floating-point
+//! number becomes one.
 //!
-//! DataFusion cuts quotients off four digits behind their operands', has floating-point averages of integers, and compares a floating-point number with a numeric by
-//! making a numeric of it: `0.1::float8 + 0.2 = 0.3`, and no number above 10^15 can be compared at all.
+//! DataFusion cuts quotients off four digits behind their operands', has floating-point averages of
+//! integers, and compares a floating-point number with a numeric by making a numeric of it:
+//! `0.1::float8 + 0.2 = 0.3`, and no number above 10^15 can be compared at all.
 
 use std::hash::Hash;
 
@@ -37,13 +39,15 @@ use crate::error::Error;
 use crate::query::walk::{Walk, WalkPlan};
 use crate::sqlstate::{DIVISION_BY_ZERO, NUMERIC_VALUE_OUT_OF_RANGE};
 
-/// Digits behind the point that a quotient has where there is room for them, and has at least. PostgreSQL's has sixteen that count, which one type for all rows cannot say.
+/// Digits behind the point that a quotient has where there is room for them, and has at least.
+/// PostgreSQL's has sixteen that count, which one type for all rows cannot say.
 const DIGITS: (u8, u8) = (18, 20);
 
 /// Digits before the point that a result has room for, if need be at the cost of some behind it.
 const BEFORE: u8 = 10;
 
-/// Arithmetic of numerics for whose results DataFusion knows no type: it ends with an error before there is a plan that a rule could see to.
+/// Arithmetic of numerics for whose results DataFusion knows no type: it ends with an error before
+/// there is a plan that a rule could see to.
 #[derive(Debug)]
 pub(super) struct Untyped;
 
@@ -72,7 +76,8 @@ impl ExprPlanner for Untyped {
     }
 }
 
-/// Sees to a plan in which sums have their types, before DataFusion decides on those of everything else.
+/// Sees to a plan in which sums have their types, before DataFusion decides on those of everything
+/// else.
 pub(super) fn exactly(plan: LogicalPlan) -> Result<LogicalPlan> {
     Ok(plan.walk_up_with_subqueries(in_plan)?.data)
 }
@@ -115,7 +120,8 @@ fn in_plan(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     Ok(Transformed::yes(plan))
 }
 
-/// Whether one of two numbers is a floating-point number of which the other would make something else.
+/// Whether one of two numbers is a floating-point number of which the other would make something
+/// else.
 fn is_mixed(left: &Expr, right: &Expr, schema: &DFSchema) -> bool {
     match (type_of(left, schema), type_of(right, schema)) {
         (Some(left), Some(right)) => are_mixed(&left, &right),
@@ -194,9 +200,10 @@ fn in_expr(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     })
 }
 
-/// Casts the results of a CASE that are exact numbers of several types to the type that holds all of them. Until type
-/// coercion DataFusion takes the first result's type for that of the CASE, and sums and quotients of it are planned before.
-/// The results have their own digits by now: a quotient has those that it has here, not DataFusion's.
+/// Casts the results of a CASE that are exact numbers of several types to the type that holds all
+/// of them. Until type coercion DataFusion takes the first result's type for that of the CASE, and
+/// sums and quotients of it are planned before. The results have their own digits by now: a
+/// quotient has those that it has here, not DataFusion's.
 fn of_one_type(expr: Expr, schema: &DFSchema) -> Expr {
     let kind = if matches!(expr, Expr::Case(_)) { type_of(&expr, schema) } else { None };
     let Some(kind @ (DataType::Decimal128(..) | DataType::Int32 | DataType::Int64)) = kind else {
@@ -213,7 +220,8 @@ fn of_one_type(expr: Expr, schema: &DFSchema) -> Expr {
     Expr::Case(case)
 }
 
-/// How many digits a number has, and how many of them are behind the point; `None` for what is neither a numeric nor an integer.
+/// How many digits a number has, and how many of them are behind the point; `None` for what is
+/// neither a numeric nor an integer.
 fn digits(expr: &Expr, schema: &DFSchema) -> Option<(u8, u8)> {
     let of = |value: u64| value.checked_ilog10().map_or(1, |log| log as u8 + 1);
     match expr {
@@ -232,14 +240,16 @@ fn digits(expr: &Expr, schema: &DFSchema) -> Option<(u8, u8)> {
     })
 }
 
-/// Digits behind the point for a quotient with so many before it, of numbers that have so many behind theirs.
+/// Digits behind the point for a quotient with so many before it, of numbers that have so many
+/// behind theirs.
 fn places(before: u8, behind: u8) -> u8 {
     let (least, most) = DIGITS;
     let room = DECIMAL128_MAX_PRECISION.saturating_sub(before);
     room.clamp(least, most).max(kept(behind, room))
 }
 
-/// As many of the digits behind the point as there is room for with those before it; all of them where enough is left before it, and 0 where there is so little room that others have to say.
+/// As many of the digits behind the point as there is room for with those before it; all of them
+/// where enough is left before it, and 0 where there is so little room that others have to say.
 fn kept(behind: u8, room: u8) -> u8 {
     match behind <= room.max(DECIMAL128_MAX_PRECISION - BEFORE) {
         true => behind,
@@ -248,7 +258,8 @@ fn kept(behind: u8, room: u8) -> u8 {
     }
 }
 
-/// Digits behind the point for an average of numbers with so many digits. Those that may have more before the point than there is room for keep what DataFusion gives them: four more.
+/// Digits behind the point for an average of numbers with so many digits. Those that may have more
+/// before the point than there is room for keep what DataFusion gives them: four more.
 fn places_of_average((precision, scale): (u8, u8)) -> u8 {
     let before = precision.saturating_sub(scale);
     let room = DECIMAL128_MAX_PRECISION.saturating_sub(before);
@@ -263,7 +274,8 @@ fn before((precision, scale): (u8, u8)) -> u8 {
     precision.saturating_sub(scale)
 }
 
-/// A quotient of numerics, or another result that DataFusion would give so many digits behind the point that there is no room before it.
+/// A quotient of numerics, or another result that DataFusion would give so many digits behind the
+/// point that there is no room before it.
 fn exact(left: &Expr, op: Operator, right: &Expr, schema: &DFSchema) -> Option<Expr> {
     let is_decimal = |expr| type_of(expr, schema).is_some_and(|kind| kind.is_decimal());
     if !is_decimal(left) && !is_decimal(right) {
@@ -498,7 +510,8 @@ enum Total {
     },
 }
 
-/// Aggregates with sums and counts in the place of averages, each once, and what is computed of them.
+/// Aggregates with sums and counts in the place of averages, each once, and what is computed of
+/// them.
 fn split(all: Vec<Expr>, schema: &DFSchema) -> (Vec<Expr>, Vec<Total>) {
     let mut totals: Vec<Expr> = Vec::with_capacity(all.len());
     let mut put = |expr: Expr| {
@@ -519,7 +532,8 @@ fn split(all: Vec<Expr>, schema: &DFSchema) -> (Vec<Expr>, Vec<Total>) {
     (totals, results)
 }
 
-/// The sum and the count of an average, and how many digits behind the point that has, which is for numerics to say; `None` for other expressions.
+/// The sum and the count of an average, and how many digits behind the point that has, which is for
+/// numerics to say; `None` for other expressions.
 fn average(expr: &Expr, schema: &DFSchema) -> Option<(Expr, Expr, Option<u8>)> {
     let scale = |of: &[Expr]| match of {
         [of] => match type_of(of, schema)? {

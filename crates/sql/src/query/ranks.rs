@@ -1,4 +1,5 @@
-//! Places of rows among others: `row_number`, `rank`, `dense_rank` and `ntile` give the types that they have in PostgreSQL. DataFusion's are without a sign, which no type of SQL is.
+//! Places of rows among others: `row_number`, `rank`, `dense_rank` and `ntile` give the types that
+//! they have in PostgreSQL. DataFusion's are without a sign, which no type of SQL is.
 
 use std::ops::Range;
 

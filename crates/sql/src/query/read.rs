@@ -1,4 +1,5 @@
-//! Texts as values of other types: read as PostgreSQL reads them, where Arrow's casts know fewer forms, and take offsets from UTC into account that count for nothing.
+//! Texts as values of other types: read as PostgreSQL reads them, where Arrow's casts know fewer
+//! forms, and take offsets from UTC into account that count for nothing.
 
 use std::hash::{Hash, Hasher};
 
@@ -124,7 +125,8 @@ pub(super) fn zoned() -> ScalarUDF {
 /// What casting to a numeric without digits is called.
 pub(super) const NUMERIC: &str = "cairn_numeric";
 
-/// `x::numeric`: numbers keep the digits that they have. What has no fixed number of them gets ten after the point.
+/// `x::numeric`: numbers keep the digits that they have. What has no fixed number of them gets ten
+/// after the point.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Numeric {
     signature: Signature,
@@ -167,7 +169,8 @@ impl ScalarUDFImpl for Numeric {
     }
 }
 
-/// The type that texts are read as for one of Arrow's; `None` where Arrow reads them as PostgreSQL does.
+/// The type that texts are read as for one of Arrow's; `None` where Arrow reads them as PostgreSQL
+/// does.
 fn read_as(to: &DataType) -> Option<ColumnType> {
     Some(match to {
         DataType::Timestamp(TimeUnit::Microsecond, None) => Type::Timestamp.into(),
@@ -220,7 +223,8 @@ fn is_text(expr: &Expr, schema: &DFSchema) -> bool {
     type_of(expr, schema).is_some_and(|kind| kind.is_string())
 }
 
-/// The type of what Arrow would print otherwise than PostgreSQL does; `None` for whatever it prints right.
+/// The type of what Arrow would print otherwise than PostgreSQL does; `None` for whatever it prints
+/// right.
 fn printed(expr: &Expr, schema: &DFSchema) -> Option<ColumnType> {
     let (_, field) = expr.to_field(schema).ok()?;
     let is_other = matches!(

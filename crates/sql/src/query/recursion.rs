@@ -1,8 +1,12 @@
 //! What the columns of recursive queries are.
 //!
-//! The term that does not look at the query itself decides, in PostgreSQL as in DataFusion. A numeric without digits has as many in PostgreSQL as each value has, and in a plan here one number of them for all rows: where
-//! the recursive term gives more digits behind the point (`s + 0.25` of `0::numeric`), the query is planned once more with that many in both terms, until there are enough. Where they become more with each step (`n * 1.1`),
-//! they are as many as a numeric without digits has. Where the recursive term is of another type it is refused as PostgreSQL refuses it; DataFusion would make a whole number of it.
+//! The term that does not look at the query itself decides, in PostgreSQL as in DataFusion. A
+//! numeric without digits has as many in PostgreSQL as each value has, and in a plan here one
+//! number of them for all rows: where the recursive term gives more digits behind the point (`s +
+//! 0.25` of `0::numeric`), the query is planned once more with that many in both terms, until there
+//! are enough. Where they become more with each step (`n * 1.1`), they are as many as a numeric
+//! without digits has. Where the recursive term is of another type it is refused as PostgreSQL
+//! refuses it; DataFusion would make a whole number of it.
 
 use arrow::datatypes::{DataType, Field, FieldRef};
 use cairn_vfs::sync::Arc;
@@ -28,7 +32,8 @@ const MOST_PLANS: usize = 4;
 /// Digits behind the point that a numeric without digits has.
 const OPEN_SCALE: i8 = 10;
 
-/// Plans a statement as often as it takes until both terms of each recursive query have room for the other's values.
+/// Plans a statement as often as it takes until both terms of each recursive query have room for
+/// the other's values.
 pub(super) fn plan(tree: Tree, plan: impl Fn(Tree) -> Result<LogicalPlan>) -> Result<LogicalPlan> {
     let mut tree = tree;
     for round in 1.. {
@@ -111,7 +116,8 @@ fn of_query(query: &RecursiveQuery, last: bool) -> Result<Option<Wanted>> {
 fn before_cast(expr: &Expr) -> Option<&Expr> {
     match expr {
         Expr::Alias(Alias { expr, .. }) => before_cast(expr),
-        // All that a statement says is marked: a column is one that a star stands for, or of something within.
+        // All that a statement says is marked: a column is one that a star stands for, or of
+        // something within.
         Expr::Cast(Cast { expr, .. }) if is_mark(expr) || matches!(**expr, Expr::Column(_)) => Some(expr),
         expr if is_mark(expr) => Some(expr),
         _ => None,
@@ -147,7 +153,8 @@ fn check(query: &RecursiveQuery, at: usize, kind: &DataType, given: &DataType) -
                 DataType::Timestamp(_, None) => "timestamp without time zone",
                 _ => "timestamp with time zone",
             };
-            // A number without a point is an integer; here it is not known yet how many bits it has.
+            // A number without a point is an integer; here it is not known yet how many bits it
+            // has.
             let own = if *kind == DataType::Int64 { "integer" } else { name(kind) };
             let what = format!(
                 "recursive query \"{}\" column {} has type {own} in non-recursive term but type {} overall",

@@ -112,7 +112,8 @@ impl TableScan {
         TableScan { view: None, ranges: Vec::new(), told: Vec::new(), metrics, ..self.clone() }
     }
 
-    /// The same for a run that sees this; `None` when the table is much larger or smaller than it was planned for.
+    /// The same for a run that sees this; `None` when the table is much larger or smaller than it
+    /// was planned for.
     ///
     /// Errors: those of looking for where to divide it.
     pub fn seeing(&self, view: &View) -> Result<Option<TableScan>> {
@@ -163,7 +164,8 @@ impl TableScan {
         self.limit
     }
 
-    /// A partition's leaves, of which columns of the table are read. `None` where rows have to be looked at one by one.
+    /// A partition's leaves, of which columns of the table are read. `None` where rows have to be
+    /// looked at one by one.
     ///
     /// Errors: those of computing the conditions' values; for a plan at rest.
     pub fn leaves(&self, partition: usize, columns: &[(usize, ColumnType)]) -> Result<Option<Blocks>> {
@@ -201,7 +203,8 @@ impl TableScan {
         view.ok_or_else(|| DataFusionError::Internal("a plan that is kept is run as it is".to_owned()))
     }
 
-    /// The same that looks at the keys which one of the columns that it gives has to have; `None` where it cannot, and where that is of no use: the keys are not a part of what there is
+    /// The same that looks at the keys which one of the columns that it gives has to have; `None`
+    /// where it cannot, and where that is of no use: the keys are not a part of what there is
     /// (`is_part`), and rows cannot be looked up by them.
     pub fn told(&self, column: usize, keys: &Arc<Keys>, is_part: bool) -> Option<TableScan> {
         let column = *self.projection.get(column)?;
@@ -311,11 +314,13 @@ fn narrowed(statistics: Statistics, rows: Option<u64>, access: &Access, limit: O
     statistics
 }
 
-/// The share of rows that DataFusion takes a filter to leave of which it knows nothing, as it does of filters that look at texts.
+/// The share of rows that DataFusion takes a filter to leave of which it knows nothing, as it does
+/// of filters that look at texts.
 const UNKNOWN_FILTER: f64 = 0.2;
 
-/// What a scan has to say that it gives, as a share of its rows, so that with what the filter above it is taken to leave as many are expected as there are: by what is known of the columns. Where a filter
-/// looks at no text DataFusion finds out by itself.
+/// What a scan has to say that it gives, as a share of its rows, so that with what the filter above
+/// it is taken to leave as many are expected as there are: by what is known of the columns. Where a
+/// filter looks at no text DataFusion finds out by itself.
 fn share_of_texts(access: &Access) -> f64 {
     let def = access.table.def();
     let Some(known) = access.table.statistics() else { return 1.0 };

@@ -1,4 +1,5 @@
-//! `nextval` and its kin in general queries, and the clock. They run on the threads of the query, and count for the session.
+//! `nextval` and its kin in general queries, and the clock. They run on the threads of the query,
+//! and count for the session.
 
 use arrow::datatypes::DataType;
 use cairn_vfs::sync::Arc;

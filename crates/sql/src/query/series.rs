@@ -1,5 +1,6 @@
-//! Types of `generate_series` as PostgreSQL has them: of integers it is of integers. DataFusion's is of bigints, so that
-//! `to_hex(n)` would have sixteen digits, `sum(n)` be a numeric, and `n * 2` not end where integers do.
+//! Types of `generate_series` as PostgreSQL has them: of integers it is of integers. DataFusion's
+//! is of bigints, so that `to_hex(n)` would have sixteen digits, `sum(n)` be a numeric, and `n * 2`
+//! not end where integers do.
 
 use arrow::datatypes::{DataType, Field};
 use cairn_vfs::sync::Arc;
@@ -26,7 +27,8 @@ fn is_narrow(arguments: &[Expr], schema: &dyn ExprSchema) -> bool {
     }) && has_integer
 }
 
-/// An end of a series as the query engine takes it: bigint is the only type of whole numbers that it knows there.
+/// An end of a series as the query engine takes it: bigint is the only type of whole numbers that
+/// it knows there.
 pub(super) fn wide(argument: Expr) -> Expr {
     match argument.get_type(&DFSchema::empty()) {
         Ok(DataType::Int16 | DataType::Int32) => Expr::Cast(Cast::new(Box::new(argument), DataType::Int64)),

@@ -1,4 +1,5 @@
-//! The rule by which aggregates that a plan asks for more than once are made once: of a view, or a `WITH`, that is looked at in two places.
+//! The rule by which aggregates that a plan asks for more than once are made once: of a view, or a
+//! `WITH`, that is looked at in two places.
 
 use cairn_vfs::sync::Arc;
 use datafusion::common::config::ConfigOptions;
@@ -13,7 +14,8 @@ use crate::query::walk::Walk;
 
 type Plan = Arc<dyn ExecutionPlan>;
 
-/// Has each aggregate of a table made but once. It comes behind the rule that tells scans the keys of joins: who was told some reads less than all, for itself.
+/// Has each aggregate of a table made but once. It comes behind the rule that tells scans the keys
+/// of joins: who was told some reads less than all, for itself.
 #[derive(Debug)]
 pub(super) struct ShareTotals;
 

@@ -1,4 +1,5 @@
-//! Rows of a query that were put aside, to be read in any order: those of cursors that outlive their transaction, or go backwards.
+//! Rows of a query that were put aside, to be read in any order: those of cursors that outlive
+//! their transaction, or go backwards.
 
 use arrow::array::RecordBatch;
 use cairn_table::Canceller;
@@ -16,7 +17,9 @@ use crate::outcome::{Column, Source};
 use crate::session::Session;
 use crate::sqlstate::INTERNAL_ERROR;
 
-/// Rows in memory, as far as that leaves half of what there is for queries, and in files otherwise. A file is read from its beginning each time that somebody goes back in it by more than a batch; it has some.
+/// Rows in memory, as far as that leaves half of what there is for queries, and in files otherwise.
+/// A file is read from its beginning each time that somebody goes back in it by more than a batch;
+/// it has some.
 #[derive(Debug)]
 pub(crate) struct Shelf {
     pile: Pile,

@@ -77,7 +77,8 @@ impl ScalarUDFImpl for One {
 /// Its argument, which may be NULL whatever its type says.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Maybe {
-    /// Whether what a field says beyond its type is left out: DataFusion wants the same of all rows of VALUES.
+    /// Whether what a field says beyond its type is left out: DataFusion wants the same of all rows
+    /// of VALUES.
     is_bare: bool,
     signature: Signature,
 }

@@ -1,5 +1,7 @@
-//! What the rows of a window come to, where rows leave it: a queue of two stacks, so that nothing has to be taken away again, which neither brings back the digits that were lost nor an infinite
-//! number (Tangwongsan, Hirzel, Schneider, Wu: General Incremental Sliding-Window Aggregation, VLDB 2015).
+//! What the rows of a window come to, where rows leave it: a queue of two stacks, so that nothing
+//! has to be taken away again, which neither brings back the digits that were lost nor an infinite
+//! number (Tangwongsan, Hirzel, Schneider, Wu: General Incremental Sliding-Window Aggregation, VLDB
+//! 2015).
 //!
 //! ```text
 //!   leaves ◄── earlier: each with the total of itself and those behind │ later: one total ◄── enters
@@ -10,7 +12,8 @@ use std::mem::size_of;
 
 use datafusion::error::{DataFusionError, Result};
 
-/// So many rows are taken together anew each time, in PostgreSQL's order. Of more the totals are kept.
+/// So many rows are taken together anew each time, in PostgreSQL's order. Of more the totals are
+/// kept.
 const FEW: usize = 32;
 
 /// A total of rows. The default is that of none.
@@ -28,7 +31,8 @@ pub(super) trait Fold: Copy + Default + fmt::Debug + Send + Sync + 'static {
 /// The rows of a window.
 #[derive(Debug)]
 pub(super) struct Queue<F: Fold> {
-    /// The next one to leave is the last; `None` for totals that are beyond the type, which PostgreSQL's order may keep within.
+    /// The next one to leave is the last; `None` for totals that are beyond the type, which
+    /// PostgreSQL's order may keep within.
     earlier: Vec<(F::Item, Option<F>)>,
     later: Vec<F::Item>,
     later_total: Option<F>,

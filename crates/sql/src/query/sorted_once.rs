@@ -1,7 +1,9 @@
 //! What rows are sorted by, or grouped by, more than once.
 //!
-//! DataFusion's rule for this leaves out more: columns that those before them tell. But it takes a key that is among others in GROUP BY to tell all that comes of the groups: of a subquery's groups by `x` that are joined
-//! with a table and grouped by `x, y` it would take `x` to tell `y`, and not sort by `y`.
+//! DataFusion's rule for this leaves out more: columns that those before them tell. But it takes a
+//! key that is among others in GROUP BY to tell all that comes of the groups: of a subquery's
+//! groups by `x` that are joined with a table and grouped by `x, y` it would take `x` to tell `y`,
+//! and not sort by `y`.
 
 use std::collections::HashSet;
 

@@ -1,4 +1,5 @@
-//! Spans of time beside each other, by their lengths: a month is thirty days, as PostgreSQL has it. Arrow orders them by months, then days, then nanoseconds.
+//! Spans of time beside each other, by their lengths: a month is thirty days, as PostgreSQL has it.
+//! Arrow orders them by months, then days, then nanoseconds.
 
 use arrow::datatypes::{DataType, IntervalUnit};
 use cairn_vfs::sync::Arc;
@@ -72,7 +73,8 @@ pub(super) fn in_plan(plan: LogicalPlan, schema: &DFSchema) -> LogicalPlan {
     }
 }
 
-/// Groups by spans of time, and rows that are there once, by the spans' lengths. What is shown of a group is the span of one of its rows.
+/// Groups by spans of time, and rows that are there once, by the spans' lengths. What is shown of a
+/// group is the span of one of its rows.
 ///
 /// Errors: 0A000 for grouping sets.
 pub(super) fn in_groups(plan: LogicalPlan) -> Result<LogicalPlan> {

@@ -8,8 +8,9 @@
 //! | `eliminate_cross_join`        | such a join among others                                  | give the keys of all of them one kind of NULL |
 //! | `eliminate_cross_join`        | many joins, none of them without keys                     | take seconds for nothing                      |
 //!
-//! `SELECT * FROM (SELECT count(*), 1 AS d FROM t) q WHERE d = 2` is the first: once `1` stands for `d`, the condition names
-//! no column, and DataFusion takes any such condition for one of the groups.
+//! `SELECT * FROM (SELECT count(*), 1 AS d FROM t) q WHERE d = 2` is the first: once `1` stands for
+//! `d`, the condition names no column, and DataFusion takes any such condition for one of the
+//! groups.
 
 use std::fmt;
 
@@ -73,8 +74,8 @@ fn push_filter(
     if is_spared(&plan) { Ok(Transformed::no(plan)) } else { rule.rewrite(plan, config) }
 }
 
-/// Whether a plan is a condition above something that it would change. The rule makes one of several conditions above each
-/// other, and goes on with that by itself.
+/// Whether a plan is a condition above something that it would change. The rule makes one of
+/// several conditions above each other, and goes on with that by itself.
 fn is_spared(plan: &LogicalPlan) -> bool {
     let LogicalPlan::Filter(filter) = plan else { return false };
     match &*filter.input {
@@ -105,11 +106,12 @@ fn extract_keys(
     }
 }
 
-/// The work of `eliminate_cross_join` grows with the cube of their number. So many that all have keys stay as they are.
+/// The work of `eliminate_cross_join` grows with the cube of their number. So many that all have
+/// keys stay as they are.
 const MANY_JOINS: usize = 24;
 
-/// `eliminate_cross_join`. It walks through the plan by itself, from one inner join to the next: limits of nothing, which end
-/// such a walk, stand around the joins in question meanwhile.
+/// `eliminate_cross_join`. It walks through the plan by itself, from one inner join to the next:
+/// limits of nothing, which end such a walk, stand around the joins in question meanwhile.
 fn reorder_joins(
     rule: &Rule,
     plan: LogicalPlan,

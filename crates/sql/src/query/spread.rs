@@ -1,7 +1,10 @@
-//! Variances, covariances, correlations and regressions of floating-point numbers, of which one beyond its type is an error, as in PostgreSQL.
+//! Variances, covariances, correlations and regressions of floating-point numbers, of which one
+//! beyond its type is an error, as in PostgreSQL.
 //!
-//! DataFusion's become infinite or no number; what leaves a window is taken away from theirs again, after which a variance may be below zero, or that of numbers that have gone; and its correlation
-//! of groups is made of plain squares, of which nothing is left where numbers are large and near to each other. What is computed here: [`super::moments`].
+//! DataFusion's become infinite or no number; what leaves a window is taken away from theirs again,
+//! after which a variance may be below zero, or that of numbers that have gone; and its correlation
+//! of groups is made of plain squares, of which nothing is left where numbers are large and near to
+//! each other. What is computed here: [`super::moments`].
 
 use std::collections::HashSet;
 use std::fmt;

@@ -168,7 +168,8 @@ mod tests {
 
     use super::*;
 
-    /// Goal: rows that a panic has cost are an error, and no early end. Method: a stream that gives a batch and breaks off, and one that ends.
+    /// Goal: rows that a panic has cost are an error, and no early end. Method: a stream that gives
+    /// a batch and breaks off, and one that ends.
     #[test]
     fn a_panic_is_no_end() {
         let runtime =

@@ -1,11 +1,12 @@
 //! `string_agg` of texts and of bytes.
 //!
-//! DataFusion takes bytes for texts, wants the delimiter to be a constant, and gives different texts in the order in which
-//! they came. PostgreSQL sorts them where DISTINCT stands without ORDER BY, and by all arguments behind what ORDER BY says.
+//! DataFusion takes bytes for texts, wants the delimiter to be a constant, and gives different
+//! texts in the order in which they came. PostgreSQL sorts them where DISTINCT stands without ORDER
+//! BY, and by all arguments behind what ORDER BY says.
 //!
-//! A partial state is a list of three items for each value, in any order: what it is sorted by, as bytes that compare as
-//! the values do ([`RowConverter`]); the delimiter before it; and the value. Parts that were aggregated apart are sorted
-//! when all of them are there.
+//! A partial state is a list of three items for each value, in any order: what it is sorted by, as
+//! bytes that compare as the values do ([`RowConverter`]); the delimiter before it; and the value.
+//! Parts that were aggregated apart are sorted when all of them are there.
 
 use std::collections::BTreeSet;
 use std::mem::{size_of, size_of_val};
@@ -94,7 +95,8 @@ impl AggregateUDFImpl for Joined {
     }
 }
 
-/// A value, and what it is sorted by. What stands between two of them is the second one's delimiter.
+/// A value, and what it is sorted by. What stands between two of them is the second one's
+/// delimiter.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Part {
     key: Vec<u8>,

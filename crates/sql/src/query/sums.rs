@@ -16,7 +16,8 @@ use crate::query::walk::{Walk, WalkPlan};
 /// Holds every bigint; the sum has ten digits more.
 const WIDE: DataType = DataType::Decimal128(28, 0);
 
-/// Puts casts into sums, before it is decided what types expressions have; and what depends on the types of sums behind that.
+/// Puts casts into sums, before it is decided what types expressions have; and what depends on the
+/// types of sums behind that.
 #[derive(Debug)]
 pub(super) struct WideSums;
 

@@ -1,10 +1,12 @@
 //! What DataFusion believes to be a key of groups, and is none.
 //!
-//! It notes which columns of a plan determine others, as those of a group do. Where a plan with such columns is joined, and
-//! what comes of it is grouped by some of them and by others, it takes the first of these for a key of the new groups: of
-//! `SELECT DISTINCT d.id, t.e FROM (SELECT DISTINCT id FROM a) d CROSS JOIN t` it concludes that `id` is there once, leaves
-//! out `DISTINCT id` above it, other columns of GROUP BY, and joins that could give no row twice. So below such groups stands
-//! [`UnknownKeys`], an operator that passes rows on and says nothing of keys. It is gone when the plan has operators.
+//! It notes which columns of a plan determine others, as those of a group do. Where a plan with
+//! such columns is joined, and what comes of it is grouped by some of them and by others, it takes
+//! the first of these for a key of the new groups: of `SELECT DISTINCT d.id, t.e FROM (SELECT
+//! DISTINCT id FROM a) d CROSS JOIN t` it concludes that `id` is there once, leaves out `DISTINCT
+//! id` above it, other columns of GROUP BY, and joins that could give no row twice. So below such
+//! groups stands [`UnknownKeys`], an operator that passes rows on and says nothing of keys. It is
+//! gone when the plan has operators.
 
 use std::cmp::Ordering;
 use std::collections::HashSet;

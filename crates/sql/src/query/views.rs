@@ -1,7 +1,8 @@
 //! How much the views of a query come to, before it is planned.
 //!
-//! A view is planned where it is named, and again in each view that names it: views over views make a plan deep, and those that name another one twice double it with
-//! each step. So what a query comes to is counted first, from the texts of its views, each of which is looked at once.
+//! A view is planned where it is named, and again in each view that names it: views over views make
+//! a plan deep, and those that name another one twice double it with each step. So what a query
+//! comes to is counted first, from the texts of its views, each of which is looked at once.
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;
@@ -32,7 +33,8 @@ pub(super) struct Size {
 
 /// Counts a query. `is_of_view`: it is to be that of a view.
 ///
-/// Errors: 42P17 for a view that asks for itself, 54001 for more views or relations than there may be.
+/// Errors: 42P17 for a view that asks for itself, 54001 for more views or relations than there may
+/// be.
 pub(super) fn size_of(tree: &Tree, catalog: &Catalog, path: &[String], is_of_view: bool) -> Result<Size> {
     let mut views = Views { catalog, known: HashMap::new(), within: Vec::new() };
     // That view has no number yet.
@@ -125,7 +127,8 @@ struct With {
 }
 
 impl With {
-    /// Whether a name is one of its own where the count is now: without RECURSIVE, only behind the query that it names.
+    /// Whether a name is one of its own where the count is now: without RECURSIVE, only behind the
+    /// query that it names.
     fn has(&self, name: &str) -> bool {
         let known = if self.recursive { self.names.len() } else { self.relations.len() };
         self.names.iter().take(known).any(|own| own == name)
@@ -137,7 +140,8 @@ struct Counting<'v, 'a> {
     views: &'v mut Views<'a>,
     path: &'v [String],
     size: Size,
-    /// Relations of each of the queries that are being looked at, from the outermost one, and their WITH.
+    /// Relations of each of the queries that are being looked at, from the outermost one, and their
+    /// WITH.
     counts: Vec<usize>,
     within: Vec<With>,
 }
@@ -148,7 +152,8 @@ impl Counting<'_, '_> {
         if name.schema.is_none() {
             for with in self.within.iter().rev() {
                 if let Some(at) = with.names.iter().position(|own| *own == name.name) {
-                    // One that is not through yet is the query itself, which is recursive, or a relation of that name.
+                    // One that is not through yet is the query itself, which is recursive, or a
+                    // relation of that name.
                     if let Some(relations) = with.relations.get(at) {
                         return Ok(*relations);
                     }

@@ -1,6 +1,8 @@
 //! What the query engine says in its own words, in PostgreSQL's: a code and a sentence.
 //!
-//! The engine tells apart by words alone what is wrong with a statement. What no rule here knows is no sentence for a user: it becomes one that says what has happened, and the engine's own words are its detail.
+//! The engine tells apart by words alone what is wrong with a statement. What no rule here knows is
+//! no sentence for a user: it becomes one that says what has happened, and the engine's own words
+//! are its detail.
 
 use crate::error::Error;
 use crate::sqlstate::{
@@ -306,7 +308,8 @@ const TYPES: [(&str, &str); 19] = [
     ("Binary", "bytea"),
 ];
 
-/// A text with SQL's names of types in the place of the engine's, and without what is in brackets behind them.
+/// A text with SQL's names of types in the place of the engine's, and without what is in brackets
+/// behind them.
 pub(super) fn sql_types(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -338,7 +341,9 @@ pub(super) fn sql_types(text: &str) -> String {
 mod tests {
     use super::*;
 
-    /// Goal: nothing that the engine says of types, functions or its own plans is what a user reads first. Method: its words as it has them, each with the code and sentence of PostgreSQL, and words that nobody knows.
+    /// Goal: nothing that the engine says of types, functions or its own plans is what a user reads
+    /// first. Method: its words as it has them, each with the code and sentence of PostgreSQL, and
+    /// words that nobody knows.
     #[test]
     fn words_of_the_engine() {
         for (words, sqlstate, sentence) in [

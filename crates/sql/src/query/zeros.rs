@@ -1,10 +1,13 @@
-//! One zero, and one that is not a number, where floating-point numbers are told apart by their bits.
+//! One zero, and one that is not a number, where floating-point numbers are told apart by their
+//! bits.
 //!
-//! PostgreSQL takes `-0` for equal to `0`, and NaN for equal to NaN. The query engine's comparisons and groups do too, but
-//! not orders, the keys of windows, lists that something is looked up in, and sets of different values. So what those look
-//! at goes through a function first, which changes nothing else.
+//! PostgreSQL takes `-0` for equal to `0`, and NaN for equal to NaN. The query engine's comparisons
+//! and groups do too, but not orders, the keys of windows, lists that something is looked up in,
+//! and sets of different values. So what those look at goes through a function first, which changes
+//! nothing else.
 //!
-//! The last key of an order is left alone: equal rows may come in any order there, and so that an index can give it.
+//! The last key of an order is left alone: equal rows may come in any order there, and so that an
+//! index can give it.
 
 use arrow::array::{ArrayRef, AsArray};
 use arrow::datatypes::{DataType, Float32Type, Float64Type};
@@ -57,7 +60,8 @@ fn in_orders(plan: LogicalPlan, schema: &DFSchema) -> LogicalPlan {
             in_order(&mut sort.expr, schema);
             LogicalPlan::Sort(sort)
         }
-        // The first keys of its order are the ones that it is about, and have to stay the same as those.
+        // The first keys of its order are the ones that it is about, and have to stay the same as
+        // those.
         LogicalPlan::Distinct(Distinct::On(mut on)) => {
             for by in &mut on.on_expr {
                 settle(by, schema);

@@ -1,7 +1,9 @@
 //! That a moment has a time zone, where the query engine forgets it.
 //!
-//! A field's metadata says it, and the engine's own functions and CASE give fields without. Where one of the values that such an expression may give has a zone, as in
-//! `greatest(moment_with_zone, moment)`, the result has one: a function that changes nothing is put around it, whose field says so.
+//! A field's metadata says it, and the engine's own functions and CASE give fields without. Where
+//! one of the values that such an expression may give has a zone, as in `greatest(moment_with_zone,
+//! moment)`, the result has one: a function that changes nothing is put around it, whose field says
+//! so.
 
 use arrow::datatypes::{DataType, Field, FieldRef};
 use cairn_table::schema::ColumnType;
@@ -155,7 +157,8 @@ fn marked(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
         }
         _ => false,
     };
-    // `x::timestamp` has none, whatever x has, or what x is a cast of: a date keeps what was said of a moment.
+    // `x::timestamp` has none, whatever x has, or what x is a cast of: a date keeps what was said
+    // of a moment.
     if let Expr::Cast(Cast { field, .. }) = &expr
         && is_moment(field.data_type())
         && field.metadata().is_empty()
@@ -178,8 +181,8 @@ fn mark() -> Arc<ScalarUDF> {
     Arc::clone(MARK.get_or_init(|| Arc::new(ScalarUDF::from(Mark::new(true)))))
 }
 
-/// Removes the metadata of the operand from a cast that the statement has. DataFusion's casts pass it on: the text of a uuid
-/// would be a uuid, and the timestamp of a timestamptz a timestamptz.
+/// Removes the metadata of the operand from a cast that the statement has. DataFusion's casts pass
+/// it on: the text of a uuid would be a uuid, and the timestamp of a timestamptz a timestamptz.
 pub(super) fn of_cast(cast: Expr, schema: &dyn ExprSchema) -> Expr {
     let Ok((_, field)) = cast.to_field(schema) else { return cast };
     let (given, bare) = (kind_of(&field), kind_of(&Field::new("", field.data_type().clone(), true)));

@@ -1,6 +1,8 @@
-//! `AT TIME ZONE`, which PostgreSQL also has as the function `timezone(zone, moment)`: a moment becomes what a clock shows there, and what a clock shows there a moment.
+//! `AT TIME ZONE`, which PostgreSQL also has as the function `timezone(zone, moment)`: a moment
+//! becomes what a clock shows there, and what a clock shows there a moment.
 //!
-//! Zones are known by their names in the time zone database, by the abbreviations that PostgreSQL knows of the most common ones, and by offsets, which count to the west as POSIX has it.
+//! Zones are known by their names in the time zone database, by the abbreviations that PostgreSQL
+//! knows of the most common ones, and by offsets, which count to the west as POSIX has it.
 
 use std::str::FromStr;
 
@@ -104,7 +106,8 @@ impl Zone {
         if is_infinite(moment) { moment } else { moment.saturating_add(self.ahead(moment)) }
     }
 
-    /// When its clock shows this: of two moments the later one, and for none the one that an unchanged clock would show it at.
+    /// When its clock shows this: of two moments the later one, and for none the one that an
+    /// unchanged clock would show it at.
     fn moment(&self, shown: i64) -> i64 {
         if is_infinite(shown) {
             return shown;

@@ -129,7 +129,8 @@ mod tests {
         all
     }
 
-    /// Goal: a sort takes a part of the memory that queries may have, and is the general path's behind that. Method: little memory and much of it, over five thousand rows that an index
+    /// Goal: a sort takes a part of the memory that queries may have, and is the general path's
+    /// behind that. Method: little memory and much of it, over five thousand rows that an index
     /// finds, by itself and in a join by keys.
     #[test]
     fn sorts_of_many_rows() {

@@ -48,9 +48,11 @@ pub(crate) struct Session {
     /// What expressions may ask for.
     pub context: SessionContext,
     pub canceller: Canceller,
-    /// Whether a request to cancel holds until somebody takes it back: for all statements of a message.
+    /// Whether a request to cancel holds until somebody takes it back: for all statements of a
+    /// message.
     pub keeps_cancels: bool,
-    /// While a cursor's query begins: what stops its run, which is to go on when another statement is stopped.
+    /// While a cursor's query begins: what stops its run, which is to go on when another statement
+    /// is stopped.
     pub apart: Option<Canceller>,
     pub timer: Option<crate::database::Timer>,
     pub notices: Vec<Notice>,
@@ -146,7 +148,9 @@ mod tests {
 
     use super::*;
 
-    /// Goal: texts that are kept have less than 1 MiB together, none of them has more than 8 KiB, and keeping one again counts once. Method: texts around both limits, and what is there after each.
+    /// Goal: texts that are kept have less than 1 MiB together, none of them has more than 8 KiB,
+    /// and keeping one again counts once. Method: texts around both limits, and what is there after
+    /// each.
     #[test]
     fn kept_statements_have_a_budget() {
         let database = crate::Database::builder().fs(Arc::new(MemFs::new())).open("test.db").unwrap();

@@ -94,7 +94,8 @@ impl Session {
     }
 
     fn utility_plan(&self, parsed: Parsed<'_>, kind: StatementKind) -> Planned {
-        // Those of the cursor or the statement as it is now: another one may have its name when this one runs.
+        // Those of the cursor or the statement as it is now: another one may have its name when
+        // this one runs.
         let columns = match &*parsed.statement {
             Plain::Fetch(fetch) if !fetch.is_move => {
                 self.cursors.get(&fetch.name).map(|cursor| StdArc::clone(&cursor.columns))
@@ -129,7 +130,8 @@ impl Session {
         self.levels = depth;
         let (plan, params, columns) = planning(depth, || self.plan_tree(&parsed, types))?;
         let levels = self.levels;
-        // What has a picture of the session in it is planned anew each time: no catalog is the one that it was planned for. A cursor's query is a statement of its own.
+        // What has a picture of the session in it is planned anew each time: no catalog is the one
+        // that it was planned for. A cursor's query is a statement of its own.
         let is_of_now = self.pictures.take() && !matches!(plan, Plan::Declare(_));
         let catalog = if is_of_now { u64::MAX } else { catalog };
         if columns.len() > MOST_COLUMNS {
@@ -165,7 +167,8 @@ impl Session {
         self.plan_general(tree, types)
     }
 
-    /// The query of a cursor is a statement of its own, from its own text: so it can be planned anew while it runs.
+    /// The query of a cursor is a statement of its own, from its own text: so it can be planned
+    /// anew while it runs.
     fn plan_declare(
         &mut self,
         declared: &Declared,

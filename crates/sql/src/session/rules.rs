@@ -1,4 +1,5 @@
-//! What rows have to fulfil that follow others because of a foreign key: their tables know of no expressions.
+//! What rows have to fulfil that follow others because of a foreign key: their tables know of no
+//! expressions.
 
 use std::cell::RefCell;
 use std::collections::HashMap;

@@ -24,7 +24,8 @@ use crate::sqlstate::{
 use crate::statement::Statement;
 use crate::syntax::deep;
 
-/// The share of the memory for queries that a sort of the direct path may take: one in so many parts.
+/// The share of the memory for queries that a sort of the direct path may take: one in so many
+/// parts.
 const SORTS: u64 = 16;
 
 /// What it may take however little memory there is: the general path's sorts need more than that.
@@ -51,7 +52,8 @@ impl Started {
 /// The most of a statement that an error names.
 const NAMED_BYTES: usize = 1_000;
 
-/// An error that nobody should see, with the statement that it is of: whoever reports it has all of it.
+/// An error that nobody should see, with the statement that it is of: whoever reports it has all of
+/// it.
 pub(super) fn naming(error: Error, sql: &str) -> Error {
     if error.sqlstate() != INTERNAL_ERROR {
         return error;
@@ -292,7 +294,8 @@ impl Session {
             let row = std::mem::take(&mut self.row);
             let source =
                 Source::Point { planned: StdArc::clone(planned), row, found, current: Vec::new(), params };
-            // What is still to be computed may fail, or draw from a sequence: that is part of the statement.
+            // What is still to be computed may fail, or draw from a sequence: that is part of the
+            // statement.
             let goes_on = !matches!(select.output, Output::Columns(_));
             return Ok(Started::Rows(source, "SELECT", goes_on));
         }
@@ -422,7 +425,8 @@ impl Session {
         Ok(Some(Started::Rows(Source::datums(rows.finish()), "SELECT", false)))
     }
 
-    /// FOR UPDATE: rows are locked one by one until there are as many as are asked for, and given as they are once they are locked.
+    /// FOR UPDATE: rows are locked one by one until there are as many as are asked for, and given
+    /// as they are once they are locked.
     pub(super) fn lock_rows(&mut self, select: &Select, params: &[Datum]) -> Result<Vec<Vec<Datum>>> {
         let (Some(access), Some(locks)) = (&select.access, select.locks) else { return Ok(Vec::new()) };
         self.check_writable("SELECT FOR UPDATE")?;

@@ -108,15 +108,16 @@ pub(crate) struct Settings {
     pub durability: Durability,
     pub statement_timeout: Option<Duration>,
     pub lock_timeout: Option<Duration>,
-    /// `cairn.direct_path`: whether the direct path may run what it can. Off sends every statement through the general
-    /// path, so that tests can hold the two against each other.
+    /// `cairn.direct_path`: whether the direct path may run what it can. Off sends every statement
+    /// through the general path, so that tests can hold the two against each other.
     pub direct_path: bool,
-    /// `cairn.optimizer`: whether plans of the general path are optimized beyond what it takes to run them. Off is for
-    /// tests that look for wrong answers of the optimizer.
+    /// `cairn.optimizer`: whether plans of the general path are optimized beyond what it takes to
+    /// run them. Off is for tests that look for wrong answers of the optimizer.
     pub optimizer: bool,
     /// Namespaces that names without one are looked up in.
     pub search_path: Vec<String>,
-    /// The number of the last change, of plans' names too: 0 as long as there was none. No other session of the database has its number, as a statement may be run by several.
+    /// The number of the last change, of plans' names too: 0 as long as there was none. No other
+    /// session of the database has its number, as a statement may be run by several.
     pub version: u64,
     /// The last number that any session has.
     versions: Arc<AtomicU64>,
@@ -317,7 +318,8 @@ fn invalid(name: &str, value: &str) -> Error {
     Error::new(INVALID_PARAMETER_VALUE, format!("invalid value for parameter \"{name}\": \"{value}\""))
 }
 
-/// The value of a setting that is only remembered as PostgreSQL shows it: clients compare it letter by letter.
+/// The value of a setting that is only remembered as PostgreSQL shows it: clients compare it letter
+/// by letter.
 ///
 /// Errors: 22023; 0A000 for what would have to be done otherwise than it is.
 fn canonical(name: &str, value: &str) -> Result<String> {
@@ -343,7 +345,8 @@ fn canonical(name: &str, value: &str) -> Result<String> {
     }
 }
 
-/// The name of an encoding that texts are in without being turned into it; signs between letters do not count.
+/// The name of an encoding that texts are in without being turned into it; signs between letters do
+/// not count.
 fn encoding(value: &str) -> Option<&'static str> {
     let letters: String = value.chars().filter(char::is_ascii_alphanumeric).collect();
     match letters.to_ascii_lowercase().as_str() {
@@ -353,7 +356,8 @@ fn encoding(value: &str) -> Option<&'static str> {
     }
 }
 
-/// A style of dates: they are written as ISO has it. The order of day and month counts for nothing, as no date is read whose order would be in doubt.
+/// A style of dates: they are written as ISO has it. The order of day and month counts for nothing,
+/// as no date is read whose order would be in doubt.
 ///
 /// Errors: 22023 for what is no style; 0A000 for another one.
 fn date_style(value: &str) -> Result<String> {

@@ -1,7 +1,10 @@
-//! Statements with subqueries that lock rows: `UPDATE job SET .. WHERE id IN (SELECT id FROM job .. LIMIT 1 FOR UPDATE SKIP LOCKED)`.
+//! Statements with subqueries that lock rows: `UPDATE job SET .. WHERE id IN (SELECT id FROM job ..
+//! LIMIT 1 FOR UPDATE SKIP LOCKED)`.
 //!
-//! What DataFusion plans only reads. So these subqueries are run first, by the direct path, and the statement is planned each time with parameters in their places: a list or a value in an expression, VALUES in WITH and FROM.
-//! What they find is the same whatever row the statement is at, since a subquery that looks at the statement's own row is refused.
+//! What DataFusion plans only reads. So these subqueries are run first, by the direct path, and the
+//! statement is planned each time with parameters in their places: a list or a value in an
+//! expression, VALUES in WITH and FROM. What they find is the same whatever row the statement is
+//! at, since a subquery that looks at the statement's own row is refused.
 
 use std::ops::ControlFlow;
 
@@ -128,7 +131,8 @@ impl Staged {
 }
 
 impl Subquery {
-    /// How many rows of parameters there are for so many rows: one of NULLs where there is none and something has to be there.
+    /// How many rows of parameters there are for so many rows: one of NULLs where there is none and
+    /// something has to be there.
     fn stands_for(&self, rows: usize) -> usize {
         if self.place == Place::List { rows } else { rows.max(1) }
     }

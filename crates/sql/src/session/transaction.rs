@@ -52,7 +52,9 @@ pub(crate) struct Open {
 }
 
 impl Open {
-    /// It can only be taken back from here on. Where there is no savepoint to go back to that is done at once: others need not wait for what it has locked until its client says ROLLBACK. Errors: as [`Session::rollback`].
+    /// It can only be taken back from here on. Where there is no savepoint to go back to that is
+    /// done at once: others need not wait for what it has locked until its client says ROLLBACK.
+    /// Errors: as [`Session::rollback`].
     fn fail(&mut self) -> Result<()> {
         let was_failed = std::mem::replace(&mut self.failed, true);
         if !was_failed && self.savepoints.is_empty() {
@@ -108,7 +110,8 @@ impl Session {
         }
     }
 
-    /// The catalog and the settings that a statement would be planned with now. Nobody is waited for: while a block is open the schema stays what it is.
+    /// The catalog and the settings that a statement would be planned with now. Nobody is waited
+    /// for: while a block is open the schema stays what it is.
     pub fn versions(&self) -> (u64, u64) {
         let catalog = match &self.open {
             Some(open) => open.transaction.view().catalog().version(),
@@ -140,7 +143,8 @@ impl Session {
 
     /// The transaction that a statement runs in; one is begun for it alone where there is none.
     ///
-    /// Errors: 25P02 in a transaction that has failed; 57014 where the message that it is part of was cancelled.
+    /// Errors: 25P02 in a transaction that has failed; 57014 where the message that it is part of
+    /// was cancelled.
     pub fn begin_statement(&mut self) -> Result<()> {
         self.heed_cancel().inspect_err(|_| self.fail_block())?;
         self.start_timer();
@@ -167,7 +171,8 @@ impl Session {
 
     /// Ends what [`Session::begin_statement`] began.
     ///
-    /// Errors: 23503 for references that do not hold, and those of committing, if that is what has to be done.
+    /// Errors: 23503 for references that do not hold, and those of committing, if that is what has
+    /// to be done.
     pub fn end_statement(&mut self, succeeded: bool) -> Result<()> {
         // What follows from its changes can be stopped as these could.
         let settled = if succeeded { self.end_changes() } else { Ok(()) };
@@ -185,7 +190,8 @@ impl Session {
         settled.and(changed).and(ended)
     }
 
-    /// A request to cancel that came before this call is for nothing that runs, unless it holds for more than a statement.
+    /// A request to cancel that came before this call is for nothing that runs, unless it holds for
+    /// more than a statement.
     ///
     /// Errors: 57014 where it does.
     fn heed_cancel(&self) -> Result<()> {
@@ -229,7 +235,8 @@ impl Session {
         open.fail()
     }
 
-    /// Whether the statement that runs is the transaction's first one, and whether there are savepoints to go back to.
+    /// Whether the statement that runs is the transaction's first one, and whether there are
+    /// savepoints to go back to.
     pub fn place_in_transaction(&self) -> (bool, bool) {
         self.open.as_ref().map_or((false, false), |open| (open.is_first, !open.savepoints.is_empty()))
     }
@@ -244,7 +251,8 @@ impl Session {
         self.open.as_ref().is_some_and(|open| open.span != Span::Statement)
     }
 
-    /// A change of the schema in a transaction is not to be seen from the catalog's version: nothing that was planned before it holds.
+    /// A change of the schema in a transaction is not to be seen from the catalog's version:
+    /// nothing that was planned before it holds.
     pub fn schema_changed(&mut self) {
         self.context.settings.change();
         if let Some(open) = &mut self.open {
@@ -263,7 +271,8 @@ impl Session {
     fn start_timer(&mut self) {
         self.timer = None;
         if let Some(timeout) = self.context.settings.statement_timeout {
-            // Without threads there is no timeout: what the statement needs them for fails by itself.
+            // Without threads there is no timeout: what the statement needs them for fails by
+            // itself.
             self.timer = crate::database::Timer::start(&self.shared, timeout, &self.canceller).ok();
         }
     }
@@ -271,7 +280,8 @@ impl Session {
     fn stop_timer(&mut self, succeeded: bool) {
         let has_fired = self.timer.take().is_some_and(|timer| timer.has_fired());
         if has_fired && succeeded && self.keeps_cancels {
-            // Its time was over when there was nothing left to stop: the statements behind it have their own.
+            // Its time was over when there was nothing left to stop: the statements behind it have
+            // their own.
             self.canceller.reset();
         }
     }
@@ -338,7 +348,8 @@ impl Session {
         }
     }
 
-    /// Changes a setting; `None` makes it what it was at first. It is part of the open transaction, and with `local` ends with it.
+    /// Changes a setting; `None` makes it what it was at first. It is part of the open transaction,
+    /// and with `local` ends with it.
     ///
     /// Errors: as [`Settings::set`].
     pub fn change_setting(&mut self, name: &str, values: Option<&[String]>, local: bool) -> Result<()> {
@@ -428,7 +439,8 @@ impl Session {
         Ok(())
     }
 
-    /// Commits what is open, as a statement of its own: it may have rows to put aside, which can be stopped.
+    /// Commits what is open, as a statement of its own: it may have rows to put aside, which can be
+    /// stopped.
     fn commit_in_time(&mut self) -> Result<()> {
         if let Err(error) = self.heed_cancel() {
             // As after every COMMIT that fails.
@@ -460,7 +472,8 @@ impl Session {
         self.rollback()
     }
 
-    /// The block that is open. Savepoints are for these only: statements that came together end with their message, whatever it says.
+    /// The block that is open. Savepoints are for these only: statements that came together end
+    /// with their message, whatever it says.
     ///
     /// Errors: 25P01.
     fn block(&mut self, what: &str) -> Result<&mut Open> {

@@ -198,7 +198,8 @@ impl Session {
                 node.map_err(|failure| crate::direct::unsupported(failure, "this expression in EXECUTE"))?;
             nodes.push(node.0);
         }
-        // Sequences give values within transactions only: outside of one, somebody may be about to take back what a sequence is.
+        // Sequences give values within transactions only: outside of one, somebody may be about to
+        // take back what a sequence is.
         let is_apart = self.open.is_none() && nodes.iter().any(Node::is_volatile);
         if is_apart {
             self.begin_statement()?;

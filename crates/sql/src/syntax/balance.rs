@@ -1,7 +1,9 @@
 //! Long chains of AND and OR as trees that are not deep.
 //!
-//! The parser makes `a OR b OR c OR d` as deep as there are operands. Whatever asks for the type or the name of each operator looks at all below it, so that a thousand of them
-//! take a million looks. Both operators give the same in any grouping, so a chain becomes a tree whose depth is the logarithm of its length. Which operand is looked at first stays as it was.
+//! The parser makes `a OR b OR c OR d` as deep as there are operands. Whatever asks for the type or
+//! the name of each operator looks at all below it, so that a thousand of them take a million
+//! looks. Both operators give the same in any grouping, so a chain becomes a tree whose depth is
+//! the logarithm of its length. Which operand is looked at first stays as it was.
 
 use std::ops::ControlFlow;
 
@@ -21,7 +23,8 @@ pub(super) fn is_in(tokens: &[TokenWithSpan]) -> bool {
     tokens.iter().filter(connects).nth(SHORT).is_some()
 }
 
-/// Balances the chains of a tree. Cost: each operand is moved as often as the tree that it gets into is deep.
+/// Balances the chains of a tree. Cost: each operand is moved as often as the tree that it gets
+/// into is deep.
 pub(super) fn balance(tree: &mut impl VisitMut) {
     let _ = walk::visit_mut(tree, &mut Balance);
 }

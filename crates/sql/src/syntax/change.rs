@@ -2,7 +2,8 @@
 
 use datafusion::sql::sqlparser::ast::{SetExpr, Statement, With};
 
-/// The INSERT, UPDATE or DELETE that a statement is, and the WITH before it. `None` for other statements.
+/// The INSERT, UPDATE or DELETE that a statement is, and the WITH before it. `None` for other
+/// statements.
 pub(crate) fn change_of(tree: &Statement) -> Option<(&Statement, Option<&With>)> {
     match tree {
         Statement::Insert(_) | Statement::Update(_) | Statement::Delete(_) => Some((tree, None)),

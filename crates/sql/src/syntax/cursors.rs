@@ -1,4 +1,5 @@
-//! DECLARE, FETCH, MOVE and CLOSE in PostgreSQL's words: the parser knows fewer of them, and wants some in another order.
+//! DECLARE, FETCH, MOVE and CLOSE in PostgreSQL's words: the parser knows fewer of them, and wants
+//! some in another order.
 
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
@@ -48,7 +49,8 @@ pub(crate) struct Fetch {
 /// Words that may stand before a cursor's name and are no names themselves.
 const FROM: [Keyword; 2] = [Keyword::FROM, Keyword::IN];
 
-/// A statement about cursors; `None` for whatever else. `query` parses the one behind DECLARE and gives its text.
+/// A statement about cursors; `None` for whatever else. `query` parses the one behind DECLARE and
+/// gives its text.
 pub(super) fn parse(
     parser: &mut Parser<'_>,
     query: impl FnOnce(&mut Parser<'_>) -> Result<String, ParserError>,
@@ -123,7 +125,8 @@ fn declared(parser: &mut Parser<'_>) -> Result<Declared, ParserError> {
     Ok(declared)
 }
 
-/// The words that say where to go. A word that is the cursor's name, as in `FETCH next`, is not one of them.
+/// The words that say where to go. A word that is the cursor's name, as in `FETCH next`, is not one
+/// of them.
 fn direction(parser: &mut Parser<'_>) -> Result<Direction, ParserError> {
     const WORDS: [Keyword; 9] = [
         Keyword::ALL,

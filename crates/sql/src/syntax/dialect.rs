@@ -1,8 +1,10 @@
 //! PostgreSQL's dialect, with a bound on what the parser tries.
 //!
-//! Where the parser cannot tell what is to come it tries one reading, and goes back for another one. Readings within readings double the work with each level, so
-//! that a text of a few hundred bytes is parsed for hours. Here each expression that is begun is counted, and a statement for which many more are begun than it has
-//! tokens ends with an error. The one reading that every call asked for twice, `json_object('key' VALUE 1)`, is left out.
+//! Where the parser cannot tell what is to come it tries one reading, and goes back for another
+//! one. Readings within readings double the work with each level, so that a text of a few hundred
+//! bytes is parsed for hours. Here each expression that is begun is counted, and a statement for
+//! which many more are begun than it has tokens ends with an error. The one reading that every call
+//! asked for twice, `json_object('key' VALUE 1)`, is left out.
 
 use std::any::TypeId;
 use std::cell::Cell;
@@ -39,7 +41,8 @@ impl Dialect {
         left > 0
     }
 
-    /// Counts one where there is no error to give: the parser gets no more tokens then, so that it comes to an end by itself.
+    /// Counts one where there is no error to give: the parser gets no more tokens then, so that it
+    /// comes to an end by itself.
     fn try_name(&self, parser: &mut Parser<'_>) {
         if !self.try_once() {
             while parser.next_token().token != Token::EOF {}
@@ -160,7 +163,8 @@ mod tests {
         parsed.is_ok().then(|| most - dialect.left.get())
     }
 
-    /// Goal: the parser's work grows as a statement does. Method: calls and brackets in one another, of two depths.
+    /// Goal: the parser's work grows as a statement does. Method: calls and brackets in one
+    /// another, of two depths.
     #[test]
     fn work_grows_with_the_text() {
         for (open, close) in [
@@ -187,7 +191,8 @@ mod tests {
         }
     }
 
-    /// Goal: what the parser would try over and over ends. Method: joins in brackets that begin with queries, so that each bracket is read twice, and a fault in brackets with two meanings.
+    /// Goal: what the parser would try over and over ends. Method: joins in brackets that begin
+    /// with queries, so that each bracket is read twice, and a fault in brackets with two meanings.
     #[test]
     fn endless_tries_are_stopped() {
         let mut inner = "t".to_owned();

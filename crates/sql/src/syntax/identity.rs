@@ -7,7 +7,8 @@
 //! | `ALTER c SET GENERATED ALWAYS`              | `ALTER c ADD GENERATED AS IDENTITY (CACHE ...)`            |
 //! | `ALTER c DROP IDENTITY IF EXISTS`           | the same, without ALWAYS and BY DEFAULT                    |
 //!
-//! What stands for a number then is none, so nobody can write it. How many values a session takes at once says nothing here.
+//! What stands for a number then is none, so nobody can write it. How many values a session takes
+//! at once says nothing here.
 
 use cairn_table::schema::Identity;
 use datafusion::sql::sqlparser::ast::{AlterColumnOperation, Expr, GeneratedAs, SequenceOptions, Value};

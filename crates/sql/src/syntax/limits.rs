@@ -1,8 +1,11 @@
-//! What a statement may be at most, so that hostile ones end in an error instead of ending the process.
+//! What a statement may be at most, so that hostile ones end in an error instead of ending the
+//! process.
 //!
-//! Trees are walked, cloned, printed and dropped by recursion, by the parser, by us and by DataFusion. So how deep a tree can get is bounded before there is one:
-//! by the tokens between two commas, added up over the brackets around them ([`depth`]). Once there is a tree its levels are counted ([`levels`]), and whatever
-//! walks it runs where there is room for so many frames ([`deep`]).
+//! Trees are walked, cloned, printed and dropped by recursion, by the parser, by us and by
+//! DataFusion. So how deep a tree can get is bounded before there is one: by the tokens between two
+//! commas, added up over the brackets around them ([`depth`]). Once there is a tree its levels are
+//! counted ([`levels`]), and whatever walks it runs where there is room for so many frames
+//! ([`deep`]).
 
 use std::ops::ControlFlow;
 
@@ -29,7 +32,8 @@ const MOST_CALLS: usize = 100;
 const MOST_DOUBLED: usize = 10;
 /// Brackets in brackets, and whatever else the parser goes into by recursion.
 pub(super) const MOST_BRACKETS: usize = 1_000;
-/// Of the frames that a level has on the stack where a tree is parsed, walked or dropped, in a build without optimization.
+/// Of the frames that a level has on the stack where a tree is parsed, walked or dropped, in a
+/// build without optimization.
 const LEVEL_BYTES: usize = 32 << 10;
 /// And where it is planned.
 const PLANNED_LEVEL_BYTES: usize = 64 << 10;
@@ -101,7 +105,8 @@ pub(crate) fn too_deep() -> Error {
     Error::new(STATEMENT_TOO_COMPLEX, what)
 }
 
-/// How many levels the tree of a statement has, and the plan that is made of it: relations are joined one by one, and so are the parts of a UNION.
+/// How many levels the tree of a statement has, and the plan that is made of it: relations are
+/// joined one by one, and so are the parts of a UNION.
 ///
 /// Errors: 54001 for more than there may be.
 pub(crate) fn levels(statement: &Statement) -> Result<usize> {
@@ -117,8 +122,8 @@ pub(super) fn levels_of(expr: &Expr) -> Result<usize> {
     counted.total()
 }
 
-/// Sees that a query is not too involved for DataFusion, of which some steps look at all below each call, some at names that are as long as what is below, and some
-/// write an argument down twice.
+/// Sees that a query is not too involved for DataFusion, of which some steps look at all below each
+/// call, some at names that are as long as what is below, and some write an argument down twice.
 ///
 /// Errors: 54001.
 pub(crate) fn too_involved(statement: &Statement) -> Result<()> {
@@ -196,7 +201,8 @@ impl Visitor for Calls {
     }
 }
 
-/// Whether a call of a function makes twice the work of what is in it: those that are written as a CASE with an argument in it twice, and those that DataFusion knows by another name too. A call
+/// Whether a call of a function makes twice the work of what is in it: those that are written as a
+/// CASE with an argument in it twice, and those that DataFusion knows by another name too. A call
 /// by such a name has a second one, in which all of its arguments are written out.
 fn is_doubled(name: &str) -> bool {
     matches!(
@@ -350,7 +356,8 @@ fn deepens(keyword: Keyword) -> bool {
     )
 }
 
-/// Runs `f` where there is room on the stack for trees of so many levels: on a stack of its own where this thread's has less left.
+/// Runs `f` where there is room on the stack for trees of so many levels: on a stack of its own
+/// where this thread's has less left.
 pub(crate) fn deep<T>(levels: usize, f: impl FnOnce() -> T) -> T {
     if levels <= SHALLOW {
         return f();
@@ -359,7 +366,8 @@ pub(crate) fn deep<T>(levels: usize, f: impl FnOnce() -> T) -> T {
     stacker::maybe_grow(bytes, bytes + BASE_BYTES, f)
 }
 
-/// As [`deep`], for one of many steps that go into each other, of which nobody knows how many there are.
+/// As [`deep`], for one of many steps that go into each other, of which nobody knows how many there
+/// are.
 pub(crate) fn deeper<T>(levels: usize, f: impl FnOnce() -> T) -> T {
     let bytes = STEP_BYTES + levels.min(MOST_TOKENS) * LEVEL_BYTES;
     stacker::maybe_grow(bytes, bytes + BASE_BYTES, f)

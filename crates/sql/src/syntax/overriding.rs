@@ -1,11 +1,13 @@
-//! `OVERRIDING SYSTEM VALUE` and `OVERRIDING USER VALUE` of an INSERT, which the parser does not know.
+//! `OVERRIDING SYSTEM VALUE` and `OVERRIDING USER VALUE` of an INSERT, which the parser does not
+//! know.
 
 use datafusion::sql::sqlparser::ast::{Insert, SetExpr, Statement};
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
 
 use super::tokens::{BLANK, Cursor, is_word, solid};
 
-/// What the word INSERT is called in a tree where that stood behind it. No word without quotes has blanks, so nobody can write it.
+/// What the word INSERT is called in a tree where that stood behind it. No word without quotes has
+/// blanks, so nobody can write it.
 const SYSTEM: &str = "INSERT OVERRIDING SYSTEM VALUE";
 const USER: &str = "INSERT OVERRIDING USER VALUE";
 

@@ -18,7 +18,8 @@ use crate::syntax::walk::visit_expressions_mut;
 
 const DIALECT: PostgreSqlDialect = PostgreSqlDialect {};
 
-/// Levels that the parser goes into by recursion: brackets, in which there is an expression each, and a sign or NOT before them.
+/// Levels that the parser goes into by recursion: brackets, in which there is an expression each,
+/// and a sign or NOT before them.
 const RECURSION: usize = 3 * MOST_BRACKETS;
 
 /// A statement.
@@ -105,9 +106,11 @@ impl Plain {
     }
 }
 
-/// Cuts a text into its statements, without the semicolons between them. What is between quotes, dollars or in comments does not count.
+/// Cuts a text into its statements, without the semicolons between them. What is between quotes,
+/// dollars or in comments does not count.
 ///
-/// Errors: 42601 for a quote or comment that does not end, 54000 for more text than a statement may have.
+/// Errors: 42601 for a quote or comment that does not end, 54000 for more text than a statement may
+/// have.
 pub fn split(sql: &str) -> Result<Vec<&str>> {
     let tokens = tokenize(sql)?;
     Ok(pieces(sql, &tokens).map(|(text, _)| text).collect())
@@ -181,7 +184,8 @@ fn tokenize(sql: &str) -> Result<Vec<TokenWithSpan>> {
     Ok(tokens)
 }
 
-/// Sees that a number or a parameter ends before a word begins: `123abc` is neither a number nor a name.
+/// Sees that a number or a parameter ends before a word begins: `123abc` is neither a number nor a
+/// name.
 ///
 /// Errors: 42601.
 fn junk_behind_numbers(sql: &str, tokens: &[TokenWithSpan]) -> Result<()> {
@@ -333,7 +337,8 @@ fn tree(parser: &mut Parser<'_>, tokens: &[TokenWithSpan]) -> Result<Statement, 
     Ok(statement)
 }
 
-/// The text of the query at the end of a statement: of the tree only its being one counts, as it is planned from the text.
+/// The text of the query at the end of a statement: of the tree only its being one counts, as it is
+/// planned from the text.
 fn query_text(parser: &mut Parser<'_>, text: &str, tokens: &[TokenWithSpan]) -> Result<String, ParserError> {
     let first = parser.peek_token();
     let start = tokens.iter().find(is_solid).map_or(first.span.start, |token| token.span.start);
@@ -374,7 +379,8 @@ fn syntax_error(sql: &str, tokens: &[TokenWithSpan], error: &ParserError) -> Err
         .at(offset_in_chars(sql, location))
 }
 
-/// Statements that the parser does not know, or not as PostgreSQL does: they are words and names only.
+/// Statements that the parser does not know, or not as PostgreSQL does: they are words and names
+/// only.
 fn without_tree(tokens: &[TokenWithSpan]) -> Option<Plain> {
     let mut words = tokens
         .iter()
@@ -429,7 +435,8 @@ fn alter_sequence(tokens: &[TokenWithSpan]) -> Option<Plain> {
     (restart.is_some() || owner.is_some()).then_some(Plain::AlterSequence { name, restart, owner })
 }
 
-/// The tables behind options in brackets or without; columns in brackets behind a table are passed over, all are meant.
+/// The tables behind options in brackets or without; columns in brackets behind a table are passed
+/// over, all are meant.
 fn tables(tokens: &[&Token]) -> Option<Vec<ObjectName>> {
     let mut tokens = tokens.iter().peekable();
     let mut names: Vec<ObjectName> = Vec::new();

@@ -1,6 +1,7 @@
 //! Where aggregates, windows and functions of many rows may stand.
 //!
-//! They are looked for in the clauses that they are not allowed in, before anything is planned: the direct path has no such functions, and the query engine takes some of them for something else.
+//! They are looked for in the clauses that they are not allowed in, before anything is planned: the
+//! direct path has no such functions, and the query engine takes some of them for something else.
 
 use std::ops::ControlFlow;
 
@@ -134,7 +135,8 @@ impl Kind {
 
 /// Sees that such functions stand only where they may.
 ///
-/// Errors: 42803 for aggregates, 42P20 for windows, 0A000 for functions of many rows; 42809 for a function of windows without one.
+/// Errors: 42803 for aggregates, 42P20 for windows, 0A000 for functions of many rows; 42809 for a
+/// function of windows without one.
 pub(crate) fn check(tree: &Statement) -> Result<()> {
     let all = [Kind::Aggregate, Kind::Window, Kind::Set];
     match tree {
@@ -190,7 +192,8 @@ fn refuse_in(expr: &Option<Expr>, kinds: &[Kind], place: &str) -> Result<()> {
     expr.as_ref().map_or(Ok(()), |expr| refuse(expr, kinds, place, None))
 }
 
-/// Errors: an expression has a call of one of these kinds, outside of subqueries. An aggregate of another query's columns is that one's.
+/// Errors: an expression has a call of one of these kinds, outside of subqueries. An aggregate of
+/// another query's columns is that one's.
 fn refuse(expr: &Expr, kinds: &[Kind], place: &str, tables: Option<&[String]>) -> Result<()> {
     let mut calls = Calls { depth: 0, found: None, kinds, tables };
     let _ = walk::visit(expr, &mut calls);
@@ -328,7 +331,8 @@ fn positions(query: &ast::Query) -> Result<()> {
     }
 }
 
-/// Sees that a recursive query names itself once, in the second part of a UNION and outside of subqueries.
+/// Sees that a recursive query names itself once, in the second part of a UNION and outside of
+/// subqueries.
 ///
 /// Errors: 42P19.
 fn recursion(name: &str, query: &ast::Query) -> Result<()> {

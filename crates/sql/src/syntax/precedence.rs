@@ -1,9 +1,10 @@
 //! Operator precedence that the parser gets wrong, put right in the tree:
 //!
-//! - IS DISTINCT FROM binds tighter than AND, OR and NOT: the parser takes everything behind FROM for its right side.
+//! - IS DISTINCT FROM binds tighter than AND, OR and NOT: the parser takes everything behind FROM
+//!   for its right side.
 //! - A sign binds tighter than `^`.
-//! - Every operator but AND and OR binds tighter than the NOT of NOT EXISTS, which the parser takes for one word:
-//!   `NOT EXISTS (...) IS NULL` is `NOT (EXISTS (...) IS NULL)`.
+//! - Every operator but AND and OR binds tighter than the NOT of NOT EXISTS, which the parser takes
+//!   for one word: `NOT EXISTS (...) IS NULL` is `NOT (EXISTS (...) IS NULL)`.
 
 use std::ops::ControlFlow;
 
@@ -41,7 +42,8 @@ pub(super) fn correct_expr(expr: &mut Expr) {
             let all = take(inner);
             *expr = with_first(all, |leaf| Expr::UnaryOp { op: UnaryOperator::Not, expr: Box::new(leaf) });
         }
-        // `a AND (b OR c)` without brackets is what the changes within have left of `(a AND b) OR c`.
+        // `a AND (b OR c)` without brackets is what the changes within have left of `(a AND b) OR
+        // c`.
         Expr::BinaryOp { left, op: BinaryOperator::And, right } if is_or(right) => {
             let (first, all) = (take(left), take(right));
             *expr = with_left_of_or(all, |leaf| Expr::BinaryOp {

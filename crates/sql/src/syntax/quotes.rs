@@ -2,7 +2,8 @@
 
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Whitespace};
 
-/// Makes one literal of those with nothing between them but the end of a line: `'a'` and `'b'` on the next line are `'ab'`.
+/// Makes one literal of those with nothing between them but the end of a line: `'a'` and `'b'` on
+/// the next line are `'ab'`.
 pub(super) fn join(tokens: &mut Vec<TokenWithSpan>) {
     if !(0..tokens.len()).any(|at| continued(tokens, at).is_some()) {
         return;

@@ -1,5 +1,5 @@
-//! `r.* IS NULL` among results: the parser takes `r.*` there for all columns of `r`, and then does not expect a word.
-//! In brackets it is an expression everywhere.
+//! `r.* IS NULL` among results: the parser takes `r.*` there for all columns of `r`, and then does
+//! not expect a word. In brackets it is an expression everywhere.
 
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
 

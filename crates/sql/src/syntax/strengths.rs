@@ -4,9 +4,11 @@ use datafusion::sql::sqlparser::tokenizer::TokenWithSpan;
 
 use super::tokens::{BLANK, is_word, solid};
 
-/// Makes of the weaker strengths those that the parser knows: `FOR NO KEY UPDATE` becomes `FOR UPDATE`, `FOR KEY SHARE` becomes `FOR SHARE`.
+/// Makes of the weaker strengths those that the parser knows: `FOR NO KEY UPDATE` becomes `FOR
+/// UPDATE`, `FOR KEY SHARE` becomes `FOR SHARE`.
 ///
-/// Rows are locked as for an update anyway. Who asks for less waits where PostgreSQL would not, and sees nothing else.
+/// Rows are locked as for an update anyway. Who asks for less waits where PostgreSQL would not, and
+/// sees nothing else.
 pub(super) fn spell_out(tokens: &mut [TokenWithSpan]) {
     let words = solid(tokens);
     for first in 0..words.len() {

@@ -10,10 +10,12 @@ use super::build::{nested, null, take};
 use super::tokens::replace;
 use crate::syntax::walk::{visit_expressions, visit_expressions_mut};
 
-/// What stands for the word while it is parsed. No text can have it: that would be a byte that texts have not.
+/// What stands for the word while it is parsed. No text can have it: that would be a byte that
+/// texts have not.
 const MARK: &str = "\0symmetric";
 
-/// Puts `mark ||` in the place of the word, which the parser takes for a part of the first bound. ASYMMETRIC says nothing.
+/// Puts `mark ||` in the place of the word, which the parser takes for a part of the first bound.
+/// ASYMMETRIC says nothing.
 pub(super) fn spell_out(tokens: &mut Vec<TokenWithSpan>) {
     let is = |token: &Token, said: &str| {
         matches!(token, Token::Word(word)
@@ -44,7 +46,8 @@ pub(super) fn is_in(tokens: &[TokenWithSpan]) -> bool {
     tokens.iter().any(|token| matches!(&token.token, Token::Word(word) if word.value == MARK))
 }
 
-/// Expressions that are written down twice at most. Each BETWEEN SYMMETRIC within another one doubles what is in it.
+/// Expressions that are written down twice at most. Each BETWEEN SYMMETRIC within another one
+/// doubles what is in it.
 const MOST_COPIED: usize = 10_000;
 
 /// Puts bounds right that are marked: whichever is the lower one.

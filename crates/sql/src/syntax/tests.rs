@@ -43,7 +43,8 @@ fn splits_what_is_spelled_out() {
     assert!(["CYCLE", "100", "5"].iter().all(|part| said.contains(part)), "{said}");
 }
 
-/// Goal: a text of many statements is cut in one pass, and so are the queries of its cursors. Method: so many on one line that looking for each from the start does not come to an end.
+/// Goal: a text of many statements is cut in one pass, and so are the queries of its cursors.
+/// Method: so many on one line that looking for each from the start does not come to an end.
 #[test]
 fn splits_long_lines() {
     for statement in ["select 1;", "select 'é\n';", "declare c cursor for select 1;"] {
@@ -116,7 +117,8 @@ fn words_only() {
     assert!(matches!(&*one("-- nothing").unwrap().statement, Plain::Empty));
 }
 
-/// Goal: BETWEEN SYMMETRIC is what it stands for, and nothing else changes. Method: statements as the parser has them in the end.
+/// Goal: BETWEEN SYMMETRIC is what it stands for, and nothing else changes. Method: statements as
+/// the parser has them in the end.
 #[test]
 fn symmetric_bounds() {
     for (sql, expected) in [

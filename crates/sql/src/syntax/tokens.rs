@@ -15,7 +15,8 @@ pub(super) fn solid(tokens: &[TokenWithSpan]) -> Vec<usize> {
     tokens.iter().enumerate().filter(|(_, token)| is_solid(token)).map(|(at, _)| at).collect()
 }
 
-/// Puts other tokens in the place of some. They are where those were; the last one ends where the last of those did, because the text of a statement ends with its last token.
+/// Puts other tokens in the place of some. They are where those were; the last one ends where the
+/// last of those did, because the text of a statement ends with its last token.
 pub(super) fn replace(
     tokens: &mut Vec<TokenWithSpan>,
     places: RangeInclusive<usize>,

@@ -13,9 +13,11 @@ use crate::sqlstate::{INVALID_PARAMETER_VALUE, UNDEFINED_OBJECT};
 
 const MOST_DIGITS: u64 = 38;
 
-/// The type that columns and values of this name have. `char(n)` is `varchar(n)`; times with a zone are kept in UTC.
+/// The type that columns and values of this name have. `char(n)` is `varchar(n)`; times with a zone
+/// are kept in UTC.
 ///
-/// Errors: 0A000 for types that there are elsewhere, 42704 for those that there are nowhere, 22023 for wrong lengths.
+/// Errors: 0A000 for types that there are elsewhere, 42704 for those that there are nowhere, 22023
+/// for wrong lengths.
 pub(crate) fn column_type(kind: &DataType) -> Result<ColumnType> {
     Ok(match kind {
         DataType::Bool | DataType::Boolean => Type::Boolean.into(),
@@ -140,7 +142,8 @@ fn decimal(info: &ExactNumberInfo) -> Result<ColumnType> {
     Ok(ColumnType::decimal(precision as u8, scale))
 }
 
-/// Times whose seconds have so many digits after the point. Six are all there are, as in PostgreSQL.
+/// Times whose seconds have so many digits after the point. Six are all there are, as in
+/// PostgreSQL.
 fn with_digits(mut kind: ColumnType, digits: Option<u64>) -> ColumnType {
     kind.length = digits.filter(|digits| *digits < 6).map(|digits| digits as u32);
     kind

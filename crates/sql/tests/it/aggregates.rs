@@ -1,5 +1,6 @@
-//! Goal: aggregates that are made where leaves are read come to what DataFusion's come to. Method: each query beside the same with a condition that no scan sees to, which always holds, and by which the
-//! leaves are not read so.
+//! Goal: aggregates that are made where leaves are read come to what DataFusion's come to. Method:
+//! each query beside the same with a condition that no scan sees to, which always holds, and by
+//! which the leaves are not read so.
 
 use cairn_sql::Connection;
 
@@ -8,7 +9,8 @@ use crate::support::{ask, database, fails, run};
 /// Rows: enough for several threads and several turns.
 const ROWS: i64 = 40_000;
 
-/// Columns of all types that groups are made by and that are added up, few and many different values, NULLs, decimals of up to 38 digits.
+/// Columns of all types that groups are made by and that are added up, few and many different
+/// values, NULLs, decimals of up to 38 digits.
 fn table(c: &mut Connection) {
     run(
         c,
@@ -157,8 +159,9 @@ fn aggregates_of_leaves() {
     run(&mut old, "commit");
 }
 
-/// Goal: what a query asks for twice is made once, and what looks alike and is not the same is made for itself; runs of a plan that is kept see what there is by then. Method: plans, and sums
-/// after changes.
+/// Goal: what a query asks for twice is made once, and what looks alike and is not the same is made
+/// for itself; runs of a plan that is kept see what there is by then. Method: plans, and sums after
+/// changes.
 #[test]
 fn made_once() {
     let mut c = database().connect();
@@ -220,8 +223,9 @@ fn sums_that_do_not_fit() {
     assert_eq!(found.len(), 3);
 }
 
-/// Goal: groups whose keys take much memory are left to who can write them to the disk, and come out all the same. Method: keys of 20,000 bytes, fifty megabytes in all, by the direct path and by the one that
-/// stands in for an aggregate.
+/// Goal: groups whose keys take much memory are left to who can write them to the disk, and come
+/// out all the same. Method: keys of 20,000 bytes, fifty megabytes in all, by the direct path and
+/// by the one that stands in for an aggregate.
 #[test]
 fn groups_with_long_keys() {
     let mut c = database().connect();
@@ -236,8 +240,8 @@ fn groups_with_long_keys() {
     }
 }
 
-/// Values of string_agg come in the order that is asked for, of texts and of bytes, also where equal ones are left out,
-/// and whatever partial results they come from.
+/// Values of string_agg come in the order that is asked for, of texts and of bytes, also where
+/// equal ones are left out, and whatever partial results they come from.
 #[test]
 fn joined_texts_are_sorted() {
     let mut c = database().connect();

@@ -1,8 +1,10 @@
-//! Goal: a table that is altered keeps to what is said of it, as in PostgreSQL 15. Method: its outcomes, statement by statement.
+//! Goal: a table that is altered keeps to what is said of it, as in PostgreSQL 15. Method: its
+//! outcomes, statement by statement.
 
 use crate::support::{ask, database, fails, run};
 
-/// Columns that rows of their own table refer to have other places when one before them goes. With another unique column, which the old place would mean, and without.
+/// Columns that rows of their own table refer to have other places when one before them goes. With
+/// another unique column, which the old place would mean, and without.
 #[test]
 fn places_of_own_references() {
     for code in ["", "code int unique default 100, "] {
@@ -36,7 +38,8 @@ fn places_of_own_references() {
     run(&mut c, "delete from t");
 }
 
-/// Checks hold for what a column's values become, and they and the default have to make sense of the new type.
+/// Checks hold for what a column's values become, and they and the default have to make sense of
+/// the new type.
 #[test]
 fn types_and_what_is_said_of_them() {
     let mut c = database().connect();
@@ -60,7 +63,8 @@ fn types_and_what_is_said_of_them() {
     assert_eq!(fails(&mut c, "insert into l values ('fives')"), "22001");
 }
 
-/// Tables that others refer to, and those that refer, get other types as far as both still go together.
+/// Tables that others refer to, and those that refer, get other types as far as both still go
+/// together.
 #[test]
 fn types_of_referenced_tables() {
     let mut c = database().connect();

@@ -1,8 +1,10 @@
-//! Goal: general queries give what PostgreSQL 15 gives, or are refused. Method: its recorded answers (`testing/compat/answers`).
+//! Goal: general queries give what PostgreSQL 15 gives, or are refused. Method: its recorded
+//! answers (`testing/compat/answers`).
 
 use crate::support::{database, rows};
 
-/// Every query gives the recorded rows or error; what is marked as refused is refused with that code.
+/// Every query gives the recorded rows or error; what is marked as refused is refused with that
+/// code.
 #[test]
 fn answers_of_postgresql() {
     let mut connection = database().connect();
@@ -39,7 +41,8 @@ fn answers_of_postgresql() {
     assert!(count > 50, "{count} queries");
 }
 
-/// Functions, patterns and arithmetic give what PostgreSQL gives, as a constant of the direct path and in a general query.
+/// Functions, patterns and arithmetic give what PostgreSQL gives, as a constant of the direct path
+/// and in a general query.
 #[test]
 fn functions_of_postgresql() {
     let mut connection = database().connect();

@@ -1,10 +1,12 @@
-//! What comes to more than its type holds: an error and not another number, on every path and by every operator, as PostgreSQL has it.
+//! What comes to more than its type holds: an error and not another number, on every path and by
+//! every operator, as PostgreSQL has it.
 
 use cairn_sql::Datum;
 
 use crate::support::{ask, database, fails, rows, run};
 
-/// Goal: a sum of doubles that is larger than they go is an error, and one of infinite numbers is not. Method: by itself and by groups, with an index and without.
+/// Goal: a sum of doubles that is larger than they go is an error, and one of infinite numbers is
+/// not. Method: by itself and by groups, with an index and without.
 #[test]
 fn sums_beyond_their_types() {
     let mut c = database().connect();
@@ -37,8 +39,10 @@ fn sums_beyond_their_types() {
     );
 }
 
-/// Goal: what comes to more than its type holds is an error whichever path and operator computes it, and infinite numbers stay what they are. Method: what PostgreSQL 15 answers to the same rows: aggregates
-/// with a filter, of different values, of computed ones, of groups, of windows that rows enter and leave, and of a parameter.
+/// Goal: what comes to more than its type holds is an error whichever path and operator computes
+/// it, and infinite numbers stay what they are. Method: what PostgreSQL 15 answers to the same
+/// rows: aggregates with a filter, of different values, of computed ones, of groups, of windows
+/// that rows enter and leave, and of a parameter.
 #[test]
 fn aggregates_beyond_their_types() {
     let mut c = database().connect();
@@ -155,7 +159,9 @@ fn aggregates_beyond_their_types() {
     assert_eq!(by(&mut c, -1.0), Err("22003"));
 }
 
-/// Goal: sums of a window are those of its rows, whatever rows have left it. Method: small numbers behind large ones and behind infinite ones, in windows of a few rows and of many, as PostgreSQL 15 has them.
+/// Goal: sums of a window are those of its rows, whatever rows have left it. Method: small numbers
+/// behind large ones and behind infinite ones, in windows of a few rows and of many, as PostgreSQL
+/// 15 has them.
 #[test]
 fn windows_that_rows_leave() {
     let mut c = database().connect();
@@ -210,8 +216,9 @@ fn windows_that_rows_leave() {
     }
 }
 
-/// Goal: sums that threads have made of parts are added up with the same care. Method: enough rows for several of them, of which only the first and the last are large, in a tree and in packed leaves, by groups of which
-/// another one has an infinite number.
+/// Goal: sums that threads have made of parts are added up with the same care. Method: enough rows
+/// for several of them, of which only the first and the last are large, in a tree and in packed
+/// leaves, by groups of which another one has an infinite number.
 #[test]
 fn sums_of_parts_beyond_their_types() {
     let mut c = database().connect();
@@ -249,7 +256,9 @@ fn sums_of_parts_beyond_their_types() {
     }
 }
 
-/// Goal: variances and regressions of a window are those of its rows, whatever rows have left it. Method: windows of a few rows, as PostgreSQL 15 has them, and of many, of numbers of which it is known.
+/// Goal: variances and regressions of a window are those of its rows, whatever rows have left it.
+/// Method: windows of a few rows, as PostgreSQL 15 has them, and of many, of numbers of which it is
+/// known.
 #[test]
 fn spreads_of_windows_that_rows_leave() {
     let mut c = database().connect();
@@ -297,8 +306,9 @@ fn spreads_of_windows_that_rows_leave() {
     }
 }
 
-/// Goal: variances, correlations and regressions are PostgreSQL's to the ends of their type: of large numbers that are near to each other, of equal ones, of infinite ones, of different rows, by groups and without. Method:
-/// what PostgreSQL 15 answers; of equal numbers nothing, as in 19.
+/// Goal: variances, correlations and regressions are PostgreSQL's to the ends of their type: of
+/// large numbers that are near to each other, of equal ones, of infinite ones, of different rows,
+/// by groups and without. Method: what PostgreSQL 15 answers; of equal numbers nothing, as in 19.
 #[test]
 fn spreads_as_in_postgres() {
     let mut c = database().connect();
@@ -344,7 +354,9 @@ fn spreads_as_in_postgres() {
     }
 }
 
-/// Goal: numerics that are digits behind the point only can be computed with like others, where results have digits before it. Method: what PostgreSQL answers, on both paths and by groups and windows; what does not fit is 22003 and says what did not.
+/// Goal: numerics that are digits behind the point only can be computed with like others, where
+/// results have digits before it. Method: what PostgreSQL answers, on both paths and by groups and
+/// windows; what does not fit is 22003 and says what did not.
 #[test]
 fn numbers_without_a_digit_before_the_point() {
     let mut c = database().connect();
@@ -390,7 +402,8 @@ fn numbers_without_a_digit_before_the_point() {
             if matches!(expr, "5 * d" | "i * d" | "n * d" | "d * d" | "d - n" | "i + d") {
                 selects.next();
             }
-            // On the general path one type for all rows has no room for so many digits before the point beside those behind it.
+            // On the general path one type for all rows has no room for so many digits before the
+            // point beside those behind it.
             let most = if (expr, id) == ("n / d", 2) { 1 } else { usize::MAX };
             for select in selects.take(most) {
                 let found = rows(&mut c, select, &[]).map(|rows| rows.concat());
@@ -415,7 +428,8 @@ fn numbers_without_a_digit_before_the_point() {
     assert_eq!(rows(&mut c, "select count(*) from t where 1 / d > $1", &by).unwrap(), ["1"]);
 }
 
-/// Goal: a literal that is larger or smaller than numerics go is a double on both paths. Method: with a plan of either, beside what is larger than doubles go.
+/// Goal: a literal that is larger or smaller than numerics go is a double on both paths. Method:
+/// with a plan of either, beside what is larger than doubles go.
 #[test]
 fn literals_beyond_numerics() {
     let mut c = database().connect();

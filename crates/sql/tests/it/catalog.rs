@@ -1,5 +1,6 @@
-//! Goal: the queries of real clients run, and give what PostgreSQL 15 gave. Method: queries that psql, the JDBC driver, SQLAlchemy and others sent
-//! (`testing/compat/catalog-queries`), over the tables that they were recorded with; then what PostgreSQL's own catalogs do not have alike.
+//! Goal: the queries of real clients run, and give what PostgreSQL 15 gave. Method: queries that
+//! psql, the JDBC driver, SQLAlchemy and others sent (`testing/compat/catalog-queries`), over the
+//! tables that they were recorded with; then what PostgreSQL's own catalogs do not have alike.
 
 use std::sync::Arc;
 
@@ -83,7 +84,8 @@ fn recorded_queries() {
     assert!(compared >= 108, "{compared} answers were compared");
 }
 
-/// Goal: what PostgreSQL 15 answers for sequences of `serial` columns. Method: its own answers, over the same table.
+/// Goal: what PostgreSQL 15 answers for sequences of `serial` columns. Method: its own answers,
+/// over the same table.
 #[test]
 fn sequences() {
     let mut c = database().connect();
@@ -124,7 +126,8 @@ fn types_of_views() {
     assert_eq!(ask(&mut c, sql), ["count|bigint"]);
 }
 
-/// Goal: what is rewritten in queries about the system stays what it is in those about tables. Method: a subquery of two rows, beside the user's name.
+/// Goal: what is rewritten in queries about the system stays what it is in those about tables.
+/// Method: a subquery of two rows, beside the user's name.
 #[test]
 fn tables_beside_the_system() {
     let mut c = database().connect();
@@ -135,8 +138,10 @@ fn tables_beside_the_system() {
     assert_eq!(ask(&mut c, "select id from t where current_user = 'cairn' order by 1"), ["1", "2"]);
 }
 
-/// Goal: statements about the catalogs tell what there is when they run, not what there was when they were planned. Method: statements that are prepared, by their texts or otherwise, while a sequence goes on, a
-/// table grows, transactions follow each other and sequences come and go; also through a view.
+/// Goal: statements about the catalogs tell what there is when they run, not what there was when
+/// they were planned. Method: statements that are prepared, by their texts or otherwise, while a
+/// sequence goes on, a table grows, transactions follow each other and sequences come and go; also
+/// through a view.
 #[test]
 fn facts_are_those_of_the_moment() {
     let mut c = database().connect();

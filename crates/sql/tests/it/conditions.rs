@@ -1,10 +1,13 @@
-//! Goal: conditions of general queries are met, and seen to where rows are read as far as they can be. Method: what EXPLAIN says, and the rows.
+//! Goal: conditions of general queries are met, and seen to where rows are read as far as they can
+//! be. Method: what EXPLAIN says, and the rows.
 
 use cairn_sql::Datum;
 
 use crate::support::{ask, database, fails, rows, run};
 
-/// Goal: a scan takes conditions as far as it can: what the tree sees to whole, conditions on one column, or on two of one type, in part, and others not. Method: what EXPLAIN says of one of each.
+/// Goal: a scan takes conditions as far as it can: what the tree sees to whole, conditions on one
+/// column, or on two of one type, in part, and others not. Method: what EXPLAIN says of one of
+/// each.
 #[test]
 fn conditions_that_scans_take() {
     let mut c = database().connect();
@@ -23,7 +26,8 @@ fn conditions_that_scans_take() {
     assert_eq!(ask(&mut c, sql).len(), 100);
 }
 
-/// Goal: a narrow index is scanned whole for its own columns, and the table for others, of the primary key too. Method: what EXPLAIN says, and the rows.
+/// Goal: a narrow index is scanned whole for its own columns, and the table for others, of the
+/// primary key too. Method: what EXPLAIN says, and the rows.
 #[test]
 fn trees_that_are_scanned_whole() {
     let mut c = database().connect();
@@ -38,7 +42,9 @@ fn trees_that_are_scanned_whole() {
     }
 }
 
-/// Goal: dates are compared with points in time as dates, by the scan. Method: what EXPLAIN says of comparisons in both directions, with midnight and with noon, and the rows, beside those of dates that are cast by hand.
+/// Goal: dates are compared with points in time as dates, by the scan. Method: what EXPLAIN says of
+/// comparisons in both directions, with midnight and with noon, and the rows, beside those of dates
+/// that are cast by hand.
 #[test]
 fn days_and_points_in_time() {
     let mut c = database().connect();
@@ -60,7 +66,8 @@ fn days_and_points_in_time() {
     }
 }
 
-/// Goal: rows whose key is one of some are found by the tree, each once. Method: values that are there twice, parameters with the same value, NULL, beside the same as computed conditions.
+/// Goal: rows whose key is one of some are found by the tree, each once. Method: values that are
+/// there twice, parameters with the same value, NULL, beside the same as computed conditions.
 #[test]
 fn keys_that_are_one_of_some() {
     let mut c = database().connect();
@@ -87,7 +94,8 @@ fn keys_that_are_one_of_some() {
     }
 }
 
-/// Goal: conditions that become other ones while a query is planned are still met. Method: lists with NULL on keys, indexed columns and others, above which there is more than a scan.
+/// Goal: conditions that become other ones while a query is planned are still met. Method: lists
+/// with NULL on keys, indexed columns and others, above which there is more than a scan.
 #[test]
 fn lists_with_null_are_conditions() {
     let mut c = database().connect();
@@ -116,8 +124,8 @@ fn lists_with_null_are_conditions() {
     );
 }
 
-/// Conditions stay where they leave out rows, whatever constants come in the place of their columns; a row of no rows is
-/// left out by them too.
+/// Conditions stay where they leave out rows, whatever constants come in the place of their
+/// columns; a row of no rows is left out by them too.
 #[test]
 fn conditions_above_totals_leave_them_out() {
     let mut c = database().connect();
@@ -185,8 +193,9 @@ fn keys_that_may_be_null_do_not_make_others_so() {
     }
 }
 
-/// What the campaign of 29 November found beside these: a limit within a limit, columns of one name in a subquery's tables,
-/// items of lists that are no constants, NOT before EXISTS, and subqueries of one value that give none.
+/// What the campaign of 29 November found beside these: a limit within a limit, columns of one name
+/// in a subquery's tables, items of lists that are no constants, NOT before EXISTS, and subqueries
+/// of one value that give none.
 #[test]
 fn shapes_of_other_queries() {
     let mut c = database().connect();
@@ -285,8 +294,9 @@ fn one_nan() {
     }
 }
 
-/// Goal: sums of infinite numbers of both signs are that same NaN. Method: sums, averages and regressions of rows, of
-/// groups, of windows and of different values, in conditions and orders, by general queries and by the direct path.
+/// Goal: sums of infinite numbers of both signs are that same NaN. Method: sums, averages and
+/// regressions of rows, of groups, of windows and of different values, in conditions and orders, by
+/// general queries and by the direct path.
 #[test]
 fn sums_of_infinities() {
     let mut c = database().connect();
@@ -317,8 +327,9 @@ fn sums_of_infinities() {
     }
 }
 
-/// Goal: whether a subquery has rows is known also where its condition is not. Method: EXISTS of conditions on the row
-/// around it alone, NULL among them, in results, conditions, changes and beside joins.
+/// Goal: whether a subquery has rows is known also where its condition is not. Method: EXISTS of
+/// conditions on the row around it alone, NULL among them, in results, conditions, changes and
+/// beside joins.
 #[test]
 fn whether_there_are_rows_is_known() {
     let mut c = database().connect();
@@ -348,8 +359,9 @@ fn whether_there_are_rows_is_known() {
     assert_eq!(ask(&mut c, "select b from a order by id"), ["f", "t", "f"]);
 }
 
-/// Goal: EXISTS that is a part of a condition's part is asked where nothing else is asked of the rows. Method: such
-/// conditions in CASE, beside NULL and in OR, above joins and where only constants are shown.
+/// Goal: EXISTS that is a part of a condition's part is asked where nothing else is asked of the
+/// rows. Method: such conditions in CASE, beside NULL and in OR, above joins and where only
+/// constants are shown.
 #[test]
 fn exists_within_conditions() {
     let mut c = database().connect();
@@ -392,8 +404,9 @@ fn exists_within_conditions() {
     }
 }
 
-/// Goal: numerics are compared whatever their digits, and conditions on rows that a join may lack are understood whatever
-/// they compute. Method: rows of numbers with each other, and arithmetic of functions above outer joins.
+/// Goal: numerics are compared whatever their digits, and conditions on rows that a join may lack
+/// are understood whatever they compute. Method: rows of numbers with each other, and arithmetic of
+/// functions above outer joins.
 #[test]
 fn numbers_of_any_digits_are_compared() {
     let mut c = database().connect();

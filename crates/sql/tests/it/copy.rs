@@ -67,7 +67,8 @@ fn formats() {
     assert_eq!(ask(&mut c, "select count(*), sum(n) from u"), ["4|17.50"]);
 }
 
-/// Goal: PostgreSQL's binary format and Parquet go out and come in again, through files and pieces. Method: a row of every type, read back into a table like the first.
+/// Goal: PostgreSQL's binary format and Parquet go out and come in again, through files and pieces.
+/// Method: a row of every type, read back into a table like the first.
 #[test]
 fn binary_and_parquet() {
     let mut c = database().connect();
@@ -103,8 +104,8 @@ fn binary_and_parquet() {
     assert_eq!(fails(&mut c, "copy v from 'rows' with (format parquet)"), "22P02");
 }
 
-/// Goal: a Parquet file goes out as a stream and comes in as one, the same bytes as through a file. Method: rows out in pieces, into a second table in pieces of a few
-/// bytes, and from the file.
+/// Goal: a Parquet file goes out as a stream and comes in as one, the same bytes as through a file.
+/// Method: rows out in pieces, into a second table in pieces of a few bytes, and from the file.
 #[test]
 fn parquet_streams() {
     let mut c = database().connect();
@@ -138,8 +139,9 @@ fn parquet_streams() {
     assert_eq!(copy.finish().unwrap_err().sqlstate(), "22P04");
 }
 
-/// Goal: of two columns of a name none is taken, in either direction, and a number that is not whole does not become an integer. Method: a query with a name twice; a
-/// file with one name twice, which only others write; numbers with and without digits behind the point.
+/// Goal: of two columns of a name none is taken, in either direction, and a number that is not
+/// whole does not become an integer. Method: a query with a name twice; a file with one name twice,
+/// which only others write; numbers with and without digits behind the point.
 #[test]
 fn parquet_guesses_nothing() {
     let mut c = database().connect();
@@ -163,8 +165,9 @@ fn parquet_guesses_nothing() {
     assert_eq!(ask(&mut c, "select count(*) from t where b = 3"), ["2"]);
 }
 
-/// Goal: a file that COPY writes is replaced whole: a statement that fails leaves what was there, and nothing beside it. Method: a division by zero in a late row, in
-/// every format, over a file that is there and where there is none.
+/// Goal: a file that COPY writes is replaced whole: a statement that fails leaves what was there,
+/// and nothing beside it. Method: a division by zero in a late row, in every format, over a file
+/// that is there and where there is none.
 #[test]
 fn failed_copies_leave_the_old_file() {
     let mut c = database().connect();
@@ -185,7 +188,8 @@ fn failed_copies_leave_the_old_file() {
     assert_eq!(ask(&mut c, "select a from t"), ["old"]);
 }
 
-/// Goal: options that PostgreSQL takes are taken, and refused where it refuses them. Method: one of each.
+/// Goal: options that PostgreSQL takes are taken, and refused where it refuses them. Method: one of
+/// each.
 #[test]
 fn options() {
     let mut c = database().connect();

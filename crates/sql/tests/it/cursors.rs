@@ -7,7 +7,8 @@ use cairn_vfs::MemFs;
 
 use crate::support::{ask, database, fails, run};
 
-/// Queries with the same rows, by each of the ways that rows come: leaf by leaf, one by one, sorted, of the general path, computed, and of a view of the system.
+/// Queries with the same rows, by each of the ways that rows come: leaf by leaf, one by one,
+/// sorted, of the general path, computed, and of a view of the system.
 const QUERIES: [&str; 5] = [
     "select id, v from t order by id",
     "select id, v || '' as v from t order by id",
@@ -45,7 +46,8 @@ fn tag(c: &mut Connection, sql: &str) -> String {
     }
 }
 
-/// Goal: rows come in parts, all of them once and in their order, whatever runs between. Method: queries of all kinds of paths, several cursors in turns, in parts of different lengths.
+/// Goal: rows come in parts, all of them once and in their order, whatever runs between. Method:
+/// queries of all kinds of paths, several cursors in turns, in parts of different lengths.
 #[test]
 fn rows_in_parts() {
     const ROWS: usize = 20_000;
@@ -74,7 +76,8 @@ fn rows_in_parts() {
     }
 }
 
-/// Goal: rows are made as they are fetched, and not all at once. Method: rows that count, on both paths; the general one is some batches ahead.
+/// Goal: rows are made as they are fetched, and not all at once. Method: rows that count, on both
+/// paths; the general one is some batches ahead.
 #[test]
 fn rows_are_made_as_they_are_fetched() {
     let (_database, mut c) = filled(200_000);
@@ -177,7 +180,8 @@ fn words() {
     run(&mut c, "rollback");
 }
 
-/// Goal: FETCH is described by its cursor, and DECLARE has the parameters of its query. Method: prepared statements, on both paths; a cursor of the same name with other columns.
+/// Goal: FETCH is described by its cursor, and DECLARE has the parameters of its query. Method:
+/// prepared statements, on both paths; a cursor of the same name with other columns.
 #[test]
 fn prepared() {
     let (_database, mut c) = filled(10);
@@ -208,8 +212,10 @@ fn prepared() {
     run(&mut c, "commit");
 }
 
-/// Goal: a cursor sees what there was when it was declared, and nothing of what its own transaction or others do afterwards. Method: rows that are changed, deleted and put in before the cursor comes to
-/// them, in a transaction that had written before and in one that had not, with indexes in the way; for queries of both paths.
+/// Goal: a cursor sees what there was when it was declared, and nothing of what its own transaction
+/// or others do afterwards. Method: rows that are changed, deleted and put in before the cursor
+/// comes to them, in a transaction that had written before and in one that had not, with indexes in
+/// the way; for queries of both paths.
 #[test]
 fn changes_are_not_seen() {
     for before in [
@@ -246,7 +252,8 @@ fn changes_are_not_seen() {
     }
 }
 
-/// Goal: a cursor is gone with what it was declared in. Method: savepoints that are gone back to and released, ends of transactions, failures with a savepoint to go back to and without.
+/// Goal: a cursor is gone with what it was declared in. Method: savepoints that are gone back to
+/// and released, ends of transactions, failures with a savepoint to go back to and without.
 #[test]
 fn savepoints_and_ends() {
     let (_database, mut c) = filled(10);
@@ -281,7 +288,8 @@ fn savepoints_and_ends() {
     run(&mut c, "rollback to s");
     assert_eq!(fails(&mut c, "fetch 1 c"), "55000");
     run(&mut c, "commit");
-    // Tables that are read may go; what waits for views of them does not wait for cursors that are over.
+    // Tables that are read may go; what waits for views of them does not wait for cursors that are
+    // over.
     run(&mut c, "begin");
     run(&mut c, "declare c cursor for select id from t order by id");
     assert_eq!(ask(&mut c, "fetch c"), ["1"]);
@@ -295,7 +303,8 @@ fn savepoints_and_ends() {
     run(&mut c, "drop table t");
 }
 
-/// Goal: SCROLL goes everywhere. Method: directions from places before, among and behind the rows; on both paths.
+/// Goal: SCROLL goes everywhere. Method: directions from places before, among and behind the rows;
+/// on both paths.
 #[test]
 fn scrolling() {
     let (_database, mut c) = filled(20_000);
@@ -335,8 +344,9 @@ fn scrolling() {
     }
 }
 
-/// Goal: WITH HOLD keeps what is left of the rows over the commit, as they were, and none over a rollback. Method: cursors that nobody, and somebody, has fetched from; changes and drops of the table afterwards;
-/// a commit that fails because the rows do; outside of transactions.
+/// Goal: WITH HOLD keeps what is left of the rows over the commit, as they were, and none over a
+/// rollback. Method: cursors that nobody, and somebody, has fetched from; changes and drops of the
+/// table afterwards; a commit that fails because the rows do; outside of transactions.
 #[test]
 fn held() {
     for query in QUERIES {
@@ -386,7 +396,8 @@ fn held() {
     assert_eq!(ask(&mut c, "fetch alone"), Vec::<String>::new());
 }
 
-/// Goal: what is put aside takes as much memory as queries may, and goes to a file behind that. Method: rows of many times that size, held, and read forward, backward and by number.
+/// Goal: what is put aside takes as much memory as queries may, and goes to a file behind that.
+/// Method: rows of many times that size, held, and read forward, backward and by number.
 #[test]
 fn rows_beyond_the_memory() {
     let database = Database::builder().fs(Arc::new(MemFs::new())).cache_bytes(16 << 20).threads(2);
@@ -417,7 +428,8 @@ fn rows_beyond_the_memory() {
     }
 }
 
-/// Goal: `pg_cursors` has the cursors as they are now. Method: the same text again and again, which keeps its plan.
+/// Goal: `pg_cursors` has the cursors as they are now. Method: the same text again and again, which
+/// keeps its plan.
 #[test]
 fn listed() {
     let (_database, mut c) = filled(10);
@@ -440,7 +452,8 @@ fn listed() {
     assert_eq!(ask(&mut c, none), Vec::<String>::new());
 }
 
-/// Goal: a serializable transaction has read what its cursors may give. Method: a row that another one adds among the rows of a cursor that was only begun.
+/// Goal: a serializable transaction has read what its cursors may give. Method: a row that another
+/// one adds among the rows of a cursor that was only begun.
 #[test]
 fn serializable() {
     let (database, mut c) = filled(10);
@@ -454,7 +467,8 @@ fn serializable() {
     assert_eq!(fails(&mut c, "commit"), "40001");
 }
 
-/// Goal: the rows of a cursor FOR UPDATE are locked. Method: somebody else wants one of them before and after the commit; one was changed by the cursor's own transaction.
+/// Goal: the rows of a cursor FOR UPDATE are locked. Method: somebody else wants one of them before
+/// and after the commit; one was changed by the cursor's own transaction.
 #[test]
 fn rows_that_are_locked() {
     let (database, mut c) = filled(10);
@@ -469,7 +483,8 @@ fn rows_that_are_locked() {
     assert_eq!(run(&mut other, "update t set v = 'x' where id = 3"), 1);
 }
 
-/// Goal: a statement's time is also the time of the rows that it puts aside. Method: rows that take far longer; COMMIT, a statement that is its own transaction, and statements that came together.
+/// Goal: a statement's time is also the time of the rows that it puts aside. Method: rows that take
+/// far longer; COMMIT, a statement that is its own transaction, and statements that came together.
 #[test]
 fn times_of_held_rows() {
     let (_database, mut c) = filled(10);
@@ -492,8 +507,9 @@ fn times_of_held_rows() {
     assert_eq!(ask(&mut c, "select count(*) from t"), ["10"]);
 }
 
-/// Goal: what stops a statement does not stop the queries of cursors that are open beside it. Method: a query whose run takes a while; the session is told to stop while no statement of it runs, and
-/// the run has time to notice while another session works.
+/// Goal: what stops a statement does not stop the queries of cursors that are open beside it.
+/// Method: a query whose run takes a while; the session is told to stop while no statement of it
+/// runs, and the run has time to notice while another session works.
 #[test]
 fn a_cursor_is_not_stopped_with_others() {
     let (database, mut c) = filled(200_000);
@@ -513,7 +529,8 @@ fn a_cursor_is_not_stopped_with_others() {
     run(&mut c, "rollback");
 }
 
-/// Goal: a session has so many cursors and no more, as each may hold a snapshot of the few that there are.
+/// Goal: a session has so many cursors and no more, as each may hold a snapshot of the few that
+/// there are.
 #[test]
 fn too_many() {
     let (_database, mut c) = filled(10);
@@ -534,7 +551,8 @@ fn too_many() {
     run(&mut c, "rollback");
 }
 
-/// Goal: also changes and COPY see the cursors as they are now. Method: the same text, with a plan that is kept, before and after a cursor was declared.
+/// Goal: also changes and COPY see the cursors as they are now. Method: the same text, with a plan
+/// that is kept, before and after a cursor was declared.
 #[test]
 fn listed_by_changes() {
     let (_database, mut c) = filled(10);

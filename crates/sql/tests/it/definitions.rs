@@ -1,4 +1,5 @@
-//! Changes of the schema by several sessions: each waits for the others, and then works on what they have left.
+//! Changes of the schema by several sessions: each waits for the others, and then works on what
+//! they have left.
 
 use std::time::Duration;
 
@@ -6,7 +7,8 @@ use cairn_sql::{Connection, Database};
 
 use crate::support::{ask, database, fails, run};
 
-/// Returns when a change of the schema runs or waits: nobody begins from then on. Gives up after some seconds, so that whoever never asks fails and does not hang.
+/// Returns when a change of the schema runs or waits: nobody begins from then on. Gives up after
+/// some seconds, so that whoever never asks fails and does not hang.
 fn until_asked_for(database: &Database) {
     let mut c = database.connect();
     run(&mut c, "set lock_timeout = 1");
@@ -50,7 +52,9 @@ fn prepared() -> Database {
     database
 }
 
-/// Goal: whoever waits for another's change works on what that has left, or says what PostgreSQL says. Method: one session has begun, the second one waits for it with its change, and then the first makes one too and commits.
+/// Goal: whoever waits for another's change works on what that has left, or says what PostgreSQL
+/// says. Method: one session has begun, the second one waits for it with its change, and then the
+/// first makes one too and commits.
 #[test]
 fn one_waits_for_another() {
     let mut wrong = Vec::new();
@@ -159,7 +163,8 @@ fn one_waits_for_another() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
-/// Goal: of two blocks that both change the schema, one waits for the other where it has only read; where both have changed rows, one of them is told of the circle, and the other goes on.
+/// Goal: of two blocks that both change the schema, one waits for the other where it has only read;
+/// where both have changed rows, one of them is told of the circle, and the other goes on.
 #[test]
 fn two_blocks() {
     for (before, expected) in [("select a from t", "ok"), ("insert into t values (3)", "40P01")] {
@@ -186,7 +191,8 @@ fn two_blocks() {
     }
 }
 
-/// Goal: changes of the schema by sessions that do nothing else never fail because of each other. Method: threads that define things at the same time, of one table and of others.
+/// Goal: changes of the schema by sessions that do nothing else never fail because of each other.
+/// Method: threads that define things at the same time, of one table and of others.
 #[test]
 fn many_at_once() {
     const ROUNDS: usize = 20;
@@ -214,7 +220,8 @@ fn many_at_once() {
     database.check().unwrap();
 }
 
-/// Goal: a change that was waiting sees the rows of those whom it has waited for. Method: a session that has put in a row, and a change that looks at rows or makes them anew.
+/// Goal: a change that was waiting sees the rows of those whom it has waited for. Method: a session
+/// that has put in a row, and a change that looks at rows or makes them anew.
 #[test]
 fn rows_of_those_who_were_waited_for() {
     let mut wrong = Vec::new();
@@ -249,7 +256,8 @@ fn rows_of_those_who_were_waited_for() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
-/// Goal: as before, in a block whose snapshot is from before the row: rows are no snapshot's when a table is changed.
+/// Goal: as before, in a block whose snapshot is from before the row: rows are no snapshot's when a
+/// table is changed.
 #[test]
 fn rows_behind_the_snapshot() {
     let mut wrong = Vec::new();
@@ -280,7 +288,8 @@ fn rows_behind_the_snapshot() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
-/// Goal: a column's sequence gets a name that is free once the table is its session's. Method: a sequence of that name, made and not committed yet.
+/// Goal: a column's sequence gets a name that is free once the table is its session's. Method: a
+/// sequence of that name, made and not committed yet.
 #[test]
 fn names_of_sequences_that_are_made_beside() {
     let mut wrong = Vec::new();
@@ -309,7 +318,8 @@ fn names_of_sequences_that_are_made_beside() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
-/// Goal: statements that turn out to change nothing wait for nobody. Method: a block is open meanwhile.
+/// Goal: statements that turn out to change nothing wait for nobody. Method: a block is open
+/// meanwhile.
 #[test]
 fn nothing_to_do() {
     let database = prepared();
@@ -343,7 +353,8 @@ fn nothing_to_do() {
     run(&mut b, "alter table t add column x int");
 }
 
-/// Goal: who waits in a block is told so and can go on, with the schema as it is then. Method: a time limit, with and without a savepoint.
+/// Goal: who waits in a block is told so and can go on, with the schema as it is then. Method: a
+/// time limit, with and without a savepoint.
 #[test]
 fn waiting_has_an_end() {
     let database = prepared();

@@ -1,4 +1,5 @@
-//! Goal: what views ask for does not go from under them, as in PostgreSQL 15. Method: its errors and notices.
+//! Goal: what views ask for does not go from under them, as in PostgreSQL 15. Method: its errors
+//! and notices.
 
 use crate::support::{ask, database, fails, run};
 
@@ -29,7 +30,8 @@ fn drops() {
     assert_eq!(fails(&mut c, "select * from a"), "42P01");
 }
 
-/// What a view names itself, by WITH, is no table; but within the query of such a name and before it the table is meant.
+/// What a view names itself, by WITH, is no table; but within the query of such a name and before
+/// it the table is meant.
 #[test]
 fn names_of_with() {
     let views = [
@@ -82,7 +84,8 @@ fn columns() {
     assert_eq!(ask(&mut c, "select * from t"), ["1|2|NULL"]);
 }
 
-/// A column gets another type, its rows and keys with it; a value that cannot follow leaves everything as it was.
+/// A column gets another type, its rows and keys with it; a value that cannot follow leaves
+/// everything as it was.
 #[test]
 fn types() {
     let mut c = database().connect();

@@ -41,7 +41,8 @@ fn rows_come_and_go() {
     assert_eq!(fails(&mut c, "selct 1"), "42601");
 }
 
-/// A row that is named by its whole key is changed only where the rest of the condition holds; keys that no row can have, and NULL, name none. In both isolations, with RETURNING and without.
+/// A row that is named by its whole key is changed only where the rest of the condition holds; keys
+/// that no row can have, and NULL, name none. In both isolations, with RETURNING and without.
 #[test]
 fn rows_by_their_key() {
     for isolation in ["read committed", "repeatable read"] {
@@ -166,7 +167,8 @@ fn constraints() {
     assert_eq!(fails(&mut c, "select * from k"), "42P01");
 }
 
-/// Values at the ends of their types: digits are kept or refused, never lost in silence, and no text grows beyond all bounds.
+/// Values at the ends of their types: digits are kept or refused, never lost in silence, and no
+/// text grows beyond all bounds.
 #[test]
 fn ends_of_types() {
     let mut c = database().connect();
@@ -235,8 +237,8 @@ fn decimals_in_batches() {
     }
 }
 
-/// Goal: ON CONFLICT as in PostgreSQL 15 where a row is wrong or comes twice. Method: NULL where none may be, in a key and beside it; a row whose key was changed by the
-/// statement itself.
+/// Goal: ON CONFLICT as in PostgreSQL 15 where a row is wrong or comes twice. Method: NULL where
+/// none may be, in a key and beside it; a row whose key was changed by the statement itself.
 #[test]
 fn conflicts_of_wrong_rows() {
     let mut c = database().connect();
@@ -253,7 +255,8 @@ fn conflicts_of_wrong_rows() {
     assert_eq!(ask(&mut c, "select * from t"), ["1|1|1|1"]);
 }
 
-/// Goal: what is asked for anew has the columns that there are now. Method: a statement that was kept, in a transaction and outside, after its table was made anew.
+/// Goal: what is asked for anew has the columns that there are now. Method: a statement that was
+/// kept, in a transaction and outside, after its table was made anew.
 #[test]
 fn kept_statements_of_other_tables() {
     let mut c = database().connect();

@@ -1,5 +1,6 @@
-//! Goal: functions, operators and casts give what PostgreSQL 15 gives, of constants on the direct path and in general, and of columns. Method: tables of expressions with its answers,
-//! each asked in both ways; `testing/differential/families.py` asks many more of both servers.
+//! Goal: functions, operators and casts give what PostgreSQL 15 gives, of constants on the direct
+//! path and in general, and of columns. Method: tables of expressions with its answers, each asked
+//! in both ways; `testing/differential/families.py` asks many more of both servers.
 
 use cairn_sql::Connection;
 
@@ -240,7 +241,8 @@ fn names_that_are_there_twice() {
     assert_eq!(fails(&mut c, "create table twice as select a, b as a from n"), "42701");
 }
 
-/// Aggregates, windows and functions of many rows are refused where they may not stand, and numbers end before words begin.
+/// Aggregates, windows and functions of many rows are refused where they may not stand, and numbers
+/// end before words begin.
 #[test]
 fn places_of_functions() {
     let mut c = database().connect();
@@ -284,7 +286,8 @@ fn places_of_functions() {
     assert_eq!(ask(&mut c, "select a from p order by a"), ["2", "3"]);
 }
 
-/// What a window function looks at where there is nothing to be looked at, and the numbers of a function's rows.
+/// What a window function looks at where there is nothing to be looked at, and the numbers of a
+/// function's rows.
 #[test]
 fn windows_and_numbers_of_rows() {
     let mut c = database().connect();
@@ -419,7 +422,8 @@ fn words_of_the_engine() {
     }
 }
 
-/// Results of `floor` and the like agree with what stands beside them, and a moment's date is of no zone.
+/// Results of `floor` and the like agree with what stands beside them, and a moment's date is of no
+/// zone.
 #[test]
 fn types_of_results_agree_with_what_is_beside_them() {
     let mut c = database().connect();
@@ -441,7 +445,8 @@ fn types_of_results_agree_with_what_is_beside_them() {
     assert_eq!(ask(&mut c, moment), ["1999-12-31 00:00:00"; 4]);
 }
 
-/// Whole numbers that are rounded are numerics, and a moment with a zone keeps that some time later.
+/// Whole numbers that are rounded are numerics, and a moment with a zone keeps that some time
+/// later.
 #[test]
 fn results_of_general_queries_have_the_types_of_direct_ones() {
     let mut c = database().connect();

@@ -57,7 +57,8 @@ fn queries() {
     );
 }
 
-/// A condition on one side of an outer join stays on that side, also when both sides have a column of its name.
+/// A condition on one side of an outer join stays on that side, also when both sides have a column
+/// of its name.
 #[test]
 fn outer_joins() {
     let mut c = database().connect();
@@ -141,7 +142,8 @@ fn system_tables() {
     assert_eq!(ask(&mut c, "select current_database(), current_schema()"), ["test|public"]);
 }
 
-/// Goal: what is unique says nothing about NULLs. Method: groups and distinct values of a unique column with two of them.
+/// Goal: what is unique says nothing about NULLs. Method: groups and distinct values of a unique
+/// column with two of them.
 #[test]
 fn unique_columns_with_nulls() {
     let mut c = database().connect();
@@ -159,8 +161,9 @@ fn unique_columns_with_nulls() {
     );
 }
 
-/// Goal: `EXCEPT ALL` and `INTERSECT ALL` count equal rows, NULL among them. Method: bags whose differences are known; columns of one name, of other types on the other side, and below
-/// other sets.
+/// Goal: `EXCEPT ALL` and `INTERSECT ALL` count equal rows, NULL among them. Method: bags whose
+/// differences are known; columns of one name, of other types on the other side, and below other
+/// sets.
 #[test]
 fn sets_that_count_rows() {
     let mut c = database().connect();
@@ -194,7 +197,8 @@ fn sets_that_count_rows() {
     assert_eq!(sorted("select x from a intersect select x from a"), ["1", "NULL"]);
 }
 
-/// Goal: sides are joined by spans of time of one length, however that is written. Method: months beside days, with USING, NATURAL and ON; in sets and below aggregates.
+/// Goal: sides are joined by spans of time of one length, however that is written. Method: months
+/// beside days, with USING, NATURAL and ON; in sets and below aggregates.
 #[test]
 fn joins_by_spans_of_time() {
     let mut c = database().connect();
@@ -213,7 +217,8 @@ fn joins_by_spans_of_time() {
     );
 }
 
-/// Goal: LIMIT and OFFSET take parameters of any integer type. Method: a general query with smallint parameters, as clients send small numbers; twice, as the second run has a plan.
+/// Goal: LIMIT and OFFSET take parameters of any integer type. Method: a general query with
+/// smallint parameters, as clients send small numbers; twice, as the second run has a plan.
 #[test]
 fn counts_of_small_integers() {
     let mut c = database().connect();
@@ -266,8 +271,9 @@ fn refused_rather_than_wrong() {
     run(&mut c, "reset timezone");
 }
 
-/// Goal: a condition that guards another one does so on every path, as PostgreSQL's order of conditions has it. Method: divisions by zero and texts that are no numbers behind conditions that keep them
-/// away, in WHERE, ON and HAVING, and without them.
+/// Goal: a condition that guards another one does so on every path, as PostgreSQL's order of
+/// conditions has it. Method: divisions by zero and texts that are no numbers behind conditions
+/// that keep them away, in WHERE, ON and HAVING, and without them.
 #[test]
 fn conditions_guard_each_other() {
     let mut c = database().connect();
@@ -310,7 +316,8 @@ fn conditions_guard_each_other() {
     );
 }
 
-/// Goal: a series in a list of results gives a row each, as anywhere else. Method: alone, beside a column, into a table; in FROM as before.
+/// Goal: a series in a list of results gives a row each, as anywhere else. Method: alone, beside a
+/// column, into a table; in FROM as before.
 #[test]
 fn series_of_results() {
     let mut c = database().connect();
@@ -324,7 +331,8 @@ fn series_of_results() {
     assert_eq!(ask(&mut c, "select sum(g) from generate_series(1, 4) as g"), ["10"]);
 }
 
-/// Goal: ORDER BY takes the names that results have without being given one. Method: the same on both paths.
+/// Goal: ORDER BY takes the names that results have without being given one. Method: the same on
+/// both paths.
 #[test]
 fn orders_by_names_of_results() {
     let mut c = database().connect();

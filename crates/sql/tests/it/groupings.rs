@@ -1,5 +1,6 @@
-//! Goal: grouping sets, groups of all rows and tables of one name in two schemas give PostgreSQL's rows. Method: PostgreSQL
-//! 15's answers over a table with NULLs, sorted by results that are columns, expressions and names.
+//! Goal: grouping sets, groups of all rows and tables of one name in two schemas give PostgreSQL's
+//! rows. Method: PostgreSQL 15's answers over a table with NULLs, sorted by results that are
+//! columns, expressions and names.
 
 use cairn_sql::Connection;
 
@@ -150,7 +151,8 @@ fn two_schemas_have_a_table_of_one_name() {
     assert_eq!(fails(&mut filled(), "select g.a from g, s1.g"), "42P09");
 }
 
-/// An aggregate of an outer query's columns is that query's, which is refused rather than computed over other rows.
+/// An aggregate of an outer query's columns is that query's, which is refused rather than computed
+/// over other rows.
 #[test]
 fn aggregates_of_outer_queries_are_refused() {
     let mut c = filled();

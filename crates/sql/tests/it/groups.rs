@@ -1,5 +1,7 @@
-//! Goal: groups are made by all that they are to be made by, sorted by all that they are to be sorted by, and a primary key among them tells the columns of its own table and no others. Method: two tables that refer to
-//! each other's rows, and answers that follow from how they were made.
+//! Goal: groups are made by all that they are to be made by, sorted by all that they are to be
+//! sorted by, and a primary key among them tells the columns of its own table and no others.
+//! Method: two tables that refer to each other's rows, and answers that follow from how they were
+//! made.
 
 use crate::support::{ask, database, fails, run};
 
@@ -48,7 +50,8 @@ fn groups_of_groups_by_two_keys() {
     );
 }
 
-/// What a primary key tells need not be listed, wherever it is looked at; what it does not tell has to be.
+/// What a primary key tells need not be listed, wherever it is looked at; what it does not tell has
+/// to be.
 #[test]
 fn columns_that_a_key_tells() {
     let mut c = nodes();
@@ -127,8 +130,8 @@ fn columns_that_a_key_tells() {
     }
 }
 
-/// Goal: rows that are grouped by one thing twice are grouped by it once. Method: spans of time, numbers and texts, beside
-/// aggregates and without, shown and not.
+/// Goal: rows that are grouped by one thing twice are grouped by it once. Method: spans of time,
+/// numbers and texts, beside aggregates and without, shown and not.
 #[test]
 fn groups_by_one_thing_twice() {
     let mut c = database().connect();
@@ -148,8 +151,9 @@ fn groups_by_one_thing_twice() {
     assert_eq!(ask(&mut c, sql), ["7"]);
 }
 
-/// Goal: a key of some groups is none of what they are joined with, and grouped with, afterwards. Method: groups of a join
-/// of groups, joined, counted, grouped and made distinct by the first ones' key.
+/// Goal: a key of some groups is none of what they are joined with, and grouped with, afterwards.
+/// Method: groups of a join of groups, joined, counted, grouped and made distinct by the first
+/// ones' key.
 #[test]
 fn keys_of_groups_end_at_joins() {
     let mut c = database().connect();
@@ -210,8 +214,9 @@ fn keys_of_groups_end_at_joins() {
     assert_eq!(ask(&mut c, sql), ["0", "0", "0"]);
 }
 
-/// Goal: the first groups of an order are right where there are NULLs and what is not a number. Method: DISTINCT, UNION and
-/// extremes with a limit, by which the query engine chooses another operator, in each order and with each limit.
+/// Goal: the first groups of an order are right where there are NULLs and what is not a number.
+/// Method: DISTINCT, UNION and extremes with a limit, by which the query engine chooses another
+/// operator, in each order and with each limit.
 #[test]
 fn first_groups_of_an_order() {
     let mut c = database().connect();
@@ -236,7 +241,8 @@ fn first_groups_of_an_order() {
     }
     for x in ["x", "r", "s", "n", "x + 0", "lower(s)"] {
         for order in ["k", "k desc", "k nulls first", "k desc nulls last"] {
-            // What the first of many rows are, the whole tells; zeros are one group, whose sign is anybody's.
+            // What the first of many rows are, the whole tells; zeros are one group, whose sign is
+            // anybody's.
             let all = ask(&mut c, &format!("select distinct {x} k from f order by {order}"));
             for limit in 1..=4 {
                 for from in ["f", "f cross join (values (1)) v (i)"] {

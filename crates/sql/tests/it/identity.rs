@@ -1,4 +1,5 @@
-//! Goal: identity columns are PostgreSQL 15's. Method: each statement that gives one a value, with what PostgreSQL says to it; what its catalogs say; a file that is opened again.
+//! Goal: identity columns are PostgreSQL 15's. Method: each statement that gives one a value, with
+//! what PostgreSQL says to it; what its catalogs say; a file that is opened again.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -260,7 +261,8 @@ fn sequences_follow() {
     assert_eq!(ask(&mut c, "select relname from pg_class where relkind = 'S'"), ["d_id_seq"]);
 }
 
-/// What clients ask: `information_schema`, `pg_attribute` as psql's `\d` reads it, and SQLAlchemy's options.
+/// What clients ask: `information_schema`, `pg_attribute` as psql's `\d` reads it, and SQLAlchemy's
+/// options.
 #[test]
 fn catalogs() {
     let mut c = tables();
@@ -338,7 +340,8 @@ fn openings() {
     );
 }
 
-/// Goal: other names wait for sessions that count, and these for them, never in a circle. Method: each change while another session has counted and not committed.
+/// Goal: other names wait for sessions that count, and these for them, never in a circle. Method:
+/// each change while another session has counted and not committed.
 #[test]
 fn renames_wait_for_who_counts() {
     let database = database();
@@ -363,7 +366,8 @@ fn renames_wait_for_who_counts() {
     assert_eq!(ask(&mut a, "select pg_get_serial_sequence('u', 'number')"), ["public.t_id_seq"]);
 }
 
-/// Goal: no value is given twice while a sequence is altered. Method: two sessions count as long as a third one gives it to a column and takes it away.
+/// Goal: no value is given twice while a sequence is altered. Method: two sessions count as long as
+/// a third one gives it to a column and takes it away.
 #[test]
 fn alterations_lose_no_value() {
     let database = database();
@@ -388,8 +392,9 @@ fn alterations_lose_no_value() {
     assert_eq!(all.len(), 800);
 }
 
-/// Goal: what was not committed of a sequence is nowhere, and neither are values of before given again. Method: a session waits for the sequence's row while another one takes an owner back; blocks that fail, and
-/// connections that are closed in the middle.
+/// Goal: what was not committed of a sequence is nowhere, and neither are values of before given
+/// again. Method: a session waits for the sequence's row while another one takes an owner back;
+/// blocks that fail, and connections that are closed in the middle.
 #[test]
 fn nothing_is_left_of_what_was_taken_back() {
     let database = database();
@@ -429,7 +434,8 @@ fn nothing_is_left_of_what_was_taken_back() {
     }
 }
 
-/// Goal: ROLLBACK TO takes sequences back. Method: each change of one behind a savepoint, then inserts in the block and behind it, and a file that is opened again.
+/// Goal: ROLLBACK TO takes sequences back. Method: each change of one behind a savepoint, then
+/// inserts in the block and behind it, and a file that is opened again.
 #[test]
 fn savepoints() {
     let open = opener();
@@ -516,7 +522,8 @@ fn savepoints_and_made_sequences() {
     assert_eq!(ask(&mut c, "select nextval('q'), nextval('n_id_seq')"), ["4|3"]);
 }
 
-/// Goal: a sequence follows its column's type to both ends. Method: one that had come to its end, up and down; what a narrower type does not hold.
+/// Goal: a sequence follows its column's type to both ends. Method: one that had come to its end,
+/// up and down; what a narrower type does not hold.
 #[test]
 fn other_types() {
     let mut c = database().connect();

@@ -1,5 +1,6 @@
-//! Goal: a scan that knows which keys the other side of a join has gives the rows that matter, and no query another answer. Method: queries of each kind of join, beside
-//! the same with keys that are computed, of which no scan is told.
+//! Goal: a scan that knows which keys the other side of a join has gives the rows that matter, and
+//! no query another answer. Method: queries of each kind of join, beside the same with keys that
+//! are computed, of which no scan is told.
 
 use cairn_sql::{Connection, Datum};
 
@@ -8,7 +9,9 @@ use crate::support::{ask, database, rows, run};
 /// Rows of the larger table: enough for several threads.
 const ROWS: i64 = 20_000;
 
-/// Tables whose keys are of a type: a larger one with some NULLs among them, a smaller one with keys of which some have no partner and one is NULL, and a third one that refers to the larger one's rows.
+/// Tables whose keys are of a type: a larger one with some NULLs among them, a smaller one with
+/// keys of which some have no partner and one is NULL, and a third one that refers to the larger
+/// one's rows.
 fn tables(c: &mut Connection, kind: &str, key: &str) {
     run(c, &format!("create table large (id int primary key, k {kind}, v bigint, t text)"));
     run(c, &format!("create table small (n int primary key, k {kind}, w int)"));
@@ -154,7 +157,8 @@ fn joins_of_sides_in_partitions() {
     assert!(plan.contains("mode=Partitioned") && plan.contains("keys of a join on k"), "{plan}");
 }
 
-/// Goal: which side is read first follows from how many different texts a column has. Method: a table of ten thousand rows, of which ten have a name, beside one of a thousand.
+/// Goal: which side is read first follows from how many different texts a column has. Method: a
+/// table of ten thousand rows, of which ten have a name, beside one of a thousand.
 #[test]
 fn few_rows_of_a_name_are_read_first() {
     let mut c = database().connect();
@@ -173,8 +177,9 @@ fn few_rows_of_a_name_are_read_first() {
     assert_eq!(ask(&mut c, sql), expected);
 }
 
-/// Goal: beside a text what a range of a number leaves counts as well, and so does a text that is one of two. Method: a tenth of a table has each name and a twentieth is in the range, beside a table of a tenth of its
-/// rows.
+/// Goal: beside a text what a range of a number leaves counts as well, and so does a text that is
+/// one of two. Method: a tenth of a table has each name and a twentieth is in the range, beside a
+/// table of a tenth of its rows.
 #[test]
 fn few_rows_of_a_range_are_read_first() {
     let mut c = database().connect();
@@ -224,8 +229,9 @@ fn joins_that_run_again() {
     }
 }
 
-/// Goal: a join that follows keys gives its rows as they are asked for: columns as they lie and what is computed, cut off by LIMIT and OFFSET, an error behind the rows before it; and a cursor goes on with what it
-/// saw first. Method: orders and their items, in the order of their indexes.
+/// Goal: a join that follows keys gives its rows as they are asked for: columns as they lie and
+/// what is computed, cut off by LIMIT and OFFSET, an error behind the rows before it; and a cursor
+/// goes on with what it saw first. Method: orders and their items, in the order of their indexes.
 #[test]
 fn joins_that_follow_keys_come_row_by_row() {
     let db = database();

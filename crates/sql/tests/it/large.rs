@@ -1,4 +1,5 @@
-//! Statements over more rows than there is memory for, and changes of many rows that a query finds: they take no more memory than they are allowed, and can be stopped while they write.
+//! Statements over more rows than there is memory for, and changes of many rows that a query finds:
+//! they take no more memory than they are allowed, and can be stopped while they write.
 
 use cairn_sql::{Connection, Database};
 
@@ -12,8 +13,9 @@ fn database(memory_limit: u64) -> (tempfile::TempDir, Database) {
     (folder, database)
 }
 
-/// Goal: the rows that a query gives are written as they come, but for those of a query that reads the table. Method: a query that fails at its end, and a sequence that counts the rows
-/// that were written by then.
+/// Goal: the rows that a query gives are written as they come, but for those of a query that reads
+/// the table. Method: a query that fails at its end, and a sequence that counts the rows that were
+/// written by then.
 #[test]
 fn rows_are_written_as_they_come() {
     let (_folder, database) = database(64 << 20);
@@ -44,7 +46,8 @@ fn rows_are_written_as_they_come() {
     assert_eq!(ask(&mut c, "select count(*), min(id), max(id) from t"), ["60000|1000001|1130000"]);
 }
 
-/// Cancels a statement as soon as it has counted, which it does for each row that it writes; gives how far it came.
+/// Cancels a statement as soon as it has counted, which it does for each row that it writes; gives
+/// how far it came.
 fn stopped(database: &Database, c: &mut Connection, sql: &str) -> u64 {
     let canceller = c.canceller();
     let mut watch = database.connect();
@@ -67,7 +70,8 @@ fn stopped(database: &Database, c: &mut Connection, sql: &str) -> u64 {
     count(c) - own
 }
 
-/// Goal: who cancels a statement does not wait for all of its rows. Method: a sequence that counts the rows written, watched from beside.
+/// Goal: who cancels a statement does not wait for all of its rows. Method: a sequence that counts
+/// the rows written, watched from beside.
 #[test]
 fn cancelled_while_writing() {
     const ROWS: u64 = 40_000;
@@ -111,8 +115,10 @@ const LARGER_THAN_MEMORY: [&str; 12] = [
     "select id, row_number() over (partition by k % 2 order by v) from t order by id",
 ];
 
-/// Goal: what is larger than `memory_limit` goes to the disk, whatever sorts, groups and joins, alone or with others in one statement; a join by hash tables and the first rows of a sort, which cannot, are run again as what can. Method: each
-/// by one thread without any memory and by two with little, beside what it gives with memory for all.
+/// Goal: what is larger than `memory_limit` goes to the disk, whatever sorts, groups and joins,
+/// alone or with others in one statement; a join by hash tables and the first rows of a sort, which
+/// cannot, are run again as what can. Method: each by one thread without any memory and by two with
+/// little, beside what it gives with memory for all.
 #[test]
 fn statements_go_to_the_disk() {
     let filled = |limit, threads| {
@@ -141,8 +147,10 @@ fn statements_go_to_the_disk() {
     }
 }
 
-/// Goal: a join that was run again as one that sorts ends when its statement is stopped, and leaves its thread to others. Method: the only thread, half of whose rows have one key and fit into memory, which all of them do
-/// not; a condition that no pair of them meets, of which there are more than can be tried in any time; and a query after it.
+/// Goal: a join that was run again as one that sorts ends when its statement is stopped, and leaves
+/// its thread to others. Method: the only thread, half of whose rows have one key and fit into
+/// memory, which all of them do not; a condition that no pair of them meets, of which there are
+/// more than can be tried in any time; and a query after it.
 #[test]
 fn sorted_joins_stop() {
     let folder = tempfile::tempdir().unwrap();

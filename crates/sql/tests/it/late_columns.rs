@@ -1,4 +1,6 @@
-//! Goal: columns that are fetched for the first rows only are those that they would have been, and a query whose rows they could change is left as it is. Method: the first rows of groups beside all groups, cut off here.
+//! Goal: columns that are fetched for the first rows only are those that they would have been, and
+//! a query whose rows they could change is left as it is. Method: the first rows of groups beside
+//! all groups, cut off here.
 
 use crate::support::{ask, database, run};
 

@@ -1,5 +1,7 @@
-//! Goal: no statement ends the process, however deep it is: it ends with an error, or runs. Method: everything that can stand in itself, 100,000 times, which is refused; and as often as is
-//! still taken, on a thread with a small stack, which is planned, run and dropped. And how much work it is to plan what is long: it grows as the statement does.
+//! Goal: no statement ends the process, however deep it is: it ends with an error, or runs. Method:
+//! everything that can stand in itself, 100,000 times, which is refused; and as often as is still
+//! taken, on a thread with a small stack, which is planned, run and dropped. And how much work it
+//! is to plan what is long: it grows as the statement does.
 
 use cairn_sql::Connection;
 
@@ -137,7 +139,9 @@ fn what_is_too_deep_is_refused() {
     });
 }
 
-/// Goal: what has many levels and not too many is planned, run and dropped on a small stack, or refused. Method: twelve levels of everything, which no path refuses for its depth, and 900 of what one table is asked for.
+/// Goal: what has many levels and not too many is planned, run and dropped on a small stack, or
+/// refused. Method: twelve levels of everything, which no path refuses for its depth, and 900 of
+/// what one table is asked for.
 #[test]
 fn what_is_deep_runs() {
     on_small_stack(|| {
@@ -195,8 +199,11 @@ fn what_is_deep_runs() {
     });
 }
 
-/// Goal: views may be over one another in any number that is planned in little time; beyond that they are refused when they are made, and a view that asks for itself when it is asked for. Method:
-/// fifty views, each over the one before; views that each name the one before twice; views that were changed so that they ask for themselves; and catalogs, dropping and other views beside them.
+/// Goal: views may be over one another in any number that is planned in little time; beyond that
+/// they are refused when they are made, and a view that asks for itself when it is asked for.
+/// Method: fifty views, each over the one before; views that each name the one before twice; views
+/// that were changed so that they ask for themselves; and catalogs, dropping and other views beside
+/// them.
 #[test]
 fn views_over_views() {
     on_small_stack(|| {
@@ -256,7 +263,8 @@ fn views_over_views() {
     });
 }
 
-/// Goal: rows that follow one another to the end of a chain take no stack. Method: a chain of rows that each refer to the one before, whose first one goes; CAIRN_SOAK makes it 100,000.
+/// Goal: rows that follow one another to the end of a chain take no stack. Method: a chain of rows
+/// that each refer to the one before, whose first one goes; CAIRN_SOAK makes it 100,000.
 #[test]
 fn long_cascades() {
     on_small_stack(|| {
@@ -275,7 +283,8 @@ fn long_cascades() {
     });
 }
 
-/// Goal: what is long and not deep is planned whichever path plans it. Method: lists of 10,000 items, 1,000 columns, conditions of 1,000 parts and joins of 50 tables, on one table and on two.
+/// Goal: what is long and not deep is planned whichever path plans it. Method: lists of 10,000
+/// items, 1,000 columns, conditions of 1,000 parts and joins of 50 tables, on one table and on two.
 #[test]
 fn what_is_long_is_planned() {
     on_small_stack(|| {

@@ -1,4 +1,5 @@
-//! Goal: `= ANY (list)` and `<> ALL (list)` are what they are in PostgreSQL, whoever answers. Method: lists as parameters, in quotes and written down, of keys, of other columns and in
+//! Goal: `= ANY (list)` and `<> ALL (list)` are what they are in PostgreSQL, whoever answers.
+//! Method: lists as parameters, in quotes and written down, of keys, of other columns and in
 //! queries of the general path.
 
 use cairn_sql::{ColumnType, Connection, Datum, Type};
@@ -30,7 +31,8 @@ fn filled() -> Connection {
     c
 }
 
-/// How the same is asked on the direct path, and in general: by a join that leaves all rows as they are.
+/// How the same is asked on the direct path, and in general: by a join that leaves all rows as they
+/// are.
 const FROM: [&str; 2] = ["t", "t join (select 1 as one) o on o.one = 1"];
 
 #[track_caller]
@@ -69,7 +71,8 @@ fn lists_are_parameters() {
     assert_eq!(found(&mut c, "$2 = any($1::text[]) and id = 1", &[list(["a"]), "a".into()]), "1");
 }
 
-/// NULL in a list leaves open what is not found; a list that is NULL everything; and nothing is among no items, not even NULL.
+/// NULL in a list leaves open what is not found; a list that is NULL everything; and nothing is
+/// among no items, not even NULL.
 #[test]
 fn null_and_nothing() {
     let mut c = filled();

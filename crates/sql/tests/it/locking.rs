@@ -4,7 +4,9 @@ use cairn_sql::Datum;
 
 use crate::support::{ask, database, fails, rows, run};
 
-/// Goal: workers that share a table of jobs take different ones, and wait for each other only if they ask for that. Method: three sessions, of which none commits; orders that a tree has and that none has.
+/// Goal: workers that share a table of jobs take different ones, and wait for each other only if
+/// they ask for that. Method: three sessions, of which none commits; orders that a tree has and
+/// that none has.
 #[test]
 fn jobs_for_several() {
     let database = database();
@@ -28,7 +30,8 @@ fn jobs_for_several() {
         assert_eq!(ask(&mut c, &next("limit 2 for update skip locked")).join("|"), taken[2], "{order}");
         assert_eq!(fails(&mut c, &next("limit 1 for update nowait")), "55P03");
         run(&mut a, "rollback");
-        // Those that it has let go of are there again, and so are those of a session that has failed.
+        // Those that it has let go of are there again, and so are those of a session that has
+        // failed.
         let left = ask(&mut b, &next("for update skip locked"));
         assert_eq!(left.len(), 9, "{order}");
         run(&mut b, "rollback");
@@ -51,7 +54,8 @@ fn jobs_for_several() {
     assert_eq!(fails(&mut b, "select id from job for no update"), "42601");
     assert_eq!(fails(&mut b, "select id from job j for update of job"), "42P01");
     assert_eq!(fails(&mut b, "select count(*) from job for update"), "0A000");
-    // What changes while one waits is looked at again, and then there are as many as were asked for: the same as for one that comes later.
+    // What changes while one waits is looked at again, and then there are as many as were asked
+    // for: the same as for one that comes later.
     run(&mut a, "update job set state = 'done' where id = 1");
     let taken = std::thread::scope(|scope| {
         let other = scope
@@ -62,7 +66,8 @@ fn jobs_for_several() {
     assert_eq!(taken, ["2"]);
 }
 
-/// Goal: a job is taken and marked in one statement. Method: two sessions; as many rows as there are, more, none; parameters; where such a subquery may not be.
+/// Goal: a job is taken and marked in one statement. Method: two sessions; as many rows as there
+/// are, more, none; parameters; where such a subquery may not be.
 #[test]
 fn jobs_taken_and_marked() {
     let database = database();
@@ -132,8 +137,9 @@ fn jobs_taken_and_marked() {
     assert_eq!(ask(&mut a, "select count(*) from job where note = ''"), ["0"]);
 }
 
-/// Goal: nobody waits for a block that has failed and can only be rolled back, as in PostgreSQL; a savepoint to go back to keeps what was locked before it. Method: rows that such a block has changed, changed by
-/// a session that waits for nobody; and two sessions in a circle.
+/// Goal: nobody waits for a block that has failed and can only be rolled back, as in PostgreSQL; a
+/// savepoint to go back to keeps what was locked before it. Method: rows that such a block has
+/// changed, changed by a session that waits for nobody; and two sessions in a circle.
 #[test]
 fn failed_blocks_hold_nobody_up() {
     let database = database();
@@ -174,7 +180,8 @@ fn failed_blocks_hold_nobody_up() {
     std::thread::scope(|scope| {
         let other = scope.spawn(|| b.execute("update t set v = 9 where id = 1", &[]));
         let own = a.execute("update t set v = 8 where id = 2", &[]);
-        // Whichever closes the circle fails, and the other one goes on before anybody has said ROLLBACK.
+        // Whichever closes the circle fails, and the other one goes on before anybody has said
+        // ROLLBACK.
         let both = [own, other.join().unwrap()].map(|done| done.map_err(|error| error.sqlstate()));
         assert!(matches!(both, [Ok(1), Err("40P01")] | [Err("40P01"), Ok(1)]), "{both:?}");
     });

@@ -1,5 +1,7 @@
-//! Goal: a join that looks rows up by the keys of its smaller side, in the order of a table or by an index, gives the rows that it gives without. Method: keys of every type, near one another and far
-//! apart, with NULLs and with keys that nobody has, in joins of each kind, beside the same queries with keys that are computed, by which nothing is looked up.
+//! Goal: a join that looks rows up by the keys of its smaller side, in the order of a table or by
+//! an index, gives the rows that it gives without. Method: keys of every type, near one another and
+//! far apart, with NULLs and with keys that nobody has, in joins of each kind, beside the same
+//! queries with keys that are computed, by which nothing is looked up.
 
 use cairn_sql::{Connection, Datum};
 
@@ -8,7 +10,8 @@ use crate::support::{ask, database, rows, run};
 /// Rows of the larger tables: so many that some tens of them are looked up.
 const ROWS: i64 = 20_000;
 
-/// `large` has an index on `k`; `pairs` is in the order of `k` behind a column with few values; `few` has the keys that are looked up.
+/// `large` has an index on `k`; `pairs` is in the order of `k` behind a column with few values;
+/// `few` has the keys that are looked up.
 fn tables(c: &mut Connection, kind: &str, key: &str, order: &str) {
     let key_of = |number: &str| key.replace('#', number);
     run(c, &format!("create table large (id int primary key, k {kind}, v bigint, t text)"));
@@ -144,7 +147,8 @@ fn lookups_see_what_their_transaction_sees() {
     run(&mut c, "rollback");
 }
 
-/// More keys than are worth it, and more rows of an index than are worth it: all is read, with the same answer.
+/// More keys than are worth it, and more rows of an index than are worth it: all is read, with the
+/// same answer.
 #[test]
 fn many_rows_are_not_looked_up() {
     let mut c = database().connect();

@@ -1,4 +1,5 @@
-//! Goal: what is written as PostgreSQL reads it means what it means there. Method: its answers, on the direct path and in general.
+//! Goal: what is written as PostgreSQL reads it means what it means there. Method: its answers, on
+//! the direct path and in general.
 
 use crate::support::{ask, database, fails, run};
 

@@ -1,4 +1,6 @@
-//! Goal: rows are in the order that was asked for, and the first rows are the first. Method: grouping sets, joins and sets of tables that are in an order by themselves, where what is asked for is nearly that order.
+//! Goal: rows are in the order that was asked for, and the first rows are the first. Method:
+//! grouping sets, joins and sets of tables that are in an order by themselves, where what is asked
+//! for is nearly that order.
 
 use cairn_sql::Connection;
 
@@ -13,7 +15,8 @@ fn keyed() -> Connection {
     c
 }
 
-/// Goal: a table's order is not that of its grouping sets. Method: sets that all have the key, of more rows than a batch has as well.
+/// Goal: a table's order is not that of its grouping sets. Method: sets that all have the key, of
+/// more rows than a batch has as well.
 #[test]
 fn grouping_sets_have_no_order() {
     let mut c = keyed();
@@ -33,7 +36,8 @@ fn grouping_sets_have_no_order() {
     assert_eq!(ask(&mut c, groups), expected);
 }
 
-/// Goal: a limit counts rows of the result. Method: DISTINCT, groups, filters and offsets between a sort with a limit and another one.
+/// Goal: a limit counts rows of the result. Method: DISTINCT, groups, filters and offsets between a
+/// sort with a limit and another one.
 #[test]
 fn limits_count_results() {
     let mut c = keyed();
@@ -88,7 +92,8 @@ fn offsets_skip_in_their_own_order() {
     }
 }
 
-/// Goal: the order of one side of a join is not that of its rows among those of the other. Method: keys of two columns, one of which is joined.
+/// Goal: the order of one side of a join is not that of its rows among those of the other. Method:
+/// keys of two columns, one of which is joined.
 #[test]
 fn joins_have_the_order_of_one_side() {
     let mut c = keyed();
@@ -113,7 +118,9 @@ fn joins_have_the_order_of_one_side() {
     assert_eq!(ask(&mut c, groups), expected);
 }
 
-/// Goal: rows come in the order of a subquery where the query has none, as PostgreSQL hands them up. Method: limits, aggregates, numbers of rows and queries of WITH over subqueries with ORDER BY.
+/// Goal: rows come in the order of a subquery where the query has none, as PostgreSQL hands them
+/// up. Method: limits, aggregates, numbers of rows and queries of WITH over subqueries with ORDER
+/// BY.
 #[test]
 fn subqueries_keep_their_order() {
     let mut c = keyed();
@@ -131,8 +138,9 @@ fn subqueries_keep_their_order() {
     assert_eq!(ask(&mut c, with), ["6|1"]);
 }
 
-/// Goal: rows whose numbers are 0 and -0 are in the order of what is sorted by next. Method: orders of two keys, in all
-/// places that have one, by general queries and by the direct path; NaN beside NaN as well.
+/// Goal: rows whose numbers are 0 and -0 are in the order of what is sorted by next. Method: orders
+/// of two keys, in all places that have one, by general queries and by the direct path; NaN beside
+/// NaN as well.
 #[test]
 fn zeros_are_equal_in_orders() {
     let mut c = database().connect();
@@ -168,8 +176,9 @@ fn zeros_are_equal_in_orders() {
     assert_eq!(ask(&mut c, "select id from z where d >= 0 and d < 'NaN' order by d, g limit 2"), ["3", "1"]);
 }
 
-/// Goal: what is the same in all rows of one side of an outer join is not in those that have no partner. Method: orders by
-/// constants of either side, of joins by keys and by other conditions, in windows and with limits as well.
+/// Goal: what is the same in all rows of one side of an outer join is not in those that have no
+/// partner. Method: orders by constants of either side, of joins by keys and by other conditions,
+/// in windows and with limits as well.
 #[test]
 fn outer_joins_have_no_constants() {
     let mut c = database().connect();
@@ -234,8 +243,8 @@ fn outer_joins_have_no_constants() {
     }
 }
 
-/// Goal: OFFSET skips the first rows of its own order also where each part of the rows has one value only. Method: a union of
-/// constants, below an order the other way round.
+/// Goal: OFFSET skips the first rows of its own order also where each part of the rows has one
+/// value only. Method: a union of constants, below an order the other way round.
 #[test]
 fn offsets_skip_among_constants() {
     let mut c = database().connect();
@@ -262,8 +271,8 @@ fn offsets_skip_among_constants() {
     }
 }
 
-/// Goal: OFFSET skips the first rows of its order where nobody asks for what that is by. Method: subqueries that show less
-/// than they are sorted by, counted, joined and sorted otherwise.
+/// Goal: OFFSET skips the first rows of its order where nobody asks for what that is by. Method:
+/// subqueries that show less than they are sorted by, counted, joined and sorted otherwise.
 #[test]
 fn offsets_skip_by_columns_that_are_not_shown() {
     let mut c = database().connect();

@@ -1,11 +1,13 @@
-//! Parameters of general queries: the types that they are taken for, and what they are compared with.
+//! Parameters of general queries: the types that they are taken for, and what they are compared
+//! with.
 
 use cairn_sql::{Datum, Outcome, Type};
 
 use crate::support::{database, rows, run};
 
-/// Goal: a parameter can be compared with whatever a query has, not with columns of tables only. Method: texts of the system catalogs, as drivers ask for them, of functions and of
-/// aggregates, which DataFusion keeps in three ways; numbers, times and bytes that functions give.
+/// Goal: a parameter can be compared with whatever a query has, not with columns of tables only.
+/// Method: texts of the system catalogs, as drivers ask for them, of functions and of aggregates,
+/// which DataFusion keeps in three ways; numbers, times and bytes that functions give.
 #[test]
 fn they_stand_beside_anything() {
     let mut c = database().connect();

@@ -1,4 +1,5 @@
-//! Goal: places among rows have the types that they have in PostgreSQL, and what is computed of them as well. Method: columns of results, and what is made of such places.
+//! Goal: places among rows have the types that they have in PostgreSQL, and what is computed of
+//! them as well. Method: columns of results, and what is made of such places.
 
 use cairn_sql::ColumnType;
 

@@ -1,4 +1,5 @@
-//! Goal: statements answer what SQLite and PostgreSQL agree on. Method: the records in `testing/slt`, in sqllogictest's format.
+//! Goal: statements answer what SQLite and PostgreSQL agree on. Method: the records in
+//! `testing/slt`, in sqllogictest's format.
 //!
 //! A record is `statement ok`, `statement error` or `query TYPES [rowsort|nosort]`, the statement, and for a query `----` and what it gives; a blank line ends it.
 
@@ -61,7 +62,8 @@ fn run_record(connection: &mut Connection, record: &Record) -> Result<(), String
     if head.starts_with("statement error") {
         return match connection.execute(sql, &[]) {
             Ok(_) => Err("it worked".to_owned()),
-            // What is wrong has to be the statement, and not that nobody has built it, or something within.
+            // What is wrong has to be the statement, and not that nobody has built it, or something
+            // within.
             Err(error) if matches!(error.sqlstate().get(..2), Some("21" | "22" | "23" | "42")) => Ok(()),
             Err(error) => Err(format!("{}: {error}", error.sqlstate())),
         };
@@ -82,7 +84,8 @@ fn run_record(connection: &mut Connection, record: &Record) -> Result<(), String
     }
 }
 
-/// Records that ask for what is not there yet: subqueries for one value that look outside by anything but equality. DataFusion has no plan for them.
+/// Records that ask for what is not there yet: subqueries for one value that look outside by
+/// anything but equality. DataFusion has no plan for them.
 const MISSING: usize = 39;
 
 /// As many there are at the least.

@@ -1,4 +1,5 @@
-//! Goal: the columns of recursive queries are what PostgreSQL makes of them. Method: numerics whose digits become more, other types in the recursive term, and NULL.
+//! Goal: the columns of recursive queries are what PostgreSQL makes of them. Method: numerics whose
+//! digits become more, other types in the recursive term, and NULL.
 
 use cairn_sql::Connection;
 

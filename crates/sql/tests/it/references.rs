@@ -1,5 +1,6 @@
-//! Goal: foreign keys are looked at when a statement is through, as in PostgreSQL 15, whose answers these are. Method: rows that refer to each other or follow each other, changed by
-//! statements on one table and by those that a query finds rows for.
+//! Goal: foreign keys are looked at when a statement is through, as in PostgreSQL 15, whose answers
+//! these are. Method: rows that refer to each other or follow each other, changed by statements on
+//! one table and by those that a query finds rows for.
 
 use cairn_sql::{Connection, Outcome, TransactionStatus};
 
@@ -40,7 +41,8 @@ fn rows_that_refer_to_each_other() {
     }
 }
 
-/// Rows that would follow others of the same statement are changed by it, counted and given back; what it has left follows afterwards.
+/// Rows that would follow others of the same statement are changed by it, counted and given back;
+/// what it has left follows afterwards.
 #[test]
 fn rows_that_follow() {
     let all = "insert into n values (1, null), (2, 1), (3, 2)";
@@ -67,7 +69,8 @@ fn rows_that_follow() {
     }
 }
 
-/// A key that one row gives up and another one takes is there for who refers to it, but not for RESTRICT.
+/// A key that one row gives up and another one takes is there for who refers to it, but not for
+/// RESTRICT.
 #[test]
 fn keys_that_come_back() {
     let mut c = database().connect();
@@ -98,7 +101,8 @@ fn keys_that_come_back() {
     );
 }
 
-/// A statement that does not hold at its end fails its block, and ROLLBACK TO takes it back; so with several statements at once and with COPY.
+/// A statement that does not hold at its end fails its block, and ROLLBACK TO takes it back; so
+/// with several statements at once and with COPY.
 #[test]
 fn blocks() {
     let mut c = nodes("");
@@ -131,8 +135,9 @@ fn blocks() {
     assert_eq!(fails(&mut c, "insert into n values (1, 0), (12, 99) on conflict do nothing"), "23503");
 }
 
-/// Goal: rows that follow another fulfil what their table says of its rows. Method: CHECK, NOT NULL and narrower columns in tables that refer to one, changed with and without a query; what
-/// they are by default comes from an expression, and has to be there.
+/// Goal: rows that follow another fulfil what their table says of its rows. Method: CHECK, NOT NULL
+/// and narrower columns in tables that refer to one, changed with and without a query; what they
+/// are by default comes from an expression, and has to be there.
 #[test]
 fn rows_that_follow_are_checked() {
     let mut c = database().connect();
@@ -186,7 +191,8 @@ fn rows_that_follow_are_checked() {
     }
 }
 
-/// Goal: integers refer to integers of any width, and to nothing that their own width has not. Method: each pair of types both ways, by a primary key and by a unique index, with an index on
+/// Goal: integers refer to integers of any width, and to nothing that their own width has not.
+/// Method: each pair of types both ways, by a primary key and by a unique index, with an index on
 /// what refers and without, and constraints that come later; other types are refused.
 #[test]
 fn references_between_integers() {
@@ -237,7 +243,8 @@ fn references_between_integers() {
     assert_eq!(fails(&mut c, "create table t (p int references p (t))"), "42804");
 }
 
-/// Goal: a column that goes takes all references to it along, also where a table has several. Method: CASCADE, with a reference to another column that stays.
+/// Goal: a column that goes takes all references to it along, also where a table has several.
+/// Method: CASCADE, with a reference to another column that stays.
 #[test]
 fn columns_that_several_refer_to() {
     let mut c = database().connect();
@@ -250,7 +257,8 @@ fn columns_that_several_refer_to() {
     assert_eq!(fails(&mut c, "insert into c values (7, 8, 9)"), "23503");
 }
 
-/// Goal: what rows refer to stays unique. Method: the primary key and another constraint dropped under references, alone and with CASCADE, also of a table that refers to itself.
+/// Goal: what rows refer to stays unique. Method: the primary key and another constraint dropped
+/// under references, alone and with CASCADE, also of a table that refers to itself.
 #[test]
 fn keys_that_others_refer_to() {
     let mut c = database().connect();

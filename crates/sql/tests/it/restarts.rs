@@ -6,7 +6,8 @@ use cairn_sql::Connection;
 
 use crate::support::{ask, database, fails, run};
 
-/// Goal: while a restart may still be taken back, others take no values. Method: each statement that restarts, in a block that is rolled back in each way; and what others ask for meanwhile.
+/// Goal: while a restart may still be taken back, others take no values. Method: each statement
+/// that restarts, in a block that is rolled back in each way; and what others ask for meanwhile.
 #[test]
 fn others_wait() {
     for restart in [
@@ -68,7 +69,9 @@ fn others_wait() {
     }
 }
 
-/// Goal: whoever wants a value while a restart may still be taken back gets the next one of what stays. Method: a session that asks before the restart is rolled back, and one that asks before it is committed.
+/// Goal: whoever wants a value while a restart may still be taken back gets the next one of what
+/// stays. Method: a session that asks before the restart is rolled back, and one that asks before
+/// it is committed.
 #[test]
 fn values_that_are_asked_for_meanwhile() {
     for (restart, after) in [
@@ -100,7 +103,8 @@ fn values_that_are_asked_for_meanwhile() {
     }
 }
 
-/// Goal: a restart that a serializable block has made is taken back before others take values. Method: a block that cannot commit, with readers at work all the time.
+/// Goal: a restart that a serializable block has made is taken back before others take values.
+/// Method: a block that cannot commit, with readers at work all the time.
 #[test]
 fn a_restart_that_does_not_commit() {
     let database = database();
@@ -122,7 +126,8 @@ fn a_restart_that_does_not_commit() {
     }
 }
 
-/// Goal: TRUNCATE ... RESTART IDENTITY is a part of its transaction. Method: rolled back, and committed, with values before and after.
+/// Goal: TRUNCATE ... RESTART IDENTITY is a part of its transaction. Method: rolled back, and
+/// committed, with values before and after.
 #[test]
 fn restart_identity() {
     let mut c = database().connect();

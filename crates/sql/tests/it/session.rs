@@ -1,4 +1,5 @@
-//! Goal: what a session keeps, and what stops it. Method: several connections, settings, cancelling from another thread.
+//! Goal: what a session keeps, and what stops it. Method: several connections, settings, cancelling
+//! from another thread.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -84,7 +85,8 @@ fn settings_in_transactions() {
     assert_eq!(path(&mut c), "a");
 }
 
-/// A statement is planned anew under another search path, also where settings went back to what they were in between.
+/// A statement is planned anew under another search path, also where settings went back to what
+/// they were in between.
 #[test]
 fn plans_and_search_paths() {
     let mut c = database().connect();
@@ -149,7 +151,8 @@ fn plans_of_taken_back_definitions() {
     database.check().unwrap();
 }
 
-/// A sequence goes on where it was after a definition that was taken back, and where ALTER SEQUENCE says.
+/// A sequence goes on where it was after a definition that was taken back, and where ALTER SEQUENCE
+/// says.
 #[test]
 fn sequences() {
     let mut c = database().connect();
@@ -197,7 +200,8 @@ fn stops() {
     assert_eq!((error.sqlstate(), error.message()), ("57014", "canceling statement due to user request"));
     waiter.unwrap().join().unwrap();
     assert_eq!(ask(&mut c, "select 1"), ["1"]);
-    // Those that were stopped keep no thread: as many as there are threads, and rows that nothing is waited for between.
+    // Those that were stopped keep no thread: as many as there are threads, and rows that nothing
+    // is waited for between.
     for _ in 0..3 {
         run(&mut c, "set statement_timeout = '50ms'");
         assert_eq!(fails(&mut c, "select count(*) from t a, t b, t c"), "57014");
@@ -213,7 +217,8 @@ fn stops() {
     }
 }
 
-/// Goal: a request to cancel is forgotten by the next call, or holds until the next message where there are any. Method: requests while nothing runs, before statements of each kind.
+/// Goal: a request to cancel is forgotten by the next call, or holds until the next message where
+/// there are any. Method: requests while nothing runs, before statements of each kind.
 #[test]
 fn requests_before_statements() {
     let mut c = database().connect();
@@ -277,7 +282,8 @@ fn sequences_and_openings() {
     assert_eq!(ask(&mut c, "select count(*), max(id) from t"), ["5|12"]);
 }
 
-/// Goal: `set_config` and SET LOCAL as in PostgreSQL 15. Method: what SHOW gives before, in and after a transaction.
+/// Goal: `set_config` and SET LOCAL as in PostgreSQL 15. Method: what SHOW gives before, in and
+/// after a transaction.
 #[test]
 fn local_settings() {
     let mut c = database().connect();
@@ -338,7 +344,8 @@ fn lock_timeout() {
     assert_eq!(run(&mut b, "update t set v = 3"), 1);
 }
 
-/// Goal: offsets from UTC as in PostgreSQL 15: they count for `timestamptz` only, on both paths. Method: columns and casts of both.
+/// Goal: offsets from UTC as in PostgreSQL 15: they count for `timestamptz` only, on both paths.
+/// Method: columns and casts of both.
 #[test]
 fn offsets() {
     let mut c = database().connect();
@@ -357,7 +364,8 @@ fn offsets() {
     }
 }
 
-/// Counting stands in the way of nobody: neither at levels of isolation that find a sequence's row changed, nor in any order of several sequences.
+/// Counting stands in the way of nobody: neither at levels of isolation that find a sequence's row
+/// changed, nor in any order of several sequences.
 #[test]
 fn sequences_of_others() {
     let database = database();
@@ -379,7 +387,8 @@ fn sequences_of_others() {
     assert_eq!(ask(&mut a, "select count(*), max(id) from s"), ["3600|3600"]);
 }
 
-/// Goal: columns that count get sequences with names of their own. Method: tables that have another name by now, whose sequences still have theirs.
+/// Goal: columns that count get sequences with names of their own. Method: tables that have another
+/// name by now, whose sequences still have theirs.
 #[test]
 fn sequences_of_renamed_tables() {
     let mut c = database().connect();
@@ -403,7 +412,8 @@ fn sequences_of_renamed_tables() {
     );
 }
 
-/// Goal: a sequence goes with the column that it is of, and with no other. Method: tables with points in their names, beside those that their names begin with; OWNED BY when it is made.
+/// Goal: a sequence goes with the column that it is of, and with no other. Method: tables with
+/// points in their names, beside those that their names begin with; OWNED BY when it is made.
 #[test]
 fn sequences_and_their_columns() {
     let mut c = database().connect();
@@ -426,7 +436,8 @@ fn sequences_and_their_columns() {
     assert_eq!(ask(&mut c, "select relname from pg_class where relkind = 'S'"), ["alone"]);
 }
 
-/// Goal: each function of the time has its own. Method: a clock that moves between two statements of a block, and within one, on both paths.
+/// Goal: each function of the time has its own. Method: a clock that moves between two statements
+/// of a block, and within one, on both paths.
 #[test]
 fn times() {
     let clock = Arc::new(ManualClock::new(Duration::from_secs(1_000)));
@@ -454,7 +465,8 @@ fn times() {
     }
 }
 
-/// Goal: a table like another has its columns. Method: names, types, NOT NULL; defaults where they are asked for, and no keys.
+/// Goal: a table like another has its columns. Method: names, types, NOT NULL; defaults where they
+/// are asked for, and no keys.
 #[test]
 fn tables_like_others() {
     let mut c = database().connect();
@@ -471,7 +483,8 @@ fn tables_like_others() {
     assert_eq!(fails(&mut c, "create table d (like nothing)"), "42P01");
 }
 
-/// Goal: a statement that another connection runs is planned for that one's settings. Method: two connections with search paths of their own, set equally often.
+/// Goal: a statement that another connection runs is planned for that one's settings. Method: two
+/// connections with search paths of their own, set equally often.
 #[test]
 fn statements_of_another_connection() {
     let database = database();
@@ -490,7 +503,8 @@ fn statements_of_another_connection() {
     }
 }
 
-/// Goal: settings say what is done: values are shown as PostgreSQL shows them, and what cannot be done is refused. Method: spellings of each.
+/// Goal: settings say what is done: values are shown as PostgreSQL shows them, and what cannot be
+/// done is refused. Method: spellings of each.
 #[test]
 fn settings_say_what_is_done() {
     let mut c = database().connect();

@@ -1,11 +1,14 @@
-//! Goal: subqueries see the columns that they name, have names themselves, and stand where PostgreSQL lets them. Method: small scripts.
+//! Goal: subqueries see the columns that they name, have names themselves, and stand where
+//! PostgreSQL lets them. Method: small scripts.
 
 use cairn_sql::Datum;
 
 use crate::support::{ask, database, fails, rows, run};
 
-/// Goal: a table of a query around a subquery is found where a column of the subquery's own has its name, by name or alias, in a namespace, within another subquery, and in UPDATE and DELETE; and what is
-/// called so is the table that is meant. Method: EXISTS, values, lists, beside the same with other names.
+/// Goal: a table of a query around a subquery is found where a column of the subquery's own has its
+/// name, by name or alias, in a namespace, within another subquery, and in UPDATE and DELETE; and
+/// what is called so is the table that is meant. Method: EXISTS, values, lists, beside the same
+/// with other names.
 #[test]
 fn columns_with_names_of_tables() {
     let mut c = database().connect();
@@ -39,7 +42,8 @@ fn columns_with_names_of_tables() {
     c.execute(&format!("with a as (select 9 as id) {sql}"), &[]).unwrap_err();
 }
 
-/// Goal: the value of a subquery is called what its first column is, as in PostgreSQL. Method: one of each kind.
+/// Goal: the value of a subquery is called what its first column is, as in PostgreSQL. Method: one
+/// of each kind.
 #[test]
 fn names_of_subqueries() {
     let mut c = database().connect();
@@ -51,8 +55,9 @@ fn names_of_subqueries() {
     assert_eq!(names, ["count", "w", "?column?", "v", "max"]);
 }
 
-/// Goal: a condition without columns keeps or drops the row of an aggregate without groups. Method: parameters, subqueries and HAVING, true and false; with groups; correlated, where a
-/// limit would be in the way.
+/// Goal: a condition without columns keeps or drops the row of an aggregate without groups. Method:
+/// parameters, subqueries and HAVING, true and false; with groups; correlated, where a limit would
+/// be in the way.
 #[test]
 fn conditions_without_columns_are_above_the_row_of_nothing() {
     let mut c = database().connect();
@@ -82,7 +87,8 @@ fn conditions_without_columns_are_above_the_row_of_nothing() {
     );
 }
 
-/// Goal: VALUES of an INSERT may have subqueries of one value. Method: one row, several, none found, more than one found.
+/// Goal: VALUES of an INSERT may have subqueries of one value. Method: one row, several, none
+/// found, more than one found.
 #[test]
 fn subqueries_in_values() {
     let mut c = database().connect();
@@ -103,8 +109,9 @@ fn subqueries_in_values() {
     assert_eq!(ask(&mut c, "values ((select count(*) from dept), 'z'), (2, 'w') order by 2"), ["2|w", "4|z"]);
 }
 
-/// Goal: what is compared with a column around a subquery is compared with the type that this has. Method: columns whose
-/// digits are known late: averages, rounded numbers and quotients of them, in each kind of subquery and in LATERAL.
+/// Goal: what is compared with a column around a subquery is compared with the type that this has.
+/// Method: columns whose digits are known late: averages, rounded numbers and quotients of them, in
+/// each kind of subquery and in LATERAL.
 #[test]
 fn columns_around_have_their_types() {
     let mut c = database().connect();

@@ -1,5 +1,7 @@
-//! Goal: subqueries that look outside are computed for each outer row, wherever they stand and whatever is in them. Method: PostgreSQL's answers to aggregates without groups, limits, windows, sets, joins, nested subqueries and LATERAL over groups
-//! that are empty, have one row, several, and NULL.
+//! Goal: subqueries that look outside are computed for each outer row, wherever they stand and
+//! whatever is in them. Method: PostgreSQL's answers to aggregates without groups, limits, windows,
+//! sets, joins, nested subqueries and LATERAL over groups that are empty, have one row, several,
+//! and NULL.
 
 use cairn_sql::Connection;
 
@@ -16,7 +18,8 @@ fn filled() -> Connection {
     c
 }
 
-/// Queries, and PostgreSQL 15's rows: in their order where the query ends with ORDER BY, and else sorted.
+/// Queries, and PostgreSQL 15's rows: in their order where the query ends with ORDER BY, and else
+/// sorted.
 const ANSWERS: &[(&str, &[&str])] = &[
     ("select a,b from t where not exists (select max(a) from u where u.a = t.a + 100) order by 1,2", &[]),
     (
@@ -282,7 +285,8 @@ fn subqueries_answer_for_each_row() {
     assert_eq!(fails(&mut c, "select (select x from u where u.a = t.a union all select 1) from t"), "21000");
 }
 
-/// Goal: no statement changes rows that it must not. Method: the aggregates that have a row for no rows, in the conditions of DELETE, UPDATE and INSERT.
+/// Goal: no statement changes rows that it must not. Method: the aggregates that have a row for no
+/// rows, in the conditions of DELETE, UPDATE and INSERT.
 #[test]
 fn changes_ask_them_too() {
     let mut c = filled();
@@ -308,7 +312,8 @@ fn changes_ask_them_too() {
     assert_eq!(run(&mut c, gone), 7);
 }
 
-/// Goal: the shapes that DataFusion makes right joins of are left to it, so that they are not computed twice. Method: the plans of TPC-H's kinds of subqueries have the outer table once.
+/// Goal: the shapes that DataFusion makes right joins of are left to it, so that they are not
+/// computed twice. Method: the plans of TPC-H's kinds of subqueries have the outer table once.
 #[test]
 fn plain_ones_stay_joins() {
     let mut c = filled();
@@ -331,8 +336,8 @@ fn plain_ones_stay_joins() {
     assert_eq!(count, 2, "{plan}");
 }
 
-/// Goal: NOT IN meets the NULL that an expression makes of columns that have none. Method: keys, which are never NULL, and
-/// expressions over them on either side.
+/// Goal: NOT IN meets the NULL that an expression makes of columns that have none. Method: keys,
+/// which are never NULL, and expressions over them on either side.
 #[test]
 fn expressions_may_be_null_where_columns_are_not() {
     let mut c = database().connect();

@@ -1,4 +1,5 @@
-//! Goal: DataFusion's wrong answers are none of ours. Method: shapes of its issues that have no test elsewhere (`docs/src/design/sql-datafusion-issues.md`).
+//! Goal: DataFusion's wrong answers are none of ours. Method: shapes of its issues that have no
+//! test elsewhere (`docs/src/design/sql-datafusion-issues.md`).
 
 use crate::support::{ask, database, run};
 

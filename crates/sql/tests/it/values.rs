@@ -1,10 +1,12 @@
-//! Goal: literals, numbers and moments of general queries have PostgreSQL's types and values, as on the direct path. Method: small scripts.
+//! Goal: literals, numbers and moments of general queries have PostgreSQL's types and values, as on
+//! the direct path. Method: small scripts.
 
 use cairn_sql::{Connection, Datum, Type};
 
 use crate::support::{ask, database, fails, rows, run};
 
-/// Arithmetic that does not fit is an error and not another number; casts and rounding are those of the direct path.
+/// Arithmetic that does not fit is an error and not another number; casts and rounding are those of
+/// the direct path.
 #[test]
 fn numbers_at_their_ends() {
     let mut c = database().connect();
@@ -71,8 +73,9 @@ fn numbers_at_their_ends() {
     assert_eq!(fails(&mut c, "select i * 2, count(*) from a group by i * 2"), "22003");
 }
 
-/// Goal: literals have PostgreSQL's types in general queries. Method: numbers at the ends of their types, and what is in quotes beside every type, in every place that has
-/// an opinion on types: subqueries, unions, VALUES, recursion, CASE.
+/// Goal: literals have PostgreSQL's types in general queries. Method: numbers at the ends of their
+/// types, and what is in quotes beside every type, in every place that has an opinion on types:
+/// subqueries, unions, VALUES, recursion, CASE.
 #[test]
 fn literals() {
     let mut c = database().connect();
@@ -150,8 +153,9 @@ fn literals() {
     }
 }
 
-/// Goal: a text goes into no column of another type without a cast, wherever it comes from; what is only in quotes and parameters do. Method: INSERT and UPDATE by queries, beside what the
-/// direct path says of the same.
+/// Goal: a text goes into no column of another type without a cast, wherever it comes from; what is
+/// only in quotes and parameters do. Method: INSERT and UPDATE by queries, beside what the direct
+/// path says of the same.
 #[test]
 fn texts_into_columns() {
     let mut c = database().connect();
@@ -194,8 +198,9 @@ fn texts_into_columns() {
     assert_eq!(fails(&mut c, "insert into t (id, v) select 9, 'long text' from s"), "22001");
 }
 
-/// Goal: digits that somebody has written are kept or refused, not rounded away without a word, where a column does not say how many it has. Method: each way in; what is computed
-/// is rounded, and columns that say how many digits they have round.
+/// Goal: digits that somebody has written are kept or refused, not rounded away without a word,
+/// where a column does not say how many it has. Method: each way in; what is computed is rounded,
+/// and columns that say how many digits they have round.
 #[test]
 fn digits_of_numerics() {
     let mut c = database().connect();
@@ -236,7 +241,8 @@ fn digits_of_numerics() {
     );
 }
 
-/// Goal: parts of moments have their fractions wherever they are asked for. Method: the same part on both paths.
+/// Goal: parts of moments have their fractions wherever they are asked for. Method: the same part
+/// on both paths.
 #[test]
 fn parts_of_moments_have_fractions() {
     let mut c = database().connect();
@@ -276,7 +282,9 @@ fn parts_of_moments_have_fractions() {
     );
 }
 
-/// Goal: no digit is lost silently that a numeric or a floating-point number has no room for. Method: literals of more digits than a numeric has, texts beyond both ends of the floating-point types.
+/// Goal: no digit is lost silently that a numeric or a floating-point number has no room for.
+/// Method: literals of more digits than a numeric has, texts beyond both ends of the floating-point
+/// types.
 #[test]
 fn numbers_beyond_their_types() {
     let mut c = database().connect();
@@ -314,9 +322,14 @@ fn numbers_beyond_their_types() {
     );
 }
 
-/// Goal: what comes to more than its type holds is an error whichever path and operator computes it, and infinite numbers stay what they are. Method: what PostgreSQL 15 answers to the same rows: aggregates
-/// Goal: sums that threads have made of parts are added up with the same care. Method: enough rows for several of them, of which only the first and the last are large, in a tree and in packed leaves, by groups of which
-/// Goal: quotients have PostgreSQL's digits on both paths, however many the operands have. Method: numerics of few and of many digits.
+/// Goal: what comes to more than its type holds is an error whichever path and operator computes
+/// it, and infinite numbers stay what they are. Method: what PostgreSQL 15 answers to the same
+/// rows: aggregates
+/// Goal: sums that threads have made of parts are added up with the same care. Method: enough rows
+/// for several of them, of which only the first and the last are large, in a tree and in packed
+/// leaves, by groups of which
+/// Goal: quotients have PostgreSQL's digits on both paths, however many the operands have. Method:
+/// numerics of few and of many digits.
 #[test]
 fn quotients_of_many_digits() {
     let mut c = database().connect();
@@ -333,7 +346,8 @@ fn quotients_of_many_digits() {
     }
 }
 
-/// Goal: a time keeps as many digits of its seconds as its type says, as in PostgreSQL. Method: casts on both paths, columns however they get their values, and what catalogs say.
+/// Goal: a time keeps as many digits of its seconds as its type says, as in PostgreSQL. Method:
+/// casts on both paths, columns however they get their values, and what catalogs say.
 #[test]
 fn digits_of_times() {
     let mut c = database().connect();
@@ -407,7 +421,8 @@ fn digits_of_times() {
     assert_eq!(ask(&mut c, "select d from t where id = 1"), ["2024-01-01 12:00:00.7"]);
 }
 
-/// Goal: both paths agree on what computing with numbers gives, errors too. Method: each expression over one table by itself and in a query with DISTINCT, which DataFusion runs.
+/// Goal: both paths agree on what computing with numbers gives, errors too. Method: each expression
+/// over one table by itself and in a query with DISTINCT, which DataFusion runs.
 #[test]
 fn both_paths_compute_alike() {
     let mut c = database().connect();
@@ -458,7 +473,8 @@ fn both_paths_compute_alike() {
     assert_eq!(ask(&mut c, "select floor(avg(n)) < avg(n), avg(n) > 1.5 from t"), ["t|t"]);
 }
 
-/// Goal: a series of integers is one of integers, wherever it stands; one with a bigint among its ends, of bigints.
+/// Goal: a series of integers is one of integers, wherever it stands; one with a bigint among its
+/// ends, of bigints.
 /// Method: what tells the two apart: digits of `to_hex`, the type of a sum, and where sums end.
 #[test]
 fn series_have_the_type_of_their_ends() {
@@ -513,8 +529,9 @@ fn is_zoned(c: &mut Connection, sql: &str) -> bool {
     c.prepare(sql).unwrap().columns()[0].kind.is_zoned
 }
 
-/// Goal: the clock's times have a zone, and `localtimestamp` has none. Method: what tells the types, of calls alone and of
-/// what is computed of them, by general queries and by the direct path.
+/// Goal: the clock's times have a zone, and `localtimestamp` has none. Method: what tells the
+/// types, of calls alone and of what is computed of them, by general queries and by the direct
+/// path.
 #[test]
 fn times_of_the_clock_have_zones() {
     let mut c = database().connect();
@@ -561,8 +578,9 @@ fn times_of_the_clock_have_zones() {
     );
 }
 
-/// Goal: what is cast has the type that it was cast to, and nothing of the one before. Method: texts of uuids and JSON, and
-/// timestamps of moments and of their dates, beside other texts and timestamps: in UNION, COALESCE, windows and operators.
+/// Goal: what is cast has the type that it was cast to, and nothing of the one before. Method:
+/// texts of uuids and JSON, and timestamps of moments and of their dates, beside other texts and
+/// timestamps: in UNION, COALESCE, windows and operators.
 #[test]
 fn casts_leave_nothing_of_the_type_before() {
     let mut c = database().connect();
@@ -614,8 +632,8 @@ fn casts_leave_nothing_of_the_type_before() {
     }
 }
 
-/// Goal: a plan that is not optimized has the same functions. Method: `date_trunc`, of which DataFusion has one as well,
-/// from sessions that start without the optimizer.
+/// Goal: a plan that is not optimized has the same functions. Method: `date_trunc`, of which
+/// DataFusion has one as well, from sessions that start without the optimizer.
 #[test]
 fn unoptimized_plans_have_our_functions() {
     for _ in 0..8 {
@@ -630,8 +648,9 @@ fn unoptimized_plans_have_our_functions() {
     }
 }
 
-/// Goal: CASE of numbers of several types is of the type that holds all of them, whichever comes first. Method: quotients,
-/// sums, averages and comparisons of such, by general queries and by the direct path, and as values of INSERT.
+/// Goal: CASE of numbers of several types is of the type that holds all of them, whichever comes
+/// first. Method: quotients, sums, averages and comparisons of such, by general queries and by the
+/// direct path, and as values of INSERT.
 #[test]
 fn computed_items_of_values_have_all_digits() {
     let mut c = database().connect();

@@ -1,4 +1,5 @@
-//! Goal: WITH before INSERT, UPDATE and DELETE gives rows to them, as in PostgreSQL. Method: each of them, with RETURNING, parameters, recursion, and names that stand for something else.
+//! Goal: WITH before INSERT, UPDATE and DELETE gives rows to them, as in PostgreSQL. Method: each
+//! of them, with RETURNING, parameters, recursion, and names that stand for something else.
 
 use cairn_sql::Connection;
 

@@ -4,7 +4,8 @@ use std::ops::Range;
 
 use crate::row::{Interval, Type, Value};
 
-/// Values of a column. What is NULL has some value here all the same: [`ColumnBuf::validity`] says which ones count.
+/// Values of a column. What is NULL has some value here all the same: [`ColumnBuf::validity`] says
+/// which ones count.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ColumnValues {
     /// Of booleans.
@@ -193,7 +194,8 @@ impl Validity {
         self.nulls
     }
 
-    /// A bit for each value, from the lowest of the first byte on: 0 for NULL. `None` when nothing is NULL.
+    /// A bit for each value, from the lowest of the first byte on: 0 for NULL. `None` when nothing
+    /// is NULL.
     pub fn bits(&self) -> Option<&[u8]> {
         (self.nulls > 0).then_some(&self.bits[..])
     }
@@ -295,7 +297,8 @@ impl Validity {
     }
 }
 
-/// Values of a column, in the order of rows. Blocks append to it, so that it can have the rows of several.
+/// Values of a column, in the order of rows. Blocks append to it, so that it can have the rows of
+/// several.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ColumnBuf {
     pub(super) values: ColumnValues,
@@ -320,7 +323,8 @@ impl ColumnBuf {
         ColumnBuf { values, validity: Validity::default() }
     }
 
-    /// As [`ColumnBuf::new`], with room for so many values; for texts and bytes, which are of any length, the values' own bytes take more.
+    /// As [`ColumnBuf::new`], with room for so many values; for texts and bytes, which are of any
+    /// length, the values' own bytes take more.
     pub fn with_capacity(kind: Type, count: usize) -> Self {
         let mut new = ColumnBuf::new(kind);
         new.values.reserve(count);
@@ -405,7 +409,8 @@ impl ColumnBuf {
         true
     }
 
-    /// Of the values from `start` on only those stay whose bit is set, from the lowest of the first word on.
+    /// Of the values from `start` on only those stay whose bit is set, from the lowest of the first
+    /// word on.
     pub(super) fn keep_from(&mut self, start: usize, bits: &[u64]) {
         self.values.keep_from(start, bits);
         self.validity.keep_from(start, bits);
@@ -481,8 +486,10 @@ mod tests {
         assert!(to.push(value));
     }
 
-    /// Goal: what is kept of the values behind a place is what would be there if only that had been appended, and nothing before the place changes. Method: columns of all types, with no, few and many
-    /// NULLs before and behind the place, and bits of all densities, beside a column to which the values were appended one by one; then more is appended to both.
+    /// Goal: what is kept of the values behind a place is what would be there if only that had been
+    /// appended, and nothing before the place changes. Method: columns of all types, with no, few
+    /// and many NULLs before and behind the place, and bits of all densities, beside a column to
+    /// which the values were appended one by one; then more is appended to both.
     #[test]
     fn what_is_kept_is_as_if_nothing_else_had_come() {
         let mut state = 7;

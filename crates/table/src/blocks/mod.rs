@@ -1,6 +1,8 @@
-//! Scans that give the rows of a leaf at once, column by column: for who looks at many rows and few of their columns.
+//! Scans that give the rows of a leaf at once, column by column: for who looks at many rows and few
+//! of their columns.
 //!
-//! A scan row by row asks of each value where it is and what type it has. Here both are known for a whole leaf, and what is left is a loop over numbers.
+//! A scan row by row asks of each value where it is and what type it has. Here both are known for a
+//! whole leaf, and what is left is a loop over numbers.
 
 mod buffer;
 mod packed;
@@ -22,16 +24,19 @@ use crate::storage::{Cursor, Direction, Packed};
 use crate::view::{Found, View};
 use crate::{Error, Result};
 
-/// Of a block with more than so many rows for each that is wanted, numbers are taken out one by one: all of them together take a third of that each.
+/// Of a block with more than so many rows for each that is wanted, numbers are taken out one by
+/// one: all of them together take a third of that each.
 const FEW: usize = 3;
 
-/// Bytes of rows that are gathered one by one before they make a block: rows that are long are not all in memory because they are on one leaf.
+/// Bytes of rows that are gathered one by one before they make a block: rows that are long are not
+/// all in memory because they are on one leaf.
 const GATHERED: usize = 1 << 20;
 
 /// Of a tree with fewer leaves all are counted sooner than the indexes are looked at.
 const WORTH_A_LOOK: u64 = 16;
 
-/// The rows of a range, a block at a time: those of a leaf, or a part of them. It has a copy of what it shows, so nobody waits for it.
+/// The rows of a range, a block at a time: those of a leaf, or a part of them. It has a copy of
+/// what it shows, so nobody waits for it.
 pub struct BlockScan {
     view: View,
     table: Arc<Table>,
@@ -52,8 +57,10 @@ pub struct BlockScan {
 }
 
 impl View {
-    /// The rows of a range as [`View::scan`] gives them, leaf by leaf. Nothing is read before the first call of [`BlockScan::next`]. `columns` are those that
-    /// will be asked of the blocks: only they are read where columns lie apart. The number behind the table's last column is the row's key.
+    /// The rows of a range as [`View::scan`] gives them, leaf by leaf. Nothing is read before the
+    /// first call of [`BlockScan::next`]. `columns` are those that will be asked of the blocks:
+    /// only they are read where columns lie apart. The number behind the table's last column is the
+    /// row's key.
     pub fn blocks(
         &self,
         table: &Arc<Table>,
@@ -85,8 +92,9 @@ impl View {
         })
     }
 
-    /// How many rows a range has. Cost: a look at the head of each leaf whose changes everybody sees, and at each record of the others. All rows of a table are
-    /// counted in its smallest tree, which may be an index's, as SQLite does. Errors: as [`View::scan`].
+    /// How many rows a range has. Cost: a look at the head of each leaf whose changes everybody
+    /// sees, and at each record of the others. All rows of a table are counted in its smallest
+    /// tree, which may be an index's, as SQLite does. Errors: as [`View::scan`].
     pub fn count(
         &self,
         table: &Arc<Table>,
@@ -112,7 +120,8 @@ impl View {
     }
 }
 
-/// The index whose tree has the fewest leaves; `None` where the rows' own has. Each row has an entry in every index, NULLs too.
+/// The index whose tree has the fewest leaves; `None` where the rows' own has. Each row has an
+/// entry in every index, NULLs too.
 fn smallest(table: &Table) -> Result<Option<usize>> {
     let (mut best, mut leaves) = (None, table.tree.leaves_about()?);
     if leaves < WORTH_A_LOOK {
@@ -132,7 +141,8 @@ fn no_column(table: &Table, column: usize) -> Error {
 }
 
 impl BlockScan {
-    /// The next rows, never none; `None` after the last. Errors: as [`Scan::next`](crate::Scan::next).
+    /// The next rows, never none; `None` after the last. Errors: as
+    /// [`Scan::next`](crate::Scan::next).
     #[allow(clippy::should_implement_trait, reason = "the block borrows from the scan")]
     pub fn next(&mut self) -> Result<Option<Block<'_>>> {
         self.places.clear();
@@ -165,7 +175,8 @@ impl BlockScan {
         Ok(Some(Block { scan: self }))
     }
 
-    /// Notes where the rows of a leaf are, all of which are as they are seen. False, and nothing, when one is not in the leaf or not laid out as others.
+    /// Notes where the rows of a leaf are, all of which are as they are seen. False, and nothing,
+    /// when one is not in the leaf or not laid out as others.
     fn place_all(&mut self) -> Result<bool> {
         let leaf = self.cursor.leaf();
         self.places.reserve(self.left.len());
@@ -256,9 +267,10 @@ impl Block<'_> {
         self.scan.places.len() + self.scan.packed.len()
     }
 
-    /// Appends the values of a column of the table, one for each row. In a scan of an index those of a column that it does not have
-    /// ([`Table::index_covers`]) are NULL. The number behind the last column gives the rows' keys, as bytes. Errors: [`Error::Invalid`] for a column that is not there, or was not said
-    /// at the start, or not of the buffer's type; [`Error::Corruption`].
+    /// Appends the values of a column of the table, one for each row. In a scan of an index those
+    /// of a column that it does not have ([`Table::index_covers`]) are NULL. The number behind the
+    /// last column gives the rows' keys, as bytes. Errors: [`Error::Invalid`] for a column that is
+    /// not there, or was not said at the start, or not of the buffer's type; [`Error::Corruption`].
     pub fn column(&self, column: usize, to: &mut ColumnBuf) -> Result<()> {
         let scan = self.scan;
         if !scan.columns.contains(&column) {
@@ -284,9 +296,11 @@ impl Block<'_> {
         read.map_err(|Unsound| scan.damaged())
     }
 
-    /// Takes rows out whose value in a column of whole numbers, decimals, dates or times is NULL or not from the first bound to the second, in the unit that the column is kept in. `rows` has a bit for
-    /// each row of the block, from the lowest of the first word on, and none behind the last. False, and nothing, where [`Block::column`] has to be asked for that. Cost: less than decoding the column. Errors: as
-    /// [`Block::column`].
+    /// Takes rows out whose value in a column of whole numbers, decimals, dates or times is NULL or
+    /// not from the first bound to the second, in the unit that the column is kept in. `rows` has a
+    /// bit for each row of the block, from the lowest of the first word on, and none behind the
+    /// last. False, and nothing, where [`Block::column`] has to be asked for that. Cost: less than
+    /// decoding the column. Errors: as [`Block::column`].
     pub fn keep_within(&self, column: usize, bounds: (i128, i128), rows: &mut [u64]) -> Result<bool> {
         match self.packed_rows(column)? {
             Some((packed, kind)) => {
@@ -296,8 +310,10 @@ impl Block<'_> {
         }
     }
 
-    /// Takes rows out whose value in a column of texts or bytes is NULL or does not hold, with `rows` as [`Block::keep_within`] has them. False, and nothing, where [`Block::column`] has to be asked for
-    /// that. Cost: `holds` is called for each of the few different values that there are. Errors: as [`Block::column`].
+    /// Takes rows out whose value in a column of texts or bytes is NULL or does not hold, with
+    /// `rows` as [`Block::keep_within`] has them. False, and nothing, where [`Block::column`] has
+    /// to be asked for that. Cost: `holds` is called for each of the few different values that
+    /// there are. Errors: as [`Block::column`].
     pub fn keep_texts(
         &self,
         column: usize,
@@ -312,7 +328,9 @@ impl Block<'_> {
         }
     }
 
-    /// As [`Block::column`], of some rows, with bits as [`Block::keep_within`] has them. Cost: of a few packed numbers, that of these rows; else that of all of them. Errors: as [`Block::column`].
+    /// As [`Block::column`], of some rows, with bits as [`Block::keep_within`] has them. Cost: of a
+    /// few packed numbers, that of these rows; else that of all of them. Errors: as
+    /// [`Block::column`].
     pub fn column_of(&self, column: usize, rows: &[u64], to: &mut ColumnBuf) -> Result<()> {
         let count: usize = rows.iter().map(|word| word.count_ones() as usize).sum();
         if count * FEW < self.rows()

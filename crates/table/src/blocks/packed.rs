@@ -9,7 +9,8 @@ use crate::catalog::{Place as TablePlace, RowRef, Table};
 use crate::row::{FixedKey, Interval, KeyFormat, Type, Value};
 use crate::storage::{Column, Packed, UNPACKED_AT_ONCE, Unpacked};
 
-/// Which columns of the rows' own are read for some of the table's, where these and keys are all that is read.
+/// Which columns of the rows' own are read for some of the table's, where these and keys are all
+/// that is read.
 pub(crate) fn columns(table: &Table, index: Option<usize>, columns: &[usize]) -> Option<Vec<usize>> {
     let mut own = Vec::new();
     for &column in columns {
@@ -97,7 +98,8 @@ impl PackedRows<'_> {
         }
     }
 
-    /// Appends the values of chosen rows. False, and nothing, where all have to be decoded for that.
+    /// Appends the values of chosen rows. False, and nothing, where all have to be decoded for
+    /// that.
     pub(super) fn chosen(
         &self,
         (column, kind): (usize, Type),
@@ -212,7 +214,8 @@ impl PackedRows<'_> {
         Ok(())
     }
 
-    /// A column of the keys, where its bytes follow from their words. False, and nothing, where they do not.
+    /// A column of the keys, where its bytes follow from their words. False, and nothing, where
+    /// they do not.
     fn of_keys(&self, key: &FixedKey, to: &mut ColumnBuf) -> Result<bool, Changed> {
         let (page, range) = (self.page, self.range.clone());
         let width = key.width();

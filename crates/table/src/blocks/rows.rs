@@ -184,7 +184,8 @@ impl<'a> Rows<'a> {
         }
     }
 
-    /// A column of the keys, which has its place and its width there in all keys without NULL before it.
+    /// A column of the keys, which has its place and its width there in all keys without NULL
+    /// before it.
     fn of_keys(&self, key: &FixedKey, column: usize, to: &mut ColumnBuf) -> Sound<()> {
         let mut whole = self.prefix.to_vec();
         for place in self.places {

@@ -8,7 +8,8 @@
 //!   numbers  u32, little endian; of columns as well
 //! ```
 //!
-//! What a record consists of is said by the functions that write and read it, below each other. The first byte of each is the version of its layout.
+//! What a record consists of is said by the functions that write and read it, below each other. The
+//! first byte of each is the version of its layout.
 
 use crate::row::{Order, Type};
 use crate::schema::{
@@ -112,7 +113,8 @@ impl<'a> Reader<'a> {
 
 const LAYOUT: u8 = 1;
 
-/// The layout of tables that have identity columns: each column has a byte more. Versions that do not know it refuse such a table, whose rows they would take with any value.
+/// The layout of tables that have identity columns: each column has a byte more. Versions that do
+/// not know it refuse such a table, whose rows they would take with any value.
 const WITH_IDENTITY: u8 = 2;
 
 const TYPES: [Type; 14] = [

@@ -1,7 +1,8 @@
 //! Which tables there are.
 //!
-//! The catalog is a tree like any other, at a page that never changes, and is changed by transactions as tables are. In memory it is a value that nobody
-//! changes: a transaction that does makes another one, and others get it with its commit.
+//! The catalog is a tree like any other, at a page that never changes, and is changed by
+//! transactions as tables are. In memory it is a value that nobody changes: a transaction that does
+//! makes another one, and others get it with its commit.
 
 mod bytes;
 mod statistics;
@@ -60,7 +61,8 @@ impl Catalog {
         Catalog { next: 1, ..Catalog::default() }
     }
 
-    /// Takes a record of the tree in. False for bytes that nobody has encoded. Records come in the order of their keys.
+    /// Takes a record of the tree in. False for bytes that nobody has encoded. Records come in the
+    /// order of their keys.
     pub(crate) fn load(&mut self, space: &Arc<Space>, key: &[u8], bytes: &[u8]) -> bool {
         let Some((&kind, id)) = key.split_first() else { return false };
         let Ok(id) = id.try_into().map(u32::from_be_bytes) else { return false };
@@ -158,7 +160,8 @@ impl Catalog {
         self.schemas().any(|schema| schema == name)
     }
 
-    /// Whether a table, view or index has a name. Indexes share the names of their table's namespace with tables.
+    /// Whether a table, view or index has a name. Indexes share the names of their table's
+    /// namespace with tables.
     pub fn has_name(&self, schema: &str, name: &str) -> bool {
         self.names.contains_key(&(schema.to_owned(), name.to_owned())) || self.index(schema, name).is_some()
     }

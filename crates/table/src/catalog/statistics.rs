@@ -87,7 +87,8 @@ fn get_value(kind: Type, from: &mut Reader<'_>) -> Option<Option<OwnedValue>> {
     })
 }
 
-/// For each column its NULLs, distinct values, width, least and greatest; these as keys of one column (`row/key.rs`).
+/// For each column its NULLs, distinct values, width, least and greatest; these as keys of one
+/// column (`row/key.rs`).
 pub(super) fn put(statistics: &TableStatistics, kinds: &[Type]) -> Vec<u8> {
     let mut to = Writer::default();
     to.u8(1);

@@ -11,8 +11,8 @@
 //!          4 a wide row (row/format.rs)
 //! ```
 //!
-//! A row has the columns that its key does not keep as they are (`KeyFormat::keeps`). In a unique index entries with NULL look like those of
-//! other indexes: NULL is not equal to NULL.
+//! A row has the columns that its key does not keep as they are (`KeyFormat::keeps`). In a unique
+//! index entries with NULL look like those of other indexes: NULL is not equal to NULL.
 
 use cairn_vfs::sync::Arc;
 use cairn_vfs::sync::atomic::{AtomicI64, Ordering};
@@ -151,7 +151,8 @@ impl Table {
         &self.key
     }
 
-    /// What an index is ordered by, without the primary key that entries of an index that is not unique have behind it.
+    /// What an index is ordered by, without the primary key that entries of an index that is not
+    /// unique have behind it.
     pub fn index_key_format(&self, index: usize) -> Option<&KeyFormat> {
         self.indexes.get(index).map(|index| &index.key)
     }
@@ -171,7 +172,8 @@ impl Table {
         self.counters.rows.load(Ordering::Relaxed).try_into().unwrap_or_default()
     }
 
-    /// Whether an index has the values of a column, so that a query need not go to the table for it.
+    /// Whether an index has the values of a column, so that a query need not go to the table for
+    /// it.
     pub fn index_covers(&self, index: usize, column: usize) -> bool {
         let place = self.indexes.get(index).and_then(|index| index.places.get(column));
         place.is_some_and(|place| *place != Place::Elsewhere)
@@ -233,7 +235,8 @@ impl Table {
         Some(Layout { lead, widths: self.row_format(index)?.widths() })
     }
 
-    /// Appends the key of a row: its primary key. False when it has NULL there, or the table has none.
+    /// Appends the key of a row: its primary key. False when it has NULL there, or the table has
+    /// none.
     pub(crate) fn encode_key(&self, values: &[Value<'_>], to: &mut Vec<u8>) -> bool {
         let mut key: SmallVec<[Value<'_>; 4]> = SmallVec::new();
         for column in &self.def.primary_key {
@@ -245,7 +248,8 @@ impl Table {
         !key.is_empty() && self.key.encode(&key, to)
     }
 
-    /// Appends a row: flags, and the columns that are not in the key. False when the values do not fit the types.
+    /// Appends a row: flags, and the columns that are not in the key. False when the values do not
+    /// fit the types.
     pub(crate) fn encode_row(&self, values: &[Value<'_>], to: &mut Vec<u8>) -> bool {
         let start = to.len();
         // With what is before the values: how long a row is has 32 bits.
@@ -264,7 +268,8 @@ impl Table {
         encode(&self.row, &stored, to)
     }
 
-    /// Appends the entry of a row in an index: key and value. False when the values do not fit the types.
+    /// Appends the entry of a row in an index: key and value. False when the values do not fit the
+    /// types.
     pub(crate) fn encode_entry(
         &self,
         index: &Index,
@@ -339,14 +344,15 @@ pub struct RowRef<'a> {
 }
 
 impl<'a> RowRef<'a> {
-    /// The value of a column of the table, by its place there. NULL for columns that the index does not have ([`Table::index_covers`]), and for bytes that are
-    /// no row, which checksums exclude.
+    /// The value of a column of the table, by its place there. NULL for columns that the index does
+    /// not have ([`Table::index_covers`]), and for bytes that are no row, which checksums exclude.
     #[inline]
     pub fn get(&self, column: usize) -> Value<'a> {
         self.get_as(column, OrNull)
     }
 
-    /// As [`RowRef::get`], made into something else where it is read. What is not there is what `make` says stands for it.
+    /// As [`RowRef::get`], made into something else where it is read. What is not there is what
+    /// `make` says stands for it.
     #[inline]
     pub fn get_as<M: Make<'a>>(&self, column: usize, make: M) -> M::Made {
         let (places, key) = match self.index {

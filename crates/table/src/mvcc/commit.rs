@@ -1,4 +1,5 @@
-//! Commits in order: the order of their records in the log is the order in which others see them, and none is seen before it is as durable as it was promised to be.
+//! Commits in order: the order of their records in the log is the order in which others see them,
+//! and none is seen before it is as durable as it was promised to be.
 //!
 //! ```text
 //!   validate, append the record, queue       one at a time
@@ -80,8 +81,9 @@ pub(crate) struct CommitQueue {
 }
 
 impl CommitQueue {
-    /// Puts a transaction in line. `append` puts its record into the log, which nobody else does meanwhile, and then takes the transaction apart. `None` when it has
-    /// read what others have changed: then nothing was done. Errors: those of `append`.
+    /// Puts a transaction in line. `append` puts its record into the log, which nobody else does
+    /// meanwhile, and then takes the transaction apart. `None` when it has read what others have
+    /// changed: then nothing was done. Errors: those of `append`.
     pub(crate) fn begin(
         &self,
         read: Option<(&ReadSet, u64)>,
@@ -101,8 +103,8 @@ impl CommitQueue {
         Ok(Some(lsn))
     }
 
-    /// Makes visible what is durable: everything up to `lsn`, and what stands in line before it. The one at `lsn` may be seen later, if somebody is before it who
-    /// still waits for the disk.
+    /// Makes visible what is durable: everything up to `lsn`, and what stands in line before it.
+    /// The one at `lsn` may be seen later, if somebody is before it who still waits for the disk.
     pub(crate) fn publish(&self, slots: &Slots, lsn: Lsn, durable: Option<Lsn>) {
         let mut woken = Vec::new();
         let mut queues = lock(&self.queues);
@@ -115,12 +117,13 @@ impl CommitQueue {
             && let Some(Pending { mut ended, writer, .. }) = queues.pending.pop_front()
         {
             ended.csn = slots.last() + 1;
-            // ORDER: first the transaction, then the number that lets others see it; and only then may its records count as those of nobody who writes.
+            // ORDER: first the transaction, then the number that lets others see it; and only then
+            // may its records count as those of nobody who writes.
             ended.state.set(ended.csn);
             hook::at("between a commit's end and its being seen");
             slots.publish(ended.csn);
-            // ORDER: and its rows after that. Whoever locks one of them has to see the commit in its
-            // next snapshot, or it changes what it has not seen.
+            // ORDER: and its rows after that. Whoever locks one of them has to see the commit in
+            // its next snapshot, or it changes what it has not seen.
             ended.state.let_go();
             drop(writer);
             woken.push(Arc::clone(&ended.state));
@@ -134,7 +137,8 @@ impl CommitQueue {
     pub(crate) fn abort(&self, slots: &Slots, mut ended: Ended, writer: Option<WriterSlot>) {
         let state = Arc::clone(&ended.state);
         let mut queues = lock(&self.queues);
-        // It takes a number as well: those who have read its changes, and look for their versions afterwards, have a smaller one.
+        // It takes a number as well: those who have read its changes, and look for their versions
+        // afterwards, have a smaller one.
         ended.csn = slots.last() + 1;
         ended.state.set(ABORTED);
         slots.publish(ended.csn);
@@ -145,7 +149,8 @@ impl CommitQueue {
         state.end();
     }
 
-    /// Takes out some of those whose end everybody sees, the oldest first. `None` when the oldest one is none of those that are wanted. Nothing when somebody else is at it.
+    /// Takes out some of those whose end everybody sees, the oldest first. `None` when the oldest
+    /// one is none of those that are wanted. Nothing when somebody else is at it.
     pub(crate) fn take_seen(&self, horizon: u64, most: usize, wanted: Taken) -> Option<Vec<Ended>> {
         let Ok(mut queues) = self.queues.try_lock() else { return Some(Vec::new()) };
         let seen = queues.ended.iter().take(most).take_while(|ended| ended.csn <= horizon);

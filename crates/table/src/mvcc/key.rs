@@ -4,12 +4,14 @@ use std::ops::Deref;
 
 use cairn_vfs::sync::Arc;
 
-/// So many bytes are kept in place: the key of most tables, and of most indexes with the row's key behind it. The whole takes 24 bytes.
+/// So many bytes are kept in place: the key of most tables, and of most indexes with the row's key
+/// behind it. The whole takes 24 bytes.
 const SHORT: usize = 22;
 
 /// A key. A short one is copied; a long one is shared.
 ///
-/// A row that is changed has its key in five lists. Memory of its own for each key has to be got and given back, its owners have to be counted, and whoever compares keys waits for it.
+/// A row that is changed has its key in five lists. Memory of its own for each key has to be got
+/// and given back, its owners have to be counted, and whoever compares keys waits for it.
 #[derive(Debug, Clone)]
 pub(crate) enum Key {
     Short { len: u8, bytes: [u8; SHORT] },
@@ -73,7 +75,8 @@ impl Ord for Key {
 mod tests {
     use super::*;
 
-    /// Goal: keys of every length around that of short ones are the bytes that they were made of, and are in their order.
+    /// Goal: keys of every length around that of short ones are the bytes that they were made of,
+    /// and are in their order.
     #[test]
     fn are_their_bytes() {
         let bytes: Vec<u8> = (0..60).map(|at| if at < 5 { 200 } else { at }).collect();

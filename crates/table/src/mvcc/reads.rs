@@ -1,8 +1,10 @@
-//! What a serializable transaction has read, to be compared with what others have changed meanwhile.
+//! What a serializable transaction has read, to be compared with what others have changed
+//! meanwhile.
 //!
-//! A transaction that has read nothing which another one has changed since its snapshot could have run as a whole at the moment of its commit. So that is what is
-//! checked there: Neumann, Mühlbauer, Kemper, "Fast Serializable Multi-Version Concurrency Control for Main-Memory Database Systems", SIGMOD 2015, with ranges of
-//! keys as predicates.
+//! A transaction that has read nothing which another one has changed since its snapshot could have
+//! run as a whole at the moment of its commit. So that is what is checked there: Neumann,
+//! Mühlbauer, Kemper, "Fast Serializable Multi-Version Concurrency Control for Main-Memory Database
+//! Systems", SIGMOD 2015, with ranges of keys as predicates.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Bound;
@@ -44,7 +46,8 @@ impl ReadSet {
         }
     }
 
-    /// Puts the ranges in order. Before [`ReadSet::has`], and before anything is locked that others wait for: a nested loop reads a range for each row.
+    /// Puts the ranges in order. Before [`ReadSet::has`], and before anything is locked that others
+    /// wait for: a nested loop reads a range for each row.
     pub(crate) fn sort(&mut self) {
         for reads in self.trees.values_mut() {
             let mut ranges = std::mem::take(&mut reads.ranges);
@@ -120,7 +123,8 @@ fn is_empty((start, end): &Range) -> bool {
     }
 }
 
-/// Whether one range goes as far as the other one, which does not begin before it: there is no key between them.
+/// Whether one range goes as far as the other one, which does not begin before it: there is no key
+/// between them.
 fn touches(first: &Range, second: &Range) -> bool {
     match (&first.1, &second.0) {
         (Bound::Unbounded, _) | (_, Bound::Unbounded) => true,
@@ -158,7 +162,8 @@ mod tests {
     proptest! {
         #![proptest_config(crate::test_config::cases(2_000))]
 
-        /// Goal: what was read is the same before and after it was put in order, whatever overlaps, touches, is empty or the wrong way round.
+        /// Goal: what was read is the same before and after it was put in order, whatever overlaps,
+        /// touches, is empty or the wrong way round.
         #[test]
         fn ranges(given in prop::collection::vec((0u8..3, 0u8..12, 0u8..3, 0u8..12), 0..8)) {
             let given: Vec<Range> = given.iter().map(|&(a, from, b, to)| (bound(a, from), bound(b, to))).collect();
@@ -177,7 +182,8 @@ mod tests {
         }
     }
 
-    /// Goal: whoever commits does not compare each change with each range, under a lock that all who commit wait for. Method: counts.
+    /// Goal: whoever commits does not compare each change with each range, under a lock that all
+    /// who commit wait for. Method: counts.
     #[test]
     fn many_ranges() {
         let mut set = ReadSet::default();

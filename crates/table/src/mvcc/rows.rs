@@ -1,4 +1,5 @@
-//! Rows that somebody is changing, has locked, or has changed so lately that others must not see it.
+//! Rows that somebody is changing, has locked, or has changed so lately that others must not see
+//! it.
 //!
 //! ```text
 //!   (tree, key) -> owner       who may change it; nobody else until that transaction has ended
@@ -6,8 +7,9 @@
 //!                  versions    what it was before each change, the oldest first:  before 1 | before 2 | ... | what the tree has
 //! ```
 //!
-//! ORDER: a version is put here before the tree is changed. So who reads the tree first, and looks here afterwards, finds the version of every change that it has
-//! read and must not have seen. What it finds may be newer than what it read; the version before that is the same either way.
+//! ORDER: a version is put here before the tree is changed. So who reads the tree first, and looks
+//! here afterwards, finds the version of every change that it has read and must not have seen. What
+//! it finds may be newer than what it read; the version before that is the same either way.
 
 use std::hash::BuildHasher;
 
@@ -23,8 +25,9 @@ use crate::hook;
 const SHARDS: usize = 64;
 /// Places that a shard keeps when it is empty.
 const KEPT: usize = 28;
-/// And the most that it keeps where it had that many rows since it was empty the last time: transactions that follow each other are about as large, and a table that grows from the beginning each time
-/// is made anew three times. 64 KiB, and 4 MiB of all shards.
+/// And the most that it keeps where it had that many rows since it was empty the last time:
+/// transactions that follow each other are about as large, and a table that grows from the
+/// beginning each time is made anew three times. 64 KiB, and 4 MiB of all shards.
 const KEPT_MOST: usize = 896;
 
 /// What a record was: short ones, as most entries of indexes, in place.
@@ -108,7 +111,8 @@ struct Shard {
     entries: Mutex<HashTable<Entry>>,
     /// As many as there are in `entries`, for who only wants to know that there is none.
     len: AtomicUsize,
-    /// As many as there were at most of late: half of what it was, each time that there is none. Changed under the lock only.
+    /// As many as there were at most of late: half of what it was, each time that there is none.
+    /// Changed under the lock only.
     peak: AtomicUsize,
 }
 
@@ -122,8 +126,8 @@ impl Shard {
         self.len.store(len, Ordering::Release);
     }
 
-    /// Says how many there are after some have gone, and gives the memory of a large transaction back: few rows in a large table are each on a cache line that nobody
-    /// has seen for long.
+    /// Says how many there are after some have gone, and gives the memory of a large transaction
+    /// back: few rows in a large table are each on a cache line that nobody has seen for long.
     fn has_fewer(&self, entries: &mut HashTable<Entry>) {
         if entries.is_empty() && entries.capacity() > KEPT {
             let peak = self.peak.load(Ordering::Relaxed);
@@ -131,7 +135,8 @@ impl Shard {
             if !is_usual {
                 *entries = HashTable::with_capacity(KEPT);
             }
-            // Which rows a transaction has in which table is chance: one that has few here does not mean that they have become few.
+            // Which rows a transaction has in which table is chance: one that has few here does not
+            // mean that they have become few.
             self.peak.store(peak / 2, Ordering::Relaxed);
         }
         self.len.store(entries.len(), Ordering::Release);
@@ -145,7 +150,8 @@ pub(crate) struct Rows {
     hash: DefaultHashBuilder,
 }
 
-/// Where the versions by a transaction begin, which are the last ones. They lie together, as it has the row to its end; there may be one for each of its savepoints, and they are not gone through.
+/// Where the versions by a transaction begin, which are the last ones. They lie together, as it has
+/// the row to its end; there may be one for each of its savepoints, and they are not gone through.
 fn first_of(versions: &[Arc<Write>], writer: &Arc<State>) -> usize {
     versions.partition_point(|version| {
         hook::at("looks at a version");
@@ -156,7 +162,8 @@ fn first_of(versions: &[Arc<Write>], writer: &Arc<State>) -> usize {
 /// What came of wanting a row.
 #[derive(Debug)]
 pub(crate) enum Claim {
-    /// It is the caller's. `is_new` when it was not before, and `key` is to be kept for [`Rows::release`].
+    /// It is the caller's. `is_new` when it was not before, and `key` is to be kept for
+    /// [`Rows::release`].
     Mine { key: Key, is_new: bool },
     /// Somebody has it, or some do: wait for the end of one, and ask again.
     Wait(Vec<Arc<State>>),
@@ -189,8 +196,9 @@ impl Rows {
         Rows { shards: (0..SHARDS).map(|_| Line::default()).collect(), hash: DefaultHashBuilder::default() }
     }
 
-    /// A hash that keeps neighbours together: a table takes its places from the low bits, so keys that follow each other lie side by side, and a large load in
-    /// order waits for memory once in sixteen rows. Its tags come from the high bits, and must differ among neighbours.
+    /// A hash that keeps neighbours together: a table takes its places from the low bits, so keys
+    /// that follow each other lie side by side, and a large load in order waits for memory once in
+    /// sixteen rows. Its tags come from the high bits, and must differ among neighbours.
     #[inline]
     fn hash(&self, tree: u32, key: &[u8]) -> u64 {
         let (last, start) = key.split_last().unwrap_or((&0, &[]));
@@ -209,7 +217,8 @@ impl Rows {
         self.hash(entry.tree, &entry.key)
     }
 
-    /// Wants a row for `me`. With `snapshot`, a change that those do not see who see so many commits is told.
+    /// Wants a row for `me`. With `snapshot`, a change that those do not see who see so many
+    /// commits is told.
     pub(crate) fn claim(
         &self,
         tree: u32,
@@ -290,8 +299,8 @@ impl Rows {
         shard.has_fewer(&mut entries);
     }
 
-    /// Who has a row to change it. Where there is nobody, a snapshot that is taken afterwards sees what
-    /// everybody did to the row who had it before.
+    /// Who has a row to change it. Where there is nobody, a snapshot that is taken afterwards sees
+    /// what everybody did to the row who had it before.
     pub(crate) fn owner(&self, tree: u32, key: &[u8]) -> Option<Arc<State>> {
         let (shard, hash) = self.place(tree, key);
         let entries = lock(&shard.entries);
@@ -299,8 +308,10 @@ impl Rows {
         entry.owner.clone().filter(|owner| !owner.has_let_go())
     }
 
-    /// Whether nothing is kept of a row, and nobody has it. ORDER: for who holds the record's leaf, or sees afterwards that nobody has changed that. Whoever wants to change the record claims it before it
-    /// looks at the leaf: so it is seen here, or it comes behind this under the lock, and finds the leaf held.
+    /// Whether nothing is kept of a row, and nobody has it. ORDER: for who holds the record's leaf,
+    /// or sees afterwards that nobody has changed that. Whoever wants to change the record claims
+    /// it before it looks at the leaf: so it is seen here, or it comes behind this under the lock,
+    /// and finds the leaf held.
     pub(crate) fn is_forgotten(&self, tree: u32, key: &[u8]) -> bool {
         let (shard, hash) = self.place(tree, key);
         lock(&shard.entries).find(hash, |entry| entry.tree == tree && *entry.key == *key).is_none()
@@ -323,7 +334,8 @@ impl Rows {
         };
         let mut entries = lock(&shard.entries);
         let Some(entry) = entries.find_mut(hash, |entry| entry.tree == tree && entry.key == *key) else {
-            // Nobody else changes a row that somebody owns, so it would have to be a row that nobody has claimed.
+            // Nobody else changes a row that somebody owns, so it would have to be a row that
+            // nobody has claimed.
             let write = write();
             return Kept { oldest: Arc::clone(&write), new: Some(write) };
         };
@@ -338,7 +350,8 @@ impl Rows {
         Kept { oldest: oldest.unwrap_or_else(|| Arc::clone(&write)), new: Some(write) }
     }
 
-    /// What those see of a row who see so many commits, and what `own` has done up to a savepoint. Call it after the tree was read.
+    /// What those see of a row who see so many commits, and what `own` has done up to a savepoint.
+    /// Call it after the tree was read.
     #[inline]
     pub(crate) fn see(
         &self,
@@ -382,8 +395,10 @@ impl Rows {
         }
     }
 
-    /// Forgets what a row was before a change by a transaction whose end everybody sees, before its other changes, and before those of who had the row earlier: their end is seen as well,
-    /// and their versions without this one's would be taken for newer than what the tree has. A row that was changed again and again is gone through once.
+    /// Forgets what a row was before a change by a transaction whose end everybody sees, before its
+    /// other changes, and before those of who had the row earlier: their end is seen as well, and
+    /// their versions without this one's would be taken for newer than what the tree has. A row
+    /// that was changed again and again is gone through once.
     pub(crate) fn forget(&self, write: &Arc<Write>) {
         let (shard, hash) = self.place(write.tree, &write.key);
         let mut entries = lock(&shard.entries);
@@ -430,7 +445,9 @@ mod tests {
         state.let_go();
     }
 
-    /// Goal: a row that was changed under many savepoints is changed again, and read by others, without a look at each of its versions. Method: counts; and what is seen by those of each savepoint, by the transaction and by others.
+    /// Goal: a row that was changed under many savepoints is changed again, and read by others,
+    /// without a look at each of its versions. Method: counts; and what is seen by those of each
+    /// savepoint, by the transaction and by others.
     #[test]
     fn many_versions() {
         let rows = Rows::new();
@@ -465,7 +482,8 @@ mod tests {
         assert!((1..100_000).contains(&count.get()), "{} looks", count.get());
     }
 
-    /// Goal: a row that was changed under many savepoints is forgotten at once, whichever of its versions comes first, and no version of anybody else with it.
+    /// Goal: a row that was changed under many savepoints is forgotten at once, whichever of its
+    /// versions comes first, and no version of anybody else with it.
     #[test]
     fn versions_of_one_transaction() {
         for (turns, first) in [(false, 0), (true, 0), (false, 999), (true, 500)] {
@@ -509,8 +527,9 @@ mod tests {
         }
     }
 
-    /// Goal: a change that was undone is not taken for a newer one than what the tree has, whichever of it and the change behind it is forgotten first. Method: both orders; what everybody sees is
-    /// what the tree has.
+    /// Goal: a change that was undone is not taken for a newer one than what the tree has,
+    /// whichever of it and the change behind it is forgotten first. Method: both orders; what
+    /// everybody sees is what the tree has.
     #[test]
     fn a_change_that_was_undone_before_another() {
         for turns in [false, true] {
@@ -536,7 +555,9 @@ mod tests {
         }
     }
 
-    /// Goal: tables of rows stay as large as transactions are that follow each other, and no larger. Method: rows of one transaction, all let go of; then transactions of a row each, in every table.
+    /// Goal: tables of rows stay as large as transactions are that follow each other, and no
+    /// larger. Method: rows of one transaction, all let go of; then transactions of a row each, in
+    /// every table.
     #[test]
     fn memory_is_kept_for_what_is_usual() {
         for (count, kept, most) in [(10_000_u32, 10_000, KEPT_MOST), (200_000, 0, KEPT)] {
@@ -557,7 +578,8 @@ mod tests {
             };
             transaction(0..count);
             assert_eq!(rows.len(), 0);
-            // Of a table by itself the places of rows that left it do not tell: they count only when they are found free.
+            // Of a table by itself the places of rows that left it do not tell: they count only
+            // when they are found free.
             let shards: Vec<usize> = capacities().collect();
             assert!(shards.iter().all(|&capacity| capacity <= most), "{shards:?}");
             assert!(shards.iter().sum::<usize>() >= kept, "{shards:?}");

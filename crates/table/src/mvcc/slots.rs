@@ -11,7 +11,8 @@ use crate::{Error, Result};
 /// As many snapshots and as many writers there can be at the same time.
 const SLOTS: usize = 2048;
 const FREE: u64 = u64::MAX;
-/// Of a slot that somebody has and that says nothing yet: holds everything back, as the smallest value.
+/// Of a slot that somebody has and that says nothing yet: holds everything back, as the smallest
+/// value.
 const TAKEN: u64 = 0;
 /// The place of a snapshot that has no slot: there is none, so setting it does nothing.
 const NOWHERE: usize = usize::MAX;
@@ -56,7 +57,9 @@ impl Table {
         Some(at)
     }
 
-    /// Says something else in a slot that one has. Whoever sees it sees what was done before. ORDER: what is read afterwards may be read before others see it; whoever must not has a fence between.
+    /// Says something else in a slot that one has. Whoever sees it sees what was done before.
+    /// ORDER: what is read afterwards may be read before others see it; whoever must not has a
+    /// fence between.
     fn set(&self, at: usize, value: u64) {
         if let Some(slot) = self.values.get(at) {
             slot.store(value, Ordering::Release);
@@ -103,13 +106,15 @@ impl Slots {
 
     /// Commits up to this are seen by all snapshots, those that are being taken included.
     pub(crate) fn horizon(&self) -> u64 {
-        // ORDER: first this. Whoever is missed in the look at the slots reads `last` again after it has set its own, and that is not less.
+        // ORDER: first this. Whoever is missed in the look at the slots reads `last` again after it
+        // has set its own, and that is not less.
         let last = self.last();
         fence(Ordering::SeqCst);
         self.snapshots.least().min(last)
     }
 
-    /// The position of the log that the records of all running writers are behind; `None` when nobody writes.
+    /// The position of the log that the records of all running writers are behind; `None` when
+    /// nobody writes.
     pub(crate) fn oldest_writer(&self) -> Option<Lsn> {
         let least = self.writers.least();
         (least != FREE).then_some(Lsn(least))
@@ -121,7 +126,8 @@ impl Slots {
     }
 }
 
-/// What somebody sees: the first commits, and nothing else. Holds back the horizon from its look on until it is let go of.
+/// What somebody sees: the first commits, and nothing else. Holds back the horizon from its look on
+/// until it is let go of.
 #[derive(Debug)]
 pub(crate) struct Snapshot {
     slots: Arc<Slots>,
@@ -139,14 +145,17 @@ impl Snapshot {
         Snapshot { slots: Arc::clone(slots), at: NOWHERE, csn: 0, all_visible: Lsn::default() }
     }
 
-    /// Looks. `end` is the log's end. What it saw before is let go of. Cost: some ten nanoseconds, and one for each writer that runs. Errors: [`Error::Busy`].
+    /// Looks. `end` is the log's end. What it saw before is let go of. Cost: some ten nanoseconds,
+    /// and one for each writer that runs. Errors: [`Error::Busy`].
     pub(crate) fn take(&mut self, end: impl FnOnce() -> Lsn) -> Result<()> {
         self.let_go();
         let slots = &*self.slots;
         let at = slots.snapshots.take().ok_or(Error::Busy { what: "snapshots", most: SLOTS })?;
         self.at = at;
-        // ORDER: the log's end before the look at the writers, and both before the commits; loads stay in their order by themselves. A writer that the look misses appends behind the end, since
-        // whoever sees its record in the log sees its slot; one that has ended by then is among the commits.
+        // ORDER: the log's end before the look at the writers, and both before the commits; loads
+        // stay in their order by themselves. A writer that the look misses appends behind the end,
+        // since whoever sees its record in the log sees its slot; one that has ended by then is
+        // among the commits.
         let end = end();
         self.all_visible = slots.oldest_writer().map_or(end, |oldest| oldest.min(end));
         let mut csn = slots.last();

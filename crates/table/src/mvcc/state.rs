@@ -56,8 +56,8 @@ impl State {
     }
 
     /// Lets others have the rows that it has locked. ORDER: after its end can be seen by every
-    /// snapshot that is taken from now on. Whoever locks a row takes a snapshot afterwards and reads
-    /// the row again; that snapshot must have what the last owner did to it.
+    /// snapshot that is taken from now on. Whoever locks a row takes a snapshot afterwards and
+    /// reads the row again; that snapshot must have what the last owner did to it.
     pub(crate) fn let_go(&self) {
         self.has_let_go.store(true, Ordering::Release);
     }
@@ -86,7 +86,8 @@ impl State {
         self.changed.notify_all();
     }
 
-    /// Waits until it is over, or `give_up` says so; it is asked after each wake-up, and the wait is no longer than `at_most` at once.
+    /// Waits until it is over, or `give_up` says so; it is asked after each wake-up, and the wait
+    /// is no longer than `at_most` at once.
     pub(crate) fn wait(
         &self,
         at_most: Option<std::time::Duration>,

@@ -19,7 +19,8 @@ impl Waits {
     /// Stands for all the others.
     pub(crate) const EVERYBODY: u64 = u64::MAX;
 
-    /// Notes that one waits for others; or gives the circle that this would close, from the one to itself.
+    /// Notes that one waits for others; or gives the circle that this would close, from the one to
+    /// itself.
     pub(crate) fn begin(&self, one: u64, others: &[u64]) -> Result<(), Vec<u64>> {
         let mut edges = lock(&self.edges);
         if others.contains(&Waits::EVERYBODY)
@@ -47,7 +48,8 @@ impl Waits {
     }
 }
 
-/// Finds a way from `from` to `to`, which it appends to `path`. As deep as there are transactions that wait, which is as deep as there are threads.
+/// Finds a way from `from` to `to`, which it appends to `path`. As deep as there are transactions
+/// that wait, which is as deep as there are threads.
 fn leads_to(
     edges: &HashMap<u64, Vec<u64>>,
     from: u64,
@@ -70,7 +72,8 @@ fn leads_to(
     false
 }
 
-/// Stops what a connection is doing, from any thread: waits end at once, scans before the next leaf.
+/// Stops what a connection is doing, from any thread: waits end at once, scans before the next
+/// leaf.
 #[derive(Debug, Clone, Default)]
 pub struct Canceller {
     shared: Arc<Shared>,
@@ -94,7 +97,8 @@ impl Canceller {
         Arc::ptr_eq(&self.shared, &other.shared)
     }
 
-    /// Stops it: calls end with [`Error::Cancelled`](crate::Error::Cancelled) until [`Canceller::reset`].
+    /// Stops it: calls end with [`Error::Cancelled`](crate::Error::Cancelled) until
+    /// [`Canceller::reset`].
     pub fn cancel(&self) {
         self.shared.is_set.store(true, Ordering::SeqCst);
         if let Some(state) = lock(&self.shared.waits_for).as_ref() {

@@ -7,7 +7,8 @@
 //!   their bytes                one after the other; nothing for NULL
 //! ```
 //!
-//! Little endian. Every column is found without looking at the others. A row with values of 64 KiB and more together is wide; whoever keeps it remembers that.
+//! Little endian. Every column is found without looking at the others. A row with values of 64 KiB
+//! and more together is wide; whoever keeps it remembers that.
 
 use super::make::{IfThere, Make};
 use super::value::{Interval, Type, Value};
@@ -70,7 +71,8 @@ impl RowFormat {
         self.columns.iter().map(|(kind, _)| kind.width().unwrap_or_default() as u8).collect()
     }
 
-    /// Where the ends of columns of variable width begin, and where their bytes do, in a row that is not wide.
+    /// Where the ends of columns of variable width begin, and where their bytes do, in a row that
+    /// is not wide.
     pub(crate) fn ends(&self) -> (usize, usize) {
         (self.ends, self.ends + 2 * self.variable)
     }
@@ -85,8 +87,8 @@ impl RowFormat {
         self.variable > 0 && values.iter().map(len).sum::<usize>() > u16::MAX.into()
     }
 
-    /// Appends a row that is not wide. False, and nothing else, when there are not as many values as columns, one is not of its column's type, or they are too long
-    /// together.
+    /// Appends a row that is not wide. False, and nothing else, when there are not as many values
+    /// as columns, one is not of its column's type, or they are too long together.
     #[must_use]
     pub fn encode(&self, values: &[Value<'_>], to: &mut Vec<u8>) -> bool {
         self.encode_with::<2>(values, to)
@@ -185,7 +187,8 @@ pub struct Row<'a> {
 }
 
 impl<'a> Row<'a> {
-    /// The value of a column. `None` when there is no such column, or the bytes are no row of this format.
+    /// The value of a column. `None` when there is no such column, or the bytes are no row of this
+    /// format.
     #[inline]
     pub fn get(&self, column: usize) -> Option<Value<'a>> {
         self.get_as(column, IfThere)

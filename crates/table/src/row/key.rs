@@ -14,8 +14,9 @@
 //!
 //! Intervals are not for keys: those that are equal need not be the same.
 //!
-//! No encoded key is the beginning of another, so columns follow each other without separators, and the beginning of a key by whole columns
-//! is the beginning of the bytes of every key that has these columns.
+//! No encoded key is the beginning of another, so columns follow each other without separators, and
+//! the beginning of a key by whole columns is the beginning of the bytes of every key that has
+//! these columns.
 
 use super::make::{IfThere, Make};
 use super::value::{Type, Value};
@@ -55,8 +56,8 @@ impl KeyFormat {
         self.columns.is_empty()
     }
 
-    /// Appends a key, or its first columns when there are fewer values. False, and nothing else, when a value is not of its column's type, or there
-    /// are too many.
+    /// Appends a key, or its first columns when there are fewer values. False, and nothing else,
+    /// when a value is not of its column's type, or there are too many.
     #[must_use]
     pub fn encode(&self, values: &[Value<'_>], to: &mut Vec<u8>) -> bool {
         let fits = |(value, (column, _)): (&Value<'_>, &(Type, Order))| {
@@ -80,8 +81,8 @@ impl KeyFormat {
         true
     }
 
-    /// Whether [`KeyFormat::get`] can give the value of a column as it was put in: not of floats, which have one zero and one NaN here, nor of bytes that
-    /// a key has otherwise than the value.
+    /// Whether [`KeyFormat::get`] can give the value of a column as it was put in: not of floats,
+    /// which have one zero and one NaN here, nor of bytes that a key has otherwise than the value.
     pub fn keeps(&self, column: usize) -> bool {
         self.columns.get(column).is_some_and(|(kind, order)| match kind {
             Type::Real | Type::Double | Type::Blob | Type::Interval => false,
@@ -90,7 +91,8 @@ impl KeyFormat {
         })
     }
 
-    /// Where the bytes of a column begin, its tag included: those of the columns before it end there. `None` for bytes that are no such key.
+    /// Where the bytes of a column begin, its tag included: those of the columns before it end
+    /// there. `None` for bytes that are no such key.
     pub fn offset(&self, column: usize, key: &[u8]) -> Option<usize> {
         let mut at = 0;
         for (kind, order) in self.columns.get(..column)? {
@@ -110,7 +112,8 @@ impl KeyFormat {
         Some(at)
     }
 
-    /// The value of a column, read where it lies. `None` for bytes that are no such key, and for columns that [`KeyFormat::keeps`] says no of.
+    /// The value of a column, read where it lies. `None` for bytes that are no such key, and for
+    /// columns that [`KeyFormat::keeps`] says no of.
     #[inline]
     pub fn get<'k>(&self, column: usize, key: &'k [u8]) -> Option<Value<'k>> {
         self.get_as(column, key, IfThere)
@@ -136,7 +139,8 @@ impl KeyFormat {
         }
     }
 
-    /// A column that is at the same place in every key that has no NULL up to it. `None` when that is not so, or [`KeyFormat::keeps`] says no of it.
+    /// A column that is at the same place in every key that has no NULL up to it. `None` when that
+    /// is not so, or [`KeyFormat::keeps`] says no of it.
     pub(crate) fn fixed(&self, column: usize) -> Option<FixedKey> {
         let (mut at, mut tags) = (0, Vec::with_capacity(column + 1));
         for (kind, _) in self.columns.get(..column)? {
@@ -153,7 +157,8 @@ impl KeyFormat {
         })
     }
 
-    /// Reads a key back and gives its values to `each`, in the order of the columns. False for bytes that are no such key.
+    /// Reads a key back and gives its values to `each`, in the order of the columns. False for
+    /// bytes that are no such key.
     #[must_use]
     pub fn decode(&self, mut key: &[u8], mut each: impl FnMut(Value<'_>)) -> bool {
         let mut store = Vec::new();
@@ -216,8 +221,8 @@ impl FixedKey {
         self.start
     }
 
-    /// Its value: `own` are the key's bytes from its tag on, `byte` gives those at other places. `None` when there is a NULL up to it, and for bytes that are no
-    /// such key.
+    /// Its value: `own` are the key's bytes from its tag on, `byte` gives those at other places.
+    /// `None` when there is a NULL up to it, and for bytes that are no such key.
     #[inline]
     pub(crate) fn read(&self, own: &[u8], byte: impl Fn(usize) -> Option<u8>) -> Option<Value<'static>> {
         if !self.tags.iter().all(|&tag| byte(tag) == Some(VALUE)) {
@@ -278,7 +283,8 @@ fn decode<'s>(kind: Type, descending: bool, key: &mut &[u8], store: &'s mut Vec<
     }
 }
 
-/// How many bytes a text or bytes take, the two at their end included. `zero` is what a zero byte is in this key.
+/// How many bytes a text or bytes take, the two at their end included. `zero` is what a zero byte
+/// is in this key.
 fn end_of_text(bytes: &[u8], zero: u8) -> Option<usize> {
     let mut at = 0;
     loop {

@@ -4,9 +4,11 @@ use super::value::Value;
 
 /// Takes a value at the place where it is read.
 ///
-/// A [`Value`] is four words, of which a number writes a few bytes. Handed up from reader to reader it is copied each time, in pieces that are wider than what was just written, and a processor that
-/// reads such a piece waits until the writes have reached its cache: a dozen cycles for each copy, half of what reading a column took. So readers are told who wants the value, and each arm of theirs
-/// makes what is wanted in its last place.
+/// A [`Value`] is four words, of which a number writes a few bytes. Handed up from reader to reader
+/// it is copied each time, in pieces that are wider than what was just written, and a processor
+/// that reads such a piece waits until the writes have reached its cache: a dozen cycles for each
+/// copy, half of what reading a column took. So readers are told who wants the value, and each arm
+/// of theirs makes what is wanted in its last place.
 pub trait Make<'a> {
     /// What is made of it.
     type Made;

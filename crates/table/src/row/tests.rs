@@ -117,7 +117,8 @@ fn order(columns: &Columns, a: &[Value<'_>], b: &[Value<'_>]) -> Ordering {
 proptest! {
     #![proptest_config(crate::test_config::cases(400))]
 
-    /// Goal: keys sort as their values, whatever the types and directions, and their values come back. Method: random columns, rows with values in common.
+    /// Goal: keys sort as their values, whatever the types and directions, and their values come
+    /// back. Method: random columns, rows with values in common.
     #[test]
     fn keys((columns, rows) in rows()) {
         let format = KeyFormat::new(columns.clone());

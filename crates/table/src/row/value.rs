@@ -19,8 +19,8 @@ pub enum Type {
     Real,
     /// 64 bits, IEEE 754.
     Double,
-    /// A number of up to 38 digits, of which some are after the point: kept as a whole number of the smallest unit. How many are
-    /// after the point is the column's matter.
+    /// A number of up to 38 digits, of which some are after the point: kept as a whole number of
+    /// the smallest unit. How many are after the point is the column's matter.
     Decimal,
     /// Text, UTF-8. Ordered by its bytes.
     Text,
@@ -32,7 +32,8 @@ pub enum Type {
     Time,
     /// Microseconds since 1970-01-01 00:00 UTC.
     Timestamp,
-    /// Months, days and microseconds, each apart, as months and days have no fixed length. Not for keys.
+    /// Months, days and microseconds, each apart, as months and days have no fixed length. Not for
+    /// keys.
     Interval,
     /// 128 bits, ordered as its bytes are written.
     Uuid,
@@ -105,8 +106,8 @@ pub enum Value<'a> {
 }
 
 impl<'a> Value<'a> {
-    /// The same number as an integer of another width, and what has the type already as it is: what a reference to a column of that type looks for. `None` where there is no such
-    /// number.
+    /// The same number as an integer of another width, and what has the type already as it is: what
+    /// a reference to a column of that type looks for. `None` where there is no such number.
     pub fn with_type(self, kind: Type) -> Option<Value<'a>> {
         let number: i64 = match self {
             Value::SmallInt(number) => number.into(),
@@ -145,8 +146,8 @@ impl Value<'_> {
         })
     }
 
-    /// The order of keys: NULL after everything, as PostgreSQL has it; not-a-number after every number and equal to itself; -0 equal to 0.
-    /// `None` for values of two types.
+    /// The order of keys: NULL after everything, as PostgreSQL has it; not-a-number after every
+    /// number and equal to itself; -0 equal to 0. `None` for values of two types.
     pub fn order(&self, other: &Value<'_>) -> Option<Ordering> {
         Some(match (self, other) {
             (Value::Null, Value::Null) => Ordering::Equal,
@@ -171,7 +172,8 @@ impl Value<'_> {
 }
 
 impl fmt::Display for Value<'_> {
-    /// For people: errors name values so. A decimal shows without its point, whose place the column knows.
+    /// For people: errors name values so. A decimal shows without its point, whose place the column
+    /// knows.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Value::Null => f.write_str("null"),
@@ -212,7 +214,8 @@ impl fmt::Display for Value<'_> {
 /// Microseconds of a day.
 const DAY: i64 = 86_400_000_000;
 
-/// A day by its number, in the Gregorian calendar as if it had always been there. After H. Hinnant, "chrono-compatible low-level date algorithms".
+/// A day by its number, in the Gregorian calendar as if it had always been there. After H. Hinnant,
+/// "chrono-compatible low-level date algorithms".
 fn date(f: &mut fmt::Formatter<'_>, days: i64) -> fmt::Result {
     let days = days + 719_468;
     let (era, day) = (days.div_euclid(146_097), days.rem_euclid(146_097));

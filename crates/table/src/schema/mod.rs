@@ -1,6 +1,7 @@
 //! What tables, columns, indexes and constraints are.
 //!
-//! Expressions (defaults, checks, bodies of views) are text in whatever language is above this crate: it keeps them, and never reads them.
+//! Expressions (defaults, checks, bodies of views) are text in whatever language is above this
+//! crate: it keeps them, and never reads them.
 
 use std::fmt;
 
@@ -12,13 +13,15 @@ use crate::row::{Order, Type};
 pub struct ColumnType {
     /// What its bytes are.
     pub kind: Type,
-    /// The most characters of a text, and the most digits after the point of the seconds of a time; `None` for as many as there is room for.
+    /// The most characters of a text, and the most digits after the point of the seconds of a time;
+    /// `None` for as many as there is room for.
     pub length: Option<u32>,
     /// Digits in all, and after the point, of a decimal. `None` for other types.
     pub decimal: Option<(u8, u8)>,
     /// Text that is JSON.
     pub is_json: bool,
-    /// Timestamps whose texts may say how far they are from UTC. They are kept in UTC; for others what a text says of that counts for nothing.
+    /// Timestamps whose texts may say how far they are from UTC. They are kept in UTC; for others
+    /// what a text says of that counts for nothing.
     pub is_zoned: bool,
     /// Lists of such values. Statements may take them as parameters; no column is of such a type.
     pub is_list: bool,
@@ -57,7 +60,8 @@ impl ColumnType {
         self.is_list.then(|| ColumnType { is_list: false, ..self.clone() })
     }
 
-    /// Whether a foreign key may have a column of this type for one of the other: the same numbers are integers of any width, but no decimals of another scale.
+    /// Whether a foreign key may have a column of this type for one of the other: the same numbers
+    /// are integers of any width, but no decimals of another scale.
     pub fn may_refer_to(&self, other: &ColumnType) -> bool {
         let scale = |kind: &ColumnType| kind.decimal.map(|(_, scale)| scale);
         let is_same = self.kind == other.kind && scale(self) == scale(other);
@@ -144,7 +148,8 @@ pub struct ColumnDef {
     pub nullable: bool,
     /// The expression for rows that are inserted without it.
     pub default: Option<String>,
-    /// Whether it is an identity column: `default` counts with a sequence of its own then. Whoever is above this crate keeps to it.
+    /// Whether it is an identity column: `default` counts with a sequence of its own then. Whoever
+    /// is above this crate keeps to it.
     pub identity: Option<Identity>,
 }
 
@@ -206,7 +211,8 @@ pub struct ForeignKeyDef {
     pub columns: Vec<usize>,
     /// The other table, by its number.
     pub table: u32,
-    /// The columns there: its primary key or the columns of a unique index, in the order of `columns`.
+    /// The columns there: its primary key or the columns of a unique index, in the order of
+    /// `columns`.
     pub references: Vec<usize>,
     /// When the other row goes.
     pub on_delete: Referential,

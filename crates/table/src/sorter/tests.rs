@@ -22,7 +22,8 @@ fn all(sorter: Sorter) -> Result<Vec<(Vec<u8>, Vec<u8>)>> {
 proptest! {
     #![proptest_config(crate::test_config::cases(200))]
 
-    /// Goal: what comes out is what went in, in order, whatever fits into memory: everything, nothing but one record, or so little that runs are merged in turns.
+    /// Goal: what comes out is what went in, in order, whatever fits into memory: everything,
+    /// nothing but one record, or so little that runs are merged in turns.
     #[test]
     fn any_records(
         records in prop::collection::vec((prop::collection::vec(any::<u8>(), 0..40), 0usize..90), 0..300),
@@ -53,7 +54,8 @@ fn push(sorter: &mut Sorter, count: u32) -> Result<()> {
     (0..count).try_for_each(|_| sorter.push(&rng.below(1 << 40).to_be_bytes(), &[9; 50]))
 }
 
-/// Goal: an operation that fails is told; nothing is missing when none is. Method: each in turn, and full disks.
+/// Goal: an operation that fails is told; nothing is missing when none is. Method: each in turn,
+/// and full disks.
 #[test]
 fn operations_that_fail() {
     for fault in [Fault::Io, Fault::Full, Fault::Short] {
@@ -77,7 +79,8 @@ fn operations_that_fail() {
     }
 }
 
-/// Goal: a file that has not kept what was written is told from one that has. Method: flip a bit of each read in turn.
+/// Goal: a file that has not kept what was written is told from one that has. Method: flip a bit of
+/// each read in turn.
 #[test]
 fn bits_that_flip() {
     let mut told = 0;

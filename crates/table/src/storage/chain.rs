@@ -4,7 +4,8 @@
 //!   4 u8 | 0 | length u16 | next page u32, 0 for none | bytes
 //! ```
 //!
-//! A chain is written once and never changed, but for a vacuum that moves its pages. Whoever has its first page gives it back when nobody can see the value any more.
+//! A chain is written once and never changed, but for a vacuum that moves its pages. Whoever has
+//! its first page gives it back when nobody can see the value any more.
 
 use cairn_pool::Changed;
 
@@ -41,7 +42,8 @@ fn get(space: &Space, number: u32, page: &[u8]) -> Result<(u32, std::ops::Range<
     Ok((next, HEADER..end))
 }
 
-/// Writes a value. Gives the first page. Cost: a log record for each page. Errors: the pool's and the log's; what was written then is found by a vacuum.
+/// Writes a value. Gives the first page. Cost: a log record for each page. Errors: the pool's and
+/// the log's; what was written then is found by a vacuum.
 pub(crate) fn write_chain(space: &Space, bytes: &[u8]) -> Result<u32> {
     let mut next = 0;
     // From the end, so that each page can say which one is after it.
@@ -56,7 +58,8 @@ pub(crate) fn write_chain(space: &Space, bytes: &[u8]) -> Result<u32> {
     Ok(next)
 }
 
-/// Appends a value of `len` bytes. Errors: [`Error::Corruption`](crate::Error::Corruption) when it has another length; the pool's.
+/// Appends a value of `len` bytes. Errors: [`Error::Corruption`](crate::Error::Corruption) when it
+/// has another length; the pool's.
 pub(crate) fn read_chain(space: &Space, first: u32, len: usize, to: &mut Vec<u8>) -> Result<()> {
     let (start, mut next) = (to.len(), first);
     while next != 0 {
@@ -74,7 +77,8 @@ pub(crate) fn read_chain(space: &Space, first: u32, len: usize, to: &mut Vec<u8>
     Err(space.damaged(first, format!("a long value has {} of its {len} bytes", to.len() - start)))
 }
 
-/// Gives the pages of a value back. `first` is what is left of it, also after an error. Errors: the pool's and the log's; a vacuum finds what was not given back.
+/// Gives the pages of a value back. `first` is what is left of it, also after an error. Errors: the
+/// pool's and the log's; a vacuum finds what was not given back.
 pub(crate) fn free_chain(space: &Space, first: &mut u32) -> Result<()> {
     while *first != 0 {
         let page = space.file.write(*first)?;
@@ -88,7 +92,9 @@ pub(crate) fn free_chain(space: &Space, first: &mut u32) -> Result<()> {
     Ok(())
 }
 
-/// The pages of a value, for whoever counts or moves them. Errors: [`Error::Corruption`](crate::Error::Corruption) when there are more than the file has; the pool's.
+/// The pages of a value, for whoever counts or moves them. Errors:
+/// [`Error::Corruption`](crate::Error::Corruption) when there are more than the file has; the
+/// pool's.
 pub(crate) fn chain_pages(space: &Space, first: u32, mut each: impl FnMut(u32)) -> Result<()> {
     let most = space.pages()?;
     let (mut next, mut count) = (first, 0u32);
@@ -168,7 +174,8 @@ mod tests {
         Space::create(file, 4096, log).unwrap()
     }
 
-    /// Goal: a chain that goes round in a circle is damage, for whoever reads, counts or frees it, and not a loop. Method: the last page of three names the first one.
+    /// Goal: a chain that goes round in a circle is damage, for whoever reads, counts or frees it,
+    /// and not a loop. Method: the last page of three names the first one.
     #[test]
     fn circles() {
         let space = space();

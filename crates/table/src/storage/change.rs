@@ -4,7 +4,8 @@
 //!   [header] | 1 | pages u16 | page u32 | bytes of operations u32 | operations ... | page ...
 //! ```
 //!
-//! The header says on whose behalf it is, and how to undo it; structure changes have none. See `record.rs`.
+//! The header says on whose behalf it is, and how to undo it; structure changes have none. See
+//! `record.rs`.
 
 use cairn_pool::Exclusive;
 
@@ -15,7 +16,8 @@ use crate::{Error, Result};
 /// What a record begins with that holds page changes.
 pub(crate) const PAGES: u8 = 1;
 
-/// Pages that are held alone, with what is going to be done to each. Nothing is until [`Change::commit`]; dropping it lets go of all.
+/// Pages that are held alone, with what is going to be done to each. Nothing is until
+/// [`Change::commit`]; dropping it lets go of all.
 #[derive(Debug, Default)]
 pub(crate) struct Change<'p> {
     pages: Vec<Planned<'p>>,
@@ -27,7 +29,8 @@ struct Planned<'p> {
     ops: Vec<u8>,
 }
 
-/// Does some operations on one page: as a [`Change`] of it, with less to do. The record is made behind the `header`, in its memory. Errors: as [`Change::commit`].
+/// Does some operations on one page: as a [`Change`] of it, with less to do. The record is made
+/// behind the `header`, in its memory. Errors: as [`Change::commit`].
 #[inline]
 pub(crate) fn change_page<'o>(
     mut guard: Exclusive<'_>,
@@ -74,8 +77,8 @@ impl<'p> Change<'p> {
         }
     }
 
-    /// Logs everything, and does it. Errors: the log's, and then nothing was done; [`Error::Corruption`] when a page is not what it
-    /// seemed to be.
+    /// Logs everything, and does it. Errors: the log's, and then nothing was done;
+    /// [`Error::Corruption`] when a page is not what it seemed to be.
     pub(crate) fn commit(mut self, log: &dyn Log, file: &std::path::Path) -> Result<()> {
         let mut record =
             Vec::with_capacity(3 + self.pages.iter().map(|page| 8 + page.ops.len()).sum::<usize>());
@@ -86,8 +89,9 @@ impl<'p> Change<'p> {
             record.extend((page.ops.len() as u32).to_le_bytes());
             record.extend(&page.ops);
         }
-        // ORDER: the pages are marked before the record is in the log. A checkpoint that finds a page unmarked may then give the log back up to
-        // where it ended before the look, since the page's record comes behind that.
+        // ORDER: the pages are marked before the record is in the log. A checkpoint that finds a
+        // page unmarked may then give the log back up to where it ended before the look, since the
+        // page's record comes behind that.
         let end = log.end();
         self.pages.iter_mut().for_each(|page| _ = page.guard.payload_mut(end));
         let lsn = log.append(&record)?;

@@ -11,7 +11,8 @@
 //!   80  pages u32        the file had so many at least
 //! ```
 //!
-//! Written by each checkpoint, once everything else is on stable storage and before any of the log is released; and when the database is closed. No record of the log says it.
+//! Written by each checkpoint, once everything else is on stable storage and before any of the log
+//! is released; and when the database is closed. No record of the log says it.
 
 use cairn_pool::{Changed, Lsn, Owner};
 

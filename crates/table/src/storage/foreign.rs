@@ -1,7 +1,8 @@
 //! Files that are no databases: they are told, and left as they are.
 //!
-//! A file is taken for a new database when it is empty, or has nothing but what a power loss leaves of making one: less than a page, each byte the one
-//! of an empty database's page 0 or zero. Any other file that does not begin a database is somebody else's.
+//! A file is taken for a new database when it is empty, or has nothing but what a power loss leaves
+//! of making one: less than a page, each byte the one of an empty database's page 0 or zero. Any
+//! other file that does not begin a database is somebody else's.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,7 +14,8 @@ use super::first::DRAWN;
 use super::space::{MAGIC, first_page, page_size_of};
 use crate::{Error, Result};
 
-/// Refuses a file that begins no database and has no log or double write beside it, which could give its first page back. Reads only.
+/// Refuses a file that begins no database and has no log or double write beside it, which could
+/// give its first page back. Reads only.
 ///
 /// Errors: [`Error::NotADatabase`]; the file system's.
 pub(crate) fn refuse_foreign(
@@ -45,7 +47,8 @@ pub(crate) fn refuse_bytes(file: &dyn File, page_size: usize) -> Result<()> {
     let page = first_page(page_size);
     let mut bytes = vec![0; page.len().min(usize::try_from(len).unwrap_or(usize::MAX))];
     file.read_exact_at(&mut bytes, 0)?;
-    // Where it says what it is, its check and the numbers that were drawn when it was made may be any.
+    // Where it says what it is, its check and the numbers that were drawn when it was made may be
+    // any.
     let says_so = bytes.get(PAGE_HEADER_LEN..).is_some_and(|payload| payload.starts_with(MAGIC));
     let is_drawn = |at: usize| {
         says_so && (at < 8 || at.checked_sub(PAGE_HEADER_LEN).is_some_and(|at| DRAWN.contains(&at)))
@@ -90,8 +93,9 @@ mod tests {
         (fs, store)
     }
 
-    /// Goal: somebody else's file is told, and keeps its bytes. Method: texts and numbers of many lengths, alone and beside a folder of a log's name; pages that are
-    /// nearly a database's first.
+    /// Goal: somebody else's file is told, and keeps its bytes. Method: texts and numbers of many
+    /// lengths, alone and beside a folder of a log's name; pages that are nearly a database's
+    /// first.
     #[test]
     fn foreign_files_are_left() {
         let text = b"to do: feed the cat\n".repeat(1000);
@@ -124,7 +128,8 @@ mod tests {
         }
     }
 
-    /// Goal: what a power loss leaves of making a database is one. Method: the first page in parts, with zeros for what is not there.
+    /// Goal: what a power loss leaves of making a database is one. Method: the first page in parts,
+    /// with zeros for what is not there.
     #[test]
     fn torn_beginnings_are_made_again() {
         let made = first_page(PAGE);

@@ -16,10 +16,12 @@
 //!          heap: key without prefix, value, one after the other
 //! ```
 //!
-//! Little endian, but for heads: the first four bytes of the key after the prefix, as a number that sorts as they do. The value of a record of an inner node
-//! is the child (u32) that holds the keys up to and with the record's.
+//! Little endian, but for heads: the first four bytes of the key after the prefix, as a number that
+//! sorts as they do. The value of a record of an inner node is the child (u32) that holds the keys
+//! up to and with the record's.
 //!
-//! The layout follows LeanStore's (Alhomssi, Leis, "Contention and Space Management in B-Trees", CIDR 2021).
+//! The layout follows LeanStore's (Alhomssi, Leis, "Contention and Space Management in B-Trees",
+//! CIDR 2021).
 
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -46,14 +48,16 @@ const GHOSTS: usize = 18;
 const LAST_CHILD: usize = 20;
 pub(crate) const HEADER: usize = 24;
 pub(crate) const SLOT: usize = 10;
-/// The bit of a value's first byte that makes a record of a leaf a ghost. Leaves count them, so that rows are counted without a look at each.
+/// The bit of a value's first byte that makes a record of a leaf a ghost. Leaves count them, so
+/// that rows are counted without a look at each.
 pub(crate) const GHOST: u8 = 1;
 const NO_FENCE: u16 = u16::MAX;
 
 /// How far a guess may be off before halving is better.
 const NEAR: usize = 4;
 
-/// Key and value of the longest record together, for a payload of this length: so that four fit beside two fences.
+/// Key and value of the longest record together, for a payload of this length: so that four fit
+/// beside two fences.
 pub(crate) const fn max_record(payload: usize) -> usize {
     (payload - HEADER) / 6 - SLOT
 }
@@ -99,7 +103,8 @@ impl<S: Source + ?Sized> Node<'_, S> {
         self.0.u8(LEVEL)
     }
 
-    /// Whether it is a packed leaf, whose records are columns (`packed`). They are read like those of others, and none is changed.
+    /// Whether it is a packed leaf, whose records are columns (`packed`). They are read like those
+    /// of others, and none is changed.
     #[inline]
     pub(crate) fn is_packed(&self) -> Result<bool, Changed> {
         Ok(self.0.u8(KIND)? == PACKED)
@@ -116,7 +121,8 @@ impl<S: Source + ?Sized> Node<'_, S> {
         self.0.u16(GHOSTS).map(usize::from)
     }
 
-    /// How many records a leaf has, and how many of them are ghosts; `None` of another node. In fewer steps than one by one.
+    /// How many records a leaf has, and how many of them are ghosts; `None` of another node. In
+    /// fewer steps than one by one.
     #[inline]
     pub(crate) fn leaf_records(&self) -> Result<Option<(usize, usize)>, Changed> {
         let head = self.0.u32(KIND)?.to_le_bytes();
@@ -183,7 +189,9 @@ impl<S: Source + ?Sized> Node<'_, S> {
         (self.heap()? + garbage).checked_sub(slots).ok_or(Changed)
     }
 
-    /// Whether the header says of the heap what fences, records and what is gone of them take: who believes it when it does not has no room where some should be. Of a packed leaf it says nothing.
+    /// Whether the header says of the heap what fences, records and what is gone of them take: who
+    /// believes it when it does not has no room where some should be. Of a packed leaf it says
+    /// nothing.
     pub(crate) fn adds_up(&self) -> Result<bool, Changed> {
         if self.is_packed()? {
             return Ok(true);
@@ -199,7 +207,8 @@ impl<S: Source + ?Sized> Node<'_, S> {
         Ok(sum == self.0.len())
     }
 
-    /// The first record whose key is not below `key`, and whether it is `key`. The key is one that the node may hold.
+    /// The first record whose key is not below `key`, and whether it is `key`. The key is one that
+    /// the node may hold.
     #[inline]
     pub(crate) fn search(&self, key: &[u8]) -> Result<(usize, bool), Changed> {
         if self.is_packed()? {
@@ -224,7 +233,8 @@ impl<S: Source + ?Sized> Node<'_, S> {
                 Ordering::Greater => high = middle,
                 Ordering::Equal => return Ok((middle, true)),
             }
-            // The guess is seldom far off, so the next look is near it, and the ones after that halve what is left.
+            // The guess is seldom far off, so the next look is near it, and the ones after that
+            // halve what is left.
             middle = match is_near {
                 true => low.midpoint(high),
                 false if order == Ordering::Less => (low + NEAR).min(low.midpoint(high)),
@@ -235,8 +245,9 @@ impl<S: Source + ?Sized> Node<'_, S> {
         Ok((low, false))
     }
 
-    /// Where a key should be if heads are spread evenly between the first and the last: numbers in a row are, and hashes. It saves the looks at the middle, the
-    /// quarter and so on, which are each on a cache line of its own.
+    /// Where a key should be if heads are spread evenly between the first and the last: numbers in
+    /// a row are, and hashes. It saves the looks at the middle, the quarter and so on, which are
+    /// each on a cache line of its own.
     #[inline]
     fn guess(&self, wanted: u32, count: usize) -> Result<usize, Changed> {
         if count < 2 * NEAR {
@@ -277,7 +288,8 @@ impl<S: Source + ?Sized> Node<'_, S> {
         self.value_of(at, ColumnSet::ALL, to)
     }
 
-    /// As [`Node::value`], for who looks at some columns of a packed leaf only: the others are NULL.
+    /// As [`Node::value`], for who looks at some columns of a packed leaf only: the others are
+    /// NULL.
     pub(crate) fn value_of(&self, at: usize, wanted: ColumnSet, to: &mut Vec<u8>) -> Result<(), Changed> {
         if self.is_packed()? {
             return Packed(self.0).value(at, wanted, to);
@@ -355,7 +367,8 @@ pub(crate) fn put_fences(payload: &mut [u8], bounds: Bounds<'_>, low: usize) -> 
     node.put_u16(HEAP, heap)
 }
 
-/// A node to change. What it is given must fit: [`Node::free`] says so before. A node that is not sound gives [`Changed`], and may be half changed.
+/// A node to change. What it is given must fit: [`Node::free`] says so before. A node that is not
+/// sound gives [`Changed`], and may be half changed.
 pub(crate) struct NodeMut<'a>(pub(crate) &'a mut [u8]);
 
 impl NodeMut<'_> {

@@ -136,7 +136,8 @@ impl<'a> Op<'a> {
         }
     }
 
-    /// The first operation of some bytes, and the bytes after it. `None` for bytes that nobody has encoded.
+    /// The first operation of some bytes, and the bytes after it. `None` for bytes that nobody has
+    /// encoded.
     pub(crate) fn decode(bytes: &'a [u8]) -> Option<(Op<'a>, &'a [u8])> {
         let mut rest = bytes;
         let op = match take(&mut rest, 1)?.first()? {
@@ -169,7 +170,8 @@ impl<'a> Op<'a> {
         Some((op, rest))
     }
 
-    /// Does it to a page. Errors: [`Changed`] when the page cannot be what the operation was made for.
+    /// Does it to a page. Errors: [`Changed`] when the page cannot be what the operation was made
+    /// for.
     pub(crate) fn apply(&self, payload: &mut [u8]) -> Result<(), Changed> {
         let len = payload.len();
         let mut node = NodeMut(payload);

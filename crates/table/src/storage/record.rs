@@ -12,8 +12,9 @@
 //!   dropped    8 | transaction u64 | root u32      as 6, and the chains of its long rows go as well
 //! ```
 //!
-//! Little endian. Undoing a transaction gives every key of its row records the value of the first of them, which is the oldest. Nobody else
-//! has changed it since: the transaction holds the key to its end. So doing it twice does no harm, and records of undoing need no undoing.
+//! Little endian. Undoing a transaction gives every key of its row records the value of the first
+//! of them, which is the oldest. Nobody else has changed it since: the transaction holds the key to
+//! its end. So doing it twice does no harm, and records of undoing need no undoing.
 
 use super::change::PAGES;
 use super::tree::Gone;
@@ -84,7 +85,8 @@ impl<'a> Record<'a> {
         }
     }
 
-    /// Reads a record: it, and its page changes, which only some have. `None` for bytes that nobody has encoded.
+    /// Reads a record: it, and its page changes, which only some have. `None` for bytes that nobody
+    /// has encoded.
     pub(crate) fn decode(bytes: &'a [u8]) -> Option<(Record<'a>, &'a [u8])> {
         let (&kind, mut rest) = bytes.split_first()?;
         let rest = &mut rest;

@@ -31,7 +31,8 @@ pub(crate) fn leaves_ghost(record: &[u8]) -> bool {
     matches!(op, Some((Op::Replace { value: &[GHOST], .. }, _)))
 }
 
-/// A page as it is on the disk, or a new one: where the file ends before it, and where it is damaged and what is done first makes all of it.
+/// A page as it is on the disk, or a new one: where the file ends before it, and where it is
+/// damaged and what is done first makes all of it.
 fn page<'f>(file: &'f PoolFile, number: u32, ops: &[u8]) -> Result<Exclusive<'f>> {
     match file.write(number) {
         Ok(guard) => Ok(guard),
@@ -43,8 +44,9 @@ fn page<'f>(file: &'f PoolFile, number: u32, ops: &[u8]) -> Result<Exclusive<'f>
     }
 }
 
-/// Does the page changes of a record again, if it has any, on pages that do not have it yet. Errors: [`Error::Corruption`] for a record that nobody has written, or a page that
-/// it does not fit; the pool's.
+/// Does the page changes of a record again, if it has any, on pages that do not have it yet.
+/// Errors: [`Error::Corruption`] for a record that nobody has written, or a page that it does not
+/// fit; the pool's.
 pub(crate) fn redo(file: &PoolFile, lsn: Lsn, record: &[u8]) -> Result<()> {
     let damaged = |page, what: String| Error::Corruption { file: file.path().to_owned(), page, what };
     if record.is_empty() {

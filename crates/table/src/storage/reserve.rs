@@ -6,10 +6,10 @@
 //!   NAME-log/undo       the same, for undoing those who run
 //! ```
 //!
-//! Nobody reads or writes these blocks. Work that gives space back ([`Giving`](super::giving::Giving))
-//! and meets a full disk frees them and goes on. From then on the database is *short*: rows are
-//! not put in until the blocks are there again, which each insert tries. So what one deletion
-//! frees is not taken by others before the next one has room as well.
+//! Nobody reads or writes these blocks. Work that gives space back
+//! ([`Giving`](super::giving::Giving)) and meets a full disk frees them and goes on. From then on
+//! the database is *short*: rows are not put in until the blocks are there again, which each insert
+//! tries. So what one deletion frees is not taken by others before the next one has room as well.
 //!
 //! A transaction has its undoing paid for in advance: one that cannot be undone for lack of space
 //! leaves a database that can only be read.
@@ -126,8 +126,9 @@ impl Reserve {
         self.bytes / 16
     }
 
-    /// How much log a transaction may write meanwhile. As much again is for undoing it, and as much for the file
-    /// of the pages; the rest is for segments that a checkpoint begins before it lets go of others.
+    /// How much log a transaction may write meanwhile. As much again is for undoing it, and as much
+    /// for the file of the pages; the rest is for segments that a checkpoint begins before it lets
+    /// go of others.
     pub(crate) fn most_bytes(&self) -> u64 {
         self.bytes / 8
     }
@@ -158,8 +159,8 @@ impl Reserve {
         }
     }
 
-    /// Frees the reserve, and for a thread that undoes changes (`undoes`) also the space set aside for
-    /// undoing. False when nothing is left to free.
+    /// Frees the reserve, and for a thread that undoes changes (`undoes`) also the space set aside
+    /// for undoing. False when nothing is left to free.
     pub(crate) fn give_up(&self, undoes: bool) -> bool {
         let Some([first, second]) = &self.files else { return false };
         let _changing = lock(&self.changing);
@@ -170,15 +171,15 @@ impl Reserve {
         undoes && self.paid.swap(0, SeqCst) > 0 && let_go(&**second)
     }
 
-    /// Whether the file of the pages may take so much more: an eighth at most once this was given up, since
-    /// a log without room could not even undo it.
+    /// Whether the file of the pages may take so much more: an eighth at most once this was given
+    /// up, since a log without room could not even undo it.
     pub(crate) fn lets_grow(&self, bytes: u64) -> bool {
         !self.is_short() || self.grown.fetch_add(bytes, SeqCst) + bytes <= self.bytes / 8
     }
 
     /// Adds to what is owed. Work that gives space back (`gives`) may owe an eighth of the reserve
-    /// beyond what is paid, and gives the reserve up for it. Errors: a full disk's, and then nothing
-    /// was added.
+    /// beyond what is paid, and gives the reserve up for it. Errors: a full disk's, and then
+    /// nothing was added.
     pub(crate) fn owe(&self, bytes: u64, gives: bool) -> Result<()> {
         let Some([_, second]) = &self.files else { return Ok(()) };
         let owed = self.owed.fetch_add(bytes, SeqCst) + bytes;

@@ -4,7 +4,8 @@ use std::cmp::Ordering;
 
 use cairn_pool::{Changed, Optimistic};
 
-/// Bytes that can be read by offset. What lies outside reads as [`Changed`]: of a page that is only looked at, anything may be read.
+/// Bytes that can be read by offset. What lies outside reads as [`Changed`]: of a page that is only
+/// looked at, anything may be read.
 pub(crate) trait Source {
     fn len(&self) -> usize;
     fn u8(&self, at: usize) -> Result<u8, Changed>;

@@ -86,7 +86,8 @@ pub(crate) fn begins_database(path: &Path, payload: &[u8], page_size: usize) -> 
     Err(Error::Corruption { file: path.to_owned(), page: 0, what })
 }
 
-/// Bytes of a page by what page 0 of a file says; `None` when it is not one of a database. It is not checked: whoever opens the file does that.
+/// Bytes of a page by what page 0 of a file says; `None` when it is not one of a database. It is
+/// not checked: whoever opens the file does that.
 pub(crate) fn page_size_of(file: &dyn File) -> Result<Option<u32>> {
     let mut bytes = [0; 16];
     let at = PAGE_HEADER_LEN as u64;
@@ -114,11 +115,13 @@ pub struct Space {
     page_size: usize,
     /// Bytes of a page that trees have.
     pub(crate) payload: usize,
-    /// What page 0 says of the files that belong together, or will say when it is written the next time.
+    /// What page 0 says of the files that belong together, or will say when it is written the next
+    /// time.
     first: Mutex<Said>,
     /// The file has room on the disk for so many pages. Changed by who holds page 0.
     reserved: AtomicU32,
-    /// Keeps others out as long as anybody has the pages. Let go of after the file is closed, whose field comes first.
+    /// Keeps others out as long as anybody has the pages. Let go of after the file is closed, whose
+    /// field comes first.
     _lock: Option<Box<dyn File>>,
 }
 
@@ -151,7 +154,8 @@ impl Space {
         })
     }
 
-    /// Opens a database. Errors: [`Error::Corruption`] when page 0 is not one of a database with such pages; the pool's.
+    /// Opens a database. Errors: [`Error::Corruption`] when page 0 is not one of a database with
+    /// such pages; the pool's.
     pub fn open(file: PoolFile, page_size: usize, log: Arc<dyn Log>) -> Result<Space> {
         let page = file.read(0)?;
         begins_database(file.path(), &page, page_size)?;
@@ -163,8 +167,9 @@ impl Space {
         Ok(Space { file, log, page_size, payload, first, reserved, _lock: None })
     }
 
-    /// Says in page 0 what has changed of the files that belong together, and makes that durable, behind all that it says. Errors: the pool's; what is in memory stays, and is
-    /// said the next time.
+    /// Says in page 0 what has changed of the files that belong together, and makes that durable,
+    /// behind all that it says. Errors: the pool's; what is in memory stays, and is said the next
+    /// time.
     pub(crate) fn note(&self, change: impl FnOnce(&mut First)) -> Result<()> {
         let mut said = lock(&self.first);
         let before = said.first;
@@ -251,8 +256,8 @@ impl Space {
         }
     }
 
-    /// Takes pages for a change, free ones first, each held alone. Page 0 is held until the change is done; whoever holds it waits for no other
-    /// page that somebody may hold for long.
+    /// Takes pages for a change, free ones first, each held alone. Page 0 is held until the change
+    /// is done; whoever holds it waits for no other page that somebody may hold for long.
     ///
     /// Errors: [`Error::NoPages`]; the pool's.
     pub(crate) fn allocate<'p>(&'p self, change: &mut Change<'p>, count: usize) -> Result<Vec<(u32, usize)>> {
@@ -281,13 +286,15 @@ impl Space {
         Ok((number, self.file.create(number)?))
     }
 
-    /// Takes room on the disk for a new page, and for some that follow. Whoever wants the page is told of a full disk before anything is changed; that it is written later, in an eviction or a checkpoint that gives room back,
-    /// needs none. Page 0 is held. Errors: the pool's.
+    /// Takes room on the disk for a new page, and for some that follow. Whoever wants the page is
+    /// told of a full disk before anything is changed; that it is written later, in an eviction or
+    /// a checkpoint that gives room back, needs none. Page 0 is held. Errors: the pool's.
     fn reserve(&self, page: u32) -> Result<()> {
         if page < self.reserved.load(Ordering::Relaxed) {
             return Ok(());
         }
-        // Twice as many, so that some are always left: the next opening gives them back, and has room for its log.
+        // Twice as many, so that some are always left: the next opening gives them back, and has
+        // room for its log.
         let end = page.saturating_add(RESERVED);
         if !self.log.is_short() {
             match self.file.reserve(page..end.saturating_add(RESERVED)) {
@@ -302,8 +309,9 @@ impl Space {
         self.reserve_one(page)
     }
 
-    /// Takes room for one page, out of what is kept for who gives room back where there is no other: one that was
-    /// packed is taken apart before its first row goes. Errors: the pool's; that the disk is full.
+    /// Takes room for one page, out of what is kept for who gives room back where there is no
+    /// other: one that was packed is taken apart before its first row goes. Errors: the pool's;
+    /// that the disk is full.
     #[cold]
     fn reserve_one(&self, page: u32) -> Result<()> {
         if !self.log.lets_grow(self.page_size as u64) {
@@ -320,8 +328,9 @@ impl Space {
         Ok(())
     }
 
-    /// Says anew which pages are free: those of `free`, which are taken in this order; and how many the file has. Nobody else allocates meanwhile. Until it is done
-    /// no page is free, so what a crash leaves is found by the next vacuum. Errors: the pool's and the log's.
+    /// Says anew which pages are free: those of `free`, which are taken in this order; and how many
+    /// the file has. Nobody else allocates meanwhile. Until it is done no page is free, so what a
+    /// crash leaves is found by the next vacuum. Errors: the pool's and the log's.
     pub(crate) fn set_free(&self, pages: u32, free: &[u32]) -> Result<()> {
         self.set_meta(Meta { pages, free: 0 })?;
         let mut next = 0;
@@ -343,7 +352,8 @@ impl Space {
         change.commit(&*self.log, self.path())
     }
 
-    /// Cuts the file off, once its pages beyond are neither used nor free and all that says so is durable. Errors: the pool's.
+    /// Cuts the file off, once its pages beyond are neither used nor free and all that says so is
+    /// durable. Errors: the pool's.
     pub(crate) fn truncate(&self, pages: u32) -> Result<()> {
         // ORDER: page 0 expects no more when there are fewer.
         self.note(|first| first.pages = first.pages.min(pages))?;
@@ -351,8 +361,9 @@ impl Space {
         Ok(self.file.truncate(pages)?)
     }
 
-    /// The free pages, in the order in which they are taken. Others may take some and give some back meanwhile: then it is looked through again, and in the end with page 0 held. Errors: the pool's,
-    /// [`Error::Corruption`].
+    /// The free pages, in the order in which they are taken. Others may take some and give some
+    /// back meanwhile: then it is looked through again, and in the end with page 0 held. Errors:
+    /// the pool's, [`Error::Corruption`].
     pub(crate) fn free_list(&self) -> Result<Vec<u32>> {
         for _ in 0..LOOKS {
             let (meta, lsn) = {
@@ -365,7 +376,8 @@ impl Space {
                 return list;
             }
         }
-        // ORDER: as for who takes pages: page 0 first. Whoever gives one back holds that before, and it is not on the list yet.
+        // ORDER: as for who takes pages: page 0 first. Whoever gives one back holds that before,
+        // and it is not on the list yet.
         let first = self.file.write(0)?;
         self.list_from(self.meta(&first)?)
     }
@@ -395,7 +407,8 @@ impl Space {
 }
 
 impl Drop for Space {
-    /// Says how far the log was when the database was closed, so that one which lost its end is missed.
+    /// Says how far the log was when the database was closed, so that one which lost its end is
+    /// missed.
     fn drop(&mut self) {
         // Whoever has closed it is not told of errors; what page 0 said before is still so.
         let Ok(()) = self.file.flush() else { return };

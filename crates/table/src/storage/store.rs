@@ -36,18 +36,21 @@ const MIN_FRAMES: usize = 8;
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct StoreOptions {
-    /// Bytes of a page, from 4 to 64 KiB, a power of two: the same for a database's whole life. Default 8 KiB.
+    /// Bytes of a page, from 4 to 64 KiB, a power of two: the same for a database's whole life.
+    /// Default 8 KiB.
     pub page_size: usize,
-    /// Pages in memory, 8 at least; a thread that splits a node holds up to five. Default 8192: 64 MiB.
+    /// Pages in memory, 8 at least; a thread that splits a node holds up to five. Default 8192: 64
+    /// MiB.
     pub frames: usize,
-    /// Whether threads write pages and prepare the log ahead of need. Default true; without them everything that is done to the disk follows from the calls.
+    /// Whether threads write pages and prepare the log ahead of need. Default true; without them
+    /// everything that is done to the disk follows from the calls.
     pub background: bool,
     /// Settings of the log.
     pub log: cairn_wal::Options,
-    /// Bytes that are kept in reserve on the disk, for deleting where it is full: see the design's page. A
-    /// transaction can delete rows whose keys, records and entries in indexes, with 160 bytes for each of them, are an
-    /// eighth of it; fewer of packed leaves. 0 for none. Default
-    /// 4 MiB.
+    /// Bytes that are kept in reserve on the disk, for deleting where it is full: see the design's
+    /// page. A transaction can delete rows whose keys, records and entries in indexes, with 160
+    /// bytes for each of them, are an eighth of it; fewer of packed leaves. 0 for none. Default 4
+    /// MiB.
     pub reserve: u64,
 }
 
@@ -107,8 +110,9 @@ pub fn log_dir(path: &Path) -> PathBuf {
     beside(path, "-log")
 }
 
-/// The file that is meant by a path: where a symbolic link leads, whose log and double write are beside it. Of a hard link nobody knows what it is a link to: a database is opened by the name that its
-/// log and double write have. Errors: the file system's.
+/// The file that is meant by a path: where a symbolic link leads, whose log and double write are
+/// beside it. Of a hard link nobody knows what it is a link to: a database is opened by the name
+/// that its log and double write have. Errors: the file system's.
 pub fn real_path(fs: &Arc<dyn Fs>, path: &Path) -> Result<PathBuf> {
     Ok(fs.follow(path)?.unwrap_or_else(|| path.to_owned()))
 }
@@ -127,9 +131,10 @@ fn beside(path: &Path, suffix: &str) -> PathBuf {
 impl Store {
     /// Opens a database, or makes one, and does again what its log has and its pages have not.
     ///
-    /// Errors: `Busy` while another process has it open, or another handle of this one: the store, its space or a tree of it; [`Error::Invalid`] for a setting;
-    /// [`Error::NotADatabase`] for a file that is something else, which is left as it is;
-    /// [`Error::Corruption`]; the pool's, the log's, the file system's.
+    /// Errors: `Busy` while another process has it open, or another handle of this one: the store,
+    /// its space or a tree of it; [`Error::Invalid`] for a setting; [`Error::NotADatabase`] for a
+    /// file that is something else, which is left as it is; [`Error::Corruption`]; the pool's, the
+    /// log's, the file system's.
     pub fn open(fs: &Arc<dyn Fs>, path: &Path, options: &StoreOptions) -> Result<Store> {
         let mut rng =
             SystemRng::new().map_err(|source| cairn_vfs::Error::new(Operation::Open, path, source))?;
@@ -149,7 +154,8 @@ impl Store {
         Ok(store)
     }
 
-    /// Opens a database, does again what pages have not, and tells what transactions have left unfinished. Whoever calls it finishes that, and makes a checkpoint.
+    /// Opens a database, does again what pages have not, and tells what transactions have left
+    /// unfinished. Whoever calls it finishes that, and makes a checkpoint.
     pub(crate) fn recover(
         fs: &Arc<dyn Fs>,
         path: &Path,
@@ -165,8 +171,9 @@ impl Store {
         let path = &*real_path(fs, path)?;
         let (directory, copies) = (log_dir(path), pages_path(path));
         refuse_foreign(fs, path, options.page_size, &[&directory, &copies])?;
-        // ORDER: nothing is made or changed before it is seen that these are all files of one database, and all of it. A segment that is made raises the log's end, and the
-        // next one to look would miss nothing; a copy that is written over its page cannot be taken back.
+        // ORDER: nothing is made or changed before it is seen that these are all files of one
+        // database, and all of it. A segment that is made raises the log's end, and the next one to
+        // look would miss nothing; a copy that is written over its page cannot be taken back.
         let (lock, Found { tail, mut unfinished }, first) = Store::look(fs, path, options.page_size)?;
         let log = Arc::new(WalLog::recovered(Lsn(tail.reached().get())));
         let writer = if options.background { BackgroundWriter::Above(0.25) } else { BackgroundWriter::Off };
@@ -188,8 +195,8 @@ impl Store {
         // ORDER: before anything takes room.
         let is_tight = reserve::give_up_of(fs, &directory, options.reserve, EASY);
         let double = fs.open(&copies, OpenOptions::create())?;
-        // All that it will ever have: pages that a checkpoint writes need no room then. Where it cannot be
-        // had it is as long as its longest batch so far.
+        // All that it will ever have: pages that a checkpoint writes need no room then. Where it
+        // cannot be had it is as long as its longest batch so far.
         let _ = double.allocate(0, cairn_pool::double_write_bytes(options.page_size));
         let write_ahead = Arc::clone(&log) as Arc<dyn cairn_pool::WriteAhead>;
         let settings = FileOptions::new().write_ahead(write_ahead).double_write(double).owner(known.owner());
@@ -203,7 +210,8 @@ impl Store {
             Some(_) => Err(file),
             None => {
                 let space = Space::create_as(file, page_size, Arc::clone(&shared), known)?;
-                // ORDER: on the disk before there is a log, so that one beside a file without a page 0 is that of a database which was lost.
+                // ORDER: on the disk before there is a log, so that one beside a file without a
+                // page 0 is that of a database which was lost.
                 space.flush()?;
                 Ok(space)
             }
@@ -232,7 +240,8 @@ impl Store {
         Ok((Store { space, pool, log, fs, path }, unfinished))
     }
 
-    /// Locks a database's file, reads its log, and sees that its files belong together. Makes an empty file where there is nothing at all, and writes nothing.
+    /// Locks a database's file, reads its log, and sees that its files belong together. Makes an
+    /// empty file where there is nothing at all, and writes nothing.
     fn look(
         fs: &Arc<dyn Fs>,
         path: &Path,
@@ -260,7 +269,8 @@ impl Store {
         Ok(Found { tail: recovery.finish()?, unfinished: analysis.finish() })
     }
 
-    /// Does again what the pages have not. All of the log is durable by now, so pages may be written on the way.
+    /// Does again what the pages have not. All of the log is durable by now, so pages may be
+    /// written on the way.
     fn replay(
         fs: &Arc<dyn Fs>,
         directory: &Path,
@@ -284,7 +294,8 @@ impl Store {
         Ok(())
     }
 
-    /// Sees that no page has a change behind the log's end, of a file that came without its double write: that would know how far the log was. Cost: a look at each page.
+    /// Sees that no page has a change behind the log's end, of a file that came without its double
+    /// write: that would know how far the log was. Cost: a look at each page.
     ///
     /// Errors: [`Error::Corruption`]; the pool's.
     fn check_newest(file: &PoolFile, tail: &Tail) -> Result<()> {
@@ -312,7 +323,8 @@ impl Store {
         Ok(newest)
     }
 
-    /// A file that is there of a database, its log and its double write included: whoever makes one would take it for its own. Errors: the file system's.
+    /// A file that is there of a database, its log and its double write included: whoever makes one
+    /// would take it for its own. Errors: the file system's.
     pub(crate) fn find(fs: &Arc<dyn Fs>, path: &Path) -> Result<Option<PathBuf>> {
         let path = &*real_path(fs, path)?;
         for file in [path.to_owned(), pages_path(path)] {
@@ -325,7 +337,8 @@ impl Store {
         Ok(if fs.exists(&directory)? { fs.read_dir(&directory)?.into_iter().next() } else { None })
     }
 
-    /// Removes the files of a database that nobody has open, as far as there are any. Errors: the file system's.
+    /// Removes the files of a database that nobody has open, as far as there are any. Errors: the
+    /// file system's.
     pub(crate) fn remove(fs: &Arc<dyn Fs>, path: &Path) -> Result<()> {
         let path = &*real_path(fs, path)?;
         let directory = log_dir(path);
@@ -344,10 +357,12 @@ impl Store {
         Ok(())
     }
 
-    /// Undoes what did not commit, and gives trees back that went with a commit. Gives the ghosts that there may be. Errors: the pool's and the log's.
+    /// Undoes what did not commit, and gives trees back that went with a commit. Gives the ghosts
+    /// that there may be. Errors: the pool's and the log's.
     ///
-    /// Of each key the log has what it was before the first change of a loser, once, and nobody else has changed it since: so they can be gone through in any order, and
-    /// doing it twice does no harm.
+    /// Of each key the log has what it was before the first change of a loser, once, and nobody
+    /// else has changed it since: so they can be gone through in any order, and doing it twice does
+    /// no harm.
     pub(crate) fn undo(&self, unfinished: Unfinished) -> Result<Vec<(u32, Vec<u8>)>> {
         if unfinished.losers.iter().any(|loser| loser.has_written) {
             self.undo_records(&unfinished)?;
@@ -394,7 +409,8 @@ impl Store {
         &self.space
     }
 
-    /// Makes every change durable that was made before. Threads that call it at the same time share one sync. Errors: the log's.
+    /// Makes every change durable that was made before. Threads that call it at the same time share
+    /// one sync. Errors: the log's.
     pub fn sync(&self) -> Result<()> {
         self.log.sync_to(self.log.end())
     }
@@ -420,8 +436,9 @@ impl Store {
         self.log.short_checkpoint_bytes()
     }
 
-    /// Sees that deleting out of that room leaves some for undoing it: what a transaction writes to the log
-    /// cannot be given back before its end, leaves that are taken apart included. Errors: a full disk's.
+    /// Sees that deleting out of that room leaves some for undoing it: what a transaction writes to
+    /// the log cannot be given back before its end, leaves that are taken apart included. Errors: a
+    /// full disk's.
     pub(crate) fn leave_room(&self, debt: &mut Debt) -> Result<()> {
         if !self.is_short() {
             debt.short_from = None;
@@ -479,14 +496,16 @@ impl Store {
         Ok(bytes)
     }
 
-    /// Gives the pages of a tree back that nobody uses. Once this has begun it is not begun again: what a crash leaves of it is found by a vacuum.
+    /// Gives the pages of a tree back that nobody uses. Once this has begun it is not begun again:
+    /// what a crash leaves of it is found by a vacuum.
     /// Errors: the pool's and the log's.
     pub(crate) fn free_tree(&self, tree: Gone) -> Result<()> {
         self.begin_to_free(tree.root)?;
         self.free_begun(tree)
     }
 
-    /// Says that a tree's pages are going to be given back. Errors: the log's; then nothing was done.
+    /// Says that a tree's pages are going to be given back. Errors: the log's; then nothing was
+    /// done.
     pub(crate) fn begin_to_free(&self, root: u32) -> Result<()> {
         self.append(&Record::Freed { root }).map(|_| ())
     }
@@ -496,11 +515,14 @@ impl Store {
         Tree::open(&self.space, tree.root).free(tree.with_chains)
     }
 
-    /// Writes pages, so that a recovery has little to do, and gives back the log that nobody needs then: not that behind `keep`. Others go on meanwhile.
+    /// Writes pages, so that a recovery has little to do, and gives back the log that nobody needs
+    /// then: not that behind `keep`. Others go on meanwhile.
     ///
-    /// True when none of the log before it is left: not where somebody needs it, or the disk is full. Errors: the pool's and the log's; what was not written is tried the next time.
+    /// True when none of the log before it is left: not where somebody needs it, or the disk is
+    /// full. Errors: the pool's and the log's; what was not written is tried the next time.
     pub fn checkpoint(&self, keep: Lsn) -> Result<bool> {
-        // A change marks its pages before it goes to the log, so what the look at the pages below does not see is in the log behind this.
+        // A change marks its pages before it goes to the log, so what the look at the pages below
+        // does not see is in the log behind this.
         let _giving = Giving::back();
         let end = self.log.end();
         let mut flushed = self.space.flush();
@@ -512,7 +534,8 @@ impl Store {
         let needed = needed.min(keep);
         let (reached, salt, is_begun) = self.log.begin_segment()?;
         let pages = self.space.pages_on_disk()?;
-        // ORDER: the pages are durable, and so is the log; then page 0 says so; and then the log may go that is not needed with such a page 0.
+        // ORDER: the pages are durable, and so is the log; then page 0 says so; and then the log
+        // may go that is not needed with such a page 0.
         self.space.note(|first| {
             first.checkpoint = first.checkpoint.max(needed);
             (first.reached, first.salt, first.pages) = (reached, salt, pages);

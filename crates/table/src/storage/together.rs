@@ -1,4 +1,5 @@
-//! Whether the files of a database belong together: looked at before anything is written, of the double write's copies least of all.
+//! Whether the files of a database belong together: looked at before anything is written, of the
+//! double write's copies least of all.
 //!
 //! What each file knows of the others:
 //!
@@ -8,7 +9,8 @@
 //!   NAME-log/    its number, where it begins, where it ends, a random number for each segment
 //! ```
 //!
-//! What a power loss leaves passes, at every moment: page 0 is written behind everything that it says, and the log is released when that is on stable storage. Of a page 0 in place that is sound
+//! What a power loss leaves passes, at every moment: page 0 is written behind everything that it
+//! says, and the log is released when that is on stable storage. Of a page 0 in place that is sound
 //! all of this holds, and of the copy of a newer one as well; so each that there is has to pass.
 
 use std::path::Path;
@@ -30,9 +32,11 @@ struct Page {
     lsn: Lsn,
 }
 
-/// What page 0 of a database says; `None` where there is nothing but what is left of making one. Reads only.
+/// What page 0 of a database says; `None` where there is nothing but what is left of making one.
+/// Reads only.
 ///
-/// Errors: [`Error::Corruption`] for files that do not belong together, or are not whole; [`Error::NotADatabase`]; the file system's.
+/// Errors: [`Error::Corruption`] for files that do not belong together, or are not whole;
+/// [`Error::NotADatabase`]; the file system's.
 pub(crate) fn look(fs: &Arc<dyn Fs>, path: &Path, page_size: usize, tail: &Tail) -> Result<Option<First>> {
     let file = if fs.exists(path)? { Some(fs.open(path, OpenOptions::read())?) } else { None };
     let copies_path = pages_path(path);
@@ -88,7 +92,8 @@ fn newest<'p>(own: Option<&'p Page>, copied: Option<&'p Page>) -> Option<&'p Pag
     }
 }
 
-/// Page 0 as it is in the file; `None` where it is torn or not there. Errors: [`Error::Corruption`] for a sound page that begins no database with such pages.
+/// Page 0 as it is in the file; `None` where it is torn or not there. Errors: [`Error::Corruption`]
+/// for a sound page that begins no database with such pages.
 fn page_in_place(file: &dyn File, path: &Path, page_size: usize) -> Result<Option<Page>> {
     if file.len()? < page_size as u64 {
         return Ok(None);

@@ -1,7 +1,7 @@
 //! A B+tree: ordered byte strings to byte strings.
 //!
-//! Reading takes no latch, writing takes one where nothing has to be split: optimistic lock coupling over the pool's views. `docs/src/design/sql.md` tells
-//! how and why.
+//! Reading takes no latch, writing takes one where nothing has to be split: optimistic lock
+//! coupling over the pool's views. `docs/src/design/sql.md` tells how and why.
 
 mod build;
 mod count;
@@ -35,7 +35,8 @@ use crate::{Error, Result, hook};
 /// More levels than a tree of 2^32 pages can have.
 const MAX_LEVELS: u8 = 32;
 
-/// A sparse leaf is merged with a neighbour, if it can be, when it has a multiple of so many records.
+/// A sparse leaf is merged with a neighbour, if it can be, when it has a multiple of so many
+/// records.
 const LOOK_AT_NEIGHBOURS: usize = 8;
 
 /// Attempts before a thread that finds its pages changed lets others run.
@@ -52,7 +53,8 @@ pub struct Tree {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Gone {
     pub(crate) root: u32,
-    /// Whether its long rows go with it. Those of one that never was may have gone before, and their pages be anybody's: whoever has made it gives them back.
+    /// Whether its long rows go with it. Those of one that never was may have gone before, and
+    /// their pages be anybody's: whoever has made it gives them back.
     pub(crate) with_chains: bool,
 }
 
@@ -161,12 +163,14 @@ impl Tree {
         max_record(self.space.payload)
     }
 
-    /// Appends the value of a key to a buffer; false when there is none. Errors: the pool's, [`Error::Corruption`].
+    /// Appends the value of a key to a buffer; false when there is none. Errors: the pool's,
+    /// [`Error::Corruption`].
     pub fn get(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool> {
         Ok(self.get_with_lsn(key, ColumnSet::ALL, value)?.is_some())
     }
 
-    /// As [`Tree::get`], and tells the last change of the page that has the record. Of a record in a packed leaf, columns that are not wanted are NULL.
+    /// As [`Tree::get`], and tells the last change of the page that has the record. Of a record in
+    /// a packed leaf, columns that are not wanted are NULL.
     #[inline]
     pub(crate) fn get_with_lsn(
         &self,
@@ -199,12 +203,14 @@ impl Tree {
         })
     }
 
-    /// Adds a record; false, and nothing else, when the key is there. Errors: [`Error::TooLong`]; the pool's and the log's.
+    /// Adds a record; false, and nothing else, when the key is there. Errors: [`Error::TooLong`];
+    /// the pool's and the log's.
     pub fn insert(&self, key: &[u8], value: &[u8]) -> Result<bool> {
         self.write(key, value, Existing::Keep, &mut Vec::new())
     }
 
-    /// Adds a record, or gives the one that has the key another value; true when it was added. Errors: as [`Tree::insert`].
+    /// Adds a record, or gives the one that has the key another value; true when it was added.
+    /// Errors: as [`Tree::insert`].
     pub fn put(&self, key: &[u8], value: &[u8]) -> Result<bool> {
         self.write(key, value, Existing::Replace, &mut Vec::new())
     }
@@ -214,8 +220,10 @@ impl Tree {
         self.write(key, value, Existing::Replace, header)
     }
 
-    /// Adds a record, or puts it into the place of one, as [`Tree::put`]; `edit` sees what is there first, and says whether to go on. It may be asked more than once,
-    /// and whoever calls this sees that nobody else changes the record meanwhile. True when it was done. `found` is memory for what is there.
+    /// Adds a record, or puts it into the place of one, as [`Tree::put`]; `edit` sees what is there
+    /// first, and says whether to go on. It may be asked more than once, and whoever calls this
+    /// sees that nobody else changes the record meanwhile. True when it was done. `found` is memory
+    /// for what is there.
     pub(crate) fn edit(&self, key: &[u8], found: &mut Vec<u8>, edit: &mut dyn Edit) -> Result<bool> {
         self.attempt(|| {
             let leaf = self.descend(key)?;
@@ -268,7 +276,8 @@ impl Tree {
             self.unpacked(&leaf, key)?;
             let prefix = self.sound(&leaf, node.prefix_len())?;
             let rest = self.sound(&leaf, key.get(prefix..).ok_or(Changed))?;
-            // What a longer value frees is free only when its key is out as well; both are counted then.
+            // What a longer value frees is free only when its key is out as well; both are counted
+            // then.
             let freed =
                 if is_there { SLOT + rest.len() + self.sound(&leaf, node.value_len(at))? } else { 0 };
             if self.sound(&leaf, node.free())? + freed < SLOT + rest.len() + value.len() {
@@ -288,8 +297,11 @@ impl Tree {
         Ok(self.remove_run(&[key], |_| true, |_| true, &mut RunMemory::default())?.removed > 0)
     }
 
-    /// Takes those records out whose values pass a test: that of the first of some keys, which are in order, and of those after it that lie on the same leaf. While nobody changes the leaf, `is_free` is
-    /// asked about each record that is there; what is not free stays, and `memory.held` says so. Cost: one walk down and one record of the log for all. Errors: as [`Tree::remove`].
+    /// Takes those records out whose values pass a test: that of the first of some keys, which are
+    /// in order, and of those after it that lie on the same leaf. While nobody changes the leaf,
+    /// `is_free` is asked about each record that is there; what is not free stays, and
+    /// `memory.held` says so. Cost: one walk down and one record of the log for all. Errors: as
+    /// [`Tree::remove`].
     pub(crate) fn remove_run<K: AsRef<[u8]>>(
         &self,
         keys: &[K],
@@ -312,7 +324,8 @@ impl Tree {
                 return Ok((Run { keys: looked_at, removed: 0 }, false));
             }
             self.unpacked(&leaf, first)?;
-            // Not at each one: while neighbours are full a look at them comes to nothing, and costs more than the removal.
+            // Not at each one: while neighbours are full a look at them comes to nothing, and costs
+            // more than the removal.
             let node = Node(&leaf);
             let count = self.sound(&leaf, node.count())?;
             let left = count.saturating_sub(going);
@@ -332,7 +345,8 @@ impl Tree {
             change_page(guard, ops, record, &*self.space.log, self.space.path())?;
             Ok((run, is_sparse))
         })?;
-        // The records are out, and the log says so: that neighbours stay apart is nobody's failure. What is damaged is told to whoever needs it.
+        // The records are out, and the log says so: that neighbours stay apart is nobody's failure.
+        // What is damaged is told to whoever needs it.
         if is_sparse
             && let Err(error) = self.merge(first)
             && error.kind() == ErrorKind::Poisoned
@@ -342,7 +356,8 @@ impl Tree {
         Ok(run)
     }
 
-    /// Finds those of some keys that a leaf has, as far as the keys can be on it. Gives how many keys that is, and how many bytes those take that pass the test.
+    /// Finds those of some keys that a leaf has, as far as the keys can be on it. Gives how many
+    /// keys that is, and how many bytes those take that pass the test.
     fn find_run(
         &self,
         leaf: &Optimistic<'_>,
@@ -377,7 +392,8 @@ impl Tree {
         Ok((looked_at, freed))
     }
 
-    /// Some keys that divide the tree into parts of about the same size, in order: `least` of them at least, if it has so many nodes. Cost: reads the upper nodes.
+    /// Some keys that divide the tree into parts of about the same size, in order: `least` of them
+    /// at least, if it has so many nodes. Cost: reads the upper nodes.
     /// Errors: the pool's, [`Error::Corruption`].
     pub(crate) fn separators(&self, least: usize) -> Result<Vec<Vec<u8>>> {
         let mut nodes = vec![self.root];
@@ -390,7 +406,8 @@ impl Tree {
                 hook::at("looks for separators");
                 let page = self.space.file.read(number)?;
                 let node = Node(&*page);
-                // Nobody keeps the page from being given back, and to somebody else, after its parent was let go of.
+                // Nobody keeps the page from being given back, and to somebody else, after its
+                // parent was let go of.
                 if expected.is_some_and(|level| node.kind() != Ok(INNER) || node.level() != Ok(level)) {
                     hook::at("passes over a page");
                     continue;
@@ -415,7 +432,8 @@ impl Tree {
                 level_below = read()
                     .map_err(|Changed| self.space.damaged(number, "its records reach outside of it"))?;
             }
-            // Another thread may divide nodes meanwhile: a key more or less does not matter, but order does.
+            // Another thread may divide nodes meanwhile: a key more or less does not matter, but
+            // order does.
             if keys.len() >= least || level_below <= 1 {
                 keys.sort_unstable();
                 keys.dedup();
@@ -426,8 +444,9 @@ impl Tree {
         }
     }
 
-    /// Gives all pages back, the root's as well, and with `with_chains` those of long rows. For a tree that nobody uses any more. Errors: the pool's and the log's; what was not given back then is found by
-    /// a vacuum.
+    /// Gives all pages back, the root's as well, and with `with_chains` those of long rows. For a
+    /// tree that nobody uses any more. Errors: the pool's and the log's; what was not given back
+    /// then is found by a vacuum.
     pub(crate) fn free(&self, with_chains: bool) -> Result<()> {
         let level = {
             let root = self.space.file.read(self.root)?;
@@ -478,7 +497,8 @@ impl Tree {
         change.commit(&*self.space.log, self.space.path())
     }
 
-    /// Sees that the leaf of a key that is going to change is none that is packed: such a one becomes others, and then it has changed.
+    /// Sees that the leaf of a key that is going to change is none that is packed: such a one
+    /// becomes others, and then it has changed.
     #[inline]
     fn unpacked(&self, leaf: &Optimistic<'_>, key: &[u8]) -> Attempt<()> {
         if !self.sound(leaf, Node(leaf).is_packed())? {

@@ -21,7 +21,8 @@ pub(crate) struct Loser {
     pub(crate) has_written: bool,
     /// Trees that it made, and that nobody has begun to give back.
     pub(crate) made: Vec<u32>,
-    /// All trees that it ever made. An earlier recovery that was cut off may have begun to give some of them back, and what is on their pages then is anything.
+    /// All trees that it ever made. An earlier recovery that was cut off may have begun to give
+    /// some of them back, and what is on their pages then is anything.
     own: HashSet<u32>,
 }
 
@@ -31,7 +32,8 @@ pub(crate) struct Unfinished {
     pub(crate) losers: Vec<Loser>,
     /// Trees that went with a commit, and that nobody has begun to give back.
     pub(crate) dropped: Vec<Gone>,
-    /// Records that were ghosts at some time, by tree, some at least: those that still are have nobody who could see what they were.
+    /// Records that were ghosts at some time, by tree, some at least: those that still are have
+    /// nobody who could see what they were.
     pub(crate) ghosts: Vec<(u32, Vec<u8>)>,
     /// A number that no transaction of the log has.
     pub(crate) next_transaction: u64,
@@ -100,8 +102,8 @@ impl Unfinished {
         }
     }
 
-    /// Finds out what has to be undone. Called with every record of the log, in order. What the records were is not kept: there may be more of them than memory, and the
-    /// log has it.
+    /// Finds out what has to be undone. Called with every record of the log, in order. What the
+    /// records were is not kept: there may be more of them than memory, and the log has it.
     pub(crate) fn collect(&mut self, record: &Record<'_>) {
         match *record {
             Record::Row { transaction, .. } => {

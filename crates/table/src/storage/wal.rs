@@ -1,4 +1,5 @@
-//! The write-ahead log as the storage uses it: one appender that threads take turns at, and syncs that they share.
+//! The write-ahead log as the storage uses it: one appender that threads take turns at, and syncs
+//! that they share.
 
 use std::error::Error as StdError;
 use std::sync::Arc;
@@ -15,7 +16,8 @@ use super::redo::leaves_ghost;
 use super::reserve::Reserve;
 use crate::{Error, Result};
 
-/// The log of a database. There is nothing to append to before [`WalLog::begin`]: recovery comes first.
+/// The log of a database. There is nothing to append to before [`WalLog::begin`]: recovery comes
+/// first.
 #[derive(Debug)]
 pub(crate) struct WalLog {
     /// Where it ended when it was recovered.
@@ -31,7 +33,8 @@ struct Open {
     appender: Mutex<Appender>,
     /// Where the first of its records begins.
     begun: Lsn,
-    /// Where the last of them ends. Every snapshot asks for it, so that is a look at a line of its own, and no turn at a lock.
+    /// Where the last of them ends. Every snapshot asks for it, so that is a look at a line of its
+    /// own, and no turn at a lock.
     end: Line<AtomicU64>,
     /// Of all records.
     bytes: AtomicU64,
@@ -68,8 +71,9 @@ impl WalLog {
         self.open.get().map_or(0, |open| open.bytes.load(Ordering::Relaxed))
     }
 
-    /// Begins a new segment, so that the last one can go as well in its time; not where the disk has no room for one. Makes the log durable up to where it ends then,
-    /// and gives that, the random number of its segment, and whether it was begun. Errors: the log's.
+    /// Begins a new segment, so that the last one can go as well in its time; not where the disk
+    /// has no room for one. Makes the log durable up to where it ends then, and gives that, the
+    /// random number of its segment, and whether it was begun. Errors: the log's.
     pub(crate) fn begin_segment(&self) -> Result<(Lsn, u64, bool)> {
         let open = self.open()?;
         let _giving = Giving::back();
@@ -86,9 +90,11 @@ impl WalLog {
         Ok((Lsn(end.get()), open.segments.salt(end), is_begun))
     }
 
-    /// Nobody needs records up to a position any more. ORDER: everything is durable, the header of the newest segment included ([`WalLog::begin_segment`]). A crash may bring
-    /// some of the released segments back and not others, and by that header a recovery tells that they are over. Of a transaction whose commit was in the page cache only it would find the
-    /// beginning otherwise, or the end, and undo that. Errors: the log's.
+    /// Nobody needs records up to a position any more. ORDER: everything is durable, the header of
+    /// the newest segment included ([`WalLog::begin_segment`]). A crash may bring some of the
+    /// released segments back and not others, and by that header a recovery tells that they are
+    /// over. Of a transaction whose commit was in the page cache only it would find the beginning
+    /// otherwise, or the end, and undo that. Errors: the log's.
     pub(crate) fn release_before(&self, lsn: Lsn) -> Result<()> {
         Ok(self.open()?.segments.release_before(lsn.0.into())?)
     }
@@ -150,7 +156,8 @@ impl Open {
         let _ = self.segments.trim();
     }
 
-    /// Begins a new segment, which is where the log ends then: with nothing more appended, the last segment can go at the next time.
+    /// Begins a new segment, which is where the log ends then: with nothing more appended, the last
+    /// segment can go at the next time.
     fn rotate(&self) -> cairn_wal::Result<cairn_wal::Lsn> {
         let mut appender = lock(&self.appender);
         // Behind it the log before it can go: so it is worth the last room that there is.
@@ -163,7 +170,8 @@ impl Open {
     }
 }
 
-/// Whether a record is of something that deletes rows, undoes or ends a transaction, or gives pages back; changes of pages on nobody's behalf are most of that. Looked at on a full disk only.
+/// Whether a record is of something that deletes rows, undoes or ends a transaction, or gives pages
+/// back; changes of pages on nobody's behalf are most of that. Looked at on a full disk only.
 fn gives_back(record: &[u8]) -> bool {
     match Record::decode(record) {
         Some((Record::Row { .. }, changes)) => leaves_ghost(changes),
@@ -173,7 +181,8 @@ fn gives_back(record: &[u8]) -> bool {
 }
 
 impl Drop for WalLog {
-    /// Closes the log, so that damage to it can be told from a crash, and what it has allocated ahead is given back.
+    /// Closes the log, so that damage to it can be told from a crash, and what it has allocated
+    /// ahead is given back.
     fn drop(&mut self) {
         if let Some(Open { segments, appender, reserve, .. }) = self.open.take() {
             // Nobody is left to be told; what is not closed is recovered as after a crash.
@@ -225,7 +234,8 @@ impl Log for WalLog {
             }
             appended => appended.map_err(log)?,
         };
-        // ORDER: under the lock, so it only grows, and no record is appended later with a number that is not above it.
+        // ORDER: under the lock, so it only grows, and no record is appended later with a number
+        // that is not above it.
         open.end.store(lsn.get(), Ordering::Release);
         // Under the lock, so a plain addition.
         open.bytes.store(open.bytes.load(Ordering::Relaxed) + record.len() as u64 + 16, Ordering::Relaxed);
@@ -247,7 +257,8 @@ impl WriteAhead for WalLog {
         if lsn <= self.recovered {
             return None;
         }
-        // What this process has written begins a segment. Nobody has been between the end of the last one and that.
+        // What this process has written begins a segment. Nobody has been between the end of the
+        // last one and that.
         match self.open.get() {
             Some(open) if lsn >= open.begun => {
                 let synced = self.synced();
@@ -267,8 +278,10 @@ mod tests {
 
     use super::*;
 
-    /// Goal: the end that snapshots read is the log's own: none of what was appended is behind it, and what comes is. It goes on where a segment begins, so an
-    /// idle log is given back whole. Method: records over several segments, with segments begun between them, and both ends after each.
+    /// Goal: the end that snapshots read is the log's own: none of what was appended is behind it,
+    /// and what comes is. It goes on where a segment begins, so an idle log is given back whole.
+    /// Method: records over several segments, with segments begun between them, and both ends after
+    /// each.
     #[test]
     fn ends_where_the_log_does() {
         let fs: Arc<dyn Fs> = Arc::new(MemFs::new());

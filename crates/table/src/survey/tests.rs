@@ -74,7 +74,8 @@ fn sum(tree: &TreeSurvey) -> u64 {
     tree.levels.iter().map(|level| level.pages).sum::<u64>() + tree.long_pages
 }
 
-/// Goal: a survey has every page and every record once. Method: a table of rows of all lengths and its index, against a check's counts.
+/// Goal: a survey has every page and every record once. Method: a table of rows of all lengths and
+/// its index, against a check's counts.
 #[test]
 fn pages_and_records_add_up() {
     let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
@@ -98,7 +99,8 @@ fn pages_and_records_add_up() {
     assert!(found.rows.damage.is_none() && found.rows.forms.is_empty());
 }
 
-/// Goal: packed leaves are told, with the forms of their columns. Method: a copy, which is packed, of a table with a number, few words and a text.
+/// Goal: packed leaves are told, with the forms of their columns. Method: a copy, which is packed,
+/// of a table with a number, few words and a text.
 #[test]
 fn packed_leaves_have_forms() {
     let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
@@ -116,7 +118,8 @@ fn packed_leaves_have_forms() {
     assert_eq!(rows.forms.values().sum::<u64>(), 2 * leaves.packed_pages);
 }
 
-/// Goal: damage of one tree is told with its page, and the others are looked at. Method: a leaf of one of two tables is overwritten, its checksum made to be right by nobody.
+/// Goal: damage of one tree is told with its page, and the others are looked at. Method: a leaf of
+/// one of two tables is overwritten, its checksum made to be right by nobody.
 #[test]
 fn damage_is_of_its_tree() {
     let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
@@ -145,7 +148,8 @@ fn damage_is_of_its_tree() {
     }
 }
 
-/// Goal: a database says how large its pages are, and other files that they are none. Method: a database, an empty file, a short and a long one of something else.
+/// Goal: a database says how large its pages are, and other files that they are none. Method: a
+/// database, an empty file, a short and a long one of something else.
 #[test]
 fn page_sizes() {
     let fs: Arc<dyn Fs> = Arc::new(MemFs::new());

@@ -9,7 +9,8 @@ use super::{database, def};
 use crate::row::Value;
 use crate::{Database, Durability, Error, Isolation, Options, RowBuf, hook};
 
-/// Goal: of two that find a checkpoint due, one makes it. Method: another one is made between the look and the lock.
+/// Goal: of two that find a checkpoint due, one makes it. Method: another one is made between the
+/// look and the lock.
 #[test]
 fn two_that_find_one_due() {
     let db = database();
@@ -37,8 +38,9 @@ fn two_that_find_one_due() {
     assert_eq!((looks.get(), made.get()), (1, 1));
 }
 
-/// Goal: a checkpoint gives no log back that a transaction needs which could not be undone. Method: that happens after the checkpoint has looked for failures, and before it looks for those who write; the
-/// next opening undoes it.
+/// Goal: a checkpoint gives no log back that a transaction needs which could not be undone. Method:
+/// that happens after the checkpoint has looked for failures, and before it looks for those who
+/// write; the next opening undoes it.
 #[test]
 fn beside_one_that_cannot_be_undone() {
     let fs: Arc<dyn Fs> = Arc::new(MemFs::new());

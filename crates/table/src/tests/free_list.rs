@@ -14,7 +14,9 @@ fn fill(db: &Database, name: &str) {
     transaction.commit(Durability::Buffered).unwrap();
 }
 
-/// Goal: whoever counts free pages while others take them counts none that are taken, and takes none of them for damage. Method: pages are taken while the list is looked through, one, and one after the other.
+/// Goal: whoever counts free pages while others take them counts none that are taken, and takes
+/// none of them for damage. Method: pages are taken while the list is looked through, one, and one
+/// after the other.
 #[test]
 fn pages_taken_meanwhile() {
     for most in [1, usize::MAX] {

@@ -11,8 +11,9 @@ use crate::transaction::Transaction;
 use crate::view::RowBuf;
 use crate::{Durability, Error, Isolation, Result, hook};
 
-/// Goal: a row that is referred to does not go in the moment in which the reference's transaction has ended and is not seen yet. Method: whoever makes that commit visible
-/// stops in between, until another thread has removed the row or waits.
+/// Goal: a row that is referred to does not go in the moment in which the reference's transaction
+/// has ended and is not seen yet. Method: whoever makes that commit visible stops in between, until
+/// another thread has removed the row or waits.
 #[test]
 fn a_commit_that_is_about_to_be_seen() {
     let db = database();
@@ -65,8 +66,8 @@ fn a_commit_that_is_about_to_be_seen() {
     assert!(matches!(result, Err(Error::ForeignKeyViolation { .. })), "{result:?}");
 }
 
-/// What another thread does with row 1 of a table in the moment between a commit's end and its being seen,
-/// once it has the row: what it finds there, and what its next statement sees.
+/// What another thread does with row 1 of a table in the moment between a commit's end and its
+/// being seen, once it has the row: what it finds there, and what its next statement sees.
 type Work = fn(&mut Transaction, &Arc<Table>) -> Result<Option<i32>>;
 
 fn values(id: i32, v: i32) -> [Value<'static>; 2] {
@@ -111,10 +112,11 @@ fn number(row: &RowBuf, table: &Table) -> i32 {
     }
 }
 
-/// Goal: whoever gets a row because its last owner has ended finds there what its next statement sees: a
-/// lost update otherwise. Method: the last owner changes the row, deletes it, or takes its change back, and
-/// whoever makes its end visible stops in between, until another thread has the row or waits for it; the
-/// other one locks it, tries to, or looks for what is in the way of a new row.
+/// Goal: whoever gets a row because its last owner has ended finds there what its next statement
+/// sees: a lost update otherwise. Method: the last owner changes the row, deletes it, or takes its
+/// change back, and whoever makes its end visible stops in between, until another thread has the
+/// row or waits for it; the other one locks it, tries to, or looks for what is in the way of a new
+/// row.
 #[test]
 fn rows_of_a_commit_that_is_about_to_be_seen() {
     let changes: [fn(&mut Transaction, &Arc<Table>); 3] = [
@@ -134,8 +136,8 @@ fn rows_of_a_commit_that_is_about_to_be_seen() {
     }
 }
 
-/// What a thread finds under a lock that it gets while a change is being committed, and what its next
-/// statement sees.
+/// What a thread finds under a lock that it gets while a change is being committed, and what its
+/// next statement sees.
 fn beside_a_commit(change: fn(&mut Transaction, &Arc<Table>), work: Work) -> (Option<i32>, Option<i32>) {
     let db = database();
     let mut transaction = db.begin(Isolation::ReadCommitted).unwrap();

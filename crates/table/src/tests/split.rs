@@ -23,8 +23,9 @@ fn key(table: &Table, id: i32) -> Vec<u8> {
     key
 }
 
-/// Goal: dividing a table for several threads goes on whatever becomes of its nodes meanwhile: merged away, free, or part of a long row. Method: a tree of three levels
-/// loses nearly all of its rows, and long rows take the pages, between the look at the root and the one at its children.
+/// Goal: dividing a table for several threads goes on whatever becomes of its nodes meanwhile:
+/// merged away, free, or part of a long row. Method: a tree of three levels loses nearly all of its
+/// rows, and long rows take the pages, between the look at the root and the one at its children.
 #[test]
 fn nodes_that_go_meanwhile() {
     let db = database_of(4096);

@@ -27,7 +27,8 @@ fn set(transaction: &mut Transaction, table: &Arc<Table>, v: i32) {
     assert!(transaction.update(table, &key, &[Value::Int(1), Value::Int(v)]).unwrap());
 }
 
-/// Goal: whoever changes the schema waits for all others, also when a view of its own goes meanwhile. Method: a view of an earlier statement goes when the wait has begun, and a stranger
+/// Goal: whoever changes the schema waits for all others, also when a view of its own goes
+/// meanwhile. Method: a view of an earlier statement goes when the wait has begun, and a stranger
 /// stays: the wait must come to its time's end.
 #[test]
 fn a_strangers_snapshot_is_not_its_own() {
@@ -59,8 +60,9 @@ fn a_strangers_snapshot_is_not_its_own() {
     one.create_table(def("u")).unwrap();
 }
 
-/// Goal: rows have versions for views that are fixed and still there, and for no others. Method: a row that is changed again and again, with views that were let go of before, with one that stays, and
-/// with one for each change.
+/// Goal: rows have versions for views that are fixed and still there, and for no others. Method: a
+/// row that is changed again and again, with views that were let go of before, with one that stays,
+/// and with one for each change.
 #[test]
 fn versions_are_for_fixed_views() {
     let db = database();

@@ -9,9 +9,10 @@ use crate::database::{Durability, Isolation};
 use crate::view::View;
 
 impl Transaction {
-    /// Does something in a transaction of its own, with read committed, and commits it: that holds whatever becomes of this one, and nobody waits for its rows any longer. After a
-    /// crash it is there if this one is. It sees nothing of what this one has done, and must not want its rows: that is [`Error::Deadlock`]. It waits as long as this one
-    /// does, and is cancelled with it.
+    /// Does something in a transaction of its own, with read committed, and commits it: that holds
+    /// whatever becomes of this one, and nobody waits for its rows any longer. After a crash it is
+    /// there if this one is. It sees nothing of what this one has done, and must not want its rows:
+    /// that is [`Error::Deadlock`]. It waits as long as this one does, and is cancelled with it.
     ///
     /// Errors: those of `work`, which is undone then, and those of beginning and committing.
     pub fn beside<T, E: From<Error>>(

@@ -1,7 +1,9 @@
 //! Many rows at once into an empty table: trees are built from the bottom up instead of grown.
 //!
-//! Rows are gathered until they fill the memory that sorting may have. If they came in the order of their keys, so do most of the others: they go straight into the tree's leaves,
-//! and what comes out of order is inserted in the end. Else all of them are sorted. Of rows that come in no order the tree has the same leaves as of rows that do.
+//! Rows are gathered until they fill the memory that sorting may have. If they came in the order of
+//! their keys, so do most of the others: they go straight into the tree's leaves, and what comes
+//! out of order is inserted in the end. Else all of them are sorted. Of rows that come in no order
+//! the tree has the same leaves as of rows that do.
 
 use cairn_vfs::sync::Arc;
 
@@ -13,17 +15,20 @@ use crate::sorter::Sorter;
 use crate::storage::{Builder, Layout, Tree, write_chain};
 use crate::{Error, Result};
 
-/// Nodes of a tree that is built at once are filled so far: the next few rows need not divide them all.
+/// Nodes of a tree that is built at once are filled so far: the next few rows need not divide them
+/// all.
 const FILL: f64 = 0.95;
 
-/// Takes rows for a table. Cost: the least for rows that come in the order of the primary key; of others, that of sorting them.
+/// Takes rows for a table. Cost: the least for rows that come in the order of the primary key; of
+/// others, that of sorting them.
 #[derive(Debug)]
 pub struct BulkInsert<'t> {
     transaction: &'t mut Transaction,
     load: BulkLoad,
 }
 
-/// A [`BulkInsert`] that lets go of its transaction between two rows, for who gets rows from elsewhere. Nothing else is done in the transaction before its end.
+/// A [`BulkInsert`] that lets go of its transaction between two rows, for who gets rows from
+/// elsewhere. Nothing else is done in the transaction before its end.
 #[derive(Debug)]
 pub struct BulkLoad {
     into: Into,
@@ -43,7 +48,8 @@ enum Into {
 pub(super) struct Build {
     table: Arc<Table>,
     builder: Builder,
-    /// Rows that are still to be put in order: all of them until it is known that they come so, then those that do not.
+    /// Rows that are still to be put in order: all of them until it is known that they come so,
+    /// then those that do not.
     rows: Sorter,
     /// A sorter's worth of rows came in the order of their keys: they go straight into the tree.
     comes_ordered: bool,
@@ -56,14 +62,16 @@ pub(super) struct Build {
 }
 
 impl Transaction {
-    /// Begins to insert many rows. Into an empty table they are built into new trees, alone: it waits for other transactions, and they for it. Into one that has
-    /// rows it is the same as [`Transaction::insert`]. Errors: as [`Transaction::create_table`].
+    /// Begins to insert many rows. Into an empty table they are built into new trees, alone: it
+    /// waits for other transactions, and they for it. Into one that has rows it is the same as
+    /// [`Transaction::insert`]. Errors: as [`Transaction::create_table`].
     pub fn bulk_insert(&mut self, table: &Arc<Table>) -> Result<BulkInsert<'_>> {
         let load = self.bulk_load(table)?;
         Ok(BulkInsert { transaction: self, load })
     }
 
-    /// As [`Transaction::bulk_insert`], of rows that this transaction is given with each call. Errors: as there.
+    /// As [`Transaction::bulk_insert`], of rows that this transaction is given with each call.
+    /// Errors: as there.
     pub fn bulk_load(&mut self, table: &Arc<Table>) -> Result<BulkLoad> {
         self.check_table(table)?;
         let is_empty = |transaction: &Transaction| -> Result<bool> {
@@ -128,19 +136,22 @@ impl<'t> BulkInsert<'t> {
         BulkInsert { transaction, load: BulkLoad { into, rows: 0 } }
     }
 
-    /// Takes a row: a value for each column. What is checked is as with [`Transaction::insert`]; that keys are unique shows in the end. Errors: as there.
+    /// Takes a row: a value for each column. What is checked is as with [`Transaction::insert`];
+    /// that keys are unique shows in the end. Errors: as there.
     pub fn push(&mut self, values: &[Value<'_>]) -> Result<()> {
         self.load.push(self.transaction, values)
     }
 
-    /// Ends it. Gives the number of rows. Errors: [`Error::UniqueViolation`]; the pool's and the log's.
+    /// Ends it. Gives the number of rows. Errors: [`Error::UniqueViolation`]; the pool's and the
+    /// log's.
     pub fn finish(self) -> Result<u64> {
         self.load.finish(self.transaction)
     }
 }
 
 impl BulkLoad {
-    /// As [`BulkInsert::push`]. Errors: [`Error::Invalid`] for another transaction than the one that it was begun in, or one that has gone back to before that.
+    /// As [`BulkInsert::push`]. Errors: [`Error::Invalid`] for another transaction than the one
+    /// that it was begun in, or one that has gone back to before that.
     pub fn push(&mut self, transaction: &mut Transaction, values: &[Value<'_>]) -> Result<()> {
         if transaction.canceller().is_cancelled() {
             return Err(Error::Cancelled);

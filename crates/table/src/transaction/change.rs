@@ -1,4 +1,5 @@
-//! Changes of single records: what was there before is kept in memory and told to the log, and then the tree is changed.
+//! Changes of single records: what was there before is kept in memory and told to the log, and then
+//! the tree is changed.
 
 use std::mem::take;
 
@@ -11,12 +12,13 @@ use crate::hook;
 use crate::mvcc::{Ghost, Kept, Key, State, Write};
 use crate::storage::{Before, Edit, Record, Tree};
 
-/// What the log takes for undoing a change, besides the record and its key: two headers and what names
-/// the page, and its part of nodes that are divided for it.
+/// What the log takes for undoing a change, besides the record and its key: two headers and what
+/// names the page, and its part of nodes that are divided for it.
 const UNDO: usize = 160;
 
 impl Transaction {
-    /// Changes a record that it has claimed, from what it is to something else. `None` makes it a ghost.
+    /// Changes a record that it has claimed, from what it is to something else. `None` makes it a
+    /// ghost.
     pub(super) fn put(
         &mut self,
         tree: &Tree,
@@ -34,12 +36,14 @@ impl Transaction {
         Ok(())
     }
 
-    /// Adds a record at a key that it has claimed; false when there is one. As [`Transaction::put`], with one walk down the tree.
+    /// Adds a record at a key that it has claimed; false when there is one. As
+    /// [`Transaction::put`], with one walk down the tree.
     pub(super) fn add(&mut self, tree: &Tree, key: &Key, record: &[u8]) -> Result<bool> {
         self.turn(tree, key, Wanted::Nothing, record)
     }
 
-    /// Makes the record at a key that it has claimed a ghost; false when there is none. As [`Transaction::put`], with one walk down the tree.
+    /// Makes the record at a key that it has claimed a ghost; false when there is none. As
+    /// [`Transaction::put`], with one walk down the tree.
     pub(super) fn take_out(&mut self, tree: &Tree, key: &Key) -> Result<bool> {
         let is_out = self.turn(tree, key, Wanted::Record, &[GHOST])?;
         if is_out {
@@ -61,7 +65,8 @@ impl Transaction {
         is_done
     }
 
-    /// Keeps what a record is before this transaction changes it, and begins the log's record of the change. What it gives learns when that is in the log.
+    /// Keeps what a record is before this transaction changes it, and begins the log's record of
+    /// the change. What it gives learns when that is in the log.
     fn keep(
         &mut self,
         state: &Arc<State>,
@@ -77,7 +82,8 @@ impl Transaction {
             self.next_epoch();
         }
         let Kept { oldest, new } = self.view.db.rows.keep(state, self.epoch, root, key, before);
-        // What failed on its way to the log has said nothing there, and was perhaps taken back since: then this record has to say it.
+        // What failed on its way to the log has said nothing there, and was perhaps taken back
+        // since: then this record has to say it.
         let before = match (oldest.is_logged(), &oldest.before) {
             (true, _) => Before::Known,
             (false, Some(before)) => Before::Value(before),

@@ -1,4 +1,5 @@
-//! Changes of the schema. They are parts of the transaction like any others; while it runs nobody else does.
+//! Changes of the schema. They are parts of the transaction like any others; while it runs nobody
+//! else does.
 
 use cairn_vfs::sync::Arc;
 
@@ -14,10 +15,11 @@ use crate::storage::{Direction, Giving, Record, Tree, write_chain};
 use crate::{Error, Result};
 
 impl Transaction {
-    /// Makes a table. It waits until no other transaction runs, as all changes of the schema do, and others wait until this one ends.
+    /// Makes a table. It waits until no other transaction runs, as all changes of the schema do,
+    /// and others wait until this one ends.
     ///
-    /// Errors: [`Error::AlreadyExists`], [`Error::NotFound`] for its namespace, [`Error::Invalid`] for columns that make no sense; as [`Transaction::lock`];
-    /// the pool's and the log's.
+    /// Errors: [`Error::AlreadyExists`], [`Error::NotFound`] for its namespace, [`Error::Invalid`]
+    /// for columns that make no sense; as [`Transaction::lock`]; the pool's and the log's.
     pub fn create_table(&mut self, def: TableDef) -> Result<Arc<Table>> {
         self.lock_schema()?;
         self.check_name(&def.schema, &def.name)?;
@@ -39,7 +41,8 @@ impl Transaction {
         Ok(table)
     }
 
-    /// Removes a table. Errors: [`Error::InUse`] when others refer to it; as [`Transaction::create_table`].
+    /// Removes a table. Errors: [`Error::InUse`] when others refer to it; as
+    /// [`Transaction::create_table`].
     pub fn drop_table(&mut self, table: &Arc<Table>) -> Result<()> {
         let _giving = Giving::back();
         self.lock_schema()?;
@@ -58,10 +61,12 @@ impl Transaction {
         table.roots().into_iter().try_for_each(|root| self.drop_tree(root))
     }
 
-    /// Gives a table another definition. For each new column, `columns` says which of the old ones it was, and `fill` has the value for those that were none.
-    /// Rows are written anew only when their columns, their types or the primary key change.
+    /// Gives a table another definition. For each new column, `columns` says which of the old ones
+    /// it was, and `fill` has the value for those that were none. Rows are written anew only when
+    /// their columns, their types or the primary key change.
     ///
-    /// Errors: those of rows that do not fit ([`Transaction::insert`]); [`Error::StaleTable`] when it is defined otherwise by now; as [`Transaction::create_table`].
+    /// Errors: those of rows that do not fit ([`Transaction::insert`]); [`Error::StaleTable`] when
+    /// it is defined otherwise by now; as [`Transaction::create_table`].
     pub fn alter_table(
         &mut self,
         table: &Arc<Table>,
@@ -78,7 +83,8 @@ impl Transaction {
         check_def(&def)?;
         let has_same_places = columns.len() == old.columns.len()
             && columns.iter().enumerate().all(|(at, from)| *from == Some(at));
-        // Where columns have other places, those who refer to them by their places are told by the caller, who has refused what they need.
+        // Where columns have other places, those who refer to them by their places are told by the
+        // caller, who has refused what they need.
         if has_same_places {
             check_stays_referable(self.view.catalog(), table.id(), &def, || primary_key_of(old))?;
         }
@@ -100,8 +106,8 @@ impl Transaction {
         self.now(&new)
     }
 
-    /// Gives a table another definition, whose columns have the places that they had, and other rows. Whether these refer to what is there, and others to what they are, is not
-    /// looked at.
+    /// Gives a table another definition, whose columns have the places that they had, and other
+    /// rows. Whether these refer to what is there, and others to what they are, is not looked at.
     ///
     /// Errors: as [`Transaction::alter_table`].
     pub fn bulk_replace(&mut self, table: &Arc<Table>, def: TableDef) -> Result<BulkInsert<'_>> {
@@ -123,7 +129,8 @@ impl Transaction {
         Ok(BulkInsert::into(self, old, &new))
     }
 
-    /// Removes all rows at once. Errors: [`Error::InUse`] when others refer to it; as [`Transaction::create_table`].
+    /// Removes all rows at once. Errors: [`Error::InUse`] when others refer to it; as
+    /// [`Transaction::create_table`].
     pub fn truncate(&mut self, table: &Arc<Table>) -> Result<Arc<Table>> {
         let _giving = Giving::back();
         self.lock_schema()?;
@@ -142,7 +149,8 @@ impl Transaction {
         self.now(&new)
     }
 
-    /// Adds an index, and puts the rows into it that there are. Errors: [`Error::UniqueViolation`]; [`Error::StaleTable`] as [`Transaction::alter_table`]; as [`Transaction::create_table`].
+    /// Adds an index, and puts the rows into it that there are. Errors: [`Error::UniqueViolation`];
+    /// [`Error::StaleTable`] as [`Transaction::alter_table`]; as [`Transaction::create_table`].
     pub fn create_index(&mut self, table: &Arc<Table>, index: IndexDef) -> Result<Arc<Table>> {
         self.lock_schema()?;
         let table = self.as_given(table)?;
@@ -183,7 +191,9 @@ impl Transaction {
         })
     }
 
-    /// Removes an index, by its place. Errors: [`Error::InUse`] when a foreign key of another table needs it; [`Error::StaleTable`] as [`Transaction::alter_table`]; as [`Transaction::create_table`].
+    /// Removes an index, by its place. Errors: [`Error::InUse`] when a foreign key of another table
+    /// needs it; [`Error::StaleTable`] as [`Transaction::alter_table`]; as
+    /// [`Transaction::create_table`].
     pub fn drop_index(&mut self, table: &Arc<Table>, index: usize) -> Result<Arc<Table>> {
         let _giving = Giving::back();
         self.lock_schema()?;
@@ -204,7 +214,8 @@ impl Transaction {
         self.now(&new)
     }
 
-    /// Makes a view, or gives one another query. Errors: [`Error::AlreadyExists`] unless `replace`, and for names of tables in any case; as [`Transaction::create_table`].
+    /// Makes a view, or gives one another query. Errors: [`Error::AlreadyExists`] unless `replace`,
+    /// and for names of tables in any case; as [`Transaction::create_table`].
     pub fn create_view(&mut self, def: ViewDef, replace: bool) -> Result<()> {
         self.lock_schema()?;
         let mut catalog = Catalog::clone(self.view.catalog());
@@ -240,7 +251,8 @@ impl Transaction {
         self.set(catalog, vec![record], Vec::new())
     }
 
-    /// Removes a namespace that nothing is in. Errors: [`Error::NotFound`], [`Error::InUse`]; as [`Transaction::create_table`].
+    /// Removes a namespace that nothing is in. Errors: [`Error::NotFound`], [`Error::InUse`]; as
+    /// [`Transaction::create_table`].
     pub fn drop_schema(&mut self, name: &str) -> Result<()> {
         self.lock_schema()?;
         let mut catalog = Catalog::clone(self.view.catalog());
@@ -254,7 +266,8 @@ impl Transaction {
         self.set(catalog, Vec::new(), vec![key])
     }
 
-    /// Keeps what somebody found out about a table's contents. Errors: [`Error::StaleTable`] as [`Transaction::alter_table`]; as [`Transaction::create_table`].
+    /// Keeps what somebody found out about a table's contents. Errors: [`Error::StaleTable`] as
+    /// [`Transaction::alter_table`]; as [`Transaction::create_table`].
     pub fn set_statistics(&mut self, table: &Arc<Table>, statistics: TableStatistics) -> Result<()> {
         self.lock_schema()?;
         let table = self.as_given(table)?;
@@ -273,7 +286,8 @@ impl Transaction {
         now.ok_or_else(|| Error::NotFound { what: "relation", name: table.def().name.clone() })
     }
 
-    /// A table as it is now, where it is defined as the caller believes: what is to become of it says so by the places of columns and indexes.
+    /// A table as it is now, where it is defined as the caller believes: what is to become of it
+    /// says so by the places of columns and indexes.
     fn as_given(&self, table: &Arc<Table>) -> Result<Arc<Table>> {
         let now = self.now(table)?;
         if now.def() == table.def() {
@@ -321,7 +335,8 @@ impl Transaction {
         Ok(table)
     }
 
-    /// Puts a table with other trees into the place of one, whose trees go. What was found out about its rows goes as well.
+    /// Puts a table with other trees into the place of one, whose trees go. What was found out
+    /// about its rows goes as well.
     pub(super) fn replace_table(&mut self, old: &Arc<Table>, new: Arc<Table>) -> Result<()> {
         self.put_table(new)?;
         let catalog = Catalog::clone(self.view.catalog());
@@ -329,7 +344,8 @@ impl Transaction {
         old.roots().into_iter().try_for_each(|root| self.drop_tree(root))
     }
 
-    /// A table with the rows of another one, whose columns have the same places, and what was found out about them.
+    /// A table with the rows of another one, whose columns have the same places, and what was found
+    /// out about them.
     fn with_def(&self, table: &Table, def: TableDef, trees: &[Tree]) -> Result<Arc<Table>> {
         let new = Table::new(table.id(), def, trees, Arc::clone(&table.counters));
         let mut new = new.ok_or_else(|| self.view.db.damaged_record(ROOT))?;
@@ -382,7 +398,8 @@ impl Transaction {
 
     /// Lets a tree go with the commit.
     ///
-    /// The log learns of it with the commit and not before: nothing in it could take the tree back that a savepoint does.
+    /// The log learns of it with the commit and not before: nothing in it could take the tree back
+    /// that a savepoint does.
     fn drop_tree(&mut self, root: u32) -> Result<()> {
         self.writing()?;
         self.dropped.push(root);
@@ -455,7 +472,8 @@ fn primary_key_of(def: &TableDef) -> String {
     }
 }
 
-/// Sees that foreign keys to a table find what they need in a definition of it. Errors: [`Error::InUse`] of what is gone; [`Error::Invalid`] for columns of other types.
+/// Sees that foreign keys to a table find what they need in a definition of it. Errors:
+/// [`Error::InUse`] of what is gone; [`Error::Invalid`] for columns of other types.
 fn check_stays_referable(
     catalog: &Catalog,
     id: u32,

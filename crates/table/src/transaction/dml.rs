@@ -23,11 +23,14 @@ pub(super) struct Entry {
 }
 
 impl Transaction {
-    /// Adds a row: a value for each column. NULLs, types, lengths, unique indexes and foreign keys are checked; defaults and checks are the caller's.
+    /// Adds a row: a value for each column. NULLs, types, lengths, unique indexes and foreign keys
+    /// are checked; defaults and checks are the caller's.
     ///
-    /// Waits for others that have a row with the same key. After an error part of it may have been done: go back to a savepoint from before.
-    /// Errors: [`Error::NotNull`], [`Error::WrongType`], [`Error::TooWide`], [`Error::OutOfRange`], [`Error::UniqueViolation`], [`Error::ForeignKeyViolation`], [`Error::TooLong`] of a key; those of waiting
-    /// ([`Transaction::lock`]); the pool's and the log's.
+    /// Waits for others that have a row with the same key. After an error part of it may have been
+    /// done: go back to a savepoint from before.
+    /// Errors: [`Error::NotNull`], [`Error::WrongType`], [`Error::TooWide`], [`Error::OutOfRange`],
+    /// [`Error::UniqueViolation`], [`Error::ForeignKeyViolation`], [`Error::TooLong`] of a key;
+    /// those of waiting ([`Transaction::lock`]); the pool's and the log's.
     pub fn insert(&mut self, table: &Arc<Table>, values: &[Value<'_>]) -> Result<()> {
         self.view.db.check_room()?;
         self.check_table(table)?;
@@ -121,7 +124,8 @@ impl Transaction {
         Ok(())
     }
 
-    /// Gives the row with a key other values, its key included; false when there is no such row any more. Of a row that was locked, or is not changed by others.
+    /// Gives the row with a key other values, its key included; false when there is no such row any
+    /// more. Of a row that was locked, or is not changed by others.
     ///
     /// Errors: as [`Transaction::insert`] and [`Transaction::lock`].
     pub fn update(&mut self, table: &Arc<Table>, key: &[u8], values: &[Value<'_>]) -> Result<bool> {
@@ -205,8 +209,10 @@ impl Transaction {
         Ok(())
     }
 
-    /// Deletes the row with a key; false when there is none. Rows that refer to it are dealt with as their foreign keys say, at the end of the statement
-    /// ([`Transaction::begin_changes`]), or here where there is no other change in it. After an error part of it may have been done, as with [`Transaction::insert`].
+    /// Deletes the row with a key; false when there is none. Rows that refer to it are dealt with
+    /// as their foreign keys say, at the end of the statement ([`Transaction::begin_changes`]), or
+    /// here where there is no other change in it. After an error part of it may have been done, as
+    /// with [`Transaction::insert`].
     ///
     /// Errors: [`Error::ForeignKeyViolation`]; as [`Transaction::lock`]; the pool's and the log's.
     pub fn delete(&mut self, table: &Arc<Table>, key: &[u8]) -> Result<bool> {
@@ -227,8 +233,9 @@ impl Transaction {
         Ok(true)
     }
 
-    /// The row that a new one would stand in the way of: its key, locked. `arbiter` is the unique index to look at, or `None` for the primary key. Waits for others
-    /// that have put such a row in, or taken it out. `None` when there is none. Errors: as [`Transaction::lock`].
+    /// The row that a new one would stand in the way of: its key, locked. `arbiter` is the unique
+    /// index to look at, or `None` for the primary key. Waits for others that have put such a row
+    /// in, or taken it out. `None` when there is none. Errors: as [`Transaction::lock`].
     pub fn conflict(
         &mut self,
         table: &Arc<Table>,
@@ -248,8 +255,10 @@ impl Transaction {
         Ok(Some(primary))
     }
 
-    /// Whether a row stands in the way of a new one, as [`Transaction::conflict`] finds it, for who leaves it alone: nothing is locked. Waits for others that are putting such a
-    /// row in. Errors: [`Error::SerializationFailure`] for a row that this transaction does not see; those of waiting ([`Transaction::lock`]).
+    /// Whether a row stands in the way of a new one, as [`Transaction::conflict`] finds it, for who
+    /// leaves it alone: nothing is locked. Waits for others that are putting such a row in. Errors:
+    /// [`Error::SerializationFailure`] for a row that this transaction does not see; those of
+    /// waiting ([`Transaction::lock`]).
     pub fn has_conflict(
         &mut self,
         table: &Arc<Table>,
@@ -269,7 +278,8 @@ impl Transaction {
         Ok(true)
     }
 
-    /// A number for a row without a primary key. Cost: the first time for a table, a look at its last row.
+    /// A number for a row without a primary key. Cost: the first time for a table, a look at its
+    /// last row.
     fn take_row_number(&mut self, table: &Arc<Table>) -> Result<i64> {
         let next = &table.counters.next_row;
         if next.load(Ordering::Relaxed) == 0 {
@@ -310,7 +320,8 @@ fn is_same(a: Value<'_>, b: Value<'_>) -> bool {
     }
 }
 
-/// Where a row would be that stands in the way of another one: a tree, and its key there. `None` when nothing can.
+/// Where a row would be that stands in the way of another one: a tree, and its key there. `None`
+/// when nothing can.
 fn place_of<'t>(
     table: &'t Table,
     arbiter: Option<usize>,

@@ -1,8 +1,10 @@
 //! Foreign keys: rows that refer to others.
 //!
-//! Who puts a reference in keeps the other row's *key* from going, shared; who takes a row out or gives it another key wants the key alone. So neither misses
-//! the other, and changes of other columns of the referenced row wait for nobody. Both are done with the change itself and hold to the end of the transaction; what a
-//! change leaves to be done, and a look that may still come out otherwise, wait for the end of the statement (`statement.rs`).
+//! Who puts a reference in keeps the other row's *key* from going, shared; who takes a row out or
+//! gives it another key wants the key alone. So neither misses the other, and changes of other
+//! columns of the referenced row wait for nobody. Both are done with the change itself and hold to
+//! the end of the transaction; what a change leaves to be done, and a look that may still come out
+//! otherwise, wait for the end of the statement (`statement.rs`).
 
 use std::ops::Bound;
 
@@ -21,13 +23,15 @@ use crate::storage::{ColumnSet, Direction, Tree};
 use crate::view::View;
 use crate::{Error, Relation, Result};
 
-/// A row that others may refer to has gone, or has other values in the columns that they refer to. Nobody else refers to it from now on: its key is claimed.
+/// A row that others may refer to has gone, or has other values in the columns that they refer to.
+/// Nobody else refers to it from now on: its key is claimed.
 #[derive(Debug)]
 pub(super) struct Removed {
     parent: Arc<Table>,
     /// The key that it had in the tree that references are looked up in.
     key: Vec<u8>,
-    /// Its values there, in the order of the foreign key's columns, and what they are now if it has not gone.
+    /// Its values there, in the order of the foreign key's columns, and what they are now if it has
+    /// not gone.
     old: Vec<OwnedValue>,
     new: Option<Vec<OwnedValue>>,
     child: Arc<Table>,
@@ -50,7 +54,8 @@ pub(super) struct Referring {
     key: Vec<u8>,
 }
 
-/// The tree in which referenced rows are found by the columns of a reference: the table, or a unique index.
+/// The tree in which referenced rows are found by the columns of a reference: the table, or a
+/// unique index.
 fn referenced<'t>(parent: &'t Table, key: &ForeignKeyDef) -> Option<(&'t Tree, Option<&'t Index>)> {
     let is_it = |columns: &[crate::schema::KeyColumn]| {
         columns.len() == key.references.len()
@@ -63,7 +68,8 @@ fn referenced<'t>(parent: &'t Table, key: &ForeignKeyDef) -> Option<(&'t Tree, O
     Some((&index.tree, Some(index)))
 }
 
-/// The key of a referenced row, from values of its columns or of those that refer to them. `None` when one is NULL, or a number that its column cannot have.
+/// The key of a referenced row, from values of its columns or of those that refer to them. `None`
+/// when one is NULL, or a number that its column cannot have.
 fn key_of<'v>(
     parent: &Table,
     index: Option<&Index>,
@@ -96,8 +102,10 @@ fn reference<'v>(
 }
 
 impl Transaction {
-    /// Sees that the rows are there that a new or changed row refers to, and keeps them there. With `old`, references that stay as they are need no look. `row` is the key that
-    /// the row is going to have: in a statement that has further changes it is looked at again when those are through.
+    /// Sees that the rows are there that a new or changed row refers to, and keeps them there. With
+    /// `old`, references that stay as they are need no look. `row` is the key that the row is going
+    /// to have: in a statement that has further changes it is looked at again when those are
+    /// through.
     pub(super) fn check_parents(
         &mut self,
         table: &Arc<Table>,
@@ -190,8 +198,8 @@ impl Transaction {
         }
     }
 
-    /// Whether a row is there for everybody, or is this transaction's own. One that somebody else is putting in is waited for, and looked at again. It stays if its key
-    /// is claimed.
+    /// Whether a row is there for everybody, or is this transaction's own. One that somebody else
+    /// is putting in is waited for, and looked at again. It stays if its key is claimed.
     pub(super) fn is_there(&mut self, tree: &Tree, key: &[u8]) -> Result<bool> {
         let db = Arc::clone(&self.view.db);
         let (mut record, mut before) = (Vec::new(), Vec::new());
@@ -225,7 +233,8 @@ impl Transaction {
         }
     }
 
-    /// Before a row goes, or gets other values: keeps others from referring to what it was. Gives what is to be seen to when it has changed.
+    /// Before a row goes, or gets other values: keeps others from referring to what it was. Gives
+    /// what is to be seen to when it has changed.
     pub(super) fn hold_key(
         &mut self,
         table: &Arc<Table>,
@@ -347,8 +356,8 @@ impl Transaction {
             }
             let owner = self.view.db.rows.owner(removed.child.tree.root(), &row);
             let owner = owner.filter(|owner| self.state.as_ref().is_none_or(|own| !Arc::ptr_eq(own, owner)));
-            // ORDER: the owner first, and then a snapshot. Whoever had the row before that look, and has
-            // it no more, is seen by the snapshot.
+            // ORDER: the owner first, and then a snapshot. Whoever had the row before that look,
+            // and has it no more, is seen by the snapshot.
             let Some(seen) = self.refers_still(removed, key, &row)? else { continue };
             match owner {
                 Some(other) if self.may_go(&removed.child, &row, &seen)? => {
@@ -377,8 +386,8 @@ impl Transaction {
         Ok(())
     }
 
-    /// A row that refers to what has gone, as it is committed by now; `None` when it does not, or is not
-    /// there.
+    /// A row that refers to what has gone, as it is committed by now; `None` when it does not, or
+    /// is not there.
     fn refers_still(
         &mut self,
         removed: &Removed,
@@ -401,8 +410,8 @@ impl Transaction {
 
     /// Whether a row that somebody else has may be gone when that transaction has ended, as it was
     /// `seen`: it was deleted or has only been locked, or columns that make it unique were changed.
-    /// A change of other columns leaves it there, as in PostgreSQL, where such a change keeps nobody
-    /// from `FOR KEY SHARE`.
+    /// A change of other columns leaves it there, as in PostgreSQL, where such a change keeps
+    /// nobody from `FOR KEY SHARE`.
     fn may_go(&self, child: &Table, key: &[u8], seen: &[u8]) -> Result<bool> {
         let Some(record) = self.current(&child.tree, key)? else { return Ok(true) };
         let whole = self.whole(&record)?.unwrap_or(record);
@@ -417,8 +426,8 @@ impl Transaction {
         Ok(columns.any(|column| now.get(column) != then.get(column)))
     }
 
-    /// The keys of rows that refer to one that has gone, as they are now and not as the snapshot has them, up to so many. Cost: a look into an index of the columns, or the
-    /// whole table.
+    /// The keys of rows that refer to one that has gone, as they are now and not as the snapshot
+    /// has them, up to so many. Cost: a look into an index of the columns, or the whole table.
     fn children_of(&mut self, removed: &Removed, key: &ForeignKeyDef, most: usize) -> Result<Vec<Vec<u8>>> {
         let child = &removed.child;
         let Some((_, by)) = referenced(&removed.parent, key) else { return Ok(Vec::new()) };
@@ -464,14 +473,15 @@ impl Transaction {
         Ok(keys)
     }
 
-    /// What is committed now, and what this transaction has done. Sees all whose claims this transaction
-    /// has got because they have ended: they let go of them after they can be seen.
+    /// What is committed now, and what this transaction has done. Sees all whose claims this
+    /// transaction has got because they have ended: they let go of them after they can be seen.
     pub(super) fn view_of_now(&mut self) -> Result<View> {
         Ok(View { snapshot: self.view.db.another_snapshot()?, ..self.view.clone() })
     }
 
-    /// What is committed now, and what this transaction has done, at every level of isolation: for who changes a table and looks at all of its rows. What is read so is
-    /// not held against a serializable transaction.
+    /// What is committed now, and what this transaction has done, at every level of isolation: for
+    /// who changes a table and looks at all of its rows. What is read so is not held against a
+    /// serializable transaction.
     pub fn rows_of_now(&mut self) -> Result<View> {
         let view = View { reads: None, ..self.view_of_now()? };
         // It waits for no snapshot of its own.

@@ -11,11 +11,13 @@ use crate::storage::Tree;
 use crate::view::RowBuf;
 use crate::{Error, Result, hook};
 
-/// Of a claim that concerns the row's key only, and not its other columns: readers of the key from other tables and writers of other columns do not wait for each
-/// other. No tree has such a number: files end before.
+/// Of a claim that concerns the row's key only, and not its other columns: readers of the key from
+/// other tables and writers of other columns do not wait for each other. No tree has such a number:
+/// files end before.
 const KEY: u32 = 1 << 31;
 
-/// A row that it has locked, as it is: who locks a row changes it next, as a rule, and need not look for it once more.
+/// A row that it has locked, as it is: who locks a row changes it next, as a rule, and need not
+/// look for it once more.
 #[derive(Debug)]
 pub(super) struct Looked {
     tree: u32,
@@ -32,7 +34,8 @@ enum Tried {
 }
 
 impl Transaction {
-    /// Keeps others from changing a row. Waits for who has it. Errors: [`Error::Deadlock`], [`Error::LockTimeout`], [`Error::Cancelled`]; with `is_strict`,
+    /// Keeps others from changing a row. Waits for who has it. Errors: [`Error::Deadlock`],
+    /// [`Error::LockTimeout`], [`Error::Cancelled`]; with `is_strict`,
     /// [`Error::SerializationFailure`] when somebody has changed it since the snapshot.
     pub(super) fn claim(&mut self, tree: u32, key: &[u8], mode: Mode, is_strict: bool) -> Result<Key> {
         let state = self.known();
@@ -47,8 +50,10 @@ impl Transaction {
         }
     }
 
-    /// As [`Transaction::claim`], of a key that a record is to be put in at. One that somebody has put there since the snapshot is in its way, and whoever puts the record in finds that; where there is none, somebody has
-    /// taken out what this transaction still sees, and it would have two of them. Errors: [`Error::SerializationFailure`] then; as [`Transaction::claim`].
+    /// As [`Transaction::claim`], of a key that a record is to be put in at. One that somebody has
+    /// put there since the snapshot is in its way, and whoever puts the record in finds that; where
+    /// there is none, somebody has taken out what this transaction still sees, and it would have
+    /// two of them. Errors: [`Error::SerializationFailure`] then; as [`Transaction::claim`].
     pub(super) fn claim_place(&mut self, tree: &Tree, key: &[u8]) -> Result<Key> {
         let claimed = self.claim(tree.root(), key, Mode::Exclusive, true);
         if !matches!(claimed, Err(Error::SerializationFailure { .. })) {
@@ -59,7 +64,8 @@ impl Transaction {
         if self.current(tree, &key)?.is_some() { Ok(key) } else { claimed }
     }
 
-    /// As [`Transaction::claim`], without waiting: while others have the row, it is in line for it until it gives up. Errors: [`Error::SerializationFailure`] as of [`Transaction::claim`].
+    /// As [`Transaction::claim`], without waiting: while others have the row, it is in line for it
+    /// until it gives up. Errors: [`Error::SerializationFailure`] as of [`Transaction::claim`].
     #[inline]
     fn try_claim(
         &mut self,
@@ -86,7 +92,8 @@ impl Transaction {
         }
     }
 
-    /// Keeps others from changing a row's key, or from relying on it, without keeping them from its other columns.
+    /// Keeps others from changing a row's key, or from relying on it, without keeping them from its
+    /// other columns.
     pub(super) fn claim_key(&mut self, tree: u32, key: &[u8], mode: Mode) -> Result<()> {
         self.claim(tree | KEY, key, mode, false).map(|_| ())
     }
@@ -122,11 +129,13 @@ impl Transaction {
         }
     }
 
-    /// Keeps others from changing a row until this transaction ends, and reads it as it is now; false when it is gone. Waits for who is changing it.
+    /// Keeps others from changing a row until this transaction ends, and reads it as it is now;
+    /// false when it is gone. Waits for who is changing it.
     ///
-    /// With read committed the row may be another one than the snapshot's: whoever wanted it for a condition looks at that again. Otherwise it is an
-    /// error, [`Error::SerializationFailure`], when somebody has changed it since the snapshot. Further errors: [`Error::Deadlock`], [`Error::LockTimeout`], [`Error::Cancelled`],
-    /// [`Error::StaleTable`].
+    /// With read committed the row may be another one than the snapshot's: whoever wanted it for a
+    /// condition looks at that again. Otherwise it is an error, [`Error::SerializationFailure`],
+    /// when somebody has changed it since the snapshot. Further errors: [`Error::Deadlock`],
+    /// [`Error::LockTimeout`], [`Error::Cancelled`], [`Error::StaleTable`].
     pub fn lock(&mut self, table: &Arc<Table>, key: &[u8], row: &mut RowBuf) -> Result<bool> {
         self.check_table(table)?;
         let key = self.claim(table.tree.root(), key, Mode::Exclusive, true)?;
@@ -154,7 +163,8 @@ impl Transaction {
         Ok(true)
     }
 
-    /// Keeps others from changing a row, as [`Transaction::lock`], and gives it as it is now; `None` when it is gone. The row that was locked last is known.
+    /// Keeps others from changing a row, as [`Transaction::lock`], and gives it as it is now;
+    /// `None` when it is gone. The row that was locked last is known.
     pub(super) fn claim_row(&mut self, table: &Table, key: &[u8]) -> Result<Option<Looked>> {
         let tree = table.tree.root();
         let looked = self.looked.take_if(|looked| looked.tree == tree && *looked.key == *key);
@@ -165,7 +175,8 @@ impl Transaction {
         Ok(self.current(&table.tree, &key)?.map(|record| Looked { tree, key, record }))
     }
 
-    /// The record at a key that it has claimed, as the tree has it; `None` for none and for a ghost.
+    /// The record at a key that it has claimed, as the tree has it; `None` for none and for a
+    /// ghost.
     pub(super) fn current(&self, tree: &Tree, key: &[u8]) -> Result<Option<Vec<u8>>> {
         let mut bytes = Vec::new();
         let found = tree.get(key, &mut bytes)? && bytes.first().is_some_and(|flags| flags & GHOST == 0);

@@ -8,8 +8,10 @@ use crate::Error;
 use crate::catalog::{OwnedValue, Table};
 use crate::row::Value;
 
-/// What whoever defines tables knows about their rows beside types and keys: expressions for defaults and checks are texts here. Asked when rows follow others because
-/// of a foreign key ([`Transaction::end_changes_by`](super::Transaction::end_changes_by)); other rows come from whoever knows it.
+/// What whoever defines tables knows about their rows beside types and keys: expressions for
+/// defaults and checks are texts here. Asked when rows follow others because of a foreign key
+/// ([`Transaction::end_changes_by`](super::Transaction::end_changes_by)); other rows come from
+/// whoever knows it.
 pub trait Rules: fmt::Debug {
     /// What a column has by default.
     ///

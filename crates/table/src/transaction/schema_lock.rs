@@ -1,8 +1,10 @@
 //! The schema: whoever changes it is alone until its end.
 //!
-//! Who asks becomes the holder, which keeps others from beginning, and waits until nobody else has a snapshot. As long as it has one itself nobody else can be alone, so what it has looked up
-//! is still so when it is. But two that have one each and ask both wait for one another. So who has nothing yet that matters lets go of it while it waits, and looks everything up
-//! afterwards; and whoever still has one, and asks as well, goes first.
+//! Who asks becomes the holder, which keeps others from beginning, and waits until nobody else has
+//! a snapshot. As long as it has one itself nobody else can be alone, so what it has looked up is
+//! still so when it is. But two that have one each and ask both wait for one another. So who has
+//! nothing yet that matters lets go of it while it waits, and looks everything up afterwards; and
+//! whoever still has one, and asks as well, goes first.
 
 use std::time::Duration;
 
@@ -29,7 +31,8 @@ pub(crate) struct SchemaLock {
 #[derive(Debug)]
 struct Holder {
     state: Arc<State>,
-    /// It has no snapshot and nothing else, and is not alone yet: whoever has one and asks goes first.
+    /// It has no snapshot and nothing else, and is not alone yet: whoever has one and asks goes
+    /// first.
     gives_way: bool,
 }
 
@@ -75,9 +78,11 @@ impl SchemaLock {
 }
 
 impl Transaction {
-    /// Keeps everybody else out until the end, and waits for those who are in. What it has looked up before is still so then. Changes of the schema begin with this by themselves.
+    /// Keeps everybody else out until the end, and waits for those who are in. What it has looked
+    /// up before is still so then. Changes of the schema begin with this by themselves.
     ///
-    /// Errors: as [`Transaction::lock`] and [`Transaction::end_changes`]. With [`Error::Deadlock`] another one that has a snapshot has asked first.
+    /// Errors: as [`Transaction::lock`] and [`Transaction::end_changes`]. With [`Error::Deadlock`]
+    /// another one that has a snapshot has asked first.
     pub fn lock_schema(&mut self) -> Result<()> {
         // What was noted is about tables as they are before.
         self.settle()?;
@@ -96,14 +101,18 @@ impl Transaction {
         }
         waited?;
         if self.isolation == Isolation::ReadCommitted {
-            // What those have committed who were waited for; and nothing of what they have left to be given back is kept for this one's sake.
+            // What those have committed who were waited for; and nothing of what they have left to
+            // be given back is kept for this one's sake.
             self.look_again()?;
         }
         Ok(())
     }
 
-    /// As [`Transaction::lock_schema`], for one that looks everything up afterwards: it lets go of what it sees while it waits, and sees then what there is, at every level of isolation. So two that
-    /// ask do not wait for each other, and whoever it waits for goes first if they ask too. Where it has changed or locked anything, or clones of its views are in use, it keeps what it sees.
+    /// As [`Transaction::lock_schema`], for one that looks everything up afterwards: it lets go of
+    /// what it sees while it waits, and sees then what there is, at every level of isolation. So
+    /// two that ask do not wait for each other, and whoever it waits for goes first if they ask
+    /// too. Where it has changed or locked anything, or clones of its views are in use, it keeps
+    /// what it sees.
     ///
     /// Errors: as [`Transaction::lock_schema`], and it can only be rolled back then.
     pub fn lock_schema_afresh(&mut self) -> Result<()> {
@@ -121,7 +130,8 @@ impl Transaction {
         done
     }
 
-    /// Lets go of what it sees; false where it has anything that others have to wait for, or somebody reads with its views.
+    /// Lets go of what it sees; false where it has anything that others have to wait for, or
+    /// somebody reads with its views.
     fn let_go(&mut self) -> bool {
         let has_nothing = self.writer.is_none() && self.claims.is_empty() && self.catalogs.is_empty();
         has_nothing
@@ -129,7 +139,8 @@ impl Transaction {
             && Arc::get_mut(&mut self.view.snapshot).map(|snapshot| snapshot.let_go()).is_some()
     }
 
-    /// Becomes the holder and is alone, without a snapshot. Nobody who has anything waits for it meanwhile, so there is no circle.
+    /// Becomes the holder and is alone, without a snapshot. Nobody who has anything waits for it
+    /// meanwhile, so there is no circle.
     fn wait_outside(&mut self, state: &Arc<State>) -> Result<()> {
         let db = &*self.view.db;
         db.wait_at_schema(&self.view.canceller, self.lock_timeout, |holder| {
@@ -183,8 +194,9 @@ impl Transaction {
 
     /// Whether all snapshots are its own.
     fn is_alone(&self) -> bool {
-        // ORDER: first all of them, and then its own, which only become fewer here. A view that goes meanwhile may then be missing among its own, and is waited for once more; the other way round a
-        // stranger's snapshot would pass for it.
+        // ORDER: first all of them, and then its own, which only become fewer here. A view that
+        // goes meanwhile may then be missing among its own, and is waited for once more; the other
+        // way round a stranger's snapshot would pass for it.
         let all = self.view.db.slots.snapshots();
         all <= self.own_snapshots()
     }
@@ -202,8 +214,9 @@ impl Transaction {
 }
 
 impl Inner {
-    /// Waits while somebody changes the schema. Who begins has nothing that anybody could wait for, so there is no circle; unless its thread has another transaction
-    /// open, of which nobody knows that it waits here. Then the canceller and the timeout end it.
+    /// Waits while somebody changes the schema. Who begins has nothing that anybody could wait for,
+    /// so there is no circle; unless its thread has another transaction open, of which nobody knows
+    /// that it waits here. Then the canceller and the timeout end it.
     pub(super) fn wait_for_schema(
         &self,
         canceller: &Canceller,

@@ -1,8 +1,9 @@
 //! What one transaction leaves to the next one.
 //!
-//! A transaction takes handles on the database, the catalog and the snapshots. Each is a count in memory that all threads share, so two processors that only begin
-//! and end transactions wait for each other. Who runs one transaction after the other keeps the handles, and the memory: then beginning writes to memory of its own,
-//! and to one slot of the table of snapshots.
+//! A transaction takes handles on the database, the catalog and the snapshots. Each is a count in
+//! memory that all threads share, so two processors that only begin and end transactions wait for
+//! each other. Who runs one transaction after the other keeps the handles, and the memory: then
+//! beginning writes to memory of its own, and to one slot of the table of snapshots.
 
 use std::time::Duration;
 
@@ -14,13 +15,15 @@ use crate::database::{Durability, Inner, Isolation};
 use crate::mvcc::{Canceller, Snapshot};
 use crate::storage::Debt;
 
-/// A transaction that is over, for [`Database::begin_from`](crate::Database::begin_from). Holds nobody back. As long as it lives the database stays open.
+/// A transaction that is over, for [`Database::begin_from`](crate::Database::begin_from). Holds
+/// nobody back. As long as it lives the database stays open.
 #[derive(Debug)]
 pub struct Spare(Box<Transaction>);
 
 impl Transaction {
-    /// As [`Transaction::commit`], and gives what the next transaction can be made of; `None` where views of this one are still in use. Where it cannot commit and is undone, `undoes` is called before
-    /// others get what it has.
+    /// As [`Transaction::commit`], and gives what the next transaction can be made of; `None` where
+    /// views of this one are still in use. Where it cannot commit and is undone, `undoes` is called
+    /// before others get what it has.
     ///
     /// Errors: as [`Transaction::commit`].
     pub fn commit_sparing(
@@ -32,7 +35,8 @@ impl Transaction {
         self.spare(has_committed)
     }
 
-    /// As [`Transaction::rollback`], and gives what the next transaction can be made of; `None` where views of this one are still in use.
+    /// As [`Transaction::rollback`], and gives what the next transaction can be made of; `None`
+    /// where views of this one are still in use.
     ///
     /// Errors: as [`Transaction::rollback`].
     pub fn rollback_sparing(mut self: Box<Self>) -> Result<Option<Spare>> {
@@ -41,7 +45,8 @@ impl Transaction {
         self.spare(true)
     }
 
-    /// Undoes its changes and lets go of all that others wait for, though it is not ended yet: for one that can only be rolled back. It is not to be read with after this.
+    /// Undoes its changes and lets go of all that others wait for, though it is not ended yet: for
+    /// one that can only be rolled back. It is not to be read with after this.
     ///
     /// Errors: as [`Transaction::rollback`].
     pub fn abandon(&mut self) -> Result<()> {

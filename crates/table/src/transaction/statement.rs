@@ -1,12 +1,14 @@
-//! Statements of several changes: what foreign keys ask for is noted with each change, and done when the last one is through.
+//! Statements of several changes: what foreign keys ask for is noted with each change, and done
+//! when the last one is through.
 //!
 //! ```text
 //!   removed      rows that others may refer to are gone, or have other values: the others follow, or it is an error
 //!   referring    rows refer to rows that were not there: they have to be there by now
 //! ```
 //!
-//! In this order, and each in the order of the changes. Rows that follow are changes themselves, and what they ask for is noted behind the rest: so a chain of rows that
-//! follow each other may be of any length.
+//! In this order, and each in the order of the changes. Rows that follow are changes themselves,
+//! and what they ask for is noted behind the rest: so a chain of rows that follow each other may be
+//! of any length.
 
 use std::collections::VecDeque;
 
@@ -62,7 +64,8 @@ impl Statement {
         }
     }
 
-    /// Forgets what was noted since. Errors: [`Error::Invalid`] when what had been noted then was begun to be done since: nobody knows it any more.
+    /// Forgets what was noted since. Errors: [`Error::Invalid`] when what had been noted then was
+    /// begun to be done since: nobody knows it any more.
     pub(super) fn go_back(&mut self, mark: Mark) -> Result<()> {
         if mark.removed + mark.referring > 0 && mark.rounds != self.rounds {
             return Err(Error::Invalid {
@@ -77,16 +80,19 @@ impl Statement {
 }
 
 impl Transaction {
-    /// Begins a statement of several changes: up to [`Transaction::end_changes`], rows may refer to rows that are still to come, and rows may go before those that refer to
-    /// them. Without it each change is a statement of its own.
+    /// Begins a statement of several changes: up to [`Transaction::end_changes`], rows may refer to
+    /// rows that are still to come, and rows may go before those that refer to them. Without it
+    /// each change is a statement of its own.
     pub fn begin_changes(&mut self) {
         self.statement.is_open = true;
     }
 
-    /// Ends a statement of several changes: rows that refer to what has gone follow as their foreign keys say, and what was referred to in advance has to be there. A commit
-    /// does it where it was not done, and so does a change of the schema.
+    /// Ends a statement of several changes: rows that refer to what has gone follow as their
+    /// foreign keys say, and what was referred to in advance has to be there. A commit does it
+    /// where it was not done, and so does a change of the schema.
     ///
-    /// Errors: [`Error::ForeignKeyViolation`], those of changes. Go back to a savepoint from before the statement then: without that there is no commit.
+    /// Errors: [`Error::ForeignKeyViolation`], those of changes. Go back to a savepoint from before
+    /// the statement then: without that there is no commit.
     pub fn end_changes(&mut self) -> Result<()> {
         self.end_changes_by(&NoRules)
     }
@@ -99,7 +105,8 @@ impl Transaction {
         self.settle_by(rules)
     }
 
-    /// Notes what a change asks for that is through, and does it at once where the change is a statement of its own.
+    /// Notes what a change asks for that is through, and does it at once where the change is a
+    /// statement of its own.
     pub(super) fn after_change(&mut self, removed: Vec<Removed>) -> Result<()> {
         self.statement.note_removed(removed);
         if self.statement.is_open { Ok(()) } else { self.settle() }

@@ -1,5 +1,6 @@
-//! Files that do not belong together: each file of a database missing, empty, cut, doubled, as it was earlier, or another database's. It is refused, with nothing changed, by an error that names a file; or
-//! everything is there that was committed.
+//! Files that do not belong together: each file of a database missing, empty, cut, doubled, as it
+//! was earlier, or another database's. It is refused, with nothing changed, by an error that names
+//! a file; or everything is there that was committed.
 
 use std::path::{Path, PathBuf};
 
@@ -62,7 +63,8 @@ fn put(disk: &FaultFs, path: &Path, bytes: &[u8]) {
     file.sync_data().unwrap();
 }
 
-/// Puts, changes and deletes some rows, each in a transaction of its own; makes a checkpoint now and then.
+/// Puts, changes and deletes some rows, each in a transaction of its own; makes a checkpoint now
+/// and then.
 fn work(db: &Database, rng: &mut SeededRng, count: u64) {
     let transaction = db.begin(Isolation::ReadCommitted).unwrap();
     let table = transaction.view().catalog().table("public", "t").unwrap().clone();
@@ -114,7 +116,8 @@ fn life(seed: u64) -> Vec<Moment> {
     moments
 }
 
-/// Opens what there is: an error that names a file and has changed nothing, or everything that was committed. True when it was opened.
+/// Opens what there is: an error that names a file and has changed nothing, or everything that was
+/// committed. True when it was opened.
 fn is_right(disk: &FaultFs, expected: &Tables, context: &str) -> bool {
     let before = files(disk);
     match open(disk).and_then(|db| content(&db).map(|found| (db, found))) {
@@ -136,8 +139,11 @@ fn is_right(disk: &FaultFs, expected: &Tables, context: &str) -> bool {
     }
 }
 
-/// Goal: see the module. Method: the files of two databases at several moments, one kind of them exchanged for what it was at another moment or in the other database, or each file cut, emptied, removed, or put
-/// there twice. What a newest segment had that a kill has left is known to nobody else: of a killed database the log is not exchanged for an older one, and its newest segment stays.
+/// Goal: see the module. Method: the files of two databases at several moments, one kind of them
+/// exchanged for what it was at another moment or in the other database, or each file cut, emptied,
+/// removed, or put there twice. What a newest segment had that a kill has left is known to nobody
+/// else: of a killed database the log is not exchanged for an older one, and its newest segment
+/// stays.
 #[test]
 fn files_that_do_not_belong_together() {
     let own = seed();
@@ -217,7 +223,9 @@ fn single_files(
     }
 }
 
-/// Goal: a database and a copy of it that both go on are two: no file of one passes for the other's. Method: the whole is copied while it is closed, both are opened and changed, and then files are exchanged.
+/// Goal: a database and a copy of it that both go on are two: no file of one passes for the
+/// other's. Method: the whole is copied while it is closed, both are opened and changed, and then
+/// files are exchanged.
 #[test]
 fn copies_that_have_gone_on() {
     let own = seed();
@@ -251,8 +259,9 @@ fn copies_that_have_gone_on() {
     assert!(refused > 10, "{right} {refused}");
 }
 
-/// Goal: a commit that changed no page any more is missed as well when the log is older than the close. Method: the pages of a transaction are written by a checkpoint, it commits, and the database is closed; the log of before
-/// the commit.
+/// Goal: a commit that changed no page any more is missed as well when the log is older than the
+/// close. Method: the pages of a transaction are written by a checkpoint, it commits, and the
+/// database is closed; the log of before the commit.
 #[test]
 fn a_commit_that_changed_no_page() {
     let disk = FaultFs::new(FaultOptions::seeded(seed()));
@@ -276,7 +285,8 @@ fn a_commit_that_changed_no_page() {
     assert!(is_right(&closed.disk(), &found, "as it was closed"));
 }
 
-/// Goal: what goes together may go anywhere: a database that is renamed with its log and its double write is itself.
+/// Goal: what goes together may go anywhere: a database that is renamed with its log and its double
+/// write is itself.
 #[test]
 fn another_name() {
     let moment = life(seed()).pop().unwrap();

@@ -28,7 +28,8 @@ fn go_on(disk: &FaultFs, is_made: bool, context: &str) {
     assert!(content(&db).unwrap().contains_key("t"), "{context}");
 }
 
-/// Goal: a database whose making was cut off, by a power loss or by a kill, can be opened, and made again. Method: crash images at every operation, from the first on.
+/// Goal: a database whose making was cut off, by a power loss or by a kill, can be opened, and made
+/// again. Method: crash images at every operation, from the first on.
 #[test]
 fn power_loss_while_it_is_made() {
     let own = seed();
@@ -51,7 +52,8 @@ fn power_loss_while_it_is_made() {
     assert!(images > 300, "{images}");
 }
 
-/// Goal: an operation of the disk that fails while a database is made is told, and does not stand in the way of making it again.
+/// Goal: an operation of the disk that fails while a database is made is told, and does not stand
+/// in the way of making it again.
 #[test]
 fn every_operation_of_making_fails() {
     let own = seed();

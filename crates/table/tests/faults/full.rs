@@ -24,7 +24,8 @@ fn table(db: &Database) -> Arc<Table> {
     Arc::clone(transaction.view().catalog().table("public", "t").unwrap())
 }
 
-/// A disk that was filled: rows until one transaction of many finds no room. With what is committed.
+/// A disk that was filled: rows until one transaction of many finds no room. With what is
+/// committed.
 fn filled(seed: u64, room: u64, rows: i32) -> (FaultFs, Tables) {
     let disk = FaultFs::new(FaultOptions { quota_bytes: Some(1 << 30), ..FaultOptions::seeded(seed) });
     let db = open(&disk).unwrap();
@@ -45,8 +46,11 @@ fn filled(seed: u64, room: u64, rows: i32) -> (FaultFs, Tables) {
     (disk, expected)
 }
 
-/// Goal: after an insert that filled the disk everything that was committed can be read without a byte of room, and without a change of any file; and an opening for changes, and
-/// deletions, find the room that they need in what is kept for them. Method: transactions of few rows and of many into little room and more, the process closed or killed or the power gone; then all of that under the same quota.
+/// Goal: after an insert that filled the disk everything that was committed can be read without a
+/// byte of room, and without a change of any file; and an opening for changes, and deletions, find
+/// the room that they need in what is kept for them. Method: transactions of few rows and of many
+/// into little room and more, the process closed or killed or the power gone; then all of that
+/// under the same quota.
 #[test]
 fn a_disk_that_was_filled() {
     let own = seed();
@@ -119,7 +123,8 @@ enum Shape {
     Wide,
     /// Each on pages of its own.
     Long,
-    /// In leaves that were packed when they were loaded, and are taken apart by the first row that goes.
+    /// In leaves that were packed when they were loaded, and are taken apart by the first row that
+    /// goes.
     Packed,
 }
 
@@ -132,7 +137,8 @@ impl Shape {
         }
     }
 
-    /// So many rows a transaction can always delete: what is said of them in the log, twice, for the entry in the index.
+    /// So many rows a transaction can always delete: what is said of them in the log, twice, for
+    /// the entry in the index.
     fn at_once(self) -> usize {
         let record = if matches!(self, Shape::Long) { 20 } else { self.len(19) + 20 };
         (RESERVE / 8) as usize / (record + 2 * 200)
@@ -225,8 +231,10 @@ const PARTS: [(&str, Goes); 4] = [
     ("all", |_, _| true),
 ];
 
-/// Goal: rows of a full database can be deleted, and then there is room for others. Method: rows of a shape until not one more has room, on disks of many sizes; by the process that filled it, by
-/// one that opens it again, after it was killed and after a power loss: delete some, in transactions as large as is said that they can be, and give space back; then inserts.
+/// Goal: rows of a full database can be deleted, and then there is room for others. Method: rows of
+/// a shape until not one more has room, on disks of many sizes; by the process that filled it, by
+/// one that opens it again, after it was killed and after a power loss: delete some, in
+/// transactions as large as is said that they can be, and give space back; then inserts.
 fn rows_can_be_deleted(shape: Shape) {
     let own = seed();
     for (turn, room) in (0..rounds(4, 100)).map(|turn| (turn, (30 + turn * 37 + own % 23) << 10)) {
@@ -301,9 +309,11 @@ fn packed_rows_of_a_full_disk_can_be_deleted() {
     rows_can_be_deleted(Shape::Packed);
 }
 
-/// Goal: what was begun and is too much for the room that is kept can be undone, the database goes on, and the same can be done in parts; and while the room is given up
-/// nobody else takes it. Method: a transaction that deletes all rows of a full disk, with more of them in each turn; if it fails, in parts, some of which are undone first; after each row another
-/// transaction puts one in, if it can.
+/// Goal: what was begun and is too much for the room that is kept can be undone, the database goes
+/// on, and the same can be done in parts; and while the room is given up nobody else takes it.
+/// Method: a transaction that deletes all rows of a full disk, with more of them in each turn; if
+/// it fails, in parts, some of which are undone first; after each row another transaction puts one
+/// in, if it can.
 #[test]
 fn a_deletion_that_is_too_large_is_undone() {
     let (mut undone, mut refused) = (0, 0);
@@ -349,8 +359,11 @@ fn a_deletion_that_is_too_large_is_undone() {
     assert!(undone > 0 && refused > 0);
 }
 
-/// Goal: power loss at any operation of deleting on a full disk, and of undoing it, loses nothing that was committed, brings nothing back, and leaves a database that can be opened on the same disk.
-/// Method: a deletion that is rolled back, some that commit, a vacuum; at each operation the power goes, and it is opened under the same quota.
+/// Goal: power loss at any operation of deleting on a full disk, and of undoing it, loses nothing
+/// that was committed, brings nothing back, and leaves a database that can be opened on the same
+/// disk.
+/// Method: a deletion that is rolled back, some that commit, a vacuum; at each operation the power
+/// goes, and it is opened under the same quota.
 #[test]
 fn power_loss_while_a_full_disk_is_emptied() {
     let own = seed();
@@ -399,7 +412,8 @@ fn power_loss_while_a_full_disk_is_emptied() {
     assert!(images > 50, "{images}");
 }
 
-/// Goal: all rows of a full disk can go at once, however many there are. Method: a truncation, or the table itself; a vacuum; rows again.
+/// Goal: all rows of a full disk can go at once, however many there are. Method: a truncation, or
+/// the table itself; a vacuum; rows again.
 #[test]
 fn a_table_of_a_full_disk_can_go() {
     for (shape, room) in [(Shape::Narrow, 200), (Shape::Wide, 90), (Shape::Long, 140), (Shape::Packed, 60)] {

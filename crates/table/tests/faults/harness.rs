@@ -1,5 +1,6 @@
-//! What is done to each kind of database: power loss at every operation, from the first on; power loss in its recoveries; and every operation failing once, after which
-//! it goes on as far as it can.
+//! What is done to each kind of database: power loss at every operation, from the first on; power
+//! loss in its recoveries; and every operation failing once, after which it goes on as far as it
+//! can.
 
 use std::fmt::Debug;
 
@@ -17,7 +18,8 @@ pub trait Run: Sized {
     /// Makes one.
     fn new(disk: &FaultFs, seed: u64) -> Result<Self>;
 
-    /// Does one thing. What a change that fails would have made is among the states all the same: it may have come to the log.
+    /// Does one thing. What a change that fails would have made is among the states all the same:
+    /// it may have come to the log.
     fn step(&mut self) -> Result<()>;
 
     /// After a step that failed: whether it can go on.
@@ -29,21 +31,23 @@ pub trait Run: Sized {
     /// At the end of a run that went on: it must be the last of its states.
     fn finish(self, context: &str);
 
-    /// The contents, oldest first, as far back as a crash may lead, and the one that a power loss must leave at least.
+    /// The contents, oldest first, as far back as a crash may lead, and the one that a power loss
+    /// must leave at least.
     fn states(&self) -> (&[Self::State], usize);
 
     /// Opens it.
     fn open(disk: &FaultFs) -> Result<()>;
 
-    /// What a disk holds must be one of the states from the durable one on, sound, and something to go on from.
+    /// What a disk holds must be one of the states from the durable one on, sound, and something to
+    /// go on from.
     fn check(disk: &FaultFs, states: &[Self::State], durable: usize, context: &str);
 
     /// The same of one whose making was cut off: nothing, or the beginning.
     fn check_unmade(disk: &FaultFs, context: &str);
 }
 
-/// Goal: power loss at any moment, the first ones of its making included, leaves a sound database with some state, none before the last one that was promised to last.
-/// Gives the number of images.
+/// Goal: power loss at any moment, the first ones of its making included, leaves a sound database
+/// with some state, none before the last one that was promised to last. Gives the number of images.
 pub fn power_loss_at_every_operation<R: Run>(runs: u64, steps: u64) -> u64 {
     let own = seed();
     let mut images = 0;
@@ -74,8 +78,9 @@ pub fn power_loss_at_every_operation<R: Run>(runs: u64, steps: u64) -> u64 {
     images
 }
 
-/// Goal: the same when the power goes during recovery, again and again. Method: crash, crash at a drawn operation of the opening, up to four times, then open. Gives how
-/// many openings were interrupted.
+/// Goal: the same when the power goes during recovery, again and again. Method: crash, crash at a
+/// drawn operation of the opening, up to four times, then open. Gives how many openings were
+/// interrupted.
 pub fn power_loss_in_recoveries<R: Run>(runs: u64, steps: impl Fn(u64) -> u64, within: u64) -> u64 {
     let own = seed();
     let (mut interrupted, mut openings) = (0, 0);
@@ -118,8 +123,10 @@ pub struct Failures {
     pub went_on: u64,
 }
 
-/// Goal: an operation of the disk that fails is told, costs nothing that was promised to last, and leaves a database that goes on or says that it cannot. Method: fail
-/// every operation of a run in turn, those of its making included, once; go on for as long as it works; look at it; then lose power.
+/// Goal: an operation of the disk that fails is told, costs nothing that was promised to last, and
+/// leaves a database that goes on or says that it cannot. Method: fail every operation of a run in
+/// turn, those of its making included, once; go on for as long as it works; look at it; then lose
+/// power.
 pub fn every_operation_fails<R: Run>(faults: &[Fault], steps: u64) -> Failures {
     let own = seed();
     let mut failures = Failures::default();
@@ -127,7 +134,8 @@ pub fn every_operation_fails<R: Run>(faults: &[Fault], steps: u64) -> Failures {
         for index in 0.. {
             let seed = own.wrapping_add(round as u64);
             let context = format!("{fault:?} at {index}");
-            // What a failed sync wrote is none of it, or a part: by turns, so that two faults have both of each operation.
+            // What a failed sync wrote is none of it, or a part: by turns, so that two faults have
+            // both of each operation.
             let is_partial = (index + round as u64) % 2 == 1;
             let sync_failure = if is_partial { SyncFailure::Partial } else { SyncFailure::CacheOnly };
             let disk = FaultFs::new(FaultOptions { sync_failure, ..FaultOptions::seeded(seed) });

@@ -1,4 +1,5 @@
-//! What the log promises: that nothing is given back which somebody needs, that what could not be logged is not taken for logged, and that a commit is one.
+//! What the log promises: that nothing is given back which somebody needs, that what could not be
+//! logged is not taken for logged, and that a commit is one.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -77,8 +78,9 @@ fn letter(letter: &str) -> String {
     letter.repeat(ROWS as usize)
 }
 
-/// Goal: a change that failed before it came to the log, was taken back and made again, is undone after a crash like any other. Method: fail every operation of a
-/// transaction in turn, once; go back to a savepoint, or not, and try again; write all pages; lose power before the commit.
+/// Goal: a change that failed before it came to the log, was taken back and made again, is undone
+/// after a crash like any other. Method: fail every operation of a transaction in turn, once; go
+/// back to a savepoint, or not, and try again; write all pages; lose power before the commit.
 #[test]
 fn changes_that_were_tried_again() {
     let mut failures = 0;
@@ -125,8 +127,9 @@ fn changes_that_were_tried_again() {
     assert!(failures > 20, "{failures}");
 }
 
-/// Goal: a commit that others see, and that a power loss may take back, is taken back as a whole. Method: a transaction over several segments, all of whose pages are
-/// written; a commit that is not synced; a checkpoint, which has nothing to write; power loss.
+/// Goal: a commit that others see, and that a power loss may take back, is taken back as a whole.
+/// Method: a transaction over several segments, all of whose pages are written; a commit that is
+/// not synced; a checkpoint, which has nothing to write; power loss.
 #[test]
 fn a_checkpoint_after_a_commit_that_is_not_durable() {
     let disk = FaultFs::new(FaultOptions::seeded(1));
@@ -168,7 +171,8 @@ fn make_long(db: &Database, table: &Arc<Table>, letter: &str) -> Result<cairn_ta
     Ok(transaction)
 }
 
-/// Looks at what a commit has left, and goes on. Errors: what the database has failed of behind the commit.
+/// Looks at what a commit has left, and goes on. Errors: what the database has failed of behind the
+/// commit.
 fn after_a_commit(db: &Database, table: &Arc<Table>, context: &str) -> Result<()> {
     let expected = format!("{}{}", text("b", LONG_ROWS as usize), text("a", (ROWS - LONG_ROWS) as usize));
     assert_eq!(letters(db)?, expected, "{context}");
@@ -180,8 +184,10 @@ fn after_a_commit(db: &Database, table: &Arc<Table>, context: &str) -> Result<()
     Ok(())
 }
 
-/// Goal: a commit that returns an error has not come to be seen, and one that has come to be seen returns none; what is left to be given back is given back later.
-/// Method: fail every operation of a commit in turn, once: the sync, the pages of old values that are given back behind it, and the checkpoint that is due then.
+/// Goal: a commit that returns an error has not come to be seen, and one that has come to be seen
+/// returns none; what is left to be given back is given back later.
+/// Method: fail every operation of a commit in turn, once: the sync, the pages of old values that
+/// are given back behind it, and the checkpoint that is due then.
 #[test]
 fn commits_that_fail() {
     let (mut seen, mut failed, mut behind) = (0, 0, 0);
@@ -232,8 +238,9 @@ fn commits_that_fail() {
     assert!(seen > 20 && failed > 4 && behind > 4);
 }
 
-/// Goal: on a full disk a checkpoint gives log back, which makes room, instead of wanting room first. Method: a log of many segments that one transaction needs; a
-/// quota that is used up; the transaction ends.
+/// Goal: on a full disk a checkpoint gives log back, which makes room, instead of wanting room
+/// first. Method: a log of many segments that one transaction needs; a quota that is used up; the
+/// transaction ends.
 #[test]
 fn a_checkpoint_on_a_full_disk() {
     // With a limit from the start, so that what is allocated is kept.
@@ -271,8 +278,10 @@ fn a_checkpoint_on_a_full_disk() {
     assert_eq!(letters(&db).unwrap(), letter("d"));
 }
 
-/// Goal: a vacuum on a full disk, where the log cannot be given back, does not cut pages off that the log has changes of: the next opening would do these again. Method: pages behind others that go, changed
-/// since the last checkpoint; then a vacuum with so little room, more each time, until there is enough.
+/// Goal: a vacuum on a full disk, where the log cannot be given back, does not cut pages off that
+/// the log has changes of: the next opening would do these again. Method: pages behind others that
+/// go, changed since the last checkpoint; then a vacuum with so little room, more each time, until
+/// there is enough.
 #[test]
 fn a_vacuum_on_a_full_disk() {
     let mut uncut = 0;

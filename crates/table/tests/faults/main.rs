@@ -1,4 +1,5 @@
-//! What the storage must survive: power loss at every operation of the disk, in recoveries too, and operations that fail.
+//! What the storage must survive: power loss at every operation of the disk, in recoveries too, and
+//! operations that fail.
 //!
 //! `CAIRN_SEED=n` replays a seed, `CAIRN_SOAK=1` asks for the long form.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test program")]
@@ -117,7 +118,8 @@ impl harness::Run for Run {
     }
 
     fn goes_on(&mut self) -> bool {
-        // A change that failed was not made; what it would have been is no state, unless it is in the log.
+        // A change that failed was not made; what it would have been is no state, unless it is in
+        // the log.
         let Ok(found) = content(&self.store) else { return false };
         if self.states.last() != Some(&found) {
             self.states.push(found);
@@ -167,7 +169,8 @@ impl harness::Run for Run {
     }
 }
 
-/// Goal: a database is nobody else's as long as anything of it can be written, a tree that has outlived its store included; and too small a pool is refused.
+/// Goal: a database is nobody else's as long as anything of it can be written, a tree that has
+/// outlived its store included; and too small a pool is refused.
 #[test]
 fn one_at_a_time() {
     let disk = FaultFs::new(FaultOptions::seeded(1));
@@ -199,8 +202,9 @@ fn logs_that_were_removed() {
     assert_eq!(open(&disk, 8).unwrap_err().kind(), ErrorKind::Corruption);
 }
 
-/// Goal: what a database survives, the pages and trees of one do. Method: runs of changes, syncs and checkpoints in pools that hold a part of the tree; splits and merges
-/// are there whole or not at all.
+/// Goal: what a database survives, the pages and trees of one do. Method: runs of changes, syncs
+/// and checkpoints in pools that hold a part of the tree; splits and merges are there whole or not
+/// at all.
 #[test]
 fn power_loss_at_every_operation() {
     let images = harness::power_loss_at_every_operation::<Run>(rounds(3, 100), 220);

@@ -22,7 +22,8 @@ fn open(disk: &FaultFs) -> Result<Database> {
     Database::open_seeded(&fs, Path::new("/db"), &options, &mut SeededRng::new(7).fork("salt"))
 }
 
-/// A database with rows of which some were changed and some removed, closed: all of it is in its pages, and since it was opened in its log.
+/// A database with rows of which some were changed and some removed, closed: all of it is in its
+/// pages, and since it was opened in its log.
 fn closed() -> (FaultFs, Tables) {
     let disk = FaultFs::new(FaultOptions::seeded(1));
     let db = open(&disk).unwrap();
@@ -52,7 +53,8 @@ fn files(disk: &FaultFs) -> Vec<(PathBuf, Vec<u8>)> {
     disk.files().into_iter().map(|path| (path.clone(), disk.bytes_of(&path).unwrap())).collect()
 }
 
-/// Opens it again and again: each time it is told that the log is not all of it, and nothing is made or changed.
+/// Opens it again and again: each time it is told that the log is not all of it, and nothing is
+/// made or changed.
 fn is_refused(disk: &FaultFs, context: &str) {
     let before = files(disk);
     for attempt in 0..3 {
@@ -69,8 +71,8 @@ fn is_refused(disk: &FaultFs, context: &str) {
     }
 }
 
-/// Goal: a database without its log is refused, however often it is opened, and nothing is left behind that would pass for a log. Method: take away the log; the
-/// log and the double write.
+/// Goal: a database without its log is refused, however often it is opened, and nothing is left
+/// behind that would pass for a log. Method: take away the log; the log and the double write.
 #[test]
 fn a_log_that_is_gone() {
     for with_copies in [true, false] {
@@ -85,8 +87,9 @@ fn a_log_that_is_gone() {
     }
 }
 
-/// Goal: a log that lost its end is missed, wherever it ends now: pages have changes that it has not. Method: cut the newest segment at many places, with the
-/// double write and without; where nothing is lost the database is as it was.
+/// Goal: a log that lost its end is missed, wherever it ends now: pages have changes that it has
+/// not. Method: cut the newest segment at many places, with the double write and without; where
+/// nothing is lost the database is as it was.
 #[test]
 fn a_log_that_was_shortened() {
     let (mut refused, mut whole) = (0, 0);
@@ -114,7 +117,9 @@ fn a_log_that_was_shortened() {
     assert!(refused > 40 && whole == 2, "{refused}");
 }
 
-/// Goal: of a database that was closed no commit goes unseen by a flipped bit in its log, the last one neither: it is all there, or refused; and it has given back what its log had allocated. Method: a bit in every so many bytes of what was written.
+/// Goal: of a database that was closed no commit goes unseen by a flipped bit in its log, the last
+/// one neither: it is all there, or refused; and it has given back what its log had allocated.
+/// Method: a bit in every so many bytes of what was written.
 #[test]
 fn flipped_bits_of_a_closed_log() {
     let (disk, found) = closed();

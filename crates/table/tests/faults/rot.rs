@@ -22,8 +22,9 @@ fn fill(db: &Database, name: &str) -> Result<()> {
     transaction.commit(Durability::Sync)
 }
 
-/// Goal: a free page that is damaged is told to who needs one, and a vacuum mends it: nothing was on it. Method: a bit of each free page turns; after the vacuum there is room again, also when the power goes behind it, with
-/// any part of what was written.
+/// Goal: a free page that is damaged is told to who needs one, and a vacuum mends it: nothing was
+/// on it. Method: a bit of each free page turns; after the vacuum there is room again, also when
+/// the power goes behind it, with any part of what was written.
 #[test]
 fn free_pages() {
     let disk = FaultFs::new(FaultOptions::seeded(1));

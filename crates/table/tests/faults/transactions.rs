@@ -1,4 +1,5 @@
-//! What transactions must survive: power loss at every operation of the disk, in recoveries too, and operations that fail.
+//! What transactions must survive: power loss at every operation of the disk, in recoveries too,
+//! and operations that fail.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -95,7 +96,8 @@ pub(super) fn content(db: &Database) -> Result<Tables> {
 /// Rows that a transaction has changed, by table; `None` for those that it has deleted.
 type Changes = BTreeMap<(&'static str, i32), Option<(i32, usize)>>;
 
-/// A transaction, and what it has made of the rows that are its own to change: those of one remainder by three.
+/// A transaction, and what it has made of the rows that are its own to change: those of one
+/// remainder by three.
 struct Open {
     transaction: Transaction,
     rows: Changes,
@@ -108,8 +110,9 @@ enum Change {
     Put { v: i32, len: usize, is_there: bool },
 }
 
-/// A database with a table `t`, one `c` whose `v` refers to the first one's keys and whose rows go with them, and others that come and go; and everything that it was:
-/// the content after each commit.
+/// A database with a table `t`, one `c` whose `v` refers to the first one's keys and whose rows go
+/// with them, and others that come and go; and everything that it was: the content after each
+/// commit.
 struct Run {
     fs: Arc<dyn Fs>,
     db: Database,
@@ -129,7 +132,8 @@ fn find(transaction: &Transaction, name: &str) -> Arc<Table> {
     Arc::clone(transaction.view().catalog().table("public", name).unwrap())
 }
 
-/// Makes both tables. With `packed` the first one begins with rows in packed leaves, which changes take apart.
+/// Makes both tables. With `packed` the first one begins with rows in packed leaves, which changes
+/// take apart.
 fn create(transaction: &mut Transaction, packed: bool) -> Result<Rows> {
     let parents = transaction.create_table(def("t"))?;
     let mut rows = Rows::new();
@@ -489,7 +493,8 @@ impl harness::Run for Run {
     }
 }
 
-/// Opens what a disk holds, however often the power goes meanwhile: at an operation of an opening, every fifth in its turn, and then once more. Gives how far openings came.
+/// Opens what a disk holds, however often the power goes meanwhile: at an operation of an opening,
+/// every fifth in its turn, and then once more. Gives how far openings came.
 fn open_cut_off(disk: &FaultFs, check: impl Fn(&Database)) -> u64 {
     for at in (0..).step_by(5) {
         for image in [CrashImage::All, CrashImage::Random(at)] {
@@ -507,15 +512,19 @@ fn open_cut_off(disk: &FaultFs, check: impl Fn(&Database)) -> u64 {
     0
 }
 
-/// Goal: a recovery that is cut off while it gives back what an unfinished transaction has made is done again, and as often as it takes: rows of a tree that has gone are not undone in pages that are anybody's.
-/// Method: rows put one by one into a table of the same transaction, and all of it on the disk; power loss all along the recovery.
+/// Goal: a recovery that is cut off while it gives back what an unfinished transaction has made is
+/// done again, and as often as it takes: rows of a tree that has gone are not undone in pages that
+/// are anybody's.
+/// Method: rows put one by one into a table of the same transaction, and all of it on the disk;
+/// power loss all along the recovery.
 #[test]
 fn recoveries_of_tables_that_never_were() {
     let disk = FaultFs::new(FaultOptions::seeded(1));
     let db = open(&disk).unwrap();
     let mut transaction = db.begin(Isolation::ReadCommitted).unwrap();
     let table = transaction.create_table(def("t")).unwrap();
-    // Of more pages than there is memory: some go to the disk while they are given back, and the log before them.
+    // Of more pages than there is memory: some go to the disk while they are given back, and the
+    // log before them.
     let text = "w".repeat(400);
     for id in 0..300 {
         transaction.insert(&table, &[Value::Int(id), Value::Int(id), Value::Text(&text)]).unwrap();
@@ -528,8 +537,10 @@ fn recoveries_of_tables_that_never_were() {
     assert!(cut_off > 20, "{cut_off}");
 }
 
-/// Goal: long rows go with their table when the power goes between its end and theirs, and those that a savepoint has taken back do not go twice. Method: two tables are dropped, one of them
-/// made in the same transaction; a third one is taken back, and its pages are used again; power loss at every operation from the commit on.
+/// Goal: long rows go with their table when the power goes between its end and theirs, and those
+/// that a savepoint has taken back do not go twice. Method: two tables are dropped, one of them
+/// made in the same transaction; a third one is taken back, and its pages are used again; power
+/// loss at every operation from the commit on.
 #[test]
 fn power_loss_while_long_rows_go() {
     let disk = FaultFs::new(FaultOptions::seeded(1));
@@ -575,9 +586,10 @@ fn power_loss_while_long_rows_go() {
     assert!(found > 0, "{before} {after}");
 }
 
-/// Goal: power loss at any moment leaves exactly what some commit left, none later than the last one that was promised to last; indexes have what tables have, and
-/// references what they refer to. Method: runs with three transactions at a time, savepoints, long rows, references, changes of the schema in savepoints and out of
-/// them, checkpoints, vacuums, and backups.
+/// Goal: power loss at any moment leaves exactly what some commit left, none later than the last
+/// one that was promised to last; indexes have what tables have, and references what they refer to.
+/// Method: runs with three transactions at a time, savepoints, long rows, references, changes of
+/// the schema in savepoints and out of them, checkpoints, vacuums, and backups.
 #[test]
 fn power_loss_at_every_operation() {
     let images = harness::power_loss_at_every_operation::<Run>(rounds(3, 100), rounds(150, 500));

@@ -7,7 +7,8 @@ use crate::{Fixture, all, def, get, index, key, set};
 
 const LEVELS: [Isolation; 3] = [Isolation::ReadCommitted, Isolation::Snapshot, Isolation::Serializable];
 
-/// Goal: nobody reads what was not committed (dirty read), or something between (intermediate read), at any level.
+/// Goal: nobody reads what was not committed (dirty read), or something between (intermediate
+/// read), at any level.
 #[test]
 fn dirty_reads() {
     for level in LEVELS {
@@ -44,7 +45,8 @@ fn repeated_reads_and_phantoms() {
     }
 }
 
-/// Goal: of two that read a row and then change it, one notices (no lost update), but with read committed.
+/// Goal: of two that read a row and then change it, one notices (no lost update), but with read
+/// committed.
 #[test]
 fn lost_updates() {
     for level in LEVELS {
@@ -63,8 +65,10 @@ fn lost_updates() {
     }
 }
 
-/// Goal: a row that is put where another transaction has deleted one, which this one still sees, is noticed (a lost update as well), but with read committed: it would see both, one in the table and one in an
-/// index. One that stands in the way is a violation at every level. Method: with the primary key, with a unique index, and after a look at what is in the way.
+/// Goal: a row that is put where another transaction has deleted one, which this one still sees, is
+/// noticed (a lost update as well), but with read committed: it would see both, one in the table
+/// and one in an index. One that stands in the way is a violation at every level. Method: with the
+/// primary key, with a unique index, and after a look at what is in the way.
 #[test]
 fn rows_in_place_of_deleted_ones() {
     for level in LEVELS {
@@ -106,7 +110,8 @@ fn rows_in_place_of_deleted_ones() {
     }
 }
 
-/// Goal: two that each read what the other changes (write skew) do not both commit when they are serializable; with snapshots they do.
+/// Goal: two that each read what the other changes (write skew) do not both commit when they are
+/// serializable; with snapshots they do.
 #[test]
 fn write_skew() {
     for level in LEVELS {
@@ -125,7 +130,8 @@ fn write_skew() {
     }
 }
 
-/// Goal: a range that one has looked through, and another has put a row into (phantom write skew), is noticed when both are serializable.
+/// Goal: a range that one has looked through, and another has put a row into (phantom write skew),
+/// is noticed when both are serializable.
 #[test]
 fn phantom_write_skew() {
     let fixture = Fixture::new();
@@ -141,8 +147,9 @@ fn phantom_write_skew() {
     assert_eq!(crate::all(&fixture.begin(), &table, None).len(), 2);
 }
 
-/// Goal: the anomaly in which a transaction that only reads shows an order that cannot be (Fekete, O'Neil, O'Neil, "A Read-Only Transaction Anomaly Under Snapshot
-/// Isolation", 2004) does not happen when all are serializable.
+/// Goal: the anomaly in which a transaction that only reads shows an order that cannot be (Fekete,
+/// O'Neil, O'Neil, "A Read-Only Transaction Anomaly Under Snapshot Isolation", 2004) does not
+/// happen when all are serializable.
 #[test]
 fn read_only_anomaly() {
     let fixture = Fixture::new();
@@ -160,7 +167,8 @@ fn read_only_anomaly() {
     assert!(matches!(withdraws.commit(Durability::Buffered), Err(Error::SerializationFailure { .. })));
 }
 
-/// Goal: circles of waiting are found at once. Method: two threads that want each other's row; one of them gets the error, and the other one goes on.
+/// Goal: circles of waiting are found at once. Method: two threads that want each other's row; one
+/// of them gets the error, and the other one goes on.
 #[test]
 fn deadlocks() {
     let fixture = Fixture::new();

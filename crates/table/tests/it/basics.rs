@@ -5,7 +5,8 @@ use cairn_table::{Durability, Error, Isolation, Transaction};
 
 use crate::{Fixture, all, def, get, index, key, set};
 
-/// Goal: rows come and go, their own transaction sees them before others do, and they are there after opening again.
+/// Goal: rows come and go, their own transaction sees them before others do, and they are there
+/// after opening again.
 #[test]
 fn rows() {
     let fixture = Fixture::new();
@@ -51,7 +52,8 @@ fn undone() {
     assert_eq!(fixture.db.stats().aborts, 2);
 }
 
-/// Goal: savepoints undo what came after them, and can be gone back to twice; rows changed before and after keep what they were.
+/// Goal: savepoints undo what came after them, and can be gone back to twice; rows changed before
+/// and after keep what they were.
 #[test]
 fn savepoints() {
     let fixture = Fixture::new();
@@ -79,7 +81,8 @@ fn savepoints() {
     assert_eq!(fixture.db.stats().versioned_rows, 0, "what nobody needs is forgotten");
 }
 
-/// Goal: indexes have an entry for each row that is seen, in order, whatever happened to it; a row with a new key has moved.
+/// Goal: indexes have an entry for each row that is seen, in order, whatever happened to it; a row
+/// with a new key has moved.
 #[test]
 fn indexes() {
     let fixture = Fixture::new();
@@ -118,7 +121,8 @@ fn indexes() {
     assert_eq!(all(&fixture.begin(), &fixture.table("t"), Some(0)), ["10,b", "2,c"]);
 }
 
-/// Goal: rows that are longer than a page, and longer than 64 KiB, come back, change and go, and their pages are used again.
+/// Goal: rows that are longer than a page, and longer than 64 KiB, come back, change and go, and
+/// their pages are used again.
 #[test]
 fn long_rows() {
     let fixture = Fixture::new();
@@ -155,7 +159,8 @@ fn long_rows() {
     assert!(pages - free < 12, "{free} of {pages} pages are free");
 }
 
-/// Goal: a transaction that changes more rows than the pool has pages commits or is undone like any other. Method: 40 frames, 40,000 rows in no order.
+/// Goal: a transaction that changes more rows than the pool has pages commits or is undone like any
+/// other. Method: 40 frames, 40,000 rows in no order.
 #[test]
 fn larger_than_the_pool() {
     let fixture = Fixture::with(|options| options.store.frames = 40);
@@ -182,8 +187,8 @@ fn larger_than_the_pool() {
 }
 
 /// Goal: rows without a primary key get numbers that no row has, or has had for whoever still sees
-/// it, also behind an opening. Method: rows, of which the last is deleted while somebody sees it, and
-/// others after each.
+/// it, also behind an opening. Method: rows, of which the last is deleted while somebody sees it,
+/// and others after each.
 #[test]
 fn row_numbers_are_new() {
     let fixture = Fixture::new();
@@ -219,8 +224,9 @@ fn row_numbers_are_new() {
     assert_eq!(fixture.db.check().unwrap().rows, 6);
 }
 
-/// Goal: an index that covers a column has what the row has, though the two compare as equal. Method:
-/// a zero that changes its sign, as a key and among the included columns, against the table's row.
+/// Goal: an index that covers a column has what the row has, though the two compare as equal.
+/// Method: a zero that changes its sign, as a key and among the included columns, against the
+/// table's row.
 #[test]
 fn indexes_have_the_sign_of_a_zero() {
     let fixture = Fixture::new();

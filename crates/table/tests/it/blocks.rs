@@ -25,7 +25,8 @@ const TYPES: [Type; 14] = [
     Type::Uuid,
 ];
 
-/// A row of all types: some NULL, texts of several lengths, one in a hundred too long for a page and one in a thousand longer than 64 KiB.
+/// A row of all types: some NULL, texts of several lengths, one in a hundred too long for a page
+/// and one in a thousand longer than 64 KiB.
 fn row(id: i32, long: u64, rng: &mut SeededRng, texts: &mut (String, Vec<u8>)) -> Vec<Value<'static>> {
     let length = match rng.below(1_000) + long {
         0 => 70_000,
@@ -109,8 +110,9 @@ type Holds<'h> = &'h dyn Fn(usize) -> bool;
 /// Whether a text is wanted.
 type HoldsText<'h> = &'h dyn Fn(&[u8]) -> bool;
 
-/// Compares what a block says of chosen rows with what its columns say: with few rows, and with most of them, behind some that were there before; with those between two values of the column, and with those that
-/// have some texts.
+/// Compares what a block says of chosen rows with what its columns say: with few rows, and with
+/// most of them, behind some that were there before; with those between two values of the column,
+/// and with those that have some texts.
 fn agree_of_chosen(block: &Block<'_>, column: usize, kind: Type, all: &ColumnBuf) {
     let rows = block.rows();
     let bits = |holds: &dyn Fn(usize) -> bool| {
@@ -241,8 +243,10 @@ fn values<'a>(row: &[Value<'a>], texts: &'a (String, Vec<u8>)) -> Vec<Value<'a>>
     row
 }
 
-/// Goal: blocks have the rows, values and keys that scans have, for every type, forward and backward, in the table and in its indexes, and the count is theirs: of committed rows,
-/// one's own changes, ghosts, long and wide rows, and in a snapshot that others' changes are behind. Method: random changes; both ways of reading compared.
+/// Goal: blocks have the rows, values and keys that scans have, for every type, forward and
+/// backward, in the table and in its indexes, and the count is theirs: of committed rows, one's own
+/// changes, ghosts, long and wide rows, and in a snapshot that others' changes are behind. Method:
+/// random changes; both ways of reading compared.
 #[test]
 fn blocks_are_scans() {
     let fixture = Fixture::new();
@@ -328,7 +332,8 @@ fn agree_through_changes(fixture: &Fixture, table: &Arc<Table>, rng: &mut Seeded
     assert_eq!(agree_all(fixture.begin().view(), &fixture.table("t"), rng), own);
 }
 
-/// Goal: what was not asked for at the start, what is not there, and buffers of another type are refused.
+/// Goal: what was not asked for at the start, what is not there, and buffers of another type are
+/// refused.
 #[test]
 fn blocks_refuse() {
     let fixture = Fixture::new();

@@ -18,7 +18,8 @@ fn hasty(fixture: &Fixture) -> Transaction {
     fixture.db.begin_with(Isolation::ReadCommitted, &Canceller::new(), Some(Duration::ZERO)).unwrap()
 }
 
-/// Goal: a row that only stands in the way is not locked: others change it, and find others in their way, without waiting.
+/// Goal: a row that only stands in the way is not locked: others change it, and find others in
+/// their way, without waiting.
 #[test]
 fn rows_in_the_way() {
     let fixture = Fixture::new();
@@ -56,7 +57,8 @@ fn rows_in_the_way() {
     assert!(matches!(waits, Err(Error::LockTimeout)), "{waits:?}");
 }
 
-/// Goal: whoever finds another row being put in its way waits for what becomes of it; and one that it does not see at its level of isolation is an error, as in PostgreSQL.
+/// Goal: whoever finds another row being put in its way waits for what becomes of it; and one that
+/// it does not see at its level of isolation is an error, as in PostgreSQL.
 #[test]
 fn rows_that_come_in_the_way() {
     for commits in [false, true] {

@@ -4,7 +4,8 @@ use cairn_table::schema::{ColumnType, ForeignKeyDef, Referential};
 
 use crate::{Fixture, all, column, def, index, key};
 
-/// Goal: rows that break a rule are refused, with an error that names rule, table and values; and nothing of them stays.
+/// Goal: rows that break a rule are refused, with an error that names rule, table and values; and
+/// nothing of them stays.
 #[test]
 fn rules() {
     let fixture = Fixture::new();
@@ -69,7 +70,8 @@ fn rules() {
     assert_eq!(all(&fixture.begin(), &table, None), ["1,x,äöü,9999"]);
 }
 
-/// Goal: references keep rows from going, or make others follow, as they say. What others do at the same time: `references.rs`.
+/// Goal: references keep rows from going, or make others follow, as they say. What others do at the
+/// same time: `references.rs`.
 #[test]
 fn references() {
     let fixture = Fixture::new();

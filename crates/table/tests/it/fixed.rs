@@ -22,8 +22,10 @@ fn seen(view: &View, table: &Arc<Table>) -> Vec<(i32, i32)> {
     rows
 }
 
-/// Goal: a fixed view sees what its transaction had done when it was cloned, and nothing of what that does, or takes back, afterwards; the transaction itself sees all. Method: rows that are
-/// put in, changed and deleted before and after, once and twice, by a transaction that had written before and by one that had not, with a savepoint that is gone back to.
+/// Goal: a fixed view sees what its transaction had done when it was cloned, and nothing of what
+/// that does, or takes back, afterwards; the transaction itself sees all. Method: rows that are put
+/// in, changed and deleted before and after, once and twice, by a transaction that had written
+/// before and by one that had not, with a savepoint that is gone back to.
 #[test]
 fn views_that_stay() {
     for has_written in [false, true] {

@@ -1,5 +1,7 @@
-//! Whole histories of many threads, looked through for circles: "list append", after Kingsbury, Alvaro, "Elle: Inferring Isolation Anomalies from Experimental
-//! Observations", VLDB 2020. Rows hold lists that only grow, so what a transaction has read says which appends it has seen and which not.
+//! Whole histories of many threads, looked through for circles: "list append", after Kingsbury,
+//! Alvaro, "Elle: Inferring Isolation Anomalies from Experimental Observations", VLDB 2020. Rows
+//! hold lists that only grow, so what a transaction has read says which appends it has seen and
+//! which not.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
@@ -36,7 +38,8 @@ fn read(transaction: &Transaction, table: &Table, id: i32) -> Result<List> {
     Ok(if found { parse(row.row(table).get(1)) } else { List::new() })
 }
 
-/// Reads some lists that follow each other, and sees that the index has the last value of each, and nothing else.
+/// Reads some lists that follow each other, and sees that the index has the last value of each, and
+/// nothing else.
 fn read_range(
     transaction: &Transaction,
     table: &Arc<Table>,
@@ -68,7 +71,8 @@ fn read_range(
     Ok(found.into_iter().collect())
 }
 
-/// Appends to a list, whose row changes its length and its entry in the index, or goes and comes again.
+/// Appends to a list, whose row changes its length and its entry in the index, or goes and comes
+/// again.
 fn append(
     transaction: &mut Transaction,
     table: &Arc<Table>,
@@ -187,7 +191,8 @@ fn circle(edges: &Edges, count: usize) -> Option<usize> {
     None
 }
 
-/// Looks a history through. Gives the edges between transactions: who wrote before whom, who read what whom wrote, who read what another has replaced.
+/// Looks a history through. Gives the edges between transactions: who wrote before whom, who read
+/// what whom wrote, who read what another has replaced.
 fn check(level: Isolation, last: &BTreeMap<i32, List>, history: &[Done]) {
     let mut writer = BTreeMap::new();
     for (at, done) in history.iter().enumerate() {
@@ -257,9 +262,10 @@ fn leads_to(edges: &Edges, from: usize, to: usize) -> bool {
     false
 }
 
-/// Goal: serializable transactions of many threads can be put in a line, and at no level an append is lost or one is read that did not commit. Method: threads that
-/// read and append, and a graph of who must come before whom. What the threads do follows from a seed; how they interleave is the machine's matter, and whatever it
-/// is must pass.
+/// Goal: serializable transactions of many threads can be put in a line, and at no level an append
+/// is lost or one is read that did not commit. Method: threads that read and append, and a graph of
+/// who must come before whom. What the threads do follows from a seed; how they interleave is the
+/// machine's matter, and whatever it is must pass.
 #[test]
 fn list_append() {
     for level in [Isolation::ReadCommitted, Isolation::Snapshot, Isolation::Serializable] {

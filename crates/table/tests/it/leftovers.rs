@@ -13,8 +13,9 @@ fn delete(fixture: &Fixture, table: &Arc<Table>, id: i32) {
     fixture.run(|transaction| assert!(transaction.delete(table, &key(table, id)).unwrap()));
 }
 
-/// Goal: what is left of a deleted row goes in the end, also when somebody had its key in the moment in which it was to go, and gave it up. Method: with the row put in
-/// again by a transaction that is undone, or commits; a vacuum counts what is left.
+/// Goal: what is left of a deleted row goes in the end, also when somebody had its key in the
+/// moment in which it was to go, and gave it up. Method: with the row put in again by a transaction
+/// that is undone, or commits; a vacuum counts what is left.
 #[test]
 fn ghosts_whose_key_somebody_has() {
     for commits in [false, true] {
@@ -42,7 +43,9 @@ fn ghosts_whose_key_somebody_has() {
     }
 }
 
-/// Goal: rows that were locked and not changed are let go of, whatever else of the table was changed between the locks. Method: two locked, the first one changed, and the other way round; nothing is kept in the end.
+/// Goal: rows that were locked and not changed are let go of, whatever else of the table was
+/// changed between the locks. Method: two locked, the first one changed, and the other way round;
+/// nothing is kept in the end.
 #[test]
 fn rows_that_were_only_locked() {
     for changed in [1, 2] {
@@ -59,9 +62,11 @@ fn rows_that_were_only_locked() {
     }
 }
 
-/// Goal: nothing is left of deleted rows, and no row is lost, when four threads take rows out and put them in again, and undo half of it. Method: all go through the same keys in the same order, so that
-/// the last who had a key comes to it close behind the one before; twenty times, as a thread that is late once makes the rest of a turn harmless. Each state is read with an index and without, and a vacuum
-/// counts ghosts.
+/// Goal: nothing is left of deleted rows, and no row is lost, when four threads take rows out and
+/// put them in again, and undo half of it. Method: all go through the same keys in the same order,
+/// so that the last who had a key comes to it close behind the one before; twenty times, as a
+/// thread that is late once makes the rest of a turn harmless. Each state is read with an index and
+/// without, and a vacuum counts ghosts.
 #[test]
 fn ghosts_that_come_back() {
     const KEYS: i32 = 150;
@@ -93,8 +98,9 @@ fn ghosts_that_come_back() {
     }
 }
 
-/// Goal: ghosts of a life that ended while somebody could still see what they were are gone in the next one; rows that took their places, and trees that took those of
-/// their tables, are not touched.
+/// Goal: ghosts of a life that ended while somebody could still see what they were are gone in the
+/// next one; rows that took their places, and trees that took those of their tables, are not
+/// touched.
 #[test]
 fn ghosts_of_an_earlier_life() {
     let fixture = Fixture::new();
@@ -119,8 +125,9 @@ fn ghosts_of_an_earlier_life() {
     assert_eq!(fixture.db.check().unwrap().rows, 2);
 }
 
-/// Goal: a backup does not take files for its own that somebody else has left: a log beside its path would be replayed into the copy. What a failed backup has left of
-/// its own does not stand in the way.
+/// Goal: a backup does not take files for its own that somebody else has left: a log beside its
+/// path would be replayed into the copy. What a failed backup has left of its own does not stand in
+/// the way.
 #[test]
 fn backups_beside_other_files() {
     let fixture = Fixture::new();
@@ -155,8 +162,10 @@ fn with_long_rows(transaction: &mut Transaction, name: &str) -> Arc<Table> {
     table
 }
 
-/// Goal: when a table goes, or gets other rows, the pages of its long rows become free, and each once. Method: tables that are dropped, emptied, and written anew, of this transaction or an earlier one;
-/// committed, taken back by a savepoint, or undone, and then used again; the look for lost pages, and for those that are used twice.
+/// Goal: when a table goes, or gets other rows, the pages of its long rows become free, and each
+/// once. Method: tables that are dropped, emptied, and written anew, of this transaction or an
+/// earlier one; committed, taken back by a savepoint, or undone, and then used again; the look for
+/// lost pages, and for those that are used twice.
 #[test]
 fn pages_of_long_rows() {
     let change = |transaction: &mut Transaction, how: usize| {

@@ -15,8 +15,10 @@ fn open(path: &Path) -> Result<Database> {
     Database::open(&fs, path, &options())
 }
 
-/// Goal: a symbolic link is its file, in whichever directory each of the two is: it finds the log there, is locked with it, and a link that
-/// leads nowhere yet makes the file there. A hard link has no log beside it, and is refused instead of being opened without. Method: rows that are put through one name and looked for through the others.
+/// Goal: a symbolic link is its file, in whichever directory each of the two is: it finds the log
+/// there, is locked with it, and a link that leads nowhere yet makes the file there. A hard link
+/// has no log beside it, and is refused instead of being opened without. Method: rows that are put
+/// through one name and looked for through the others.
 #[test]
 fn links_to_a_database() {
     let dir = tempfile::tempdir().unwrap();

@@ -1,4 +1,5 @@
-//! Rows that are locked first and changed then: what was seen at the lock is what is changed, whatever the transaction has done in between.
+//! Rows that are locked first and changed then: what was seen at the lock is what is changed,
+//! whatever the transaction has done in between.
 
 use std::sync::Arc;
 
@@ -42,8 +43,10 @@ fn lock(transaction: &mut Transaction, table: &Arc<Table>, id: i32) {
     assert!(transaction.lock(table, &key(table, id), &mut RowBuf::default()).unwrap());
 }
 
-/// Goal: a row that was locked and then changed or deleted has the right entries in indexes, is seen by others as before, and is what it was after a rollback. Method:
-/// each thing that can happen to the row in between, of the same transaction; then a deletion or a change; then a commit or a rollback, and opening it again.
+/// Goal: a row that was locked and then changed or deleted has the right entries in indexes, is
+/// seen by others as before, and is what it was after a rollback. Method: each thing that can
+/// happen to the row in between, of the same transaction; then a deletion or a change; then a
+/// commit or a rollback, and opening it again.
 #[test]
 fn whatever_happens_in_between() {
     for (name, between) in BETWEEN {
@@ -79,7 +82,8 @@ fn whatever_happens_in_between() {
     }
 }
 
-/// Goal: what was seen at a lock is forgotten with the transaction: the next one, made of what that has left, sees what others have made of the row since.
+/// Goal: what was seen at a lock is forgotten with the transaction: the next one, made of what that
+/// has left, sees what others have made of the row since.
 #[test]
 fn of_one_transaction_only() {
     let (fixture, table) = Fixture::indexed(10);

@@ -20,7 +20,8 @@ fn refers(name: &str, to: &Table, column: usize, action: Referential) -> Foreign
     }
 }
 
-/// A table of parents with a unique number beside their keys, and one of children that refer to a column of theirs.
+/// A table of parents with a unique number beside their keys, and one of children that refer to a
+/// column of theirs.
 fn family(fixture: &Fixture, to: usize, action: Referential) -> (Arc<Table>, Arc<Table>) {
     fixture.run(|transaction| {
         let mut parents = def("parents", &[("id", Type::Int), ("number", Type::Int)], &[0]);
@@ -49,8 +50,9 @@ const MAKES: [Makes; 3] = [
     },
 ];
 
-/// Goal: a reference to a row that somebody is putting in waits for whether that commits: it never stands on what is taken back. Method: parents made in each way, by
-/// their primary key and by a unique index, that commit or do not while a child waits.
+/// Goal: a reference to a row that somebody is putting in waits for whether that commits: it never
+/// stands on what is taken back. Method: parents made in each way, by their primary key and by a
+/// unique index, that commit or do not while a child waits.
 #[test]
 fn parents_that_are_not_committed() {
     for to in [0, 1] {
@@ -105,8 +107,9 @@ fn other_columns_of_parents() {
     assert!(matches!(error, Error::ForeignKeyViolation { .. }), "{error:?}");
 }
 
-/// Goal: with read committed a row that has come to refer to another one, while who removes its parent waited for it, is left alone. Method: deletions and new keys of a
-/// parent, with each action that follows, beside an update of the child.
+/// Goal: with read committed a row that has come to refer to another one, while who removes its
+/// parent waited for it, is left alone. Method: deletions and new keys of a parent, with each
+/// action that follows, beside an update of the child.
 #[test]
 fn children_that_have_left() {
     for action in [Referential::Cascade, Referential::SetNull] {
@@ -141,7 +144,8 @@ fn children_that_have_left() {
     }
 }
 
-/// Goal: whoever refers and whoever removes wait for each other: a parent goes after the child that was first, or not at all. Method: both orders, on two threads.
+/// Goal: whoever refers and whoever removes wait for each other: a parent goes after the child that
+/// was first, or not at all. Method: both orders, on two threads.
 #[test]
 fn one_waits_for_the_other() {
     for child_first in [true, false] {
@@ -198,7 +202,8 @@ fn tree(fixture: &Fixture, name: &str, action: Referential) -> Arc<Table> {
     })
 }
 
-/// Goal: a row that refers to itself can go, and can get another key if it goes on referring to itself; one that others refer to does what the action says.
+/// Goal: a row that refers to itself can go, and can get another key if it goes on referring to
+/// itself; one that others refer to does what the action says.
 #[test]
 fn rows_that_refer_to_themselves() {
     let fixture = Fixture::new();
@@ -241,7 +246,8 @@ fn rows_that_refer_to_themselves() {
     }
 }
 
-/// Goal: a reference between columns of different types is refused when it is declared, whether they differ in kind or in their decimals.
+/// Goal: a reference between columns of different types is refused when it is declared, whether
+/// they differ in kind or in their decimals.
 #[test]
 fn types_of_references() {
     let fixture = Fixture::new();
@@ -282,7 +288,8 @@ fn types_of_references() {
     transaction.create_table(children).unwrap();
 }
 
-/// Goal: a child that was locked, and that a change of its parent has changed since, is deleted as it is by then: with the entry that it has in its index, and coming back to what it was. Method:
+/// Goal: a child that was locked, and that a change of its parent has changed since, is deleted as
+/// it is by then: with the entry that it has in its index, and coming back to what it was. Method:
 /// lock it, delete the parent, delete it; commit or roll back.
 #[test]
 fn children_that_change_behind_a_lock() {
@@ -312,8 +319,9 @@ fn children_that_change_behind_a_lock() {
     }
 }
 
-/// Goal: a table that others refer to gets other rows and types, as long as the others may still refer to it. Method: a key of another width, with its rows, after opening again; a text; without the key; a
-/// definition of more columns; and all of it taken back.
+/// Goal: a table that others refer to gets other rows and types, as long as the others may still
+/// refer to it. Method: a key of another width, with its rows, after opening again; a text; without
+/// the key; a definition of more columns; and all of it taken back.
 #[test]
 fn other_rows_of_referenced_tables() {
     let fixture = Fixture::new();
@@ -381,9 +389,10 @@ const LEAVES: [Leaves; 4] = [
     },
 ];
 
-/// Goal: whoever removes a row, or its key, waits for the transaction that is removing the last row which refers
-/// to it, as in PostgreSQL, and is refused only if that one is undone. Method: each way of removing the child,
-/// with an index of its column and without, and of removing the parent; commits and rollbacks.
+/// Goal: whoever removes a row, or its key, waits for the transaction that is removing the last row
+/// which refers to it, as in PostgreSQL, and is refused only if that one is undone. Method: each
+/// way of removing the child, with an index of its column and without, and of removing the parent;
+/// commits and rollbacks.
 #[test]
 fn children_that_are_leaving() {
     for action in [Referential::NoAction, Referential::Restrict] {
@@ -435,8 +444,8 @@ fn children_that_are_leaving() {
     }
 }
 
-/// Goal: a child that stays, though somebody is changing other columns of it, is no reason to wait; nor is one of
-/// two that are there. Method: on one thread, which would wait for ever.
+/// Goal: a child that stays, though somebody is changing other columns of it, is no reason to wait;
+/// nor is one of two that are there. Method: on one thread, which would wait for ever.
 #[test]
 fn children_that_stay() {
     let fixture = Fixture::new();
@@ -469,8 +478,9 @@ fn children_that_stay() {
     fixture.db.check().unwrap();
 }
 
-/// Goal: a transaction that sees one moment only, and waits for the one that deletes the child, learns that it
-/// cannot be put in a line, as in PostgreSQL; two that wait for one another are a deadlock.
+/// Goal: a transaction that sees one moment only, and waits for the one that deletes the child,
+/// learns that it cannot be put in a line, as in PostgreSQL; two that wait for one another are a
+/// deadlock.
 #[test]
 fn children_that_are_leaving_at_other_levels() {
     for level in [Isolation::Snapshot, Isolation::Serializable] {

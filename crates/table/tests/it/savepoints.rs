@@ -27,8 +27,9 @@ const CHANGES: [(&str, Change); 5] = [
     }),
 ];
 
-/// Goal: trees that a change of the schema would have given up are still there when that change was taken back and its transaction committed: now, and after opening
-/// again. Method: each such change, in one savepoint, in two, and taken back twice.
+/// Goal: trees that a change of the schema would have given up are still there when that change was
+/// taken back and its transaction committed: now, and after opening again. Method: each such
+/// change, in one savepoint, in two, and taken back twice.
 #[test]
 fn a_schema_that_was_taken_back() {
     for (name, change) in CHANGES {
@@ -59,7 +60,8 @@ fn a_schema_that_was_taken_back() {
     }
 }
 
-/// Goal: trees that go with a commit, and those that were made and taken back, are given back: after the commit, and by the opening when the commit was the last.
+/// Goal: trees that go with a commit, and those that were made and taken back, are given back:
+/// after the commit, and by the opening when the commit was the last.
 #[test]
 fn trees_that_go() {
     for (name, change) in CHANGES {
@@ -83,7 +85,8 @@ fn trees_that_go() {
     }
 }
 
-/// Goal: a table that was looked up before the schema was taken back, or changed, is refused: its trees may be anybody's by now.
+/// Goal: a table that was looked up before the schema was taken back, or changed, is refused: its
+/// trees may be anybody's by now.
 #[test]
 fn tables_that_are_not_any_more() {
     let is_stale = |result: cairn_table::Result<()>| {
@@ -128,7 +131,8 @@ fn tables_that_are_not_any_more() {
     assert_eq!(fixture.db.check().unwrap().rows, 2_002);
 }
 
-/// Goal: a load that was begun behind a savepoint that was gone back to goes on no more: its trees go with the transaction.
+/// Goal: a load that was begun behind a savepoint that was gone back to goes on no more: its trees
+/// go with the transaction.
 #[test]
 fn loads_that_were_taken_back() {
     let fixture = Fixture::new();

@@ -4,7 +4,8 @@ use cairn_table::{ColumnStatistics, TableStatistics};
 
 use crate::{Fixture, all, column, def, index, key};
 
-/// Goal: tables, indexes, views and namespaces are made, changed and removed with their transactions, and are there after opening again.
+/// Goal: tables, indexes, views and namespaces are made, changed and removed with their
+/// transactions, and are there after opening again.
 #[test]
 fn life_of_a_table() {
     let fixture = made_and_changed();
@@ -68,7 +69,8 @@ fn made_and_changed() -> Fixture {
     fixture
 }
 
-/// Goal: rows that come in bulk, in order or not, are the same as those that come one by one; two with one key are refused.
+/// Goal: rows that come in bulk, in order or not, are the same as those that come one by one; two
+/// with one key are refused.
 #[test]
 fn bulk() {
     let fixture = Fixture::new();
@@ -111,8 +113,9 @@ fn bulk() {
     );
 }
 
-/// Goal: trees are built from keys of several columns, whatever adjoining keys have in common. Method: rows with little but their key, so that nodes end at every
-/// kind of border, in keys that grow by one, by hundreds and by jumps.
+/// Goal: trees are built from keys of several columns, whatever adjoining keys have in common.
+/// Method: rows with little but their key, so that nodes end at every kind of border, in keys that
+/// grow by one, by hundreds and by jumps.
 #[test]
 fn bulk_with_long_keys() {
     for step in [1_i64, 3, 257, 65_537] {
@@ -135,8 +138,9 @@ fn bulk_with_long_keys() {
     }
 }
 
-/// Goal: what was found out about a table's rows stays as long as they do, and goes with them, in memory as on the disk. Method: changes that keep the rows, and then one that empties the table; each time also after the next
-/// opening.
+/// Goal: what was found out about a table's rows stays as long as they do, and goes with them, in
+/// memory as on the disk. Method: changes that keep the rows, and then one that empties the table;
+/// each time also after the next opening.
 #[test]
 fn statistics_of_changed_tables() {
     let mut fixture = Fixture::new();

@@ -9,8 +9,9 @@ use crate::{Fixture, all, def, index};
 
 const ROWS: i32 = 4_000;
 
-/// Goal: indexes, bulk loads and altered tables are what they are with more memory, a violation of a unique index is found, and no file of it is left. Method: a few
-/// kilobytes, for rows whose keys and values come in no order.
+/// Goal: indexes, bulk loads and altered tables are what they are with more memory, a violation of
+/// a unique index is found, and no file of it is left. Method: a few kilobytes, for rows whose keys
+/// and values come in no order.
 #[test]
 fn more_than_memory() {
     let fixture = Fixture::with(|options| options.sort_bytes = 4 << 10);
@@ -49,7 +50,8 @@ fn more_than_memory() {
     assert!(names.iter().all(|name| !name.to_string_lossy().contains("sort")), "{names:?}");
 }
 
-/// Goal: rows that are loaded have the same rows and no more pages in whatever order they come, and one that comes twice is found. Method: in order, in falling order, in none, and in order but for
+/// Goal: rows that are loaded have the same rows and no more pages in whatever order they come, and
+/// one that comes twice is found. Method: in order, in falling order, in none, and in order but for
 /// neighbours and for a few; with memory for all of them and for some.
 #[test]
 fn loads_in_any_order() {

@@ -22,7 +22,8 @@ fn spare(fixture: &Fixture) -> Spare {
     transaction.commit_sparing(DURABILITY, || {}).unwrap().unwrap()
 }
 
-/// Goal: what a transaction has left holds nobody back, and the next one sees what is committed by then, rows and tables.
+/// Goal: what a transaction has left holds nobody back, and the next one sees what is committed by
+/// then, rows and tables.
 #[test]
 fn holds_nobody_back() {
     let fixture = Fixture::new();
@@ -45,7 +46,8 @@ fn holds_nobody_back() {
     assert_eq!(fixture.db.stats().versioned_rows, 1);
 }
 
-/// Goal: nothing of a transaction is left in the next one: changes, savepoints, tables that were taken back, counts of rows.
+/// Goal: nothing of a transaction is left in the next one: changes, savepoints, tables that were
+/// taken back, counts of rows.
 #[test]
 fn nothing_is_left() {
     let fixture = Fixture::new();
@@ -95,7 +97,8 @@ fn views_in_use() {
     assert_eq!(fixture.db.stats().snapshots, 0);
 }
 
-/// Goal: a serializable transaction compares what it has read itself, not what the one before it has.
+/// Goal: a serializable transaction compares what it has read itself, not what the one before it
+/// has.
 #[test]
 fn reads_are_its_own() {
     let fixture = Fixture::new();
@@ -116,7 +119,8 @@ fn reads_are_its_own() {
     assert_eq!(all(&fixture.begin(), &table, None), ["1,12", "2,21"]);
 }
 
-/// Goal: each is stopped by the canceller that it began with, and another database takes nothing from this one.
+/// Goal: each is stopped by the canceller that it began with, and another database takes nothing
+/// from this one.
 #[test]
 fn another_canceller_and_database() {
     let (fixture, other) = (Fixture::new(), Fixture::new());
@@ -135,7 +139,9 @@ fn another_canceller_and_database() {
     assert_eq!(fixture.db.stats().snapshots, 0);
 }
 
-/// Goal: one that can only be rolled back holds nobody back as soon as nobody reads with its views any more. Method: a view that outlives what it was for, as a task of a query does that was stopped.
+/// Goal: one that can only be rolled back holds nobody back as soon as nobody reads with its views
+/// any more. Method: a view that outlives what it was for, as a task of a query does that was
+/// stopped.
 #[test]
 fn abandoned_with_views() {
     let fixture = Fixture::new();
@@ -154,8 +160,9 @@ fn abandoned_with_views() {
     assert_eq!(fixture.db.stats().snapshots, 1);
 }
 
-/// Goal: who has the schema and cannot commit takes back what it has made outside of the tables before others begin. Method: a serializable transaction that has read what another one has changed, and a
-/// stranger that would begin at that moment.
+/// Goal: who has the schema and cannot commit takes back what it has made outside of the tables
+/// before others begin. Method: a serializable transaction that has read what another one has
+/// changed, and a stranger that would begin at that moment.
 #[test]
 fn who_cannot_commit_is_alone_when_it_hears() {
     let fixture = Fixture::new();

@@ -1,4 +1,5 @@
-//! Foreign keys and statements of several changes: what counts is how things are when the last change is through.
+//! Foreign keys and statements of several changes: what counts is how things are when the last
+//! change is through.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -45,8 +46,8 @@ fn refused<T: std::fmt::Debug>(result: Result<T>) {
     assert!(matches!(result, Err(Error::ForeignKeyViolation { .. })), "{result:?}");
 }
 
-/// Goal: a chain of rows that follow each other may be longer than any stack. Method: 30,000 of them, of which the first one goes; a thread has room for some thousand
-/// calls.
+/// Goal: a chain of rows that follow each other may be longer than any stack. Method: 30,000 of
+/// them, of which the first one goes; a thread has room for some thousand calls.
 #[test]
 fn long_chains() {
     let fixture = Fixture::new();
@@ -83,8 +84,9 @@ fn chains_can_be_stopped() {
     assert!(all(&fixture.begin(), &nodes, None).is_empty());
 }
 
-/// Goal: within a statement rows may refer to rows that come later, and go before those that refer to them; a change that is a statement of its own may not. Method: two rows
-/// that refer to each other, with each action that refuses.
+/// Goal: within a statement rows may refer to rows that come later, and go before those that refer
+/// to them; a change that is a statement of its own may not. Method: two rows that refer to each
+/// other, with each action that refuses.
 #[test]
 fn rows_that_refer_to_each_other() {
     let fixture = Fixture::new();
@@ -111,7 +113,8 @@ fn rows_that_refer_to_each_other() {
     }
 }
 
-/// Goal: rows of a statement that would follow another row of it are changed by the statement itself, and follow afterwards only where it has left them.
+/// Goal: rows of a statement that would follow another row of it are changed by the statement
+/// itself, and follow afterwards only where it has left them.
 #[test]
 fn rows_that_would_follow() {
     let fixture = Fixture::new();
@@ -133,7 +136,8 @@ fn rows_that_would_follow() {
     assert_eq!(all(&fixture.begin(), &empty, None), ["3,null"]);
 }
 
-/// Goal: whoever refers to a key that one row gives up and another one takes has lost nothing, unless the foreign key says RESTRICT.
+/// Goal: whoever refers to a key that one row gives up and another one takes has lost nothing,
+/// unless the foreign key says RESTRICT.
 #[test]
 fn keys_that_come_back() {
     let fixture = Fixture::new();
@@ -164,7 +168,8 @@ fn keys_that_come_back() {
     }
 }
 
-/// Goal: references hold when rows have got other keys meanwhile: those that follow, and those that are still to be looked at.
+/// Goal: references hold when rows have got other keys meanwhile: those that follow, and those that
+/// are still to be looked at.
 #[test]
 fn keys_that_move() {
     let fixture = Fixture::new();
@@ -200,7 +205,8 @@ fn keys_that_move() {
     assert_eq!(all(&fixture.begin(), &nodes, None), ["2,13", "11,13", "12,13", "13,null"]);
 }
 
-/// Goal: nobody commits what was not looked at, or did not hold; and who goes back to before the statement can go on.
+/// Goal: nobody commits what was not looked at, or did not hold; and who goes back to before the
+/// statement can go on.
 #[test]
 fn what_does_not_hold() {
     let fixture = Fixture::new();
@@ -240,8 +246,9 @@ fn what_does_not_hold() {
     }
 }
 
-/// Goal: savepoints between the changes of a statement take back what was noted since and nothing else; and cannot be gone back to once the statement has ended, for what
-/// was noted before them is forgotten by then.
+/// Goal: savepoints between the changes of a statement take back what was noted since and nothing
+/// else; and cannot be gone back to once the statement has ended, for what was noted before them is
+/// forgotten by then.
 #[test]
 fn savepoints_within_a_statement() {
     let fixture = Fixture::new();
@@ -266,8 +273,10 @@ fn savepoints_within_a_statement() {
     refused(transaction.end_changes());
 }
 
-/// Goal: what a statement finds at its end stays until its transaction ends, and so does what is still to be looked at: others that remove it, or refer to it, wait. Method: a
-/// row that refers to one which somebody else puts in afterwards and then wants to remove; a row that goes, and somebody who wants to refer to it before the end of the statement.
+/// Goal: what a statement finds at its end stays until its transaction ends, and so does what is
+/// still to be looked at: others that remove it, or refer to it, wait. Method: a row that refers to
+/// one which somebody else puts in afterwards and then wants to remove; a row that goes, and
+/// somebody who wants to refer to it before the end of the statement.
 #[test]
 fn others_meanwhile() {
     let (fixture, watch) = Watch::fixture();
@@ -327,7 +336,8 @@ impl Rules for Parents {
 
 type Refusal = Arc<dyn std::error::Error + Send + Sync>;
 
-/// Goal: whoever ends a statement says which rows may follow, and what columns are by default. Method: each action, with rules that let the row be and with such that do not; a default that is
+/// Goal: whoever ends a statement says which rows may follow, and what columns are by default.
+/// Method: each action, with rules that let the row be and with such that do not; a default that is
 /// not there, and that is the row which has gone; without rules the default is NULL.
 #[test]
 fn rules_for_rows_that_follow() {
@@ -403,7 +413,9 @@ impl Rules for Stops {
     }
 }
 
-/// Goal: a statement that is cancelled while rows follow ends with the row that it is at. Method: very many rows refer to one, and the rules that are asked about each of them cancel at the hundredth.
+/// Goal: a statement that is cancelled while rows follow ends with the row that it is at. Method:
+/// very many rows refer to one, and the rules that are asked about each of them cancel at the
+/// hundredth.
 #[test]
 fn rows_that_follow_can_be_stopped() {
     let fixture = Fixture::new();

@@ -55,8 +55,9 @@ impl Fs for Opening {
     }
 }
 
-/// Goal: a backup has what was committed when it began, is a sound database of its own, keeps references, views and statistics, and takes nobody's place. Method:
-/// others commit at each file of the copy that is opened.
+/// Goal: a backup has what was committed when it began, is a sound database of its own, keeps
+/// references, views and statistics, and takes nobody's place. Method: others commit at each file
+/// of the copy that is opened.
 #[test]
 fn backup() {
     let fixture = Fixture::new();
@@ -119,7 +120,8 @@ fn backup() {
     );
 }
 
-/// Goal: a backup that fails leaves nothing behind, no folder either. Method: each file of the copy cannot be opened in its turn.
+/// Goal: a backup that fails leaves nothing behind, no folder either. Method: each file of the copy
+/// cannot be opened in its turn.
 #[test]
 fn backups_that_fail() {
     let fixture = Fixture::new();
@@ -142,8 +144,9 @@ fn backups_that_fail() {
     }
 }
 
-/// Goal: a vacuum makes the file as short as what is in it, moves nothing out of its place as far as anybody can see, and leaves a sound database. Method: tables
-/// with an index and long rows, of which most go; check, vacuum, check, open again.
+/// Goal: a vacuum makes the file as short as what is in it, moves nothing out of its place as far
+/// as anybody can see, and leaves a sound database. Method: tables with an index and long rows, of
+/// which most go; check, vacuum, check, open again.
 #[test]
 fn vacuum() {
     let fixture = Fixture::new();

@@ -10,8 +10,9 @@ use cairn_table::{Canceller, Durability, Error, Isolation, Result, Table, TableS
 use crate::watch::Watch;
 use crate::{Fixture, all, column, def, index, key, set};
 
-/// Goal: a vacuum that has waited for a transaction frees the pages that this one has left to be freed once, not twice. Method: a transaction that gives a long row
-/// another text ends while a vacuum waits for it.
+/// Goal: a vacuum that has waited for a transaction frees the pages that this one has left to be
+/// freed once, not twice. Method: a transaction that gives a long row another text ends while a
+/// vacuum waits for it.
 #[test]
 fn vacuum_after_a_transaction() {
     let (fixture, watch) = Watch::fixture();
@@ -45,7 +46,8 @@ fn vacuum_after_a_transaction() {
     assert_eq!(letters, "aaabbaaaaaaaaaaaaaac");
 }
 
-/// Goal: whoever has the schema sees everything that those have committed whom it has waited for, so that a new constraint is checked against all rows.
+/// Goal: whoever has the schema sees everything that those have committed whom it has waited for,
+/// so that a new constraint is checked against all rows.
 #[test]
 fn the_schema_lock_sees_everything() {
     let (fixture, watch) = Watch::fixture();
@@ -63,7 +65,9 @@ fn the_schema_lock_sees_everything() {
     assert_eq!(seen.join().unwrap(), ["1,10", "2,20"]);
 }
 
-/// Goal: two that want the schema and have nothing yet do not wait for each other, and the second one works on what the first has left; at each level of isolation. Method: both have begun before either asks.
+/// Goal: two that want the schema and have nothing yet do not wait for each other, and the second
+/// one works on what the first has left; at each level of isolation. Method: both have begun before
+/// either asks.
 #[test]
 fn two_that_want_the_schema() {
     for isolation in [Isolation::ReadCommitted, Isolation::Snapshot, Isolation::Serializable] {
@@ -85,7 +89,9 @@ fn two_that_want_the_schema() {
     }
 }
 
-/// Goal: whoever has read or changed anything, and asks for the schema, goes before one that has nothing yet, which waits for it; two that have both are a circle, which leaves the one that is told of it as it was.
+/// Goal: whoever has read or changed anything, and asks for the schema, goes before one that has
+/// nothing yet, which waits for it; two that have both are a circle, which leaves the one that is
+/// told of it as it was.
 #[test]
 fn who_has_something_goes_first() {
     let (fixture, watch) = Watch::fixture();
@@ -126,7 +132,8 @@ fn who_has_something_goes_first() {
     assert_eq!([&table, &empty].map(|table| all(&seen, table, None).len()), [4, 1]);
 }
 
-/// Goal: a time limit, or somebody, ends the waiting of one that has let go of what it saw, and others are kept waiting by it no longer.
+/// Goal: a time limit, or somebody, ends the waiting of one that has let go of what it saw, and
+/// others are kept waiting by it no longer.
 #[test]
 fn who_gives_up_the_schema() {
     let fixture = Fixture::new();
@@ -152,7 +159,9 @@ fn who_gives_up_the_schema() {
     assert_eq!(fixture.db.stats().snapshots, 0);
 }
 
-/// Goal: a change that was made up for another definition of its table is refused, and loses nothing. Method: each change that says places of columns or indexes, with a table from before another one's.
+/// Goal: a change that was made up for another definition of its table is refused, and loses
+/// nothing. Method: each change that says places of columns or indexes, with a table from before
+/// another one's.
 #[test]
 fn changes_of_a_table_as_it_was() {
     let fixture = Fixture::new();
@@ -227,7 +236,8 @@ fn refer(transaction: &mut Transaction, children: &Arc<Table>, id: i32) -> Resul
     transaction.insert(children, &[Value::Int(id), Value::Int(1)])
 }
 
-/// Goal: whoever waits for all references to a row to end is not overtaken by new ones for ever. Method: one that refers, one that removes, and one that comes later.
+/// Goal: whoever waits for all references to a row to end is not overtaken by new ones for ever.
+/// Method: one that refers, one that removes, and one that comes later.
 #[test]
 fn whoever_removes_is_not_overtaken() {
     let (fixture, watch) = Watch::fixture();
@@ -309,7 +319,8 @@ fn who_gave_up_is_in_no_circle() {
     assert_eq!(all(&fixture.begin(), &table, None).len(), 2);
 }
 
-/// Goal: a circle that goes through the second of two references is found when it closes, and not when the first of them ends.
+/// Goal: a circle that goes through the second of two references is found when it closes, and not
+/// when the first of them ends.
 #[test]
 fn circles_through_any_share() {
     let (fixture, watch) = Watch::fixture();
@@ -337,8 +348,9 @@ fn circles_through_any_share() {
     assert_eq!(fixture.db.stats().deadlocks, 1);
 }
 
-/// Goal: two that share a row and both want it alone are a circle; so are three that wait for each other in turn, and one that waits for the schema of others. One of
-/// them is told, and the others go on.
+/// Goal: two that share a row and both want it alone are a circle; so are three that wait for each
+/// other in turn, and one that waits for the schema of others. One of them is told, and the others
+/// go on.
 #[test]
 fn circles_of_every_kind() {
     let (fixture, watch) = Watch::fixture();
@@ -421,7 +433,8 @@ fn circles_of_every_kind() {
     assert_eq!(fixture.db.stats().deadlocks, 4);
 }
 
-/// Goal: what is done beside a transaction holds at once and whatever becomes of that, locks nothing any longer, and is undone where it fails; at any level of isolation.
+/// Goal: what is done beside a transaction holds at once and whatever becomes of that, locks
+/// nothing any longer, and is undone where it fails; at any level of isolation.
 #[test]
 fn beside_another() {
     for isolation in [Isolation::ReadCommitted, Isolation::Snapshot, Isolation::Serializable] {
@@ -450,7 +463,8 @@ fn beside_another() {
     }
 }
 
-/// Goal: a circle that goes through a transaction and what is done beside it is found when it closes, whichever closes it.
+/// Goal: a circle that goes through a transaction and what is done beside it is found when it
+/// closes, whichever closes it.
 #[test]
 fn circles_beside_another() {
     for beside_first in [false, true] {
@@ -481,7 +495,8 @@ fn circles_beside_another() {
     }
 }
 
-/// Goal: what is done beside a transaction does not wait for a change of the schema that waits for that transaction.
+/// Goal: what is done beside a transaction does not wait for a change of the schema that waits for
+/// that transaction.
 #[test]
 fn beside_a_change_of_the_schema() {
     let (fixture, watch) = Watch::fixture();

@@ -11,7 +11,8 @@ use cairn_vfs::thread::JoinHandle;
 
 use crate::Fixture;
 
-/// A clock that stands still, and knows who looks at it: whoever waits for a lock with a timeout does, once before it waits and then each time before it sleeps.
+/// A clock that stands still, and knows who looks at it: whoever waits for a lock with a timeout
+/// does, once before it waits and then each time before it sleeps.
 #[derive(Debug, Default)]
 pub struct Watch {
     threads: Mutex<HashMap<ThreadId, Seen>>,

@@ -1,4 +1,5 @@
-//! RocksDB's trace of its block cache, in its own form and as the text that its analyzer makes of it.
+//! RocksDB's trace of its block cache, in its own form and as the text that its analyzer makes of
+//! it.
 //!
 //! ```text
 //!   record   time in µs 8 · type 1 · payload bytes 4 · payload                (as in the trace of operations)

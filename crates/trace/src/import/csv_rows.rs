@@ -7,8 +7,9 @@
 //! 0.003,scan,user:,,,50
 //! ```
 //!
-//! `key_hex` and `end_hex` instead of `key` and `end`, either by itself, are bytes in hexadecimal, for keys that are no text. `joined` and `backwards` say
-//! `true` of what belongs to the row before, and of scans in descending order.
+//! `key_hex` and `end_hex` instead of `key` and `end`, either by itself, are bytes in hexadecimal,
+//! for keys that are no text. `joined` and `backwards` say `true` of what belongs to the row
+//! before, and of scans in descending order.
 
 use std::io::BufRead;
 
@@ -204,7 +205,8 @@ impl<'a> Operation<'a> {
         }
     }
 
-    /// In nanoseconds from the first one's on, in front of which it may be; `None` where there is no such column.
+    /// In nanoseconds from the first one's on, in front of which it may be; `None` where there is
+    /// no such column.
     fn time(&self, first: &mut Option<f64>) -> std::result::Result<Option<i128>, String> {
         let Some((column, unit)) = self.columns.time else { return Ok(None) };
         let text = self.text(Some(column)).unwrap_or_default();
@@ -247,7 +249,8 @@ impl<'a> Operation<'a> {
             Kind::Get => Detail::Get(match (found, size) {
                 (Some(false), _) => Some(None),
                 (Some(true), size) => Some(Some(size.unwrap_or(0))),
-                // A size without a word on what came of it is the size of what was found; 0 is how many tools say nothing.
+                // A size without a word on what came of it is the size of what was found; 0 is how
+                // many tools say nothing.
                 (None, size) => size.filter(|size| *size > 0).map(Some),
             }),
             Kind::Put => Detail::Put(size.unwrap_or(0)),

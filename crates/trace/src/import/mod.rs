@@ -1,6 +1,8 @@
-//! Traces of others as ours: CSV, lists of pages, and what RocksDB records, each plain or with gzip.
+//! Traces of others as ours: CSV, lists of pages, and what RocksDB records, each plain or with
+//! gzip.
 //!
-//! An input is read once from its start to its end, a row, a line or a record at a time, so that it may be larger than memory and come from a pipe.
+//! An input is read once from its start to its end, a row, a line or a record at a time, so that it
+//! may be larger than memory and come from a pipe.
 
 mod block_cache;
 mod csv_rows;
@@ -29,14 +31,16 @@ const GZIP: [u8; 2] = [0x1f, 0x8b];
 const HEAD_BYTES: u64 = 4096;
 /// Bytes that are read at once.
 const BUFFER_BYTES: usize = 1 << 18;
-/// What is told of an operation whose time was before that of the one before it, which it gets then: times of a trace never go back.
+/// What is told of an operation whose time was before that of the one before it, which it gets
+/// then: times of a trace never go back.
 const BACK_IN_TIME: &str = "times that go back (the time of the operation before is taken)";
 
 /// What an input is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
-    /// Rows with a head that names the columns: `key` or `key_hex`, and any of `time`, `op`, `key_size`, `value_size`, `found`, `count`,
-    /// `keyspace`, `end` or `end_hex`, `joined`, `backwards`.
+    /// Rows with a head that names the columns: `key` or `key_hex`, and any of `time`, `op`,
+    /// `key_size`, `value_size`, `found`, `count`, `keyspace`, `end` or `end_hex`, `joined`,
+    /// `backwards`.
     Csv,
     /// One page number a line, as in the traces of papers on replacement.
     Pages,
@@ -44,7 +48,8 @@ pub enum Format {
     RocksdbOperations,
     /// RocksDB's trace of its block cache (`DB::StartBlockCacheTrace`): the blocks.
     RocksdbBlockCache,
-    /// The same as text, by `block_cache_trace_analyzer -human_readable_trace_file_path`: the blocks.
+    /// The same as text, by `block_cache_trace_analyzer -human_readable_trace_file_path`: the
+    /// blocks.
     RocksdbBlockCacheText,
 }
 
@@ -69,7 +74,8 @@ impl Format {
         }
     }
 
-    /// False where the input cannot be of this format, going by its first bytes. Of text, its lines tell.
+    /// False where the input cannot be of this format, going by its first bytes. Of text, its lines
+    /// tell.
     fn fits(self, input: &[u8]) -> bool {
         match self {
             Format::RocksdbOperations => operations::is_one(input),
@@ -135,8 +141,8 @@ pub struct Imported {
 
 /// Makes the trace `path`, which must not exist, from `input`, which messages call `name`.
 ///
-/// Errors: [`Error::Input`] with the line or byte for what is not as it should be; [`Error::Vfs`]. The unfinished trace stays, and
-/// reads as one that was cut.
+/// Errors: [`Error::Input`] with the line or byte for what is not as it should be; [`Error::Vfs`].
+/// The unfinished trace stays, and reads as one that was cut.
 pub fn import(
     fs: &Arc<dyn Fs>,
     name: &str,
@@ -313,7 +319,8 @@ impl Sink {
         }
     }
 
-    /// The time of the next operation, in nanoseconds from the start on. What goes back behind the one before is counted, and gets its time.
+    /// The time of the next operation, in nanoseconds from the start on. What goes back behind the
+    /// one before is counted, and gets its time.
     fn time(&mut self, time_ns: i128) -> u64 {
         if time_ns < i128::from(self.last_ns) {
             self.skip(BACK_IN_TIME);

@@ -241,7 +241,8 @@ fn batch(bytes: &[u8], time_ns: u64, sink: &mut Sink, outcomes: &mut Outcomes) -
     let mut joined = false;
     while let Some((&tag, after)) = rest.split_first() {
         rest = after;
-        // Tags with a column family come before those without for ranges and blobs, after them for the rest.
+        // Tags with a column family come before those without for ranges and blobs, after them for
+        // the rest.
         let has_family = matches!(tag, 0x04 | 0x05 | 0x06 | 0x08 | 0x0e | 0x10 | 0x17);
         let family = match has_family {
             true => take_varint(&mut rest).ok().and_then(|family| u32::try_from(family).ok()),

@@ -1,7 +1,9 @@
-//! What lookups of RocksDB's traces found. RocksDB does not say it, so what was written in the trace itself has to.
+//! What lookups of RocksDB's traces found. RocksDB does not say it, so what was written in the
+//! trace itself has to.
 //!
-//! An input may be larger than memory, and so may be its keys. Known are those of the sample, by their hashes, up to a bound: of more of them nothing is known. Removed ranges
-//! are kept apart, each with the number of the write, and hide what is older: so no range goes through all keys.
+//! An input may be larger than memory, and so may be its keys. Known are those of the sample, by
+//! their hashes, up to a bound: of more of them nothing is known. Removed ranges are kept apart,
+//! each with the number of the write, and hide what is older: so no range goes through all keys.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Bound::{Excluded, Included, Unbounded};
@@ -77,7 +79,8 @@ impl Outcomes {
         self.known.remove(&(family, hash));
     }
 
-    /// Notes that a range was removed. Which of its keys were there is not looked for: of all of them nothing is known then.
+    /// Notes that a range was removed. Which of its keys were there is not looked for: of all of
+    /// them nothing is known then.
     pub fn removed(&mut self, family: u32, start: &[u8], end: &[u8]) {
         if start >= end || self.known.is_empty() {
             return;
@@ -134,8 +137,8 @@ mod tests {
         Outcomes { keys_max, range_bytes_max, ..Outcomes::new() }
     }
 
-    /// Goal: what is known is what a table of all keys would know. Method: 5,000 writes, removals, merges and ranges by a fixed law, over two families of fifty keys, against such a
-    /// table.
+    /// Goal: what is known is what a table of all keys would know. Method: 5,000 writes, removals,
+    /// merges and ranges by a fixed law, over two families of fifty keys, against such a table.
     #[test]
     fn outcomes_are_those_of_a_table() {
         let mut found = outcomes(1000, 1 << 20);
@@ -177,8 +180,9 @@ mod tests {
         assert!(kept > 0 && kept == found.range_bytes);
     }
 
-    /// Goal: memory has a bound, and what does not fit is unknown. Method: more keys than there may be, of which those that were first go on; more ranges, after which nothing is known but
-    /// what is written then.
+    /// Goal: memory has a bound, and what does not fit is unknown. Method: more keys than there may
+    /// be, of which those that were first go on; more ranges, after which nothing is known but what
+    /// is written then.
     #[test]
     fn what_does_not_fit_is_unknown() {
         let mut outcomes = outcomes(3, 10 * RANGE_BYTES);

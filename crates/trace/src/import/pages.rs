@@ -6,7 +6,8 @@ use super::{Sink, each_line, event};
 use crate::error::{Error, Result};
 use crate::event::Detail;
 
-/// Blank lines, lines that begin with `#` and a `*` alone, which some lists end with, are passed over.
+/// Blank lines, lines that begin with `#` and a `*` alone, which some lists end with, are passed
+/// over.
 pub(super) fn read(name: &str, input: &mut dyn BufRead, sink: &mut Sink) -> Result<()> {
     sink.header.timed = false;
     each_line(name, input, |at, line| {

@@ -1,4 +1,5 @@
-//! What is passed over in a trace whose share of the keys was lowered: whatever was recorded of other keys while there were more.
+//! What is passed over in a trace whose share of the keys was lowered: whatever was recorded of
+//! other keys while there were more.
 
 use cairn_codec::checksum::xxh3_64_seeded;
 use cairn_codec::key_hash::KeyHash;
@@ -16,16 +17,18 @@ pub(super) struct Filter {
 }
 
 impl Filter {
-    /// Of a trace that is in the end of one key in `last`; `None` where that is all that it has anyway.
+    /// Of a trace that is in the end of one key in `last`; `None` where that is all that it has
+    /// anyway.
     pub fn new(header: &Header, last: u32) -> Option<Filter> {
         let adaptive = header.adaptive.filter(|_| last > header.sample)?;
         Some(Filter { threshold: sample::threshold(last), keys: header.keys, adaptive })
     }
 
-    /// True for an event that stays. What is left of a batch is joined to what is left of it: `goes_on` is its lane's, and says whether anything
-    /// of the current batch has stayed.
+    /// True for an event that stays. What is left of a batch is joined to what is left of it:
+    /// `goes_on` is its lane's, and says whether anything of the current batch has stayed.
     pub fn takes(&self, event: &mut Event<'_>, goes_on: &mut bool) -> bool {
-        // The hash that the recorder compared: of the key as it is kept, which is cut where it was too long.
+        // The hash that the recorder compared: of the key as it is kept, which is cut where it was
+        // too long.
         let seed = self.adaptive.seed;
         let hash = match (self.keys, self.adaptive.hash) {
             (KeyForm::Hashed, _) => event.key.first_chunk().map_or(0, |hash| u64::from_le_bytes(*hash)),

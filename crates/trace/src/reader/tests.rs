@@ -29,7 +29,8 @@ fn open(bytes: &[u8]) -> Result<Trace> {
     Trace::open(&fs, Path::new(PATH))
 }
 
-/// Goal: a killed program's trace is read to its last whole block. Method: a trace cut at every 9,973rd byte.
+/// Goal: a killed program's trace is read to its last whole block. Method: a trace cut at every
+/// 9,973rd byte.
 #[test]
 fn cut_traces_are_read() {
     let bytes = recorded(20_000);
@@ -46,8 +47,8 @@ fn cut_traces_are_read() {
     assert!(known > 15_000);
 }
 
-/// Goal: damage before the end is told from a cut, and nothing after it is believed. Method: a flipped bit in the second of
-/// several blocks; the file as a tail of zeros.
+/// Goal: damage before the end is told from a cut, and nothing after it is believed. Method: a
+/// flipped bit in the second of several blocks; the file as a tail of zeros.
 #[test]
 fn damage_is_told() {
     let mut bytes = recorded(20_000);
@@ -69,7 +70,8 @@ fn damage_is_told() {
     assert!(matches!(open(&other), Err(Error::Unsupported { .. })));
 }
 
-/// Goal: records that are sound by their checksum and still no records end in an error that names the place, not in a panic.
+/// Goal: records that are sound by their checksum and still no records end in an error that names
+/// the place, not in a panic.
 /// Method: blocks that were sealed around too few, too many and impossible records.
 #[test]
 fn forged_records_are_refused() {
@@ -106,8 +108,9 @@ fn forged_records_are_refused() {
     }
 }
 
-/// Goal: traces of version 1 are read as before, whatever stands where version 2 has its marks, and ones of later versions are refused. Method: a trace by hand in each
-/// version, of a block that claims one key in four, without an end.
+/// Goal: traces of version 1 are read as before, whatever stands where version 2 has its marks, and
+/// ones of later versions are refused. Method: a trace by hand in each version, of a block that
+/// claims one key in four, without an end.
 #[test]
 fn versions_are_told_apart() {
     let key = |number: u64| (number * (u64::MAX / 100)).to_le_bytes();
@@ -143,8 +146,8 @@ fn versions_are_told_apart() {
     }
 }
 
-/// Goal: of raw keys those stay that the version's own hash has in the sample. Method: a trace by hand in either version, of a block that claims one key in four; the sample
-/// computed beside it.
+/// Goal: of raw keys those stay that the version's own hash has in the sample. Method: a trace by
+/// hand in either version, of a block that claims one key in four; the sample computed beside it.
 #[test]
 fn each_version_has_its_hash() {
     let key = |number: u32| format!("key {number}").into_bytes();
@@ -174,8 +177,8 @@ fn each_version_has_its_hash() {
     assert_eq!((stays(SampleHash::Xxh3), stays(SampleHash::Rapid)), (before, now));
 }
 
-/// Goal: lanes are merged by time and batches stay whole. Method: two threads by turns under a clock of the test's, one of them
-/// with a batch.
+/// Goal: lanes are merged by time and batches stay whole. Method: two threads by turns under a
+/// clock of the test's, one of them with a batch.
 #[test]
 fn lanes_are_merged() {
     let fs: Arc<dyn Fs> = Arc::new(MemFs::new());

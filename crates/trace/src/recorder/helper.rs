@@ -1,5 +1,5 @@
-//! The thread that takes recorded operations out of the rings and writes them: hashes, encoding, checksums and the file's pages cost the
-//! program nothing but a place on another core.
+//! The thread that takes recorded operations out of the rings and writes them: hashes, encoding,
+//! checksums and the file's pages cost the program nothing but a place on another core.
 
 use std::io;
 use std::sync::Arc;
@@ -12,11 +12,13 @@ use cairn_vfs::thread;
 use super::ring::WORDS;
 use super::shared::Shared;
 
-/// Between two looks: while much comes, while anything comes, and while nothing has come for a while.
+/// Between two looks: while much comes, while anything comes, and while nothing has come for a
+/// while.
 const NAP_SHORT: Duration = Duration::from_micros(500);
 const NAP_USUAL: Duration = Duration::from_millis(8);
 const NAP_LONG: Duration = Duration::from_millis(128);
-/// Short naps after much has come, until they become longer: programs come back to their work within milliseconds.
+/// Short naps after much has come, until they become longer: programs come back to their work
+/// within milliseconds.
 const BUSY_NAPS: u32 = 64;
 /// Usual naps without anything, until they become long.
 const QUIET_NAPS: u32 = 128;

@@ -39,7 +39,8 @@ thread_local! {
     };
 }
 
-/// All that an operation needs while nothing is special. It has nothing to drop, so that nobody asks whether it is still there.
+/// All that an operation needs while nothing is special. It has nothing to drop, so that nobody
+/// asks whether it is still there.
 #[derive(Debug)]
 pub(super) struct Hot {
     /// The number of the recorder whose ring this is. 0 for none, and while a batch is recorded.
@@ -50,7 +51,8 @@ pub(super) struct Hot {
     pub epoch: Cell<u64>,
     /// Operations until the next look at the clock.
     pub left: Cell<u32>,
-    /// The recorder's threshold when the clock was last looked at: it only goes down, so what is above this one is above that one.
+    /// The recorder's threshold when the clock was last looked at: it only goes down, so what is
+    /// above this one is above that one.
     pub threshold: Cell<u64>,
     /// The recorder's.
     pub hash: Cell<KeyHash>,
@@ -59,11 +61,12 @@ pub(super) struct Hot {
 }
 
 impl Hot {
-    /// Counts an operation that recorder `number` does not want, its key not being in the sample, and that is all there is to do about it. False
-    /// for others, and where that is not certain.
+    /// Counts an operation that recorder `number` does not want, its key not being in the sample,
+    /// and that is all there is to do about it. False for others, and where that is not certain.
     ///
-    /// This is all that most operations cost where the share of the keys is small. So it touches one line of memory, the thread's own, and is inlined: between
-    /// lookups of 420 ns it costs 5 ns so, 11 as a call of another crate's function, and 15 as a part of what records.
+    /// This is all that most operations cost where the share of the keys is small. So it touches
+    /// one line of memory, the thread's own, and is inlined: between lookups of 420 ns it costs 5
+    /// ns so, 11 as a call of another crate's function, and 15 as a part of what records.
     #[inline(always)]
     pub fn passes_over(&self, number: u64, key: &[u8]) -> bool {
         let left = self.left.get();
@@ -81,7 +84,8 @@ impl Hot {
     }
 }
 
-/// Tells operations apart that are not recorded, their keys not being in the sample. What it says holds within the [`super::Batch`] that it comes from.
+/// Tells operations apart that are not recorded, their keys not being in the sample. What it says
+/// holds within the [`super::Batch`] that it comes from.
 #[derive(Debug, Clone, Copy)]
 pub struct Sampler {
     threshold: u64,

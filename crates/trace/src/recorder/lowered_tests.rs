@@ -14,7 +14,8 @@ use crate::reader::{Ending, Trace};
 const PATH: &str = "/trace";
 const SEED: u64 = 0x5eed_5eed_5eed_5eed;
 
-/// An operation as it is read: time, lane, whether it is joined, its key, the key's length, its kind, bytes.
+/// An operation as it is read: time, lane, whether it is joined, its key, the key's length, its
+/// kind, bytes.
 type Row = (u64, u32, bool, u64, u32, Kind, Option<u64>);
 
 type Script = fn(&Recorder, &ManualClock);
@@ -57,7 +58,8 @@ fn key_of(number: u64) -> Vec<u8> {
     key
 }
 
-/// Operations for so long, each so many nanoseconds after the one before. One in 64 is a batch of three.
+/// Operations for so long, each so many nanoseconds after the one before. One in 64 is a batch of
+/// three.
 fn work(recorder: &Recorder, clock: &ManualClock, operation_ns: u64, millis: u64) {
     for number in 0..millis * 1_000_000 / operation_ns {
         clock.advance(Duration::from_nanos(operation_ns));
@@ -82,8 +84,10 @@ fn slow_fast_slow(recorder: &Recorder, clock: &ManualClock) {
     work(recorder, clock, 3_200, 100);
 }
 
-/// Goal: fast operations lower the share, which is not raised again, and the trace is read as if it had been recorded with the last share from the start: counts, times,
-/// batches. Method: both forms of keys against a trace of the same operations with that share given; and every key of it, counted.
+/// Goal: fast operations lower the share, which is not raised again, and the trace is read as if it
+/// had been recorded with the last share from the start: counts, times, batches. Method: both forms
+/// of keys against a trace of the same operations with that share given; and every key of it,
+/// counted.
 #[test]
 fn a_lowered_trace_is_a_sample() {
     for keys in [KeyForm::Hashed, KeyForm::Raw] {
@@ -112,7 +116,8 @@ fn a_lowered_trace_is_a_sample() {
     }
 }
 
-/// Goal: what is slow enough keeps all keys, and so does who is fast for a moment, between slow operations or between pauses. Method: paces above the limit for long; bursts.
+/// Goal: what is slow enough keeps all keys, and so does who is fast for a moment, between slow
+/// operations or between pauses. Method: paces above the limit for long; bursts.
 #[test]
 fn slow_ones_and_bursts_keep_all_keys() {
     let scripts: [(&str, Script); 3] = [
@@ -143,7 +148,8 @@ fn slow_ones_and_bursts_keep_all_keys() {
     }
 }
 
-/// Goal: a number that is given stays, and its trace is one that earlier versions read. Method: the fastest operations with two numbers.
+/// Goal: a number that is given stays, and its trace is one that earlier versions read. Method: the
+/// fastest operations with two numbers.
 #[test]
 fn a_given_number_stays() {
     for sample in [1, 3] {
@@ -156,8 +162,9 @@ fn a_given_number_stays() {
     }
 }
 
-/// Goal: a trace that was cut is a uniform sample too, whatever it lacks. Method: a lowered trace cut behind each of its blocks, against the beginning of one with the
-/// share given that the part claims.
+/// Goal: a trace that was cut is a uniform sample too, whatever it lacks. Method: a lowered trace
+/// cut behind each of its blocks, against the beginning of one with the share given that the part
+/// claims.
 #[test]
 fn cut_traces_are_samples() {
     let explicit = [1, 2, 4].map(|sample| {
@@ -192,8 +199,9 @@ fn cut_traces_are_samples() {
     assert_eq!(claimed, [1, 2, 4]);
 }
 
-/// Goal: one thread that is fast lowers the share for all, and the lanes of all are read alike; a batch counts by its operations. Method: two threads by turns under one
-/// clock; lookups of a hundred keys at once.
+/// Goal: one thread that is fast lowers the share for all, and the lanes of all are read alike; a
+/// batch counts by its operations. Method: two threads by turns under one clock; lookups of a
+/// hundred keys at once.
 #[test]
 fn lanes_share_one_share() {
     let turns = |recorder: &Recorder, clock: &ManualClock| {
@@ -255,7 +263,8 @@ impl Clock for OwnClock {
     fn sleep(&self, _: Duration) {}
 }
 
-/// Goal: whatever threads do at once, each key of the last share has all of its operations. Method: four threads that are all too fast, each by its own clock.
+/// Goal: whatever threads do at once, each key of the last share has all of its operations. Method:
+/// four threads that are all too fast, each by its own clock.
 #[test]
 fn threads_lower_it_together() {
     const EACH: u64 = 400_000;
@@ -288,7 +297,8 @@ fn threads_lower_it_together() {
     }
 }
 
-/// Goal: the seed that keys of a trace of hashes could be guessed by is not in it; a trace of raw keys needs it. Method: its bytes, looked for.
+/// Goal: the seed that keys of a trace of hashes could be guessed by is not in it; a trace of raw
+/// keys needs it. Method: its bytes, looked for.
 #[test]
 fn the_seed_stays_secret() {
     for (keys, is_there) in [(KeyForm::Hashed, false), (KeyForm::Raw, true)] {

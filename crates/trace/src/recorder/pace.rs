@@ -5,26 +5,32 @@
 //!                                                        slow enough: the time is taken off, of a pause a millisecond
 //! ```
 //!
-//! So a thread that is fast for most of its time is found within a tenth of a second, one that is fast now and then never is, and what
-//! the scheduler does to a fast one delays that by little.
+//! So a thread that is fast for most of its time is found within a tenth of a second, one that is
+//! fast now and then never is, and what the scheduler does to a fast one delays that by little.
 
-/// What it costs a thread to record an operation, of which most is that lines of memory go to the helper's core and back: between operations of `kv` in memory, on four
-/// virtual machines of two cores, 17 to 35 ns (`cargo bench -p cairn-trace --features kv --bench recorder`: what "all keys" costs more than "no keys"). By itself, with
-/// nothing else in the caches, it is 10 to 17 ns.
+/// What it costs a thread to record an operation, of which most is that lines of memory go to the
+/// helper's core and back: between operations of `kv` in memory, on four virtual machines of two
+/// cores, 17 to 35 ns (`cargo bench -p cairn-trace --features kv --bench recorder`: what "all keys"
+/// costs more than "no keys"). By itself, with nothing else in the caches, it is 10 to 17 ns.
 const RECORD_NS: u64 = 32;
-/// As much where it records one of several: then nobody expects it, the branch is guessed wrong, and what records has gone from the caches. 50 to 65 ns.
+/// As much where it records one of several: then nobody expects it, the branch is guessed wrong,
+/// and what records has gone from the caches. 50 to 65 ns.
 const RECORD_SOME_NS: u64 = 56;
 /// What it costs to tell whether an operation is to be recorded: the hash of its key.
 const ASK_NS: u64 = 5;
-/// Recording may take one part of a thread's time in so many, 1.1 %: the goal is 3 %, of which hashes, the helper and the clock have some, and machines differ.
+/// Recording may take one part of a thread's time in so many, 1.1 %: the goal is 3 %, of which
+/// hashes, the helper and the clock have some, and machines differ.
 const PARTS: u64 = 90;
-/// And so many, 2.5 %, hashes included. Of fast operations, below 360 ns, those take a part that leaves less for what is recorded.
+/// And so many, 2.5 %, hashes included. Of fast operations, below 360 ns, those take a part that
+/// leaves less for what is recorded.
 const PARTS_IN_ALL: u64 = 40;
 /// Fewer keys than one in so many would leave the hash, and of many traces nothing.
 const SAMPLE_MAX: u32 = 256;
-/// A thread has been too fast for so long before there are fewer keys: a burst does not thin a trace.
+/// A thread has been too fast for so long before there are fewer keys: a burst does not thin a
+/// trace.
 const FAST_NS: u64 = 50_000_000;
-/// More of the time between two looks says nothing of the operations: the thread waited, or another one had its core.
+/// More of the time between two looks says nothing of the operations: the thread waited, or another
+/// one had its core.
 const PAUSE_NS: u64 = 1_000_000;
 
 /// What a thread has seen of its operations while the share was the same.
@@ -44,8 +50,9 @@ impl Pace {
         Pace { sample: 0, fast_ns: 0, operations: 0, spent_ns: 0 }
     }
 
-    /// Takes note that so many operations took so long, of which those of one key in `sample` were recorded. What one takes, where recording has cost too
-    /// much for long enough; the pace begins anew then.
+    /// Takes note that so many operations took so long, of which those of one key in `sample` were
+    /// recorded. What one takes, where recording has cost too much for long enough; the pace begins
+    /// anew then.
     pub fn add(&mut self, sample: u32, operations: u64, elapsed_ns: u64) -> Option<u64> {
         if self.sample != sample {
             *self = Pace { sample, ..Pace::new() };
@@ -72,10 +79,12 @@ impl Pace {
     }
 }
 
-/// True where `operations` that took `elapsed_ns` have spent more than their part of it on being recorded.
+/// True where `operations` that took `elapsed_ns` have spent more than their part of it on being
+/// recorded.
 fn costs_too_much(sample: u32, operations: u64, elapsed_ns: u64) -> bool {
     let record_ns = if sample == 1 { RECORD_NS } else { RECORD_SOME_NS };
-    // Multiplied out, so that there are no fractions: record_ns / sample > elapsed_ns / operations / parts.
+    // Multiplied out, so that there are no fractions: record_ns / sample > elapsed_ns / operations
+    // / parts.
     let is_above = |record_ns: u64, parts: u64| {
         u128::from(operations) * u128::from(record_ns) * u128::from(parts)
             > u128::from(elapsed_ns) * u128::from(sample)
@@ -87,13 +96,15 @@ fn costs_too_much(sample: u32, operations: u64, elapsed_ns: u64) -> bool {
 mod tests {
     use super::*;
 
-    /// Looks of 100 operations each at so many nanoseconds an operation, for so long; whether that was too much.
+    /// Looks of 100 operations each at so many nanoseconds an operation, for so long; whether that
+    /// was too much.
     fn run(pace: &mut Pace, sample: u32, operation_ns: u64, millis: u64) -> Option<u64> {
         let looks = millis * 1_000_000 / (operation_ns * 100);
         (0..looks).find_map(|_| pace.add(sample, 100, operation_ns * 100))
     }
 
-    /// Goal: each share is kept by those that can afford it and given up by those that cannot. Method: paces on both sides of what the model says.
+    /// Goal: each share is kept by those that can afford it and given up by those that cannot.
+    /// Method: paces on both sides of what the model says.
     #[test]
     fn the_cost_decides() {
         for (sample, fast, slow) in [
@@ -110,8 +121,9 @@ mod tests {
         assert_eq!(run(&mut Pace::new(), SAMPLE_MAX, 1, 1_000), None, "the least share stays");
     }
 
-    /// Goal: only who is fast for most of the time is too fast. Method: bursts between slow operations and between pauses; a fast thread that loses its core now and
-    /// then; a share that was lowered by another thread.
+    /// Goal: only who is fast for most of the time is too fast. Method: bursts between slow
+    /// operations and between pauses; a fast thread that loses its core now and then; a share that
+    /// was lowered by another thread.
     #[test]
     fn bursts_and_pauses() {
         let mut pace = Pace::new();

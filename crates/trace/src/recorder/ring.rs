@@ -8,9 +8,11 @@
 //!   time        kind 15 in 4 bits · nanoseconds since the start 60
 //! ```
 //!
-//! One thread puts in, one at a time takes out (under the lane's lock). Words are relaxed atomics, which are plain moves on the processors
-//! that matter; the tail is stored with release and loaded with acquire, and so is the head. Keys are hashed before they come
-//! here, unless the trace keeps them as they are: what costs is how many lines of memory go from the thread's core to the other one and back.
+//! One thread puts in, one at a time takes out (under the lane's lock). Words are relaxed atomics,
+//! which are plain moves on the processors that matter; the tail is stored with release and loaded
+//! with acquire, and so is the head. Keys are hashed before they come here, unless the trace keeps
+//! them as they are: what costs is how many lines of memory go from the thread's core to the other
+//! one and back.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -20,8 +22,9 @@ use cairn_vfs::sync::{Line, Mutex, lock};
 use crate::event::Detail;
 use crate::format::{KeyForm, StoredKey};
 
-/// Words of a ring, 256 KiB: some 16,000 operations, five milliseconds of lookups in memory. With less the helper comes too late
-/// where its core has other work, and a thread that empties its own ring, or calls for help, pays more than for the caches that this takes.
+/// Words of a ring, 256 KiB: some 16,000 operations, five milliseconds of lookups in memory. With
+/// less the helper comes too late where its core has other work, and a thread that empties its own
+/// ring, or calls for help, pays more than for the caches that this takes.
 pub(super) const WORDS: usize = 1 << 15;
 /// Longer keys do not go through a ring as they are.
 pub(super) const KEY_BYTES: usize = 1024;
@@ -39,7 +42,8 @@ const NUMBER_SHIFT: u32 = 32;
 
 const _: () = assert!(KEY_BYTES <= HASHED_BYTES && (KEY_BYTES / 8 + 2) * 4 < WORDS);
 
-/// The first word of an operation. `None` for one that is rare or large, and does not go through a ring.
+/// The first word of an operation. `None` for one that is rare or large, and does not go through a
+/// ring.
 #[inline(always)]
 pub(super) fn operation(keyspace: u32, key: StoredKey<'_>, detail: Detail<'_>, joined: bool) -> Option<u64> {
     let (kind, state, number) = match detail {
@@ -92,8 +96,8 @@ impl Place {
     }
 }
 
-/// Rings that no recorder uses. They serve for as long as the process lives, so that a thread can keep to its ring without counting
-/// who else does.
+/// Rings that no recorder uses. They serve for as long as the process lives, so that a thread can
+/// keep to its ring without counting who else does.
 static FREE: Mutex<Vec<&'static Ring>> = Mutex::new(Vec::new());
 
 /// Words that one thread puts in and one at a time takes out.
@@ -215,13 +219,14 @@ impl Ring {
 
     /// Words that are not taken out yet.
     pub fn used(&self) -> u64 {
-        // ORDER: the head first: its thread may put in and take out between the two looks, and the tail is never before a head that was.
+        // ORDER: the head first: its thread may put in and take out between the two looks, and the
+        // tail is never before a head that was.
         let head = self.head.0.load(Ordering::Acquire);
         self.tail.0.load(Ordering::Acquire).saturating_sub(head)
     }
 
-    /// Takes out what is there, `words_max` of it and the rest of an operation at most, and tells `take` of each. `keys` is what all were put in
-    /// as. One at a time may.
+    /// Takes out what is there, `words_max` of it and the rest of an operation at most, and tells
+    /// `take` of each. `keys` is what all were put in as. One at a time may.
     pub fn drain(&self, keys: KeyForm, words_max: u64, mut take: impl FnMut(Item<'_>)) {
         let tail = self.tail.0.load(Ordering::Acquire);
         let mut at = self.head.0.load(Ordering::Relaxed);
@@ -282,7 +287,8 @@ mod tests {
 
     use super::*;
 
-    /// Goal: operations of each kind and size come out as they went in, and those that do not fit are refused.
+    /// Goal: operations of each kind and size come out as they went in, and those that do not fit
+    /// are refused.
     #[test]
     fn what_goes_in_comes_out() {
         let (ring, long) = (Ring::take(), [7; KEY_BYTES + 1]);
@@ -331,8 +337,8 @@ mod tests {
         assert_eq!(operation(0, key, Detail::Statement(1), false), None);
     }
 
-    /// Goal: a full ring refuses, and has room again when something was taken out; nothing is lost or mixed on the way round. Method: keys
-    /// of all lengths, some thousand times round.
+    /// Goal: a full ring refuses, and has room again when something was taken out; nothing is lost
+    /// or mixed on the way round. Method: keys of all lengths, some thousand times round.
     #[test]
     fn round_and_round() {
         let (ring, place, mut rng) = (Ring::take(), Place::new(), SeededRng::new(3));
@@ -361,7 +367,8 @@ mod tests {
         assert!(taken > 1_000_000 && put > taken);
     }
 
-    /// Goal: one thread may put in while another takes out. Method: as many as go round some hundred times, each with its number.
+    /// Goal: one thread may put in while another takes out. Method: as many as go round some
+    /// hundred times, each with its number.
     #[test]
     fn two_threads() {
         const COUNT: u64 = 300_000;

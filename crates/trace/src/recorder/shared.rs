@@ -27,9 +27,11 @@ const SHARED: usize = 16;
 const AGE_NS: u64 = 1_000_000_000;
 /// Most operations from one look at the clock to the next.
 const CLOCK_EVERY: u32 = 512;
-/// Looks that are nearer to each other become rarer, so that they cost less than a hundredth of the time.
+/// Looks that are nearer to each other become rarer, so that they cost less than a hundredth of the
+/// time.
 const LOOKS_NEAR_NS: u64 = 64_000;
-/// Looks that are further from each other become more frequent: a time in the trace is late by so much at most while operations come evenly.
+/// Looks that are further from each other become more frequent: a time in the trace is late by so
+/// much at most while operations come evenly.
 const LOOKS_FAR_NS: u64 = 256_000;
 /// After so long each operation looks.
 const PAUSE_NS: u64 = 1_000_000;
@@ -152,7 +154,8 @@ impl Shared {
         (self.clock.now().as_nanos() as u64).saturating_sub(self.start_ns)
     }
 
-    /// Notes when the operations that follow are, and how many of them there may be before the next look. False where nothing is recorded any more.
+    /// Notes when the operations that follow are, and how many of them there may be before the next
+    /// look. False where nothing is recorded any more.
     pub fn look_at_clock(&self, hot: &Hot, local: &mut Local) -> bool {
         let epoch = self.epoch.load(Ordering::Acquire);
         if !self.on.load(Ordering::Relaxed) {
@@ -196,7 +199,8 @@ impl Shared {
         true
     }
 
-    /// Goes over to half of the keys where the thread's operations since its last look are the last of many that were too fast for all of them.
+    /// Goes over to half of the keys where the thread's operations since its last look are the last
+    /// of many that were too fast for all of them.
     fn weigh(&self, hot: &Hot, local: &mut Local, elapsed_ns: u64) {
         let operations = u64::from(local.step.saturating_sub(hot.left.get())) + u64::from(hot.batched.take());
         let threshold = self.threshold.load(Ordering::Relaxed);
@@ -204,20 +208,22 @@ impl Shared {
         let Some(operation_ns) = local.pace.add(sample, operations, elapsed_ns) else { return };
         let lower = sample::threshold(sample.saturating_mul(2));
         self.operation_ns.store(operation_ns, Ordering::Relaxed);
-        // ORDER: who sees the threshold sees what it was lowered for. Where another thread has lowered it meanwhile, once is enough.
+        // ORDER: who sees the threshold sees what it was lowered for. Where another thread has
+        // lowered it meanwhile, once is enough.
         let _ = self.threshold.compare_exchange(threshold, lower, Ordering::Release, Ordering::Relaxed);
     }
 
     /// The operations of one key in so many are recorded.
     ///
-    /// ORDER: whoever has taken operations out of a lane sees no higher threshold here than their thread did: it is one and the same atomic, and
-    /// the ring's tail, or the lane's lock, is between the two. So no block claims a larger share than its operations are of.
+    /// ORDER: whoever has taken operations out of a lane sees no higher threshold here than their
+    /// thread did: it is one and the same atomic, and the ring's tail, or the lane's lock, is
+    /// between the two. So no block claims a larger share than its operations are of.
     fn sample(&self) -> u32 {
         sample::of_threshold(self.threshold.load(Ordering::Acquire))
     }
 
-    /// Records an operation of the thread whose place this is, unless its key is not in the sample: then false. `end` is its lane's where that
-    /// is held already.
+    /// Records an operation of the thread whose place this is, unless its key is not in the sample:
+    /// then false. `end` is its lane's where that is held already.
     #[inline(always)]
     pub fn put_in(
         &self,
@@ -257,7 +263,8 @@ impl Shared {
         self.encode(end, frame, key, detail);
     }
 
-    /// Takes what is in a lane's ring out of it, so many words at once, and writes what makes a block.
+    /// Takes what is in a lane's ring out of it, so many words at once, and writes what makes a
+    /// block.
     pub fn drain(&self, lane: &Lane, end: &mut LaneEnd, words_max: u64) {
         let Some(ring) = lane.ring else { return };
         ring.drain(self.keys, words_max, |item| match item {
@@ -295,7 +302,8 @@ impl Shared {
         })
     }
 
-    /// Counts an operation that is not recorded, unless its key is not in the sample: it would not have been.
+    /// Counts an operation that is not recorded, unless its key is not in the sample: it would not
+    /// have been.
     #[cold]
     pub fn drop_one(&self, key: &[u8]) {
         if self.stored(key).is_some() {
@@ -312,8 +320,8 @@ impl Shared {
         }
     }
 
-    /// Looks after all lanes: takes out what is in their rings, and writes what is old, also of threads that have gone quiet. The words that
-    /// the fullest ring had.
+    /// Looks after all lanes: takes out what is in their rings, and writes what is old, also of
+    /// threads that have gone quiet. The words that the fullest ring had.
     pub fn tend(&self, now_ns: u64) -> u64 {
         self.tended_ns.store(now_ns, Ordering::Relaxed);
         let mut most = 0;

@@ -60,7 +60,8 @@ fn operations_come_back() {
     assert_eq!(events[7].key, b"SELECT 1");
 }
 
-/// Goal: hashed keys hold nothing of the real ones but their length, equal keys stay equal, and two traces cannot be joined.
+/// Goal: hashed keys hold nothing of the real ones but their length, equal keys stay equal, and two
+/// traces cannot be joined.
 #[test]
 fn hashes_hide_keys() {
     let hashes = |options: Options| {
@@ -86,7 +87,8 @@ fn hashes_hide_keys() {
     assert_eq!(hashes(seeded()), hashes(seeded()));
 }
 
-/// Goal: a sample has all operations of its keys and none of others. Method: 4,000 keys three times each, one in four.
+/// Goal: a sample has all operations of its keys and none of others. Method: 4,000 keys three times
+/// each, one in four.
 #[test]
 fn samples_are_of_keys() {
     let fs = memory();
@@ -107,8 +109,10 @@ fn samples_are_of_keys() {
     assert_eq!(trace.header().sample, 4);
 }
 
-/// Goal: what a thread decides by itself is what the recorder would decide: of keys of all lengths those in the sample are in the trace, and the others are not even asked what
-/// they were. Method: two recorders with seeds of their own, one after the other and in turns, by single operations and by batches, and the sample computed beside them.
+/// Goal: what a thread decides by itself is what the recorder would decide: of keys of all lengths
+/// those in the sample are in the trace, and the others are not even asked what they were. Method:
+/// two recorders with seeds of their own, one after the other and in turns, by single operations
+/// and by batches, and the sample computed beside them.
 #[test]
 fn what_is_passed_over_is_not_in_the_sample() {
     const KEYS: u64 = 6_000;
@@ -131,7 +135,8 @@ fn what_is_passed_over_is_not_in_the_sample() {
     let mut wanted = [const { Vec::new() }; 2];
     let (mut asked, mut singles) = (0, 0);
     for number in 0..KEYS {
-        // Each for 1,000 keys, then in turns, where a thread that goes over to another recorder has to begin anew.
+        // Each for 1,000 keys, then in turns, where a thread that goes over to another recorder has
+        // to begin anew.
         let at = if number < KEYS - 100 { number as usize / 1_000 % 2 } else { number as usize % 2 };
         let key = key_of(number);
         let in_batch = number % 5 == 0;
@@ -158,8 +163,8 @@ fn what_is_passed_over_is_not_in_the_sample() {
     }
 }
 
-/// Goal: times are right where operations are rare, and at most 63 operations of a microsecond late where they are frequent. Method: a clock of
-/// the test's: a burst, a pause, rare operations.
+/// Goal: times are right where operations are rare, and at most 63 operations of a microsecond late
+/// where they are frequent. Method: a clock of the test's: a burst, a pause, rare operations.
 #[test]
 fn the_clock_is_read_when_it_matters() {
     let fs = memory();
@@ -180,11 +185,13 @@ fn the_clock_is_read_when_it_matters() {
         assert!(real - time <= 63_000, "operation {number} at {real} is noted at {time}");
     }
     let exact = |number: usize| 256_000 + (number as u64 - 255) * 50_000_000;
-    // Without a helper, which tells threads that time has passed, those up to the next look are late.
+    // Without a helper, which tells threads that time has passed, those up to the next look are
+    // late.
     assert!((320..360).all(|number| times[number] == exact(number)), "{times:?}");
 }
 
-/// Goal: what is a second old is in the file without a full block. Method: operations over two seconds, then a copy.
+/// Goal: what is a second old is in the file without a full block. Method: operations over two
+/// seconds, then a copy.
 #[test]
 fn old_operations_are_written() {
     let fs = memory();
@@ -199,7 +206,8 @@ fn old_operations_are_written() {
     assert_eq!(Trace::open(&*fs, Path::new(PATH)).unwrap().records(), 21);
 }
 
-/// Goal: the limit and a full disk end the recording and not the program, and both are told. Method: a small limit; a quota.
+/// Goal: the limit and a full disk end the recording and not the program, and both are told.
+/// Method: a small limit; a quota.
 #[test]
 fn recording_ends_quietly() {
     let fs = memory();
@@ -226,7 +234,8 @@ fn recording_ends_quietly() {
     assert!(Trace::open(&*fs, Path::new(PATH)).unwrap().records() > 5_000);
 }
 
-/// Goal: a disk that is full from the start leaves no file that would pass for a damaged one. Method: a quota that a header does not fit.
+/// Goal: a disk that is full from the start leaves no file that would pass for a damaged one.
+/// Method: a quota that a header does not fit.
 #[test]
 fn no_room_for_a_header() {
     let faults = FaultFs::new(FaultOptions::seeded(1));
@@ -271,8 +280,9 @@ fn threads_record_together() {
     assert_eq!(of_thread, [15_000; 4]);
 }
 
-/// Goal: what is told to be missing after the limit is missing: operations of the sample, and not those of other keys, which nobody would have recorded. Method: single
-/// operations and batches far beyond a small limit, of one key in eight.
+/// Goal: what is told to be missing after the limit is missing: operations of the sample, and not
+/// those of other keys, which nobody would have recorded. Method: single operations and batches far
+/// beyond a small limit, of one key in eight.
 #[test]
 fn only_operations_of_the_sample_are_dropped() {
     const KEYS: u32 = 200_000;
@@ -293,8 +303,9 @@ fn only_operations_of_the_sample_are_dropped() {
     assert_eq!(summary.records + summary.dropped, wanted);
 }
 
-/// Goal: a thread that has ended has handed everything over, two recorders of one thread do not mix, and what comes within a batch is
-/// counted as dropped instead of ending the program. Method: operations that are no whole group.
+/// Goal: a thread that has ended has handed everything over, two recorders of one thread do not
+/// mix, and what comes within a batch is counted as dropped instead of ending the program. Method:
+/// operations that are no whole group.
 #[test]
 fn nothing_is_left_with_threads() {
     let fs = memory();
@@ -319,8 +330,9 @@ fn nothing_is_left_with_threads() {
     assert_eq!((trace.records(), trace.ending()), (5, Ending::Complete { dropped: 0 }));
 }
 
-/// Goal: a trace has at its end what threads have recorded that are still there, and nothing of what they record for others. Method: a thread that is still
-/// there with three operations, and one that has recorded for somebody else.
+/// Goal: a trace has at its end what threads have recorded that are still there, and nothing of
+/// what they record for others. Method: a thread that is still there with three operations, and one
+/// that has recorded for somebody else.
 #[test]
 fn what_others_have_recorded_is_there() {
     let fs = memory();
@@ -351,8 +363,9 @@ fn what_others_have_recorded_is_there() {
     assert_eq!(other.finish().unwrap().records, 6);
 }
 
-/// Goal: threads for which there is no ring left share lanes, in which batches stay whole; and lanes of threads that are gone serve others. Method: thrice
-/// as many threads at once as there are rings, twice.
+/// Goal: threads for which there is no ring left share lanes, in which batches stay whole; and
+/// lanes of threads that are gone serve others. Method: thrice as many threads at once as there are
+/// rings, twice.
 #[test]
 fn more_threads_than_rings() {
     const THREADS: u32 = 200;
@@ -391,8 +404,9 @@ fn more_threads_than_rings() {
     }
 }
 
-/// Goal: keys that are too long for a ring stand where they were recorded, batches with them stay whole, and a sample leaves of a batch what it has. Method:
-/// short and long ones by turns, more than a ring has room for.
+/// Goal: keys that are too long for a ring stand where they were recorded, batches with them stay
+/// whole, and a sample leaves of a batch what it has. Method: short and long ones by turns, more
+/// than a ring has room for.
 #[test]
 fn long_keys_pass_by_the_ring() {
     let fs = memory();
@@ -432,8 +446,8 @@ fn long_keys_pass_by_the_ring() {
     assert!((13_500..16_500).contains(&summary.records), "{summary:?}");
 }
 
-/// Goal: what a thread that has gone quiet has handed over is written by others. Method: a batch by a thread that then waits, two seconds of operations by
-/// another.
+/// Goal: what a thread that has gone quiet has handed over is written by others. Method: a batch by
+/// a thread that then waits, two seconds of operations by another.
 #[test]
 fn quiet_threads_are_written_by_others() {
     let fs = memory();

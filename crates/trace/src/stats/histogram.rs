@@ -120,7 +120,8 @@ fn end_of(bucket: usize) -> u64 {
 mod tests {
     use super::*;
 
-    /// Goal: buckets tile all sizes. Method: ends and starts of all of them, and the sizes around powers of two.
+    /// Goal: buckets tile all sizes. Method: ends and starts of all of them, and the sizes around
+    /// powers of two.
     #[test]
     fn buckets_tile() {
         let last = bucket_of(u64::MAX);

@@ -1,4 +1,5 @@
-//! What a trace is like: mix, sizes, skew of the keys, reuse distances, working set, arrival. One pass; memory is bounded.
+//! What a trace is like: mix, sizes, skew of the keys, reuse distances, working set, arrival. One
+//! pass; memory is bounded.
 //!
 //! ```text
 //!   events ─┬─► kinds, sizes          histogram: counts by size
@@ -28,7 +29,8 @@ pub use skew::{RankPoint, Skew, Zipf};
 
 /// How finely arrival is looked at.
 const SLICES: u64 = 10_000;
-/// A slice is no shorter: the recorder looks at the clock every 64 to 256 µs while operations are frequent.
+/// A slice is no shorter: the recorder looks at the clock every 64 to 256 µs while operations are
+/// frequent.
 const SLICE_NS_MIN: u64 = 1_000_000;
 /// Points of the curve over cache sizes.
 const CACHE_POINTS: usize = 40;
@@ -38,7 +40,8 @@ const CACHE_POINTS: usize = 40;
 pub struct Options {
     /// Parts that the time is cut into. Default: 60.
     pub windows: usize,
-    /// Keys that are followed exactly; of more, a sample of that size is. Default: 1 Mi, some 60 MiB.
+    /// Keys that are followed exactly; of more, a sample of that size is. Default: 1 Mi, some 60
+    /// MiB.
     pub keys_max: usize,
     /// The skew is that of lookups (gets, blocks) instead of all operations. Default: no.
     pub skew_of_lookups: bool,
@@ -89,7 +92,8 @@ pub struct Arrival {
     pub slice_secs: f64,
     /// The share of slices without any operation.
     pub idle_share: f64,
-    /// Variance over mean of the operations in a slice: 1 is chance (Poisson), 0 a steady beat, more is bursts.
+    /// Variance over mean of the operations in a slice: 1 is chance (Poisson), 0 a steady beat,
+    /// more is bursts.
     pub dispersion: f64,
 }
 
@@ -120,7 +124,8 @@ pub struct Stats {
     pub dropped: Option<u64>,
     /// By kind, those that occur.
     pub kinds: Vec<KindStats>,
-    /// The share of operations that read; absent where it is not known, of statements whose texts were not kept.
+    /// The share of operations that read; absent where it is not known, of statements whose texts
+    /// were not kept.
     pub read_share: Option<f64>,
     /// The share of operations that write; absent as `read_share` is.
     pub write_share: Option<f64>,
@@ -197,7 +202,8 @@ impl Pass {
         let unit = if timed { 1e9 } else { 1.0 };
         let start = |at: usize| length as f64 / count as f64 * at as f64 / unit;
         let windows = (0..count).map(|at| Window { start: start(at), ..Window::default() }).collect();
-        // Times of a coarse clock would leave some slices empty and others full: each has whole steps of it.
+        // Times of a coarse clock would leave some slices empty and others full: each has whole
+        // steps of it.
         let step_ns = if timed { trace.step_ns().max(1) } else { 1 };
         let slice_ns = (length / SLICES).max(SLICE_NS_MIN).div_ceil(step_ns).saturating_mul(step_ns);
         let slices = if timed { (length / slice_ns + 1).min(SLICES * 2) } else { 0 };

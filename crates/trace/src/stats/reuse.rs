@@ -1,11 +1,14 @@
 //! Reuse distances: how many different keys are used between two uses of one.
 //!
-//! Exact while all keys fit: a Fenwick tree over the times of last uses (Olken, 1981) counts those after a key's own. Of more keys than
-//! `keys_max`, only those are followed whose hash is below a threshold, which falls as keys come (SHARDS with fixed size: Waldspurger,
-//! Park, Garthwaite and Ahmad, "Efficient MRC Construction with SHARDS", FAST 2015); distances and counts are scaled by the rate.
+//! Exact while all keys fit: a Fenwick tree over the times of last uses (Olken, 1981) counts those
+//! after a key's own. Of more keys than `keys_max`, only those are followed whose hash is below a
+//! threshold, which falls as keys come (SHARDS with fixed size: Waldspurger, Park, Garthwaite and
+//! Ahmad, "Efficient MRC Construction with SHARDS", FAST 2015); distances and counts are scaled by
+//! the rate.
 //!
-//! Few keys can have much of all uses, and be among those that are followed or not. So many uses as the followed ones stand for too few or too many are
-//! added to or taken from those at distance 0, where such keys are (SHARDS-adj of the same paper). What a recorder left out is not known.
+//! Few keys can have much of all uses, and be among those that are followed or not. So many uses as
+//! the followed ones stand for too few or too many are added to or taken from those at distance 0,
+//! where such keys are (SHARDS-adj of the same paper). What a recorder left out is not known.
 
 use std::collections::{BinaryHeap, HashMap};
 
@@ -114,7 +117,8 @@ impl Tracker {
         self.rate() / self.sample
     }
 
-    /// A key is used in a window, and that counts among its uses or not; `None` for one that is not followed.
+    /// A key is used in a window, and that counts among its uses or not; `None` for one that is not
+    /// followed.
     pub fn add(&mut self, id: u64, window: u32, counts: bool) -> Option<Seen> {
         self.seen += 1;
         self.counted += u64::from(counts);
@@ -207,7 +211,8 @@ impl Tracker {
         let caches = sizes.into_iter().map(|keys| CachePoint {
             keys: keys as f64,
             bytes: keys as f64 * entry_bytes,
-            // With so many keys in it, a cache still has one whose distance is below that. More may have been taken from the smallest than there was.
+            // With so many keys in it, a cache still has one whose distance is below that. More may
+            // have been taken from the smallest than there was.
             hit_share: (distances.below(keys) / all).clamp(0.0, 1.0),
         });
         Some(Reuse {

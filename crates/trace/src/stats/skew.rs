@@ -19,11 +19,14 @@ const POINTS: usize = 30;
 /// A law of popularity: the key of rank `r` is used in proportion to `r^-theta`.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Zipf {
-    /// The exponent, by maximum likelihood over the ranks that were seen. 0 is even use; YCSB has 0.99.
+    /// The exponent, by maximum likelihood over the ranks that were seen. 0 is even use; YCSB has
+    /// 0.99.
     pub theta: f64,
-    /// How far the law's share of the hottest keys is from the real one, where that is farthest (Kolmogorov and Smirnov).
+    /// How far the law's share of the hottest keys is from the real one, where that is farthest
+    /// (Kolmogorov and Smirnov).
     pub distance: f64,
-    /// True where the distance is at most 5 % and keys were used three times or more on average: with fewer uses ranks are chance.
+    /// True where the distance is at most 5 % and keys were used three times or more on average:
+    /// with fewer uses ranks are chance.
     pub fits: bool,
 }
 
@@ -65,7 +68,8 @@ struct Group {
     uses: f64,
 }
 
-/// The skew of the uses of keys, of which a share of `rate` was counted; `all` are the uses of all keys. `None` of nothing.
+/// The skew of the uses of keys, of which a share of `rate` was counted; `all` are the uses of all
+/// keys. `None` of nothing.
 pub(super) fn of(mut counts: Vec<u32>, all: f64, rate: f64) -> Option<Skew> {
     if counts.is_empty() {
         return None;
@@ -119,7 +123,8 @@ fn groups(counts: &[u32], rate: f64) -> Vec<Group> {
     out
 }
 
-/// The exponent under which the mean logarithm of the rank is what it was: where the likelihood is largest.
+/// The exponent under which the mean logarithm of the rank is what it was: where the likelihood is
+/// largest.
 fn fit(groups: &[Group], uses_mean: f64) -> Zipf {
     let total: f64 = groups.iter().map(|group| group.uses).sum();
     let seen = groups.iter().map(|group| group.uses * group.ln_rank).sum::<f64>() / total;

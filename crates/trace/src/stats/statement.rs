@@ -1,6 +1,7 @@
 //! What a statement does to rows, by its words: a trace keeps its text and no plan.
 
-/// What it does to rows; neither for those that change or tell something else, such as a table's columns.
+/// What it does to rows; neither for those that change or tell something else, such as a table's
+/// columns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Does {
     Read,

@@ -71,8 +71,9 @@ fn zipf(keys: u64, theta: f64, draws: usize, seed: u64) -> Vec<u64> {
     (0..draws).map(|_| draw()).collect()
 }
 
-/// Goal: hit shares over cache sizes are those of an LRU. Method: 8,000 draws of a skewed law against a plain stack, at every
-/// size of the curve; small sizes are exact, larger ones within the histogram's 3 %.
+/// Goal: hit shares over cache sizes are those of an LRU. Method: 8,000 draws of a skewed law
+/// against a plain stack, at every size of the curve; small sizes are exact, larger ones within the
+/// histogram's 3 %.
 #[test]
 fn caches_are_predicted() {
     let keys = zipf(1_000, 0.9, 8_000, 1);
@@ -97,7 +98,8 @@ fn hit_share(reuse: &Reuse, size: f64) -> f64 {
     point.unwrap().hit_share
 }
 
-/// Goal: a sample of the keys is good enough. Method: 4,000 of 20,000 keys followed, against all of them.
+/// Goal: a sample of the keys is good enough. Method: 4,000 of 20,000 keys followed, against all of
+/// them.
 #[test]
 fn samples_predict_caches() {
     let keys = zipf(20_000, 0.7, 100_000, 2);
@@ -113,8 +115,9 @@ fn samples_predict_caches() {
     }
 }
 
-/// Goal: one key with much of all uses does not spoil what a sample of the keys says, whether it is in the sample or not. Method: 30 % of the uses of one key, which is that
-/// with the smallest hash of all, or with the largest; 1,000 of 20,000 keys followed, against all of them.
+/// Goal: one key with much of all uses does not spoil what a sample of the keys says, whether it is
+/// in the sample or not. Method: 30 % of the uses of one key, which is that with the smallest hash
+/// of all, or with the largest; 1,000 of 20,000 keys followed, against all of them.
 #[test]
 fn hot_keys_do_not_spoil_samples() {
     let id = |key: &u64| cairn_codec::checksum::xxh3_64_seeded(&key.to_le_bytes(), 0);
@@ -137,8 +140,8 @@ fn hot_keys_do_not_spoil_samples() {
     }
 }
 
-/// Goal: the skew of a sample is that of the whole. Method: of one key in ten the uses that a law with exponent 1 gives the keys of every tenth rank; the hottest one's
-/// share of all.
+/// Goal: the skew of a sample is that of the whole. Method: of one key in ten the uses that a law
+/// with exponent 1 gives the keys of every tenth rank; the hottest one's share of all.
 #[test]
 fn skew_is_scaled() {
     let uses = |at: u64| (100_000.0 / (at as f64 * 10.0 + 5.5)).round() as u64;
@@ -153,7 +156,8 @@ fn skew_is_scaled() {
     assert!((skew.hottest_key - uses(0) as f64 / (all * 10) as f64).abs() < 1e-9, "{skew:?}");
 }
 
-/// Goal: the skew of lookups leaves out all else, and nothing but the skew does. Method: keys that are looked up, written and scanned.
+/// Goal: the skew of lookups leaves out all else, and nothing but the skew does. Method: keys that
+/// are looked up, written and scanned.
 #[test]
 fn lookups_have_a_skew_of_their_own() {
     let trace = trace_of(false, |add| {
@@ -172,7 +176,8 @@ fn lookups_have_a_skew_of_their_own() {
     assert_eq!(skew(false), (22.0 / 3.0, 15.0 / 22.0));
 }
 
-/// Goal: a zipf law is found by its exponent, and what is none is not called one. Method: draws of three laws; a hot set.
+/// Goal: a zipf law is found by its exponent, and what is none is not called one. Method: draws of
+/// three laws; a hot set.
 #[test]
 fn laws_are_found() {
     for theta in [0.6, 0.99, 1.3] {
@@ -220,8 +225,8 @@ fn operations_are_counted() {
     assert_eq!(serde_json::to_value(&stats.kinds).unwrap()[0]["kind"], "get");
 }
 
-/// Goal: statements count as what they do to rows, and those that do nothing to them as neither. Method: each kind, with comments, parentheses and texts that look
-/// like other kinds.
+/// Goal: statements count as what they do to rows, and those that do nothing to them as neither.
+/// Method: each kind, with comments, parentheses and texts that look like other kinds.
 #[test]
 fn statements_are_classified() {
     let reads = [
@@ -277,8 +282,9 @@ fn nothing_is_no_problem() {
     assert_eq!((stats.records, stats.skew, stats.reuse, stats.arrival), (0, None, None, None));
 }
 
-/// Goal: whole seconds are no bursts, and bursts are. Method: three operations a second for an hour by a clock of whole seconds; the same by one of nanoseconds; more
-/// than two hours, whose slices are longer than a second.
+/// Goal: whole seconds are no bursts, and bursts are. Method: three operations a second for an hour
+/// by a clock of whole seconds; the same by one of nanoseconds; more than two hours, whose slices
+/// are longer than a second.
 #[test]
 fn coarse_clocks_make_no_bursts() {
     let arrival = |seconds: u64, odd_ns: u64| {
@@ -297,7 +303,8 @@ fn coarse_clocks_make_no_bursts() {
     assert_eq!((long.slice_secs, long.dispersion), (2.0, 0.0));
 }
 
-/// Goal: the busiest moment of a trace is no less busy than all of it. Method: one that is shorter than what arrivals are counted in.
+/// Goal: the busiest moment of a trace is no less busy than all of it. Method: one that is shorter
+/// than what arrivals are counted in.
 #[test]
 fn short_traces_arrive_too() {
     let trace = trace_of(true, |add| {

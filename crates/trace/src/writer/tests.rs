@@ -12,7 +12,8 @@ fn put(time_ns: u64, key: &[u8]) -> Event<'_> {
     Event { time_ns, lane: 9, joined: false, keyspace: 0, key, key_bytes, detail: Detail::Put(8) }
 }
 
-/// Goal: what an importer adds is what a reader gets, over many blocks. Method: 40,000 events, times that jump back among them.
+/// Goal: what an importer adds is what a reader gets, over many blocks. Method: 40,000 events,
+/// times that jump back among them.
 #[test]
 fn events_come_back() {
     let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
@@ -59,7 +60,8 @@ fn orders_and_refusals() {
     assert_eq!(Trace::open(&*fs, Path::new("/b")).unwrap().events().count(), 1);
 }
 
-/// Goal: a trace that has been finished survives a power loss with its name, and one that has not need not. Method: nothing is left but what the disk is sure to have.
+/// Goal: a trace that has been finished survives a power loss with its name, and one that has not
+/// need not. Method: nothing is left but what the disk is sure to have.
 #[test]
 fn finished_traces_are_durable() {
     let faults = FaultFs::new(FaultOptions::seeded(1));

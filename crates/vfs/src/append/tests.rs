@@ -7,7 +7,8 @@ fn file(fs: &MemFs) -> Arc<dyn File> {
     Arc::from(fs.open(Path::new("log"), OpenOptions::create()).unwrap())
 }
 
-/// Goal: whatever the sizes, the file ends up with exactly the bytes written, and `position` is always right.
+/// Goal: whatever the sizes, the file ends up with exactly the bytes written, and `position` is
+/// always right.
 /// Method: random pieces against a `Vec`, for buffers from nothing to larger than everything.
 #[test]
 fn writes_what_it_is_given() {
@@ -34,7 +35,8 @@ fn writes_what_it_is_given() {
     }
 }
 
-/// Goal: small writes are gathered. Method: nothing is in the file until the buffer overflows; then a whole buffer.
+/// Goal: small writes are gathered. Method: nothing is in the file until the buffer overflows; then
+/// a whole buffer.
 #[test]
 fn gathers_small_writes() {
     let fs = MemFs::new();

@@ -9,9 +9,10 @@ use rustix::fs::FallocateFlags;
 use rustix::io::Errno;
 use rustix::mm::{self, MapFlags, ProtFlags};
 
-/// File systems on which space that was allocated is there when a page of it is written. On others (btrfs, ZFS, F2FS
-/// and whatever copies on write, overlays, the network) a store can meet a full disk, which ends the process. So it can on XFS after somebody has cloned the
-/// file while it is mapped, which is for people to know: `docs/src/durability.md`.
+/// File systems on which space that was allocated is there when a page of it is written. On others
+/// (btrfs, ZFS, F2FS and whatever copies on write, overlays, the network) a store can meet a full
+/// disk, which ends the process. So it can on XFS after somebody has cloned the file while it is
+/// mapped, which is for people to know: `docs/src/durability.md`.
 const KEEPS_ALLOCATIONS: [u64; 3] = [
     0xef53,      // ext4; ext2 and ext3 share the number, but cannot allocate
     0x5846_5342, // XFS
@@ -21,8 +22,8 @@ const KEEPS_ALLOCATIONS: [u64; 3] = [
 /// How pages are brought in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Present {
-    /// The first store into each takes a fault that makes it writable. A write-back before that leaves the other
-    /// processors alone: it has nothing to take from them.
+    /// The first store into each takes a fault that makes it writable. A write-back before that
+    /// leaves the other processors alone: it has nothing to take from them.
     Readable,
     /// Stores take no fault.
     Writable,
@@ -86,8 +87,8 @@ impl Region {
         self.range.start + (offset - self.range.start) / page * page
     }
 
-    /// Makes the pages of a part of the range present, and with [`Present::Writable`] writable, without changing them.
-    /// What would be a signal at a store is an error here.
+    /// Makes the pages of a part of the range present, and with [`Present::Writable`] writable,
+    /// without changing them. What would be a signal at a store is an error here.
     pub(super) fn populate(&self, part: Range<u64>, present: Present) -> io::Result<()> {
         let page = rustix::param::page_size();
         let from = (part.start - self.range.start) as usize / page * page;
@@ -116,24 +117,25 @@ impl Region {
         }
     }
 
-    /// Takes pages out of the process's memory; they stay in the kernel's cache, dirty ones too. `part` begins and ends
-    /// with a page, or with the range.
+    /// Takes pages out of the process's memory; they stay in the kernel's cache, dirty ones too.
+    /// `part` begins and ends with a page, or with the range.
     pub(super) fn let_go(&self, part: Range<u64>) -> io::Result<()> {
         let len = (part.end - part.start) as usize;
-        // SAFETY: the pages lie in a shared mapping of a file, where a later access brings the same bytes back: nobody
-        // can tell, but by the time that takes.
+        // SAFETY: the pages lie in a shared mapping of a file, where a later access brings the same
+        // bytes back: nobody can tell, but by the time that takes.
         unsafe { mm::madvise(self.at(part.start).as_ptr().cast(), len, mm::Advice::LinuxDontNeed)? };
         Ok(())
     }
 
-    /// Reads a byte of each page, which makes the page present, and writes it back to make it writable.
+    /// Reads a byte of each page, which makes the page present, and writes it back to make it
+    /// writable.
     fn touch(&self, part: Range<u64>, present: Present) {
         let page = rustix::param::page_size() as u64;
         let mut at = part.start;
         while at < part.end {
             let byte = self.at(at).as_ptr();
-            // SAFETY: the byte is mapped, and nobody else has it: `AppendMap` hands out what is populated, later.
-            // Volatile, or there would be nothing to do.
+            // SAFETY: the byte is mapped, and nobody else has it: `AppendMap` hands out what is
+            // populated, later. Volatile, or there would be nothing to do.
             unsafe {
                 let value = byte.read_volatile();
                 if present == Present::Writable {
@@ -147,7 +149,8 @@ impl Region {
 
 impl Drop for Region {
     fn drop(&mut self) {
-        // SAFETY: exactly the mapping made at construction; `AppendMap` drops it when no slot is left.
+        // SAFETY: exactly the mapping made at construction; `AppendMap` drops it when no slot is
+        // left.
         let _ = unsafe { mm::munmap(self.start.as_ptr().cast(), self.bytes) };
     }
 }
@@ -158,8 +161,9 @@ mod tests {
 
     use super::*;
 
-    /// Goal: kernels without `MADV_POPULATE_WRITE` get the pages too, unchanged. Method: call the fallback over bytes
-    /// that are there, from the middle of a page to the middle of another, and what they would call.
+    /// Goal: kernels without `MADV_POPULATE_WRITE` get the pages too, unchanged. Method: call the
+    /// fallback over bytes that are there, from the middle of a page to the middle of another, and
+    /// what they would call.
     #[test]
     fn touch_changes_nothing() {
         let shared = tempfile::tempfile_in("/dev/shm").ok();

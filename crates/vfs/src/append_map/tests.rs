@@ -7,8 +7,8 @@ use crate::{CrashImage, FaultFs, FaultOptions, Fs, MemFs, OpenOptions, Rng, Seed
 /// A file system, an empty directory of it, and what keeps that alive.
 type Subject = (Arc<dyn Fs>, PathBuf, Option<tempfile::TempDir>);
 
-/// Directories of real disks. The scratch folder is on a file system that maps, if the test machine is an ordinary one; that of a container need not be, and
-/// shared memory is.
+/// Directories of real disks. The scratch folder is on a file system that maps, if the test machine
+/// is an ordinary one; that of a container need not be, and shared memory is.
 fn directories() -> Vec<tempfile::TempDir> {
     let shared = tempfile::tempdir_in("/dev/shm").ok();
     std::iter::once(tempfile::tempdir().unwrap()).chain(shared).collect()
@@ -40,7 +40,8 @@ fn put(map: &mut AppendMap, bytes: &[u8]) {
     slot.commit().unwrap();
 }
 
-/// Goal: these tests have a mapping to test. Method: where shared memory is what it usually is, a map on it is one.
+/// Goal: these tests have a mapping to test. Method: where shared memory is what it usually is, a
+/// map on it is one.
 #[test]
 fn something_is_mapped() {
     const TMPFS: u64 = 0x0102_1994;
@@ -55,9 +56,9 @@ fn something_is_mapped() {
     println!("{mapped} mapped");
 }
 
-/// Goal: pieces follow each other without gap or overlap, reach the file, and what is not ready or past the end is
-/// not handed out. Method: random lengths on every file system, windows prepared in every way, memory let go of between,
-/// against a `Vec`.
+/// Goal: pieces follow each other without gap or overlap, reach the file, and what is not ready or
+/// past the end is not handed out. Method: random lengths on every file system, windows prepared in
+/// every way, memory let go of between, against a `Vec`.
 #[test]
 fn pieces_reach_the_file() {
     for (fs, dir, _keep) in subjects() {
@@ -104,8 +105,10 @@ fn pieces_reach_the_file() {
     }
 }
 
-/// Goal: threads fill their pieces side by side, more of them than the ring has places, and none is lost or mixed up.
-/// Method: one owner hands pieces to two threads through a lock; each writes its own pattern; read back.
+/// Goal: threads fill their pieces side by side, more of them than the ring has places, and none is
+/// lost or mixed up.
+/// Method: one owner hands pieces to two threads through a lock; each writes its own pattern; read
+/// back.
 #[test]
 fn two_threads() {
     const PIECES: u64 = 20_000;
@@ -140,7 +143,8 @@ fn two_threads() {
     }
 }
 
-/// Goal: only an unbroken run from the start counts as committed, and with all places taken the next piece waits.
+/// Goal: only an unbroken run from the start counts as committed, and with all places taken the
+/// next piece waits.
 /// Method: commit out of order; then fill the ring and let another thread commit its oldest slot.
 #[test]
 fn committed_is_a_prefix() {
@@ -188,8 +192,9 @@ fn a_dropped_slot_fails_the_map() {
     }
 }
 
-/// Goal: a write that fails is told to the one who commits and to everybody else, to who listens before anybody could take the slot for committed. Method: a disk
-/// without mappings fails the second of three commits; a fourth slot is dropped.
+/// Goal: a write that fails is told to the one who commits and to everybody else, to who listens
+/// before anybody could take the slot for committed. Method: a disk without mappings fails the
+/// second of three commits; a fourth slot is dropped.
 #[test]
 fn failed_writes() {
     let fs = FaultFs::new(FaultOptions::seeded(2));
@@ -214,8 +219,8 @@ fn failed_writes() {
     assert_eq!(*lock(&told), [(Some(5), 5), (Some(16), 16)]);
 }
 
-/// Goal: a slot may outlive the map and whoever watches it. Method: drop these first, then write; sanitizers see
-/// memory that is freed too early or never.
+/// Goal: a slot may outlive the map and whoever watches it. Method: drop these first, then write;
+/// sanitizers see memory that is freed too early or never.
 #[test]
 fn slots_outlive_the_map() {
     for (fs, dir, _keep) in subjects() {
@@ -234,7 +239,8 @@ fn slots_outlive_the_map() {
     }
 }
 
-/// Goal: without mappings each piece is a write of its own to the fault model, lost before a sync and kept by it.
+/// Goal: without mappings each piece is a write of its own to the fault model, lost before a sync
+/// and kept by it.
 #[test]
 fn pieces_are_pending_until_synced() {
     let fs = FaultFs::new(FaultOptions::seeded(3));
@@ -249,8 +255,8 @@ fn pieces_are_pending_until_synced() {
     assert_eq!(after.bytes_of(Path::new("log")).unwrap()[..9], *b"kept\0\0\0\0\0");
 }
 
-/// Goal: a full disk is an error when the range is taken, not a signal when it is written. Method: a quota below the
-/// range. (The real disk would be filled by a test of the same on it.)
+/// Goal: a full disk is an error when the range is taken, not a signal when it is written. Method:
+/// a quota below the range. (The real disk would be filled by a test of the same on it.)
 #[test]
 fn full_disks() {
     let fs = FaultFs::new(FaultOptions { quota_bytes: Some(64 << 10), ..FaultOptions::seeded(4) });
@@ -278,9 +284,9 @@ fn refusals() {
 
 const CHILD: &str = "CAIRN_VFS_APPEND_CHILD";
 
-/// Goal: what was stored in the mapping survives a process that is killed in the next instant. Method: this test
-/// runs itself as a child, which stores records until it is killed with `SIGKILL`; all that it had said were
-/// committed are in the file.
+/// Goal: what was stored in the mapping survives a process that is killed in the next instant.
+/// Method: this test runs itself as a child, which stores records until it is killed with
+/// `SIGKILL`; all that it had said were committed are in the file.
 #[test]
 fn stores_survive_a_killed_process() {
     use std::io::{BufRead, BufReader, Write};
@@ -324,8 +330,8 @@ fn stores_survive_a_killed_process() {
     }
 }
 
-/// Goal: what is let go of leaves the process's memory. Method: fill 8 MiB of a mapped file, let go, and ask the kernel how much of
-/// the file is resident before and after.
+/// Goal: what is let go of leaves the process's memory. Method: fill 8 MiB of a mapped file, let
+/// go, and ask the kernel how much of the file is resident before and after.
 #[test]
 fn memory_is_let_go_of() {
     const BYTES: u64 = 8 << 20;

@@ -17,7 +17,8 @@ fn get(fs: &Arc<dyn Fs>, path: &str) -> Vec<u8> {
     fs.open(Path::new(path), OpenOptions::read()).unwrap().map().unwrap().to_vec()
 }
 
-/// Goal: a commit replaces the old file and leaves no temporary one; readers of the old file keep it.
+/// Goal: a commit replaces the old file and leaves no temporary one; readers of the old file keep
+/// it.
 #[test]
 fn commit_replaces() {
     let fs = memory();
@@ -69,7 +70,8 @@ fn needs_a_name() {
     }
 }
 
-/// Publishes another builder's temporary file in the instant between our open of it and our lock on it.
+/// Publishes another builder's temporary file in the instant between our open of it and our lock on
+/// it.
 #[derive(Debug)]
 struct Racing {
     inner: Arc<dyn Fs>,
@@ -117,8 +119,8 @@ impl Fs for Racing {
     }
 }
 
-/// Goal: a file that was published between open and lock is neither emptied nor kept as ours, whether or not the
-/// temporary name means something new by then; endless racing ends in `Busy`.
+/// Goal: a file that was published between open and lock is neither emptied nor kept as ours,
+/// whether or not the temporary name means something new by then; endless racing ends in `Busy`.
 #[test]
 fn lost_race_is_noticed() {
     for and_another in [false, true] {
@@ -147,8 +149,8 @@ fn drop_removes_only_its_own() {
     assert_eq!(get(&fs, "a.tmp"), b"theirs");
 }
 
-/// Goal: a rename that a crash left half done costs nobody the published file. Method: both names on one file, then
-/// a build that is given up, and one that is finished.
+/// Goal: a rename that a crash left half done costs nobody the published file. Method: both names
+/// on one file, then a build that is given up, and one that is finished.
 #[test]
 fn half_done_rename_does_not_empty_the_published_file() {
     let fs = memory();
@@ -166,8 +168,9 @@ fn half_done_rename_does_not_empty_the_published_file() {
     assert!(!fs.exists(temporary).unwrap());
 }
 
-/// Goal: a leftover that readers still have open, because it was published once, keeps its bytes. Method: both names
-/// on one file, as a half-done rename leaves them; then the final name is removed, or given to a newer file.
+/// Goal: a leftover that readers still have open, because it was published once, keeps its bytes.
+/// Method: both names on one file, as a half-done rename leaves them; then the final name is
+/// removed, or given to a newer file.
 #[test]
 fn leftovers_keep_their_bytes() {
     for replaced in [false, true] {
@@ -187,8 +190,8 @@ fn leftovers_keep_their_bytes() {
     }
 }
 
-/// Goal: when it cannot be told whether the temporary file is published, nothing happens to it. Method: a published
-/// empty file under both names, and each look at a name failing in turn.
+/// Goal: when it cannot be told whether the temporary file is published, nothing happens to it.
+/// Method: a published empty file under both names, and each look at a name failing in turn.
 #[test]
 fn unknown_is_not_unpublished() {
     use crate::fault::{Fault, FaultFs, FaultOptions, Rule};

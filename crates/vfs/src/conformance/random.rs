@@ -172,7 +172,8 @@ proptest! {
     /// Goal: the disk in memory answers as the real one does, whatever the order of operations.
     #[test]
     fn mem_fs_is_std_fs(steps in steps().prop_map(|mut steps| {
-        // Syncs of the real disk take milliseconds and answer nothing of interest; conformance has them.
+        // Syncs of the real disk take milliseconds and answer nothing of interest; conformance has
+        // them.
         steps.retain(|step| !matches!(step, Step::Sync(_) | Step::SyncDir(_)));
         steps
     })) {

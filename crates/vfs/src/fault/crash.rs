@@ -18,12 +18,13 @@ const SECTOR_BYTES: u64 = 512;
 pub enum CrashImage {
     /// None: the disk has exactly what was synced.
     None,
-    /// All: the disk has exactly what programs saw, but for what a failed sync has left in the cache alone.
+    /// All: the disk has exactly what programs saw, but for what a failed sync has left in the
+    /// cache alone.
     All,
-    /// As the seed draws. Each change by itself is lost, kept whole, torn at sectors, cut to a prefix, reduced to a
-    /// subset of its bytes, or turned into garbage; lengths and names are drawn apart from bytes. How likely each of
-    /// these is, is drawn first, for the image as a whole: so some images lose nearly everything, some nearly
-    /// nothing, some only tear.
+    /// As the seed draws. Each change by itself is lost, kept whole, torn at sectors, cut to a
+    /// prefix, reduced to a subset of its bytes, or turned into garbage; lengths and names are
+    /// drawn apart from bytes. How likely each of these is, is drawn first, for the image as a
+    /// whole: so some images lose nearly everything, some nearly nothing, some only tear.
     Random(u64),
 }
 
@@ -82,7 +83,8 @@ impl Disk {
         let mut todo = vec![ROOT];
         while let Some(dir) = todo.pop() {
             let mut names = dirs.remove(&dir).unwrap_or_default();
-            // A directory keeps one name, also when a rename of it left two: loops could form otherwise.
+            // A directory keeps one name, also when a rename of it left two: loops could form
+            // otherwise.
             let doubles: Vec<_> = names
                 .iter()
                 .filter(|&(_, &inode)| self.tree.is_dir(inode) && !seen.insert(inode))
@@ -145,8 +147,8 @@ impl<'a> Draw<'a> {
             CrashImage::Random(seed) => seed,
             CrashImage::None | CrashImage::All => 0,
         });
-        // Swarm testing (Groce and others, ISSTA 2012): switching some fates off altogether finds what an even mix
-        // of all of them hides.
+        // Swarm testing (Groce and others, ISSTA 2012): switching some fates off altogether finds
+        // what an even mix of all of them hides.
         let mut weights = FATES.map(|_| if rng.chance(0.5) { 1 + rng.below(8) } else { 0 });
         if weights.iter().all(|&weight| weight == 0) {
             weights = FATES.map(|_| 1);

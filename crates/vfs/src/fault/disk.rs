@@ -1,7 +1,8 @@
 //! Everything a crash image is drawn from: files with their pending changes, names with theirs.
 //!
-//! Names work as bytes do: `tree` shows what programs see, `durable` what the disk has, `pending_names` the changes
-//! between. Clones share what neither changes, so that a snapshot costs a pointer for each inode.
+//! Names work as bytes do: `tree` shows what programs see, `durable` what the disk has,
+//! `pending_names` the changes between. Clones share what neither changes, so that a snapshot costs
+//! a pointer for each inode.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -32,9 +33,10 @@ pub(super) struct Disk {
 
 /// A change of a name that no directory sync has covered yet.
 ///
-/// A rename is two: it sets the new name, then clears the old one. They share a `group`, the sequence of the first.
-/// The second reaches the disk only together with or after the first: no file system in use drops a file that is
-/// being renamed from both names ("link before unlink", Ganger and Patt's soft updates, 1994).
+/// A rename is two: it sets the new name, then clears the old one. They share a `group`, the
+/// sequence of the first. The second reaches the disk only together with or after the first: no
+/// file system in use drops a file that is being renamed from both names ("link before unlink",
+/// Ganger and Patt's soft updates, 1994).
 #[derive(Debug, Clone)]
 pub(super) struct PendingName {
     pub(super) sequence: u64,
@@ -129,9 +131,10 @@ impl Disk {
     /// Makes the names of a directory durable.
     pub(super) fn sync_dir(&mut self, dir: u64) {
         self.version += 1;
-        // From the last change to the first, since each can only force earlier ones: the old name of a rename out of
-        // this directory is cleared now, so the new name has to be there before; and a name that must be there as
-        // it is now must have been through what happened to it earlier.
+        // From the last change to the first, since each can only force earlier ones: the old name
+        // of a rename out of this directory is cleared now, so the new name has to be there before;
+        // and a name that must be there as it is now must have been through what happened to it
+        // earlier.
         let mut entries: BTreeSet<(u64, OsString)> = BTreeSet::new();
         let mut firsts: BTreeSet<u64> = BTreeSet::new();
         let mut covered: Vec<bool> = Vec::with_capacity(self.pending_names.len());
@@ -174,7 +177,8 @@ impl Disk {
         if failure == SyncFailure::Kept {
             return;
         }
-        // Both halves of a rename share its fate, and so does everything that happened to their names.
+        // Both halves of a rename share its fate, and so does everything that happened to their
+        // names.
         let mut lost: BTreeSet<(u64, OsString)> = BTreeSet::new();
         let mut groups: BTreeSet<u64> = BTreeSet::new();
         loop {
@@ -190,7 +194,8 @@ impl Disk {
             }
         }
         if failure == SyncFailure::Partial {
-            // File systems keep changes of names in order, and both halves of a rename have one group.
+            // File systems keep changes of names in order, and both halves of a rename have one
+            // group.
             let end = rng.below(groups.len() as u64 + 1) as usize;
             let reached: BTreeSet<u64> = groups.into_iter().take(end).collect();
             for item in Arc::clone(&self.pending_names).iter().filter(|item| reached.contains(&item.group)) {

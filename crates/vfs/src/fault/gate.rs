@@ -1,4 +1,5 @@
-//! The gate every operation passes: it counts, loses power at the appointed operation, and deals out faults.
+//! The gate every operation passes: it counts, loses power at the appointed operation, and deals
+//! out faults.
 
 use std::io;
 
@@ -41,7 +42,8 @@ impl Gate {
                 When::Nth(kind, n) if kind == operation => nth.checked_sub(n),
                 When::Nth(..) => None,
             };
-            // A call that is interrupted for ever would hang its caller, rightly: let every other one through.
+            // A call that is interrupted for ever would hang its caller, rightly: let every other
+            // one through.
             let again = |d: u64| rule.persistent && (rule.fault != Fault::Interrupted || d.is_multiple_of(2));
             rule.fault.applies_to(operation) && distance.is_some_and(|d| d == 0 || again(d))
         });

@@ -14,7 +14,8 @@ use crate::mem::tree::{Node, ROOT};
 use crate::{Error, Operation, Result};
 
 impl FaultFs {
-    /// Puts a file on the disk as if it had always been there, directories included. Replaces what had the name.
+    /// Puts a file on the disk as if it had always been there, directories included. Replaces what
+    /// had the name.
     pub fn install(&self, path: &Path, bytes: &[u8]) -> Result<()> {
         let mut state = self.state();
         state.note(|| L::Install { path: path.to_owned(), bytes: bytes.into() });
@@ -52,9 +53,10 @@ impl FaultFs {
         state.disk.used_bytes(&state.open)
     }
 
-    /// True when the disk has what programs see, bytes and names: a crash now loses nothing. After a failed sync that
-    /// leaves its changes in the cache ([`SyncFailure::CacheOnly`](super::SyncFailure), or some: `Partial`) it stays false until they are
-    /// made again.
+    /// True when the disk has what programs see, bytes and names: a crash now loses nothing. After
+    /// a failed sync that leaves its changes in the cache
+    /// ([`SyncFailure::CacheOnly`](super::SyncFailure), or some: `Partial`) it stays false until
+    /// they are made again.
     pub fn is_settled(&self) -> bool {
         let state = self.state();
         let disk = &state.disk;
@@ -70,15 +72,17 @@ impl FaultFs {
             && disk.tree.files().all(|(_, file)| file.is_settled())
     }
 
-    /// Drops caches, as a kernel that needs memory may at any moment. What a failed sync has left in the cache alone ([`SyncFailure::CacheOnly`](super::SyncFailure))
-    /// is clean to it: reads show what the disk has from now on. What is pending stays, and so do names.
+    /// Drops caches, as a kernel that needs memory may at any moment. What a failed sync has left
+    /// in the cache alone ([`SyncFailure::CacheOnly`](super::SyncFailure)) is clean to it: reads
+    /// show what the disk has from now on. What is pending stays, and so do names.
     pub fn drop_caches(&self) {
         let mut state = self.state();
         state.note(|| L::DropCaches);
         state.disk.drop_caches();
     }
 
-    /// Flips a stored bit (0 is the lowest) in the cache and on the disk. False when the file has no such byte.
+    /// Flips a stored bit (0 is the lowest) in the cache and on the disk. False when the file has
+    /// no such byte.
     pub fn flip_bit(&self, path: &Path, offset: u64, bit: u8) -> bool {
         self.corrupt(
             path,
@@ -124,8 +128,9 @@ impl FaultFs {
         long_enough
     }
 
-    /// A digest of everything that decides what happens next: bytes, names, what is pending, the operation counter
-    /// and the state of the random stream. Two runs from one seed must end with equal digests.
+    /// A digest of everything that decides what happens next: bytes, names, what is pending, the
+    /// operation counter and the state of the random stream. Two runs from one seed must end with
+    /// equal digests.
     pub fn state_hash(&self) -> u64 {
         let state = self.state();
         let mut hash = Fnv1a::default();

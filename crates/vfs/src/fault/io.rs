@@ -143,7 +143,8 @@ impl State {
         if self.open.try_lock(target.inode, target.handle) { Ok(()) } else { Err(Errno::WOULDBLOCK.into()) }
     }
 
-    /// How many of `count` bytes a transfer moves: half of them by fault, some of them by chance, at least one.
+    /// How many of `count` bytes a transfer moves: half of them by fault, some of them by chance,
+    /// at least one.
     fn shorten(&mut self, count: usize, fault: Option<Fault>, chance: f64) -> usize {
         if count < 2 {
             count
@@ -183,8 +184,8 @@ impl State {
     }
 }
 
-/// Refuses misaligned direct transfers. Before they are counted and logged: the log does not say where in memory a
-/// buffer was, so a replay could not refuse them.
+/// Refuses misaligned direct transfers. Before they are counted and logged: the log does not say
+/// where in memory a buffer was, so a replay could not refuse them.
 fn check_alignment(target: Target, buf: &[u8], offset: u64) -> io::Result<()> {
     if target.options.direct { check_direct(buf, offset) } else { Ok(()) }
 }

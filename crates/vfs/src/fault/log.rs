@@ -8,7 +8,8 @@
 //!   crash random:17                          power loss; what follows runs on the image
 //! ```
 //!
-//! Bytes of a path that are not printable ASCII, blanks and `%` are written as `%` and two hex digits.
+//! Bytes of a path that are not printable ASCII, blanks and `%` are written as `%` and two hex
+//! digits.
 
 use std::fmt::{self, Write as _};
 use std::path::PathBuf;
@@ -22,8 +23,8 @@ mod text;
 
 pub use text::ParseLogError;
 
-/// One thing that was done to a [`FaultFs`](super::FaultFs): by the engine through [`Fs`](crate::Fs) and
-/// [`File`](crate::File), or by the test.
+/// One thing that was done to a [`FaultFs`](super::FaultFs): by the engine through
+/// [`Fs`](crate::Fs) and [`File`](crate::File), or by the test.
 ///
 /// [`Display`](fmt::Display) and [`FromStr`](std::str::FromStr) convert to and from a line of text.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -2,23 +2,23 @@
 
 use crate::Operation;
 
-/// How a [`FaultFs`](super::FaultFs) behaves. The default is the worst disk that Cairn promises to survive: nothing
-/// is atomic, nothing is ordered; it makes no errors of its own.
+/// How a [`FaultFs`](super::FaultFs) behaves. The default is the worst disk that Cairn promises to
+/// survive: nothing is atomic, nothing is ordered; it makes no errors of its own.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct FaultOptions {
     /// Everything random follows from it.
     pub seed: u64,
     /// The largest aligned unit that power loss cannot tear. Default: none.
     pub atomic_write: AtomicWrite,
-    /// Changes reach the disk in the order they were made, so that a crash keeps a prefix of them, the last one
-    /// possibly torn. Default: each change survives or not by itself.
+    /// Changes reach the disk in the order they were made, so that a crash keeps a prefix of them,
+    /// the last one possibly torn. Default: each change survives or not by itself.
     pub ordered: bool,
-    /// An append's bytes reach the disk before the length that covers them. Default: the length may come first,
-    /// with zeros, fragments or garbage under it.
+    /// An append's bytes reach the disk before the length that covers them. Default: the length may
+    /// come first, with zeros, fragments or garbage under it.
     pub append_safe: bool,
-    /// Power loss may also destroy bytes that share a 512-byte sector with the write and were durable before.
-    /// Default off: the powersafe overwrite that SQLite, too, assumes of disks; logs that append in the middle of
-    /// a sector cannot survive without it.
+    /// Power loss may also destroy bytes that share a 512-byte sector with the write and were
+    /// durable before. Default off: the powersafe overwrite that SQLite, too, assumes of disks;
+    /// logs that append in the middle of a sector cannot survive without it.
     pub wide_garbage: bool,
     /// What becomes of pending changes when a sync fails.
     pub sync_failure: SyncFailure,
@@ -29,8 +29,8 @@ pub struct FaultOptions {
     /// Size of the disk in bytes, used up in pages of 4096; `None` is endless. See
     /// [`FaultFs::set_quota`](super::FaultFs::set_quota) to change it later.
     pub quota_bytes: Option<u64>,
-    /// Keeps a log of all operations, for [`replay`](super::replay) and [`shrink`](super::shrink). Costs a copy of
-    /// all bytes written. Default off.
+    /// Keeps a log of all operations, for [`replay`](super::replay) and [`shrink`](super::shrink).
+    /// Costs a copy of all bytes written. Default off.
     pub record: bool,
 }
 
@@ -64,15 +64,18 @@ impl AtomicWrite {
     }
 }
 
-/// What a failed sync leaves behind. In all but the last the *next* sync says Ok although the changes never reached the
-/// disk, which Linux really does: a failed write-back marks the page clean ("fsyncgate", 2018).
+/// What a failed sync leaves behind. In all but the last the *next* sync says Ok although the
+/// changes never reached the disk, which Linux really does: a failed write-back marks the page
+/// clean ("fsyncgate", 2018).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum SyncFailure {
-    /// Reads go on to show the changes, from the cache; no later sync writes them, and a crash loses them.
+    /// Reads go on to show the changes, from the cache; no later sync writes them, and a crash
+    /// loses them.
     #[default]
     CacheOnly,
-    /// The same, but for what had reached the disk when the sync failed: of bytes and lengths as much as a power loss
-    /// could leave ([`CrashImage::Random`](super::CrashImage::Random)), drawn by the seed; of names those up to some change.
+    /// The same, but for what had reached the disk when the sync failed: of bytes and lengths as
+    /// much as a power loss could leave ([`CrashImage::Random`](super::CrashImage::Random)), drawn
+    /// by the seed; of names those up to some change.
     Partial,
     /// The changes are gone at once: reads show what was durable.
     Lost,
@@ -93,7 +96,8 @@ pub enum Fault {
     Interrupted,
     /// A read or write transfers half of the bytes, at least one.
     Short,
-    /// A write or sync says Ok and does nothing: a stale block, or a disk that lies about its cache.
+    /// A write or sync says Ok and does nothing: a stale block, or a disk that lies about its
+    /// cache.
     Lost,
     /// A write lands this many bytes away (never before the start of the file), and says Ok.
     Misdirected {
@@ -102,8 +106,8 @@ pub enum Fault {
     },
     /// A write stores zeros for the second half of its bytes, and says Ok.
     ZeroTail,
-    /// One bit, chosen by the seed, is flipped: of the stored bytes for a write, of the returned bytes for a read
-    /// or a map.
+    /// One bit, chosen by the seed, is flipped: of the stored bytes for a write, of the returned
+    /// bytes for a read or a map.
     BitFlip,
     /// A read returns what stands where the previous read was.
     DuplicatedRead,
@@ -133,7 +137,8 @@ impl Fault {
 /// Which operation a [`Rule`] means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum When {
-    /// The operation with this index, counted from 0 over all kinds, from the creation of the file system on.
+    /// The operation with this index, counted from 0 over all kinds, from the creation of the file
+    /// system on.
     Index(u64),
     /// The n-th operation of a kind, counted from 0.
     Nth(Operation, u64),

@@ -6,9 +6,9 @@
 //!   = live    what reads show
 //! ```
 //!
-//! The equation fails after a sync that lost its changes, or some, and left them in the cache ([`SyncFailure::CacheOnly`],
-//! [`SyncFailure::Partial`]);
-//! then `diverged` is set, and later syncs write only what is pending. A dropped cache makes it hold again.
+//! The equation fails after a sync that lost its changes, or some, and left them in the cache
+//! ([`SyncFailure::CacheOnly`], [`SyncFailure::Partial`]); then `diverged` is set, and later syncs
+//! write only what is pending. A dropped cache makes it hold again.
 
 use std::sync::Arc;
 
@@ -110,7 +110,8 @@ impl FileState {
     pub(super) fn corrupt(&mut self, change: impl Fn(&mut Content)) {
         change(&mut self.live);
         change(&mut self.durable);
-        // What changed may lie past the durable end, where it would come to light when the file grows.
+        // What changed may lie past the durable end, where it would come to light when the file
+        // grows.
         self.durable.trim();
     }
 }

@@ -9,11 +9,11 @@ use super::options::FaultOptions;
 use super::state::{Log, State};
 use crate::{Rng, SeededRng};
 
-/// A disk with its pending changes, held at one moment. Draw as many crash images from it as you like; each is a
-/// fresh [`FaultFs`], ready for a recovery that may crash in turn.
+/// A disk with its pending changes, held at one moment. Draw as many crash images from it as you
+/// like; each is a fresh [`FaultFs`], ready for a recovery that may crash in turn.
 ///
-/// Cheap: it shares all bytes with the disk it was taken from. An image costs work only for files that had
-/// something pending.
+/// Cheap: it shares all bytes with the disk it was taken from. An image costs work only for files
+/// that had something pending.
 #[derive(Debug, Clone)]
 pub struct CrashPoint {
     pub(super) operation: u64,
@@ -41,8 +41,8 @@ impl CrashPoint {
         FaultFs::from_state(state)
     }
 
-    /// The two fixed images, nothing kept and all kept, and `random` drawn ones. Their seeds follow from the seed
-    /// of the file system and from [`CrashPoint::operation`].
+    /// The two fixed images, nothing kept and all kept, and `random` drawn ones. Their seeds follow
+    /// from the seed of the file system and from [`CrashPoint::operation`].
     pub fn images(&self, random: u64) -> impl Iterator<Item = (CrashImage, FaultFs)> + '_ {
         let mut seeds = SeededRng::new(self.options.seed ^ self.operation.rotate_left(32)).fork("images");
         let drawn = (0..random).map(move |_| CrashImage::Random(seeds.next_u64()));

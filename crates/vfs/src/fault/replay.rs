@@ -7,11 +7,12 @@ use super::{FaultFs, FaultOptions};
 use crate::checks::DIRECT_ALIGNMENT;
 use crate::{File, Fs};
 
-/// Does everything in a log again, on a new machine. With the options of the first run it ends in the same state, as
-/// [`FaultFs::state_hash`] tells.
+/// Does everything in a log again, on a new machine. With the options of the first run it ends in
+/// the same state, as [`FaultFs::state_hash`] tells.
 ///
-/// Results are not looked at: an operation that failed then may fail now. Lines about a handle whose `open` is
-/// missing or failed are skipped, so that any part of a log is a log; that is what [`shrink`](super::shrink) needs.
+/// Results are not looked at: an operation that failed then may fail now. Lines about a handle
+/// whose `open` is missing or failed are skipped, so that any part of a log is a log; that is what
+/// [`shrink`](super::shrink) needs.
 pub fn replay(log: &[L], options: FaultOptions) -> FaultFs {
     let mut run = Run { fs: FaultFs::new(options), files: BTreeMap::new() };
     for operation in log {

@@ -15,7 +15,8 @@ use crate::mem::open::OpenTable;
 use crate::mem::tree::Found;
 use crate::{OpenOptions, Operation, SeededRng};
 
-/// The operations so far. Shared with crash points, each of which knows how many of them it had seen.
+/// The operations so far. Shared with crash points, each of which knows how many of them it had
+/// seen.
 pub(super) type Log = Arc<Mutex<Vec<Arc<LoggedOperation>>>>;
 
 #[derive(Debug)]
@@ -55,8 +56,8 @@ impl State {
         }
     }
 
-    /// Lets an operation through the gate: counts and logs it, and says what is to go wrong with it. A fault that is
-    /// an error comes out as one, except for a sync, which has to act on it.
+    /// Lets an operation through the gate: counts and logs it, and says what is to go wrong with
+    /// it. A fault that is an error comes out as one, except for a sync, which has to act on it.
     pub(super) fn begin(
         &mut self,
         operation: Operation,
@@ -130,8 +131,8 @@ impl State {
         self.captured.take().map(|captured| captured.points).unwrap_or_default()
     }
 
-    /// Remembers the disk as it is before operation `index`. Where nothing changed since the last point, that point
-    /// moves here: what was acknowledged meanwhile must be on the same disk.
+    /// Remembers the disk as it is before operation `index`. Where nothing changed since the last
+    /// point, that point moves here: what was acknowledged meanwhile must be on the same disk.
     fn capture(&mut self, index: u64) {
         let version = self.disk.version();
         match &mut self.captured {

@@ -5,11 +5,13 @@ use super::crash::CrashImage;
 use super::options::{Fault, FaultOptions, Rule};
 use super::point::CrashPoint;
 
-/// Runs `workload` once on a new machine, and gives `check` the disks that a crash before each of its operations, and
-/// after the last, could leave: two fixed images and `random` drawn ones for every state of the disk.
+/// Runs `workload` once on a new machine, and gives `check` the disks that a crash before each of
+/// its operations, and after the last, could leave: two fixed images and `random` drawn ones for
+/// every state of the disk.
 ///
-/// Returns how many images were checked. The check learns from [`CrashPoint::operation`] what must have survived:
-/// whatever the workload saw acknowledged while [`FaultFs::operation_count`] was at most that.
+/// Returns how many images were checked. The check learns from [`CrashPoint::operation`] what must
+/// have survived: whatever the workload saw acknowledged while [`FaultFs::operation_count`] was at
+/// most that.
 pub fn crash_sweep(
     options: FaultOptions,
     random: u64,
@@ -29,10 +31,11 @@ pub fn crash_sweep(
     images
 }
 
-/// Runs `run` again and again, each time on a new machine on which the k-th operation fails, for k = 0, 1, 2 and so
-/// on, until it ends before its k-th operation (as SQLite's I/O error tests do).
+/// Runs `run` again and again, each time on a new machine on which the k-th operation fails, for k
+/// = 0, 1, 2 and so on, until it ends before its k-th operation (as SQLite's I/O error tests do).
 ///
-/// Returns in how many runs the fault struck; it does not in those whose k-th operation it cannot befall.
+/// Returns in how many runs the fault struck; it does not in those whose k-th operation it cannot
+/// befall.
 pub fn fault_sweep(
     options: &FaultOptions,
     fault: Fault,

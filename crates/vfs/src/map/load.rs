@@ -29,8 +29,9 @@ pub enum Load {
 pub struct LoadReport {
     /// Bytes of the range, as far as it lies in the map.
     pub requested_bytes: usize,
-    /// How many of them are in memory now (`mincore`). Of a file that this process neither owns nor may write, Linux
-    /// from 5.2 on claims that all of it is, so that nobody can watch what others read.
+    /// How many of them are in memory now (`mincore`). Of a file that this process neither owns nor
+    /// may write, Linux from 5.2 on claims that all of it is, so that nobody can watch what others
+    /// read.
     pub resident_bytes: usize,
     /// How many of them cannot be dropped.
     pub locked_bytes: usize,
@@ -39,10 +40,11 @@ pub struct LoadReport {
 }
 
 impl Map {
-    /// Brings a range into memory. Never fails: the report says what was achieved and what stood in the way.
+    /// Brings a range into memory. Never fails: the report says what was achieved and what stood in
+    /// the way.
     ///
-    /// Costs as many page reads as are missing, plus one `mincore`. A [`Load::Lock`] that the kernel refuses is
-    /// carried out as a [`Load::Prefetch`].
+    /// Costs as many page reads as are missing, plus one `mincore`. A [`Load::Lock`] that the
+    /// kernel refuses is carried out as a [`Load::Prefetch`].
     pub fn load(&self, range: Range<usize>, load: Load) -> LoadReport {
         let Some(pages) = self.pages(&range) else { return LoadReport::default() };
         let requested_bytes = range.end.min(self.len) - range.start;
@@ -52,8 +54,8 @@ impl Map {
             Load::Prefetch => {
                 report.problem = prefetch(&pages).err().map(|e| format!("prefetch failed: {e}"))
             }
-            // SAFETY: locking changes where pages live, not what they hold; `pages` is mapped, since it covers
-            // bytes of this map.
+            // SAFETY: locking changes where pages live, not what they hold; `pages` is mapped,
+            // since it covers bytes of this map.
             Load::Lock => match unsafe { mm::mlock(pages.start, pages.bytes) } {
                 Ok(()) => {
                     self.remember_locked(&pages);
@@ -81,8 +83,8 @@ impl Map {
 
 /// Reads all pages in.
 fn prefetch(pages: &Pages) -> io::Result<()> {
-    // SAFETY: populating reads pages in and changes nothing. Unlike a touch, it reports a page that cannot be
-    // read as an error, not as a signal.
+    // SAFETY: populating reads pages in and changes nothing. Unlike a touch, it reports a page that
+    // cannot be read as an error, not as a signal.
     match unsafe { mm::madvise(pages.start, pages.bytes, mm::Advice::LinuxPopulateRead) } {
         // Kernels before 5.14 do not know the advice.
         Err(Errno::INVAL | Errno::NOSYS) => touch(pages),
@@ -95,10 +97,11 @@ fn touch(pages: &Pages) -> io::Result<()> {
     // SAFETY: a hint that changes nothing.
     unsafe { mm::madvise(pages.start, pages.bytes, mm::Advice::WillNeed) }?;
     for offset in (0..pages.bytes).step_by(rustix::param::page_size()) {
-        // What stands before the map in its first page is somebody else's memory when the map is on the heap.
+        // What stands before the map in its first page is somebody else's memory when the map is on
+        // the heap.
         let offset = offset.max(pages.head);
-        // SAFETY: each page holds a byte of the map: the first at `head`, every other at its start. `pages.start` was
-        // derived from the map's pointer. Volatile, or the loop would vanish.
+        // SAFETY: each page holds a byte of the map: the first at `head`, every other at its start.
+        // `pages.start` was derived from the map's pointer. Volatile, or the loop would vanish.
         unsafe { pages.start.cast::<u8>().wrapping_add(offset).read_volatile() };
     }
     Ok(())
@@ -121,7 +124,8 @@ fn resident_bytes(pages: &Pages, requested: usize) -> io::Result<usize> {
     while done < pages.bytes {
         let count = ((pages.bytes - done) / page).min(MINCORE_PAGES);
         let start = pages.start.wrapping_byte_add(done);
-        // SAFETY: the range is mapped and page-aligned, and `states` has a byte for each of its pages.
+        // SAFETY: the range is mapped and page-aligned, and `states` has a byte for each of its
+        // pages.
         if unsafe { libc::mincore(start, count * page, states.as_mut_ptr().cast()) } != 0 {
             return Err(io::Error::last_os_error());
         }
@@ -141,8 +145,8 @@ fn resident_bytes(pages: &Pages, requested: usize) -> io::Result<usize> {
 mod tests {
     use super::*;
 
-    /// Goal: kernels without `MADV_POPULATE_READ` still get the range read in. Method: call the fallback on a
-    /// sparse anonymous region, of which nothing is resident before.
+    /// Goal: kernels without `MADV_POPULATE_READ` still get the range read in. Method: call the
+    /// fallback on a sparse anonymous region, of which nothing is resident before.
     #[test]
     fn touch_reads_every_page() {
         let map = Map::filled(1 << 20, |_| {}).unwrap();
@@ -152,8 +156,9 @@ mod tests {
         assert_eq!(resident_bytes(&pages, map.len()).unwrap(), map.len());
     }
 
-    /// Goal: the fallback reads bytes of the map only, wherever in a page they begin and end. Method: ranges of a
-    /// heap map and of a slice of it; Miri or a sanitizer would see a read outside.
+    /// Goal: the fallback reads bytes of the map only, wherever in a page they begin and end.
+    /// Method: ranges of a heap map and of a slice of it; Miri or a sanitizer would see a read
+    /// outside.
     #[test]
     fn touch_stays_in_the_map() {
         let whole = Map::from_vec(vec![1; 20_000]);

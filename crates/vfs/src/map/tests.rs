@@ -20,7 +20,8 @@ fn every_kind(directory: &Path, bytes: &[u8]) -> Vec<Map> {
     vec![file.map().unwrap(), Map::copy_of(&*file).unwrap(), Map::from_vec(bytes.to_vec())]
 }
 
-/// Goal: every kind shows the file's bytes, at sizes around page and huge-page edges; empty files are fine.
+/// Goal: every kind shows the file's bytes, at sizes around page and huge-page edges; empty files
+/// are fine.
 #[test]
 fn shows_the_bytes() {
     let directory = tempfile::tempdir().unwrap();
@@ -35,7 +36,8 @@ fn shows_the_bytes() {
     }
 }
 
-/// Goal: a copy large enough for huge pages begins on a huge-page boundary, or the kernel cannot use one.
+/// Goal: a copy large enough for huge pages begins on a huge-page boundary, or the kernel cannot
+/// use one.
 #[test]
 fn copies_are_aligned_for_huge_pages() {
     let map = Map::filled(HUGE_PAGE_BYTES + 5, |bytes| bytes[HUGE_PAGE_BYTES] = 9).unwrap();
@@ -73,7 +75,8 @@ fn empty_ranges() {
     }
 }
 
-/// Goal: `Load::None` measures residency without changing it. Method: a sparse anonymous map, one page touched.
+/// Goal: `Load::None` measures residency without changing it. Method: a sparse anonymous map, one
+/// page touched.
 #[test]
 fn none_only_measures() {
     let map = Map::filled(64 << 10, |bytes| bytes[20_000] = 1).unwrap();
@@ -85,8 +88,9 @@ fn none_only_measures() {
     assert_eq!(map.load(0..1, Load::None).resident_bytes, 0);
 }
 
-/// Goal: a lock either holds all bytes or says why not, and in both cases the bytes are resident; a heap map can be
-/// freed after it was locked. Method: 64 KiB, which the default limit of 64 KiB to 8 MiB may or may not allow.
+/// Goal: a lock either holds all bytes or says why not, and in both cases the bytes are resident; a
+/// heap map can be freed after it was locked. Method: 64 KiB, which the default limit of 64 KiB to
+/// 8 MiB may or may not allow.
 #[test]
 fn lock_holds_or_explains() {
     let directory = tempfile::tempdir().unwrap();
@@ -103,7 +107,8 @@ fn lock_holds_or_explains() {
     }
 }
 
-/// Goal: no advice ever changes what is read. `DontNeed` on private memory would zero it if passed on.
+/// Goal: no advice ever changes what is read. `DontNeed` on private memory would zero it if passed
+/// on.
 #[test]
 fn advice_keeps_the_bytes() {
     let directory = tempfile::tempdir().unwrap();

@@ -1,7 +1,8 @@
 //! The bytes of a simulated file: sparse, and copied on write.
 //!
-//! Pages are shared between clones until one of them writes, so that a snapshot of a disk costs a pointer a page. A file may be the
-//! shadow of another one: what was not written to it reads as that one does.
+//! Pages are shared between clones until one of them writes, so that a snapshot of a disk costs a
+//! pointer a page. A file may be the shadow of another one: what was not written to it reads as
+//! that one does.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -19,7 +20,8 @@ pub(crate) const MAX_FILE_BYTES: u64 = (u32::MAX as u64) * PAGE;
 
 type Page = [u8; PAGE as usize];
 
-/// A file's bytes. Pages that are missing read as those of the file that it is a shadow of, or as zeros.
+/// A file's bytes. Pages that are missing read as those of the file that it is a shadow of, or as
+/// zeros.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Content {
     len: u64,
@@ -49,7 +51,8 @@ impl Content {
         self.pages.len() as u64
     }
 
-    /// How many pages a write of `len` bytes at `offset` would add. Costs a look-up for each page that is there.
+    /// How many pages a write of `len` bytes at `offset` would add. Costs a look-up for each page
+    /// that is there.
     pub(crate) fn missing_pages(&self, offset: u64, len: u64) -> u64 {
         let pages = pages_of(offset, len);
         pages.end - pages.start - self.pages.range(pages).count() as u64
@@ -124,8 +127,8 @@ impl Content {
         }
     }
 
-    /// Writes without touching the length. What lies past the end stays hidden until [`Content::grow`] reaches it
-    /// or [`Content::trim`] clears it.
+    /// Writes without touching the length. What lies past the end stays hidden until
+    /// [`Content::grow`] reaches it or [`Content::trim`] clears it.
     pub(crate) fn put(&mut self, bytes: &[u8], offset: u64) {
         let mut rest = bytes;
         let mut at = offset;
@@ -198,7 +201,8 @@ impl Content {
         })
     }
 
-    /// Feeds length and bytes to `feed` such that equal contents feed equal bytes. Of a shadow, only what was written to it.
+    /// Feeds length and bytes to `feed` such that equal contents feed equal bytes. Of a shadow,
+    /// only what was written to it.
     pub(crate) fn digest(&self, mut feed: impl FnMut(&[u8])) {
         feed(&self.len.to_le_bytes());
         for (index, page) in &self.pages {
@@ -228,8 +232,8 @@ mod tests {
     use super::*;
     use crate::{Rng, SeededRng};
 
-    /// Goal: reads, writes and cuts agree with a plain `Vec`, and a clone never sees later changes. Method: 2,000
-    /// random steps around page edges, a snapshot checked every so often.
+    /// Goal: reads, writes and cuts agree with a plain `Vec`, and a clone never sees later changes.
+    /// Method: 2,000 random steps around page edges, a snapshot checked every so often.
     #[test]
     fn agrees_with_a_vec() {
         let mut rng = SeededRng::new(11);
@@ -261,8 +265,8 @@ mod tests {
         }
     }
 
-    /// Goal: a shadow reads as what it is a shadow of until it is written to or cut, and never changes it. Method: as above, from a `Vec` of three pages and a
-    /// piece of one.
+    /// Goal: a shadow reads as what it is a shadow of until it is written to or cut, and never
+    /// changes it. Method: as above, from a `Vec` of three pages and a piece of one.
     #[test]
     fn shadows_agree_with_a_vec() {
         let mut rng = SeededRng::new(12);
@@ -293,7 +297,8 @@ mod tests {
         assert_eq!(map[..], below[..]);
     }
 
-    /// Goal: a large shadow maps as it reads. Method: one past the length from which it is put together, written to in the middle.
+    /// Goal: a large shadow maps as it reads. Method: one past the length from which it is put
+    /// together, written to in the middle.
     #[test]
     fn large_shadows_map() {
         let mut content = Content::shadow_of(Map::from_vec(vec![7; 3 << 20]));

@@ -31,8 +31,8 @@ fn clones_share() {
     assert!(!MemFs::default().exists(Path::new("a")).unwrap());
 }
 
-/// Goal: a shadow is a file like any other, and what it is a shadow of stays as it is. Method: one of a real file, written to, cut, renamed; a second one of the
-/// same name.
+/// Goal: a shadow is a file like any other, and what it is a shadow of stays as it is. Method: one
+/// of a real file, written to, cut, renamed; a second one of the same name.
 #[test]
 fn shadows_leave_the_file_alone() {
     let dir = tempfile::tempdir().unwrap();

@@ -1,7 +1,8 @@
 //! Names of a simulated file system: directories, and what their entries point to.
 //!
-//! Changes are planned first, with every check that Linux makes, and come out as a list of [`NameChange`]s. A disk
-//! in memory applies them at once; one that loses power also remembers them until a directory sync.
+//! Changes are planned first, with every check that Linux makes, and come out as a list of
+//! [`NameChange`]s. A disk in memory applies them at once; one that loses power also remembers them
+//! until a directory sync.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -18,7 +19,8 @@ pub(crate) const ROOT: u64 = 1;
 /// What a directory holds: names and the inodes behind them.
 pub(crate) type Names = BTreeMap<OsString, u64>;
 
-/// Inodes and the tree of names over them. `F` is what an inode of a file holds. Clones share what neither changes.
+/// Inodes and the tree of names over them. `F` is what an inode of a file holds. Clones share what
+/// neither changes.
 #[derive(Debug, Clone)]
 pub(crate) struct Tree<F> {
     nodes: BTreeMap<u64, Node<F>>,
@@ -225,7 +227,8 @@ impl<F> Tree<F> {
         }
     }
 
-    /// Makes a directory and its missing parents; each comes with the change that names it, already applied.
+    /// Makes a directory and its missing parents; each comes with the change that names it, already
+    /// applied.
     pub(crate) fn create_dirs(&mut self, path: &Path) -> io::Result<Vec<NameChange>> {
         let mut changes = Vec::new();
         let mut way: Vec<u64> = Vec::new();
@@ -257,8 +260,8 @@ impl<F> Tree<F> {
         Ok(inode)
     }
 
-    /// Checks a rename. The first change sets the new name, the second clears the old; none when both names mean
-    /// the same file already.
+    /// Checks a rename. The first change sets the new name, the second clears the old; none when
+    /// both names mean the same file already.
     pub(crate) fn plan_rename(&self, from: &Path, to: &Path) -> io::Result<Option<(NameChange, NameChange)>> {
         let from_place = self.locate(from)?;
         let to_place = self.locate(to)?;

@@ -21,8 +21,9 @@ fn pipe(path: &Path) {
     assert!(std::process::Command::new("mkfifo").arg(path).status().unwrap().success());
 }
 
-/// Goal: a pipe gets the bytes, in as many writes as it takes, and is still a pipe; to make a file in its place, or to open it as one, is refused at once. Method: more bytes than
-/// a pipe holds, to a reader.
+/// Goal: a pipe gets the bytes, in as many writes as it takes, and is still a pipe; to make a file
+/// in its place, or to open it as one, is refused at once. Method: more bytes than a pipe holds, to
+/// a reader.
 #[test]
 fn pipes_are_written_through() {
     let dir = tempfile::tempdir().unwrap();
@@ -49,7 +50,8 @@ fn pipes_are_written_through() {
     assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1, "nothing beside it");
 }
 
-/// Goal: who may read and write a file that is replaced stays, from before the first byte on, but that its owner may; a new one is made as the process makes its own.
+/// Goal: who may read and write a file that is replaced stays, from before the first byte on, but
+/// that its owner may; a new one is made as the process makes its own.
 /// Method: files of all rights, looked at while they are built and after.
 #[test]
 fn rights_stay() {
@@ -71,8 +73,8 @@ fn rights_stay() {
     assert_eq!(mode(&dir.path().join("file")), mode(&dir.path().join("own")));
 }
 
-/// Goal: a link in the place of the temporary file is removed, and neither what it leads to is touched nor does it take the name. Method: links to nothing, to a file,
-/// to a directory.
+/// Goal: a link in the place of the temporary file is removed, and neither what it leads to is
+/// touched nor does it take the name. Method: links to nothing, to a file, to a directory.
 #[test]
 fn links_in_the_way_are_removed() {
     let dir = tempfile::tempdir().unwrap();
@@ -92,8 +94,9 @@ fn links_in_the_way_are_removed() {
     }
 }
 
-/// Goal: a symbolic link stays one and what it leads to is replaced, whether or not that is there; a circle of links is an error. Method: links to a
-/// file, to nothing, to a link in another directory, to each other.
+/// Goal: a symbolic link stays one and what it leads to is replaced, whether or not that is there;
+/// a circle of links is an error. Method: links to a file, to nothing, to a link in another
+/// directory, to each other.
 #[test]
 fn links_are_followed() {
     let dir = tempfile::tempdir().unwrap();
@@ -128,8 +131,9 @@ fn inode(file: &fs::File) -> u64 {
     std::os::unix::fs::MetadataExt::ino(&file.metadata().unwrap())
 }
 
-/// Goal: an open file that a link of the kernel's stands for is written to where it is: whoever holds it sees it. Method: the test's own file by
-/// the number of its descriptor, with and without a name.
+/// Goal: an open file that a link of the kernel's stands for is written to where it is: whoever
+/// holds it sees it. Method: the test's own file by the number of its descriptor, with and without
+/// a name.
 #[test]
 fn open_files_stay_the_same() {
     use std::os::fd::AsRawFd;
@@ -147,7 +151,8 @@ fn open_files_stay_the_same() {
     }
 }
 
-/// Goal: errors name what the user has named, or the directory of it that is missing. Method: a directory, one that is missing, and something in the way of the temporary file.
+/// Goal: errors name what the user has named, or the directory of it that is missing. Method: a
+/// directory, one that is missing, and something in the way of the temporary file.
 #[test]
 fn errors_name_what_was_asked_for() {
     let dir = tempfile::tempdir().unwrap();

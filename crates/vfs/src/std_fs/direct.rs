@@ -8,8 +8,9 @@ use rustix::fs::{AtFlags, StatxFlags};
 /// What every device takes.
 const PAGE: u64 = 4096;
 
-/// The least that offsets, lengths and buffers of direct reads of `file`, which is on `device`, must be multiples of: what the kernel
-/// says of the file (from Linux 6.1 on), or the device's logical block, or a page where neither is known.
+/// The least that offsets, lengths and buffers of direct reads of `file`, which is on `device`,
+/// must be multiples of: what the kernel says of the file (from Linux 6.1 on), or the device's
+/// logical block, or a page where neither is known.
 pub(super) fn alignment(file: BorrowedFd<'_>, device: u64) -> u64 {
     let found = of_file(file).or_else(|| of_device(device));
     found.filter(|bytes| bytes.is_power_of_two() && *bytes <= PAGE).unwrap_or(PAGE)

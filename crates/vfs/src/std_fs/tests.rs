@@ -1,7 +1,8 @@
 use super::*;
 
-/// Goal: direct I/O either works on aligned buffers or is refused as `Unsupported`. Method: the temporary directory,
-/// and a tmpfs where there is one, which knows direct I/O only on recent kernels.
+/// Goal: direct I/O either works on aligned buffers or is refused as `Unsupported`. Method: the
+/// temporary directory, and a tmpfs where there is one, which knows direct I/O only on recent
+/// kernels.
 #[test]
 fn direct_io_works_or_is_unsupported() {
     #[repr(align(4096))]
@@ -34,8 +35,9 @@ fn errors_say_what_and_where() {
     assert!(error.contains("cannot read ") && error.contains("at offset 18446744073709551615"), "{error}");
 }
 
-/// Goal: what is not there, and what is something else, is said in the same words whatever was done with the name. Method: a file and a directory in each other's
-/// place, a name of nothing, a file to be made in a directory that is missing.
+/// Goal: what is not there, and what is something else, is said in the same words whatever was done
+/// with the name. Method: a file and a directory in each other's place, a name of nothing, a file
+/// to be made in a directory that is missing.
 #[test]
 fn names_are_told_in_the_same_words() {
     let directory = tempfile::tempdir().unwrap();
@@ -61,7 +63,8 @@ fn names_are_told_in_the_same_words() {
     told(&at("no"), "is not there", fs.open_stream(&at("no/file")).unwrap_err());
 }
 
-/// Goal: a file system that refuses to sync a directory is told from one that fails. Method: that of the kernel's processes is of the kind.
+/// Goal: a file system that refuses to sync a directory is told from one that fails. Method: that
+/// of the kernel's processes is of the kind.
 #[test]
 fn directories_that_cannot_be_synced() {
     let Err(error) = StdFs::new().sync_dir(Path::new("/proc")) else {

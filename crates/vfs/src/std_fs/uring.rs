@@ -1,7 +1,8 @@
 //! Several reads or writes at the same time, through a ring of the calling thread's own.
 //!
-//! A ring costs two pages and a descriptor, and is made when a thread first wants one. Where the kernel has none, or does not let this process
-//! have or use one (containers), callers do one thing after the other.
+//! A ring costs two pages and a descriptor, and is made when a thread first wants one. Where the
+//! kernel has none, or does not let this process have or use one (containers), callers do one thing
+//! after the other.
 
 use std::cell::RefCell;
 use std::io::{self, IoSliceMut};
@@ -27,13 +28,15 @@ pub(super) fn read(
 ) -> Option<Vec<io::Result<usize>>> {
     let fd = types::Fd(file.as_raw_fd());
     let entries = parts.iter_mut().map(|(offset, buffers)| {
-        // The standard library promises this layout. More buffers than the kernel takes in one call: a short read.
+        // The standard library promises this layout. More buffers than the kernel takes in one
+        // call: a short read.
         let vectors = buffers.as_mut_ptr().cast::<libc::iovec>();
         let count = buffers.len().min(libc::UIO_MAXIOV as usize) as u32;
         opcode::Readv::new(fd, vectors, count).offset(*offset).build()
     });
-    // SAFETY: the buffers, and the descriptions of them, are borrowed by `parts` until `run` has returned, which is when the kernel
-    // has let go of all of them; nobody else refers to them, since they are borrowed mutably.
+    // SAFETY: the buffers, and the descriptions of them, are borrowed by `parts` until `run` has
+    // returned, which is when the kernel has let go of all of them; nobody else refers to them,
+    // since they are borrowed mutably.
     unsafe { run(entries.collect()) }
 }
 
@@ -44,14 +47,16 @@ pub(super) fn write(file: BorrowedFd<'_>, parts: Vec<(u64, &[u8])>) -> Option<Ve
         let len = u32::try_from(bytes.len()).unwrap_or(1 << 30);
         opcode::Write::new(fd, bytes.as_ptr(), len).offset(*offset).build()
     });
-    // SAFETY: the bytes are borrowed by `parts` until `run` has returned, and the kernel reads them only.
+    // SAFETY: the bytes are borrowed by `parts` until `run` has returned, and the kernel reads them
+    // only.
     unsafe { run(entries.collect()) }
 }
 
 /// Hands all entries to the kernel and returns when all have ended, however that went.
 ///
 /// # Safety
-/// What the entries point to lives until this returns, and nobody else touches what the kernel writes.
+/// What the entries point to lives until this returns, and nobody else touches what the kernel
+/// writes.
 unsafe fn run(entries: Vec<squeue::Entry>) -> Option<Vec<io::Result<usize>>> {
     if IS_REFUSED.load(Relaxed) {
         return None;
@@ -69,17 +74,19 @@ unsafe fn run(entries: Vec<squeue::Entry>) -> Option<Vec<io::Result<usize>>> {
             while begun < entries.len() && begun - ended < DEPTH as usize {
                 let Some(entry) = entries.get(begun) else { break };
                 let entry = entry.clone().user_data(begun as u64);
-                // SAFETY: by the caller's word what the entry points to stays, as long as this does not return before its end.
+                // SAFETY: by the caller's word what the entry points to stays, as long as this does
+                // not return before its end.
                 if unsafe { ring.submission().push(&entry) }.is_err() {
                     break;
                 }
                 begun += 1;
             }
-            // Whatever fails here, what the kernel has taken must end before this returns: it writes to the caller's memory.
-            // An interrupted or busy call is made again.
+            // Whatever fails here, what the kernel has taken must end before this returns: it
+            // writes to the caller's memory. An interrupted or busy call is made again.
             let failure = ring.submit_and_wait(1).err();
             if failure.is_some_and(|error| !is_passing(&error)) && begun - ended == ring.submission().len() {
-                // The ring cannot be used, and the kernel has nothing of it in hand. What has ended is done once more by the caller.
+                // The ring cannot be used, and the kernel has nothing of it in hand. What has ended
+                // is done once more by the caller.
                 *own = None;
                 IS_REFUSED.store(true, Relaxed);
                 return None;
@@ -112,8 +119,9 @@ mod tests {
     use super::*;
     use crate::{File, Fs, OpenOptions, ReadRequest, StdFs, WriteRequest};
 
-    /// Goal: a ring that the kernel makes and then does not take anything from (some containers) is given up, and callers are told that there is none. Method: a
-    /// ring whose descriptor is not one of a ring.
+    /// Goal: a ring that the kernel makes and then does not take anything from (some containers) is
+    /// given up, and callers are told that there is none. Method: a ring whose descriptor is not
+    /// one of a ring.
     #[test]
     fn rings_that_cannot_be_used() {
         let Ok(ring) = IoUring::new(DEPTH) else { return };
@@ -127,8 +135,10 @@ mod tests {
         IS_REFUSED.store(false, Relaxed);
     }
 
-    /// Goal: batches of any size, through the cache and past it, read and write what single calls do, and say of each part how it went.
-    /// Method: pages written in one batch, larger than the ring, and read back out of order, the last ones past the end.
+    /// Goal: batches of any size, through the cache and past it, read and write what single calls
+    /// do, and say of each part how it went.
+    /// Method: pages written in one batch, larger than the ring, and read back out of order, the
+    /// last ones past the end.
     #[test]
     fn batches() {
         // Two buffers, each of a size that direct I/O takes.
@@ -169,7 +179,8 @@ mod tests {
             drop(reads);
             assert!(found[..count * PAGE] == bytes[..]);
         }
-        // A ring stays with its thread once something has used it. Where the kernel gives none, one call after the other was tested.
+        // A ring stays with its thread once something has used it. Where the kernel gives none, one
+        // call after the other was tested.
         println!("batches went through a ring: {}", RING.with(|own| own.borrow().is_some()));
         let read_only = StdFs.open(&dir.path().join("file"), OpenOptions::read()).unwrap();
         let mut writes = [WriteRequest::new(0, b"a"), WriteRequest::new(1, b"b")];

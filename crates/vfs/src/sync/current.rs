@@ -6,10 +6,12 @@ use super::atomic::{AtomicPtr, Ordering};
 use super::{Arc, Mutex, lock};
 use crate::thread::step;
 
-/// A value that is replaced whole: read without a lock, and with a cheap answer to whether what one has is still it.
+/// A value that is replaced whole: read without a lock, and with a cheap answer to whether what one
+/// has is still it.
 ///
-/// Taking the value costs three atomic changes of memory, and giving it back another one; each is some twenty cycles even
-/// where no other processor has the line. Who comes again and again keeps what it took, and asks with [`Current::is`]: a load.
+/// Taking the value costs three atomic changes of memory, and giving it back another one; each is
+/// some twenty cycles even where no other processor has the line. Who comes again and again keeps
+/// what it took, and asks with [`Current::is`]: a load.
 #[derive(Debug)]
 pub struct Current<T> {
     value: ArcSwap<T>,
@@ -33,7 +35,8 @@ impl<T> Current<T> {
         self.address.load(Ordering::Acquire).cast_const() == Arc::as_ptr(held)
     }
 
-    /// The value of now, for a moment: the thread has one of the few places taken that loads without a count need.
+    /// The value of now, for a moment: the thread has one of the few places taken that loads
+    /// without a count need.
     #[inline]
     pub fn load(&self) -> Guard<Arc<T>> {
         step();
@@ -52,7 +55,8 @@ impl<T> Current<T> {
         let _alone = lock(&self.replacing);
         let address = Arc::as_ptr(&value).cast_mut();
         self.value.store(value);
-        // ORDER: behind the value. Who sees the new address finds the new value; who sees the old one is as if it had come before.
+        // ORDER: behind the value. Who sees the new address finds the new value; who sees the old
+        // one is as if it had come before.
         self.address.store(address, Ordering::Release);
     }
 }
@@ -61,7 +65,8 @@ impl<T> Current<T> {
 mod tests {
     use super::*;
 
-    /// Goal: `is` says of what was current that it is no more, whatever its contents, and of the new value that it is. Method: equal values one after the other.
+    /// Goal: `is` says of what was current that it is no more, whatever its contents, and of the
+    /// new value that it is. Method: equal values one after the other.
     #[test]
     fn knows_what_is_current() {
         let (first, second) = (Arc::new(7), Arc::new(7));

@@ -2,12 +2,13 @@
 
 use super::atomic::{AtomicU32, Ordering::*};
 
-/// A word that threads sleep on while it has the value that they have seen, without a lock to come back to: a thread that
-/// is woken takes nothing that the others want too. Where the kernel has none (it is Linux's `futex`), and under a scheduler
-/// under test, a lock and a condition variable stand in for it.
+/// A word that threads sleep on while it has the value that they have seen, without a lock to come
+/// back to: a thread that is woken takes nothing that the others want too. Where the kernel has
+/// none (it is Linux's `futex`), and under a scheduler under test, a lock and a condition variable
+/// stand in for it.
 ///
-/// Who sleeps reads the word *before* it looks whether it has to; who wakes changes what is looked at, then calls
-/// [`Futex::bump`], then one of the others. So no wake-up is missed.
+/// Who sleeps reads the word *before* it looks whether it has to; who wakes changes what is looked
+/// at, then calls [`Futex::bump`], then one of the others. So no wake-up is missed.
 #[derive(Debug, Default)]
 pub struct Futex {
     word: AtomicU32,
@@ -35,7 +36,8 @@ impl Futex {
 
     /// Sleeps while the word is `seen`, until it is woken; may also return for no reason.
     pub fn wait(&self, seen: u32) {
-        // ORDER: counted before the word is compared. Who wakes changes the word before it looks at the count.
+        // ORDER: counted before the word is compared. Who wakes changes the word before it looks at
+        // the count.
         self.sleepers.fetch_add(1, SeqCst);
         self.bed.wait(&self.word, seen);
         self.sleepers.fetch_sub(1, SeqCst);
@@ -115,8 +117,8 @@ mod tests {
     use crate::sync::{Arc, atomic::AtomicU64};
     use crate::thread;
 
-    /// Goal: no wake-up is missed, by one sleeper or by many. Method: a thread that counts up and wakes all, and then each by
-    /// itself, beside three that wait for each number.
+    /// Goal: no wake-up is missed, by one sleeper or by many. Method: a thread that counts up and
+    /// wakes all, and then each by itself, beside three that wait for each number.
     #[test]
     fn no_wake_up_is_missed() {
         const LAST: u64 = 2000;

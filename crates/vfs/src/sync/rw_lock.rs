@@ -4,8 +4,8 @@ use std::sync::{LockResult, TryLockError, TryLockResult};
 
 use shuttle::sync::{Mutex, PoisonError, RwLockReadGuard, RwLockWriteGuard};
 
-/// As [`std::sync::RwLock`], whose readers may have to wait behind a writer that waits itself. Shuttle's own lets them
-/// pass, and would not find the deadlocks that come of it.
+/// As [`std::sync::RwLock`], whose readers may have to wait behind a writer that waits itself.
+/// Shuttle's own lets them pass, and would not find the deadlocks that come of it.
 #[derive(Debug, Default)]
 pub struct RwLock<T> {
     /// Held by who waits.
@@ -31,13 +31,15 @@ impl<T> RwLock<T> {
         self.inner.write()
     }
 
-    /// Takes it for reading if nobody writes, or waits to. Errors: as [`std::sync::RwLock::try_read`].
+    /// Takes it for reading if nobody writes, or waits to. Errors: as
+    /// [`std::sync::RwLock::try_read`].
     pub fn try_read(&self) -> TryLockResult<RwLockReadGuard<'_, T>> {
         let Ok(_turn) = self.turn.try_lock() else { return Err(TryLockError::WouldBlock) };
         self.inner.try_read()
     }
 
-    /// Takes it for writing if nobody has it, or waits for it. Errors: as [`std::sync::RwLock::try_write`].
+    /// Takes it for writing if nobody has it, or waits for it. Errors: as
+    /// [`std::sync::RwLock::try_write`].
     pub fn try_write(&self) -> TryLockResult<RwLockWriteGuard<'_, T>> {
         let Ok(_turn) = self.turn.try_lock() else { return Err(TryLockError::WouldBlock) };
         self.inner.try_write()

@@ -26,8 +26,9 @@ impl Drop for Refusal {
     }
 }
 
-/// Until the guard is dropped, the calling thread can start `allowed` more threads, and is refused all others as by a system that
-/// has none left (`EAGAIN`). Other threads are not affected; under a scheduler under test all are, being one.
+/// Until the guard is dropped, the calling thread can start `allowed` more threads, and is refused
+/// all others as by a system that has none left (`EAGAIN`). Other threads are not affected; under a
+/// scheduler under test all are, being one.
 pub fn refuse_after(allowed: usize) -> Refusal {
     Refusal { before: ALLOWED.replace(allowed), _not_send: PhantomData }
 }

@@ -1,8 +1,9 @@
 //! Which segments make up the log, and what says that they had been synced.
 //!
-//! Every header names the segment before: its number, salt, end, and how far it had been synced. The segment with the
-//! highest number is the newest, and the log is what can be reached from it. A segment that cannot be reached was cut
-//! off by a crash and given up by an earlier recovery; or it was prepared and not begun.
+//! Every header names the segment before: its number, salt, end, and how far it had been synced.
+//! The segment with the highest number is the newest, and the log is what can be reached from it. A
+//! segment that cannot be reached was cut off by a crash and given up by an earlier recovery; or it
+//! was prepared and not begun.
 
 use std::path::{Path, PathBuf};
 
@@ -87,7 +88,8 @@ impl Headers {
                 return Ok(chain);
             };
             let Some(lowest) = piece.first() else { return Ok(chain) };
-            // Its name was durable before its first record: a crash may take the header, not the file.
+            // Its name was durable before its first record: a crash may take the header, not the
+            // file.
             let gone = listing.segments.iter().all(|(number, _)| *number != gap.segment());
             let state = if gone { "does not exist" } else { "has no sound header" };
             let path = segment_path(lowest.path.parent().unwrap_or(Path::new("")), gap.segment());
@@ -120,8 +122,8 @@ impl Headers {
         }
     }
 
-    /// The segments that hang together with the newest one below a number, oldest first; and the end of the one that
-    /// should be there before, and is not.
+    /// The segments that hang together with the newest one below a number, oldest first; and the
+    /// end of the one that should be there before, and is not.
     fn piece(
         &self,
         listing: &Listing,
@@ -166,8 +168,8 @@ impl Headers {
         (links, gap)
     }
 
-    /// All segments must be of one log, the one that is known or else that of the newest. A salvage leaves the others out, and says so
-    /// where it is known which log it is.
+    /// All segments must be of one log, the one that is known or else that of the newest. A salvage
+    /// leaves the others out, and says so where it is known which log it is.
     fn check_ids(&mut self, mode: Mode, known: Option<u64>) -> Result<Vec<Damage>> {
         let Some(id) = known.or(self.log_id()) else { return Ok(Vec::new()) };
         let mut damage = Vec::new();
@@ -202,7 +204,8 @@ impl Headers {
     }
 }
 
-/// Whether anything in these segments, the oldest one's header apart, says that what was before them had been synced.
+/// Whether anything in these segments, the oldest one's header apart, says that what was before
+/// them had been synced.
 pub(super) fn proof_in(fs: &dyn Fs, links: &[Link]) -> Result<Option<String>> {
     for (index, link) in links.iter().enumerate() {
         if index > 0 && link.header.previous.is_some_and(|previous| previous.synced > 0) {
@@ -216,7 +219,8 @@ pub(super) fn proof_in(fs: &dyn Fs, links: &[Link]) -> Result<Option<String>> {
     Ok(None)
 }
 
-/// Whether a record at or after `offset` says that everything up to more than `synced` had been synced.
+/// Whether a record at or after `offset` says that everything up to more than `synced` had been
+/// synced.
 pub(super) fn proof_after(
     reader: &mut SegmentReader,
     link: &Link,

@@ -1,11 +1,13 @@
 //! Making durable what an earlier process wrote.
 //!
-//! Syncing its files again proves nothing: if a sync failed in that process, the kernel may hold bytes that it does not
-//! mean to write any more, shows them to readers, and says that all is well. Nor may the bytes be written over in
-//! place, for among them may be records that were acknowledged. So the file is written anew and takes the name.
+//! Syncing its files again proves nothing: if a sync failed in that process, the kernel may hold
+//! bytes that it does not mean to write any more, shows them to readers, and says that all is well.
+//! Nor may the bytes be written over in place, for among them may be records that were
+//! acknowledged. So the file is written anew and takes the name.
 //!
-//! Nor is the copy believed before it is read: the kernel may have let go of such bytes since the recovery saw them, and a
-//! device may have returned wrong ones this time. The file that it would replace may be the only sound one.
+//! Nor is the copy believed before it is read: the kernel may have let go of such bytes since the
+//! recovery saw them, and a device may have returned wrong ones this time. The file that it would
+//! replace may be the only sound one.
 
 use std::io;
 use std::ops::Range;
@@ -24,13 +26,16 @@ const PIECE_BYTES: usize = 1 << 20;
 #[derive(Debug)]
 pub(super) struct Expected {
     pub(super) header: Header,
-    /// Records, one behind the other, from the first offset to the second. Empty where there may be holes.
+    /// Records, one behind the other, from the first offset to the second. Empty where there may be
+    /// holes.
     pub(super) records: Range<u32>,
 }
 
-/// Writes a segment anew in its place, byte for byte up to `end`, zeros behind. Costs a copy, which is read back, and two syncs.
+/// Writes a segment anew in its place, byte for byte up to `end`, zeros behind. Costs a copy, which
+/// is read back, and two syncs.
 ///
-/// Errors: those of the file system, and where the copy has not what is expected; the file is as it was then.
+/// Errors: those of the file system, and where the copy has not what is expected; the file is as it
+/// was then.
 pub(super) fn harden(fs: &Arc<dyn Fs>, path: &Path, end: u32, expected: &Expected) -> Result<()> {
     match copy(fs, path, end, expected) {
         Err(error) if error.is_full() => in_place(fs, path, expected),
@@ -38,8 +43,10 @@ pub(super) fn harden(fs: &Arc<dyn Fs>, path: &Path, end: u32, expected: &Expecte
     }
 }
 
-/// As [`harden`], where the disk has no room for a copy: syncs the file as it is, has the kernel let go of its pages, and reads what the device has. The kernel may keep some all the same; so a disk that is full
-/// and has failed a sync in the process before may still lose what nobody was told is durable, and nothing else.
+/// As [`harden`], where the disk has no room for a copy: syncs the file as it is, has the kernel
+/// let go of its pages, and reads what the device has. The kernel may keep some all the same; so a
+/// disk that is full and has failed a sync in the process before may still lose what nobody was
+/// told is durable, and nothing else.
 fn in_place(fs: &Arc<dyn Fs>, path: &Path, expected: &Expected) -> Result<()> {
     let file: Arc<dyn File> = Arc::from(fs.open(path, OpenOptions::write())?);
     file.sync_data()?;

@@ -78,7 +78,8 @@ impl SegmentReader {
         self.len
     }
 
-    /// Reads the header page of the segment with this number. Errors: `Unsupported` for a later version.
+    /// Reads the header page of the segment with this number. Errors: `Unsupported` for a later
+    /// version.
     pub(super) fn header(&mut self, number: u32) -> Result<HeaderPage> {
         let len = self.len.min(HEADER_BYTES);
         let page = self.bytes(0, len as usize)?;
@@ -96,7 +97,8 @@ impl SegmentReader {
         }
         Ok(match copies {
             [Decoded::Header(first), Decoded::Header(second)] if first == second => mine(first, number, None),
-            // Two sound copies that differ: the write of the second, or of both, was cut off in a recycled file.
+            // Two sound copies that differ: the write of the second, or of both, was cut off in a
+            // recycled file.
             [Decoded::Header(header), _] if header.number == number => {
                 mine(header, number, Some(HEADER_COPIES[1]))
             }
@@ -140,8 +142,9 @@ impl SegmentReader {
 
     /// The first sound record in `range`, at any multiple of 8.
     ///
-    /// Costs some nanoseconds for each offset: one in 65,536 that is no record looks like one. BOUND: a file that was
-    /// made to look so everywhere is given up after four times its length has been read as payloads.
+    /// Costs some nanoseconds for each offset: one in 65,536 that is no record looks like one.
+    /// BOUND: a file that was made to look so everywhere is given up after four times its length
+    /// has been read as payloads.
     pub(super) fn search(&mut self, seed: Seed, range: Range<u32>) -> Result<Option<Found>> {
         let limit = range.end.min(self.len);
         let mut budget = u64::from(self.len) * 4;
@@ -197,8 +200,8 @@ impl SegmentReader {
     }
 }
 
-/// Fills `bytes` from `offset`. Where the file has been cut since it was opened, by a writer that went away, zeros: what
-/// stood there.
+/// Fills `bytes` from `offset`. Where the file has been cut since it was opened, by a writer that
+/// went away, zeros: what stood there.
 fn fill(file: &dyn File, bytes: &mut [u8], offset: u64) -> Result<()> {
     match file.read_exact_at(bytes, offset) {
         Err(error) if error.source.kind() == std::io::ErrorKind::UnexpectedEof => {
@@ -216,8 +219,8 @@ fn mine(header: Header, number: u32, damaged: Option<usize>) -> HeaderPage {
     if header.number == number { HeaderPage::Sound(header, damaged) } else { HeaderPage::Unused }
 }
 
-/// The first offset in `bytes`, which stand at `start`, with what looks like the head of a record that ends by
-/// `limit`; and the length of its payload.
+/// The first offset in `bytes`, which stand at `start`, with what looks like the head of a record
+/// that ends by `limit`; and the length of its payload.
 fn find_head(bytes: &[u8], seed: Seed, start: u32, limit: u32) -> Option<(u32, u32)> {
     for (index, words) in bytes.windows(HEAD_BYTES).step_by(8).enumerate() {
         let Some(words) = words.first_chunk::<HEAD_BYTES>() else { break };

@@ -4,8 +4,9 @@ use cairn_vfs::{CrashImage, ErrorKind, FaultOptions};
 
 use super::*;
 
-/// Goal: records come back in order, from any position on, through any number of openings. Method: rounds of appends,
-/// each followed by a recovery from the start and from positions drawn among all; with memory kept and with syncs.
+/// Goal: records come back in order, from any position on, through any number of openings. Method:
+/// rounds of appends, each followed by a recovery from the start and from positions drawn among
+/// all; with memory kept and with syncs.
 #[test]
 fn what_was_appended_comes_back() {
     let fs = memory();
@@ -37,8 +38,9 @@ fn what_was_appended_comes_back() {
     }
 }
 
-/// Goal: a log in directories that are missing is there after a power loss, with all of them. Method: one some directories deep, a record that was synced, and no more
-/// than the disk is sure to have.
+/// Goal: a log in directories that are missing is there after a power loss, with all of them.
+/// Method: one some directories deep, a record that was synced, and no more than the disk is sure
+/// to have.
 #[test]
 fn missing_parents() {
     let fs = FaultFs::new(FaultOptions::seeded(seed(2)));
@@ -74,8 +76,8 @@ fn payloads_of_all_lengths() {
     assert_eq!(recover(&fs, Lsn::ZERO, Mode::TolerateTornTail).unwrap().records, expected);
 }
 
-/// Goal: reservations are records in the order of their reservation, whenever they are committed; one that is
-/// dropped is none, and costs the others nothing.
+/// Goal: reservations are records in the order of their reservation, whenever they are committed;
+/// one that is dropped is none, and costs the others nothing.
 #[test]
 fn reservations() {
     let fs = memory();
@@ -104,8 +106,9 @@ fn reservations() {
     assert_eq!(found.records.into_iter().map(|(lsn, _)| lsn).collect::<Vec<_>>(), kept);
 }
 
-/// Goal: a sync waits for what is reserved before its position, and not for what comes after. Method: hold a
-/// reservation and sync the record before it; then sync the one behind, from another thread.
+/// Goal: a sync waits for what is reserved before its position, and not for what comes after.
+/// Method: hold a reservation and sync the record before it; then sync the one behind, from another
+/// thread.
 #[test]
 fn syncs_wait_for_earlier_reservations_only() {
     let fs = memory();
@@ -160,8 +163,9 @@ fn closed_logs_are_strict() {
     }
 }
 
-/// Goal: the same in a segment that was another one before: what is left of that one right behind the mark is no damage. Method: records that end, with the mark, where no zeros have been
-/// written behind.
+/// Goal: the same in a segment that was another one before: what is left of that one right behind
+/// the mark is no damage. Method: records that end, with the mark, where no zeros have been written
+/// behind.
 #[test]
 fn closed_logs_are_strict_in_recycled_segments() {
     let fs = memory();
@@ -189,8 +193,8 @@ fn closed_logs_are_strict_in_recycled_segments() {
     }
 }
 
-/// Goal: a log may be read while it is written, and each reader sees a prefix. Method: read after every append, on
-/// segments that rotate and are released meanwhile.
+/// Goal: a log may be read while it is written, and each reader sees a prefix. Method: read after
+/// every append, on segments that rotate and are released meanwhile.
 #[test]
 fn reading_beside_a_writer() {
     let fs = memory();

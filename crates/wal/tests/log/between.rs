@@ -1,4 +1,5 @@
-//! What others see in the middle of something. Method: a file system that does something else at the right call.
+//! What others see in the middle of something. Method: a file system that does something else at
+//! the right call.
 
 use std::fmt;
 use std::sync::{Mutex, OnceLock};
@@ -7,10 +8,12 @@ use cairn_vfs::{Advice, CrashImage, FaultOptions, File, FileId, Map, Metadata, O
 
 use super::*;
 
-/// Before which operation, on a path with which name, and what is to be done. Behind it where that is a sync of a file.
+/// Before which operation, on a path with which name, and what is to be done. Behind it where that
+/// is a sync of a file.
 type Call = (Operation, &'static str, Box<dyn FnMut() + Send>);
 
-/// A disk with something to be done once, beside the first operation of a kind on a path with a name.
+/// A disk with something to be done once, beside the first operation of a kind on a path with a
+/// name.
 #[derive(Clone)]
 struct Meeting {
     disk: FaultFs,
@@ -125,8 +128,9 @@ impl File for Met {
     }
 }
 
-/// Goal: what was reserved stays so while one segment ends and the next one begins, though a sync forgets the one in that moment; whoever asks for a position in it
-/// is not told that there is none.
+/// Goal: what was reserved stays so while one segment ends and the next one begins, though a sync
+/// forgets the one in that moment; whoever asks for a position in it is not told that there is
+/// none.
 #[test]
 fn between_two_segments() {
     let meeting = Meeting::new();
@@ -148,8 +152,9 @@ fn between_two_segments() {
     assert_eq!(recover(&fs, Lsn::ZERO, Mode::Strict).unwrap().records.len(), 10);
 }
 
-/// Goal: a segment that is being released, and that a power loss brings back with an end that was never synced, is not taken for damaged. Method: somebody appends and
-/// syncs, twice, while the directory is not synced yet.
+/// Goal: a segment that is being released, and that a power loss brings back with an end that was
+/// never synced, is not taken for damaged. Method: somebody appends and syncs, twice, while the
+/// directory is not synced yet.
 #[test]
 fn between_a_release_and_its_sync() {
     let meeting = Meeting::new();
@@ -182,9 +187,10 @@ fn between_a_release_and_its_sync() {
     assert!(back > 0, "no image brought the segment back");
 }
 
-/// Goal: a sync covers what was committed before it began, and nothing that came while the device was at it: that is neither called synced nor acknowledged
-/// without a sync of its own. Method: somebody appends when the device is done and the sync has not returned; the disk that a power loss leaves, without anything
-/// that was not synced.
+/// Goal: a sync covers what was committed before it began, and nothing that came while the device
+/// was at it: that is neither called synced nor acknowledged without a sync of its own. Method:
+/// somebody appends when the device is done and the sync has not returned; the disk that a power
+/// loss leaves, without anything that was not synced.
 #[test]
 fn between_a_sync_and_its_return() {
     let meeting = Meeting::new();
@@ -208,8 +214,10 @@ fn between_a_sync_and_its_return() {
     }
 }
 
-/// Goal: a recovery that runs beside a writer does not take for damaged what was written since it looked: it goes on with that, in every mode, and so when the segment
-/// has been left behind. Method: somebody appends more than the recovery reads at a time, syncs, and appends once more, before its second look at the segment.
+/// Goal: a recovery that runs beside a writer does not take for damaged what was written since it
+/// looked: it goes on with that, in every mode, and so when the segment has been left behind.
+/// Method: somebody appends more than the recovery reads at a time, syncs, and appends once more,
+/// before its second look at the segment.
 #[test]
 fn between_two_looks_at_a_segment() {
     for (mode, leaves) in [

@@ -1,4 +1,5 @@
-//! Segments that are copied to make them durable, while reads go wrong or the kernel forgets what it could not write.
+//! Segments that are copied to make them durable, while reads go wrong or the kernel forgets what
+//! it could not write.
 
 use cairn_vfs::fault::{Fault, Rule};
 use cairn_vfs::{CrashImage, ErrorKind, FaultOptions, Operation};
@@ -12,8 +13,8 @@ fn options(segment_bytes: u32) -> Options {
     small().segment_bytes(segment_bytes)
 }
 
-/// A disk with a log whose process has gone: `count` records that were synced, and as many that were not, for which that
-/// process may have tried and failed.
+/// A disk with a log whose process has gone: `count` records that were synced, and as many that
+/// were not, for which that process may have tried and failed.
 fn left(own: u64, (segment_bytes, count): (u32, u64), sync_fails: bool) -> FaultFs {
     let fs = FaultFs::new(FaultOptions::seeded(own));
     let (log, mut appender, _) = open(&shared(&fs), &options(segment_bytes), 1).unwrap();
@@ -38,8 +39,9 @@ fn assert_whole(fs: &FaultFs, (segment_bytes, count): (u32, u64), context: &str)
     assert!(after.unwrap().numbers() == numbers, "{context}");
 }
 
-/// Goal: a read that goes wrong while a log is opened costs no record, whether it is copied or checked then. Method: each read of an opening in turn returns a
-/// flipped bit, or bytes from elsewhere; it says so, or all is there; and the next one finds all.
+/// Goal: a read that goes wrong while a log is opened costs no record, whether it is copied or
+/// checked then. Method: each read of an opening in turn returns a flipped bit, or bytes from
+/// elsewhere; it says so, or all is there; and the next one finds all.
 #[test]
 fn wrong_reads_replace_nothing() {
     let own = seed(51);
@@ -77,8 +79,8 @@ fn wrong_reads_replace_nothing() {
     assert!(refused > 200, "{refused}");
 }
 
-/// Goal: the same of what is made durable in the middle of a recovery, of which not all has been read. Method: as above, for each read of the call, with half of what
-/// was not synced read.
+/// Goal: the same of what is made durable in the middle of a recovery, of which not all has been
+/// read. Method: as above, for each read of the call, with half of what was not synced read.
 #[test]
 fn wrong_reads_in_the_middle_replace_nothing() {
     let own = seed(52);
@@ -126,8 +128,9 @@ fn wrong_reads_in_the_middle_replace_nothing() {
     assert!(refused > 200, "{refused}");
 }
 
-/// Goal: what a failed sync left in the cache alone, and the kernel forgets after it was recovered, is not sealed as durable: the log says so once, and is what the
-/// disk has from then on. Method: drop the caches between the recovery and the opening.
+/// Goal: what a failed sync left in the cache alone, and the kernel forgets after it was recovered,
+/// is not sealed as durable: the log says so once, and is what the disk has from then on. Method:
+/// drop the caches between the recovery and the opening.
 #[test]
 fn caches_forget_what_was_recovered() {
     let own = seed(53);
@@ -158,7 +161,8 @@ fn caches_forget_what_was_recovered() {
     }
 }
 
-/// Goal: what a recovery made durable on its way stays, whatever the kernel forgets then. Method: drop the caches after a call in the middle, and read on.
+/// Goal: what a recovery made durable on its way stays, whatever the kernel forgets then. Method:
+/// drop the caches after a call in the middle, and read on.
 #[test]
 fn caches_forget_what_was_made_durable() {
     let own = seed(54);

@@ -8,7 +8,8 @@ use super::*;
 /// What was asked of a log, and what it said.
 #[derive(Debug, Default, Clone)]
 pub(super) struct Model {
-    /// The records, by what their payloads are made of, in order. Some of the first may be released.
+    /// The records, by what their payloads are made of, in order. Some of the first may be
+    /// released.
     numbers: Vec<u64>,
     lsns: Vec<Lsn>,
     /// How many of them were acknowledged as synced.
@@ -35,7 +36,8 @@ impl Model {
         self.history.push((fs.operation_count(), bounds));
     }
 
-    /// Whether `found` is what a log may hold after losing power at `operation`; says where it ends.
+    /// Whether `found` is what a log may hold after losing power at `operation`; says where it
+    /// ends.
     fn check(&self, found: &[u64], operation: u64, context: &str) -> usize {
         let before = self.history.iter().filter(|(at, _)| *at <= operation).map(|(_, bounds)| *bounds);
         let bounds = before.reduce(|a, b| Bounds {
@@ -57,7 +59,8 @@ impl Model {
             self.numbers.get(start..end) == Some(found),
             "{context}: holes or inventions from {start} on"
         );
-        // Nobody needs what was released, so that nothing is missing when the log ends somewhere in there.
+        // Nobody needs what was released, so that nothing is missing when the log ends somewhere in
+        // there.
         let least = if bounds.acked > bounds.released { bounds.acked } else { 0 };
         assert!((least..=bounds.begun).contains(&end), "{context}: it ends with {end}, {bounds:?}");
         end
@@ -84,7 +87,8 @@ pub(super) fn session(fs: &FaultFs, model: &mut Model, rng: &mut SeededRng, step
         .recycled_max(rng.below(3) as usize)
         .window_bytes(4096 << rng.below(2));
     let (log, mut appender, found) = open(&shared, &options, rng.next_u64())?;
-    // A record that was given up may have failed: without a sync behind it nobody is told, and the log ends before it.
+    // A record that was given up may have failed: without a sync behind it nobody is told, and the
+    // log ends before it.
     if fs.injected_count() > 0 {
         model.settle(&found, fs.operation_count(), "after a failure");
     }
@@ -136,7 +140,8 @@ pub(super) fn session(fs: &FaultFs, model: &mut Model, rng: &mut SeededRng, step
     Ok(())
 }
 
-/// Reservations that are out. All are filled, so that a run that fails leaves no records that were given up, which would be holes to the model.
+/// Reservations that are out. All are filled, so that a run that fails leaves no records that were
+/// given up, which would be holes to the model.
 #[derive(Default)]
 struct Held(Vec<cairn_wal::Reservation>);
 
@@ -165,9 +170,10 @@ pub(super) fn goes_on(fs: &Arc<dyn Fs>, found: &[u64], context: &str) {
     assert!(after == expected, "{context}: {} records, {} expected", after.len(), expected.len());
 }
 
-/// Goal: whenever the power is lost, what is recovered is a prefix of what was appended that holds all that was
-/// acknowledged; and the log goes on from there. Method: crash images at every operation of seeded runs of several
-/// openings each, rotation, release, recycling and closing included.
+/// Goal: whenever the power is lost, what is recovered is a prefix of what was appended that holds
+/// all that was acknowledged; and the log goes on from there. Method: crash images at every
+/// operation of seeded runs of several openings each, rotation, release, recycling and closing
+/// included.
 #[test]
 fn power_loss_at_every_operation() {
     let own = seed(21);
@@ -203,9 +209,9 @@ fn power_loss_at_every_operation() {
     assert!(images > 10_000, "{images}");
 }
 
-/// Goal: machines that crash again and again, in recoveries too, lose nothing that was acknowledged, resurrect nothing
-/// that was given up, and do not fill up. Method: sessions on one disk, the power failing at a random operation of
-/// most, each next one on a random image.
+/// Goal: machines that crash again and again, in recoveries too, lose nothing that was
+/// acknowledged, resurrect nothing that was given up, and do not fill up. Method: sessions on one
+/// disk, the power failing at a random operation of most, each next one on a random image.
 #[test]
 fn crash_after_crash() {
     let own = seed(22);
@@ -241,7 +247,8 @@ fn crash_after_crash() {
     assert!(crashes > 300 && in_recovery > 100, "{crashes} {in_recovery}");
 }
 
-/// Goal: a log is durable in a directory that somebody made whose name was never synced: a process that was killed in between.
+/// Goal: a log is durable in a directory that somebody made whose name was never synced: a process
+/// that was killed in between.
 #[test]
 fn a_directory_that_is_there_already() {
     let fs = FaultFs::new(FaultOptions::seeded(seed(26)));

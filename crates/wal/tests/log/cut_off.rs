@@ -5,7 +5,8 @@ use cairn_vfs::FaultOptions;
 use super::crash::goes_on;
 use super::*;
 
-/// How an earlier power loss left a log of five segments of which the first and a part of the second were synced.
+/// How an earlier power loss left a log of five segments of which the first and a part of the
+/// second were synced.
 #[derive(Debug, Clone, Copy)]
 enum Loss {
     /// The second ends where it had been synced.
@@ -17,7 +18,8 @@ enum Loss {
 /// Files with their bytes.
 type Files = Vec<(PathBuf, Vec<u8>)>;
 
-/// The disk after that loss, the numbers of the records that are left, and the segments that are cut off.
+/// The disk after that loss, the numbers of the records that are left, and the segments that are
+/// cut off.
 fn torn(loss: Loss) -> (Files, Vec<u64>, Vec<PathBuf>) {
     let fs = memory();
     let (log, mut appender, _) = open(&fs, &small(), 1).unwrap();
@@ -46,8 +48,9 @@ fn torn(loss: Loss) -> (Files, Vec<u64>, Vec<PathBuf>) {
     (files, (0..kept as u64).collect(), cut_off)
 }
 
-/// Opens the log of these files and writes nothing. The disks that a power loss at each operation of that may leave, the two fixed images and `random` others; each
-/// has `expected`, and so has the log that was opened.
+/// Opens the log of these files and writes nothing. The disks that a power loss at each operation
+/// of that may leave, the two fixed images and `random` others; each has `expected`, and so has the
+/// log that was opened.
 fn crashes_of_opening(
     files: &[(PathBuf, Vec<u8>)],
     options: &Options,
@@ -73,9 +76,12 @@ fn crashes_of_opening(
     disks
 }
 
-/// Goal: whenever the power fails while segments that a tear cut off are removed or renamed, and also when it fails again in the opening after that, all that had
-/// been synced comes back, and nothing that was given up. (A segment that outlives the one before it would say of that one, and of all before it, that they were
-/// released.) Method: three segments cut off; crash images at every operation of the opening that puts them away, and at every one of an opening after some of them are gone.
+/// Goal: whenever the power fails while segments that a tear cut off are removed or renamed, and
+/// also when it fails again in the opening after that, all that had been synced comes back, and
+/// nothing that was given up. (A segment that outlives the one before it would say of that one, and
+/// of all before it, that they were released.) Method: three segments cut off; crash images at
+/// every operation of the opening that puts them away, and at every one of an opening after some of
+/// them are gone.
 #[test]
 fn what_is_cut_off_goes_without_the_rest() {
     for (loss, recycled) in [(Loss::End, 0), (Loss::End, 2), (Loss::Header, 0), (Loss::Header, 2)] {
@@ -88,7 +94,8 @@ fn what_is_cut_off_goes_without_the_rest() {
             let fs = shared(&disk);
             let there = cut_off.iter().filter(|path| fs.exists(path).unwrap()).count();
             images[there] += 1;
-            // Where none is gone or all are, the next opening is like the first one, or has nothing to put away.
+            // Where none is gone or all are, the next opening is like the first one, or has nothing
+            // to put away.
             if (1..cut_off.len()).contains(&there) {
                 for (context, disk) in crashes_of_opening(&files(&*fs), &options, 1, &expected, &context) {
                     goes_on(&shared(&disk), &expected, &context);

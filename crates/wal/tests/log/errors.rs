@@ -6,8 +6,9 @@ use cairn_vfs::{CrashImage, ErrorKind, FaultOptions, Operation};
 use super::crash::{Model, session};
 use super::*;
 
-/// Runs two sessions on a disk on which something was ordered to fail; then checks that nothing acknowledged is lost,
-/// on the disk as it is and after losing power, and that the log can be used again.
+/// Runs two sessions on a disk on which something was ordered to fail; then checks that nothing
+/// acknowledged is lost, on the disk as it is and after losing power, and that the log can be used
+/// again.
 fn run(fs: &FaultFs, own: u64, context: &str) -> Result<()> {
     let mut rng = SeededRng::new(own);
     let mut model = Model::default();
@@ -23,12 +24,14 @@ fn run(fs: &FaultFs, own: u64, context: &str) -> Result<()> {
         session(&after, &mut model, &mut rng.clone(), 10)
             .unwrap_or_else(|error| panic!("{context}: {error}"));
     }
-    // The name of the log's folder may be in the cache only, for good; a store makes its folder before anything else.
+    // The name of the log's folder may be in the cache only, for good; a store makes its folder
+    // before anything else.
     if matches!(&result, Err(Error::Vfs(error)) if error.operation == Operation::SyncDir && error.path == Path::new("."))
     {
         return result;
     }
-    // The same machine, without losing power: what a failed sync has left in the cache alone must not be believed.
+    // The same machine, without losing power: what a failed sync has left in the cache alone must
+    // not be believed.
     let found = recover(&shared(fs), Lsn::ZERO, Mode::TolerateTornTail);
     let found = found.unwrap_or_else(|error| panic!("{context}, restarted: {error}")).numbers();
     model.settle(&found, at, &format!("{context}, restarted"));
@@ -42,8 +45,9 @@ fn run(fs: &FaultFs, own: u64, context: &str) -> Result<()> {
     result
 }
 
-/// Goal: an error of any operation reaches the caller, costs nothing that was acknowledged, and a recovery goes on
-/// from what there is. Method: fail every operation of a run in turn, once and for good, in each way.
+/// Goal: an error of any operation reaches the caller, costs nothing that was acknowledged, and a
+/// recovery goes on from what there is. Method: fail every operation of a run in turn, once and for
+/// good, in each way.
 #[test]
 fn every_operation_fails() {
     let own = seed(31);
@@ -75,7 +79,8 @@ fn every_operation_fails() {
     assert!(struck > 500 && told > 250, "{struck} {told}");
 }
 
-/// Goal: after a failed sync nothing succeeds any more, whatever the disk says later, and every waiter learns of it.
+/// Goal: after a failed sync nothing succeeds any more, whatever the disk says later, and every
+/// waiter learns of it.
 /// Method: fail the sync of a running log in each way a kernel may; then try everything.
 #[test]
 fn failed_syncs_poison() {
@@ -109,8 +114,9 @@ fn failed_syncs_poison() {
     }
 }
 
-/// Goal: after a failed sync, a process that starts on the same machine finds records that only the cache has; what it
-/// recovers is durable from then on. Method: restart without a crash, twice, and lose power after the second.
+/// Goal: after a failed sync, a process that starts on the same machine finds records that only the
+/// cache has; what it recovers is durable from then on. Method: restart without a crash, twice, and
+/// lose power after the second.
 #[test]
 fn restarts_after_failed_syncs() {
     for failure in [SyncFailure::CacheOnly, SyncFailure::Partial, SyncFailure::Lost, SyncFailure::Kept] {
@@ -133,8 +139,9 @@ fn restarts_after_failed_syncs() {
     }
 }
 
-/// Goal: a write that fails without a mapping is told to the one who commits, and nothing is acknowledged any more, whether by a sync or by a commit: later records would stand
-/// behind a hole.
+/// Goal: a write that fails without a mapping is told to the one who commits, and nothing is
+/// acknowledged any more, whether by a sync or by a commit: later records would stand behind a
+/// hole.
 #[test]
 fn failed_writes_poison() {
     for fault in [Fault::Io, Fault::Full] {
@@ -156,7 +163,8 @@ fn failed_writes_poison() {
     }
 }
 
-/// Goal: the same where nobody commits: room that was given up must be marked, or recoveries end there. Also where the record's segment is not the last one any more.
+/// Goal: the same where nobody commits: room that was given up must be marked, or recoveries end
+/// there. Also where the record's segment is not the last one any more.
 #[test]
 fn failed_writes_of_given_up_room_poison() {
     for rotates in [false, true] {
@@ -175,7 +183,8 @@ fn failed_writes_of_given_up_room_poison() {
     }
 }
 
-/// Goal: a killed process keeps every record whose commit succeeded, whatever failed before and after it. Method: fail each write of a run in turn, of records, headers and zeros, once and for
+/// Goal: a killed process keeps every record whose commit succeeded, whatever failed before and
+/// after it. Method: fail each write of a run in turn, of records, headers and zeros, once and for
 /// good, where the caller does not take no for an answer; then recover what the kernel has.
 #[test]
 fn nothing_is_acknowledged_behind_a_hole() {
@@ -206,8 +215,9 @@ fn nothing_is_acknowledged_behind_a_hole() {
     assert!(struck > 200 && told > 150, "{struck} {told}");
 }
 
-/// Goal: a full disk is told where a segment is needed, leaves nothing behind, poisons nothing, and the log goes on
-/// when there is room; what is released makes room. Method: fill and lift, again and again, by quota and by release.
+/// Goal: a full disk is told where a segment is needed, leaves nothing behind, poisons nothing, and
+/// the log goes on when there is room; what is released makes room. Method: fill and lift, again
+/// and again, by quota and by release.
 #[test]
 fn full_disks_that_lift() {
     let fs = FaultFs::new(FaultOptions::seeded(seed(34)));
@@ -270,8 +280,8 @@ fn opening_on_a_full_disk() {
     assert_eq!(open(&shared(&fs), &small(), 3).unwrap().2.len(), 50);
 }
 
-/// Goal: a device that fails reads gives an error of the file system, never a shorter log; and the recovery stays
-/// failed. Method: fail every operation of a recovery in turn.
+/// Goal: a device that fails reads gives an error of the file system, never a shorter log; and the
+/// recovery stays failed. Method: fail every operation of a recovery in turn.
 #[test]
 fn reads_that_fail() {
     let mut struck = 0;

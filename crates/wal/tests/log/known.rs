@@ -1,10 +1,12 @@
-//! What the owner of a log has written down of it: by that, ends that are gone are missed, and segments of others known.
+//! What the owner of a log has written down of it: by that, ends that are gone are missed, and
+//! segments of others known.
 
 use cairn_wal::Known;
 
 use super::*;
 
-/// A log of four segments or so, its end marked; what is known of it then, and where its records end.
+/// A log of four segments or so, its end marked; what is known of it then, and where its records
+/// end.
 fn closed(seed: u64, note: [u64; 2]) -> (Arc<dyn Fs>, Known, Vec<Lsn>) {
     let fs = memory();
     let (log, mut appender, _) = open(&fs, &small(), seed).unwrap();
@@ -26,8 +28,9 @@ fn read(files: &[(PathBuf, Vec<u8>)], known: Known, mode: Mode) -> Result<(usize
     Ok((count, recovery.finish()?.note(), damage))
 }
 
-/// Goal: of a log that was closed, nothing can be taken from the end without its being missed, by the name of the file. Method: the newest segments
-/// removed, one to all; the last one cut at every record and at every page, and zeroed from every record on.
+/// Goal: of a log that was closed, nothing can be taken from the end without its being missed, by
+/// the name of the file. Method: the newest segments removed, one to all; the last one cut at every
+/// record and at every page, and zeroed from every record on.
 #[test]
 fn an_end_that_is_gone() {
     let (fs, known, lsns) = closed(1, [3, 4]);
@@ -64,8 +67,9 @@ fn an_end_that_is_gone() {
     }
 }
 
-/// Goal: a log that was not closed, and whose segment was cut, is told from one that a crash has torn, whatever is known of it. Method: the last segment of a log that was
-/// never synced, cut at every eighth byte, and each earlier one below its end.
+/// Goal: a log that was not closed, and whose segment was cut, is told from one that a crash has
+/// torn, whatever is known of it. Method: the last segment of a log that was never synced, cut at
+/// every eighth byte, and each earlier one below its end.
 #[test]
 fn files_that_were_cut() {
     let fs = memory();
@@ -87,8 +91,9 @@ fn files_that_were_cut() {
     }
 }
 
-/// Goal: segments of another log, or of another life of this one, are none of this. Method: each file of a log replaced by, or joined by, that of the same number
-/// of another one with as many records; a log of the same id whose last segment was written by another process.
+/// Goal: segments of another log, or of another life of this one, are none of this. Method: each
+/// file of a log replaced by, or joined by, that of the same number of another one with as many
+/// records; a log of the same id whose last segment was written by another process.
 #[test]
 fn segments_of_others() {
     let (fs, known, lsns) = closed(1, [1, 2]);
@@ -126,8 +131,10 @@ fn segments_of_others() {
     assert!(is_corruption(&error) && error.to_string().contains("its salt differs"), "{error}");
 }
 
-/// Goal: a segment that another process has written behind a copy of the same log is none of this one, though log and number are the same, and nobody has written anything down.
-/// Method: two that go on from the same files over several segments; each of the one's that another follows is replaced by the other's.
+/// Goal: a segment that another process has written behind a copy of the same log is none of this
+/// one, though log and number are the same, and nobody has written anything down.
+/// Method: two that go on from the same files over several segments; each of the one's that another
+/// follows is replaced by the other's.
 #[test]
 fn segments_of_a_copy_that_went_on() {
     let (fs, ..) = closed(1, [0; 2]);
@@ -153,8 +160,9 @@ fn segments_of_a_copy_that_went_on() {
     }
 }
 
-/// Goal: what is known of a log holds after everything that may happen to it: crashes while it is opened again, releases, logs without records. Method: many lives
-/// of one log, each known as the one before has left it, killed or closed, with all or some or nothing released.
+/// Goal: what is known of a log holds after everything that may happen to it: crashes while it is
+/// opened again, releases, logs without records. Method: many lives of one log, each known as the
+/// one before has left it, killed or closed, with all or some or nothing released.
 #[test]
 fn what_is_known_stays_so() {
     let mut rng = SeededRng::new(seed(31));
@@ -200,7 +208,8 @@ fn what_is_known_stays_so() {
     }
 }
 
-/// Goal: the newest of what the owner has noted comes back, from a header, from a record of its own, and from the mark at the end. Method: each in turn.
+/// Goal: the newest of what the owner has noted comes back, from a header, from a record of its
+/// own, and from the mark at the end. Method: each in turn.
 #[test]
 fn notes_come_back() {
     let fs = memory();

@@ -1,9 +1,11 @@
 //! The log on disks that are sound, that lose power, fail, fill up and rot, and under many threads.
 //!
-//! What must hold: a recovery finds a prefix of what was appended, at least what a sync acknowledged, without holes
-//! and without inventions; damage to what was synced is called so; a failed sync is never taken back.
+//! What must hold: a recovery finds a prefix of what was appended, at least what a sync
+//! acknowledged, without holes and without inventions; damage to what was synced is called so; a
+//! failed sync is never taken back.
 //!
-//! `CAIRN_SOAK=1` runs the long form. Everything random follows from fixed seeds; `CAIRN_SEED` asks for others.
+//! `CAIRN_SOAK=1` runs the long form. Everything random follows from fixed seeds; `CAIRN_SEED` asks
+//! for others.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test program")]
 
 use std::path::{Path, PathBuf};
@@ -34,8 +36,8 @@ fn small() -> Options {
     Options::default().segment_bytes(SMALL).window_bytes(4096).background(false)
 }
 
-/// The payload of record `number`: its number, and bytes that follow from it. Most are short, some long, a few longer
-/// than a segment.
+/// The payload of record `number`: its number, and bytes that follow from it. Most are short, some
+/// long, a few longer than a segment.
 fn payload(number: u64) -> Vec<u8> {
     let mut rng = SeededRng::new(number);
     let len = match number {

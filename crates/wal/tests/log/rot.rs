@@ -18,8 +18,8 @@ fn closed() -> (Vec<(PathBuf, Vec<u8>)>, u64) {
     (files(&*fs), count)
 }
 
-/// Goal: of a log that was closed, no flipped bit costs a record unseen, changes one, or invents one; and where it is
-/// seen, the rest can be salvaged. Method: flip every bit.
+/// Goal: of a log that was closed, no flipped bit costs a record unseen, changes one, or invents
+/// one; and where it is seen, the rest can be salvaged. Method: flip every bit.
 #[test]
 fn every_bit_of_a_closed_log() {
     let (whole, count) = closed();
@@ -63,8 +63,8 @@ fn every_bit_of_a_closed_log() {
     assert!(seen > 50_000 && flips == seen + unseen, "{seen}");
 }
 
-/// Goal: under the strictest mode a flipped bit of anything that is covered by a checksum is an error. Method: flip
-/// the bits of both headers and of records; only padding and zeros pass.
+/// Goal: under the strictest mode a flipped bit of anything that is covered by a checksum is an
+/// error. Method: flip the bits of both headers and of records; only padding and zeros pass.
 #[test]
 fn strict_mode_sees_headers_too() {
     let (whole, _) = closed();
@@ -79,8 +79,9 @@ fn strict_mode_sees_headers_too() {
     }
 }
 
-/// Goal: of a log that was closed, no record goes without a word where zeros stand in its place, which by themselves look like the end. Method: each record of it, and
-/// each with all that follow it up to the mark, zeroed in turn.
+/// Goal: of a log that was closed, no record goes without a word where zeros stand in its place,
+/// which by themselves look like the end. Method: each record of it, and each with all that follow
+/// it up to the mark, zeroed in turn.
 #[test]
 fn zeros_in_place_of_records() {
     let (whole, count) = closed();
@@ -105,8 +106,8 @@ fn zeros_in_place_of_records() {
     }
 }
 
-/// Goal: a salvage finds the record behind a damaged one, wherever that is in what it reads at a time. Method: damaged records of all lengths around that, with a
-/// sound one behind.
+/// Goal: a salvage finds the record behind a damaged one, wherever that is in what it reads at a
+/// time. Method: damaged records of all lengths around that, with a sound one behind.
 #[test]
 fn salvage_across_windows() {
     for len in (4000..4200).chain(8150..8250) {
@@ -124,8 +125,8 @@ fn salvage_across_windows() {
     }
 }
 
-/// Goal: a log that was not closed loses, by a flipped bit, the records from there on at most; and none that a later
-/// record or header says were synced. Method: flip a bit in every byte.
+/// Goal: a log that was not closed loses, by a flipped bit, the records from there on at most; and
+/// none that a later record or header says were synced. Method: flip a bit in every byte.
 #[test]
 fn every_byte_of_an_open_log() {
     let fs = memory();
@@ -169,8 +170,8 @@ fn every_byte_of_an_open_log() {
     assert!(corrupt > 1000 && cut > 500, "{corrupt} {cut}");
 }
 
-/// Goal: damage to many places at once never invents or reorders records, in any mode. Method: random blocks of
-/// garbage, zeros, or other blocks of the same files.
+/// Goal: damage to many places at once never invents or reorders records, in any mode. Method:
+/// random blocks of garbage, zeros, or other blocks of the same files.
 #[test]
 fn blocks_swapped_and_lost() {
     let (whole, count) = closed();

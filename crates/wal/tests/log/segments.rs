@@ -5,8 +5,8 @@ use cairn_vfs::{CrashImage, FaultOptions, Operation};
 
 use super::*;
 
-/// Goal: segments rotate when they are full and when asked, an empty one does not, and positions say where things
-/// are.
+/// Goal: segments rotate when they are full and when asked, an empty one does not, and positions
+/// say where things are.
 #[test]
 fn rotation() {
     let fs = memory();
@@ -28,7 +28,8 @@ fn rotation() {
     assert_eq!(recover(&fs, edge, Mode::Strict).unwrap().records.len(), 199 - index);
 }
 
-/// Goal: records larger than a segment work, before and after small ones, and their files are not kept for later.
+/// Goal: records larger than a segment work, before and after small ones, and their files are not
+/// kept for later.
 #[test]
 fn large_records() {
     let fs = memory();
@@ -47,9 +48,9 @@ fn large_records() {
     assert!(kept.is_empty(), "{:?}", names(&*fs));
 }
 
-/// Goal: released segments are written again, no more of them kept than was asked for, and what is left of their
-/// earlier lives is never taken for records. Method: many rounds of filling and releasing; a recovery in each; how
-/// many files there are.
+/// Goal: released segments are written again, no more of them kept than was asked for, and what is
+/// left of their earlier lives is never taken for records. Method: many rounds of filling and
+/// releasing; a recovery in each; how many files there are.
 #[test]
 fn recycling() {
     for recycled_max in [0, 1, 3] {
@@ -60,7 +61,8 @@ fn recycling() {
         for round in 0..18 {
             let numbers_end = (round + 1) * 300;
             append(&mut appender, round * 300..numbers_end).unwrap();
-            // So that stale records, were they taken for records, say that something had been synced.
+            // So that stale records, were they taken for records, say that something had been
+            // synced.
             log.sync().unwrap();
             append(&mut appender, 1 << 32..(1 << 32) + 1).unwrap();
             for mode in [Mode::TolerateTornTail, Mode::Strict, Mode::Salvage] {
@@ -81,8 +83,8 @@ fn recycling() {
     }
 }
 
-/// Goal: a log with few records takes little room, one with many is written in segments of the full size, and one that is trimmed is small
-/// again; all records are there.
+/// Goal: a log with few records takes little room, one with many is written in segments of the full
+/// size, and one that is trimmed is small again; all records are there.
 #[test]
 fn growth() {
     const FULL: u32 = 4 * SMALL;
@@ -113,8 +115,9 @@ fn growth() {
     }
 }
 
-/// Goal: what the helper has prepared is as small as the rest after [`Log::trim`], its number is not lost, and it is of use. Method: trim with a large
-/// segment ready, at a power loss at each operation as well.
+/// Goal: what the helper has prepared is as small as the rest after [`Log::trim`], its number is
+/// not lost, and it is of use. Method: trim with a large segment ready, at a power loss at each
+/// operation as well.
 #[test]
 fn trimming_what_is_prepared() {
     const FULL: usize = 64 << 10;
@@ -156,8 +159,9 @@ fn trimming_what_is_prepared() {
     assert_eq!(found, (0..numbers.end + 3).collect::<Vec<_>>());
 }
 
-/// Goal: a prepared segment that cannot be removed costs nothing but its room: its number and its file are those of the next one, and all that is appended is
-/// found. Method: its removal fails, then records up to several segments later, with and without a helper.
+/// Goal: a prepared segment that cannot be removed costs nothing but its room: its number and its
+/// file are those of the next one, and all that is appended is found. Method: its removal fails,
+/// then records up to several segments later, with and without a helper.
 #[test]
 fn a_prepared_segment_that_stays() {
     for helper in [false, true] {
@@ -191,7 +195,8 @@ fn a_prepared_segment_that_stays() {
     }
 }
 
-/// Goal: only whole segments before a position go, never the one being written nor one that somebody still fills.
+/// Goal: only whole segments before a position go, never the one being written nor one that
+/// somebody still fills.
 #[test]
 fn release_is_careful() {
     let fs = memory();
@@ -215,8 +220,9 @@ fn release_is_careful() {
     assert!(log.synced() < last);
 }
 
-/// Goal: where the caller knows that nothing was released, each segment before the newest is missed, the oldest as well; where one was, before the newest
-/// was begun, it is not. Method: take away each in turn, of a log and of one that was opened again with a part of it released.
+/// Goal: where the caller knows that nothing was released, each segment before the newest is
+/// missed, the oldest as well; where one was, before the newest was begun, it is not. Method: take
+/// away each in turn, of a log and of one that was opened again with a part of it released.
 #[test]
 fn segments_that_are_gone() {
     let fs = memory();
@@ -257,8 +263,9 @@ fn segments_that_are_gone() {
     each_is_missed(&files(&*fs), kept);
 }
 
-/// Goal: no position is handed out that somebody may have seen before, wherever an opening of a log without records is cut off. Method: all is released but the
-/// newest segment, which is empty, and cut as the log is left; crash images of each operation of the next opening.
+/// Goal: no position is handed out that somebody may have seen before, wherever an opening of a log
+/// without records is cut off. Method: all is released but the newest segment, which is empty, and
+/// cut as the log is left; crash images of each operation of the next opening.
 #[test]
 fn positions_only_rise() {
     for is_left in [false, true] {
@@ -293,7 +300,8 @@ fn positions_only_rise() {
     }
 }
 
-/// Goal: opening takes over what earlier lives left: free files, prepared ones, segments before the start.
+/// Goal: opening takes over what earlier lives left: free files, prepared ones, segments before the
+/// start.
 #[test]
 fn leftovers() {
     let fs = memory();
@@ -324,9 +332,10 @@ fn leftovers() {
     assert_eq!((found.last(), appender.position().segment()), (Some(&309), 101));
 }
 
-/// Goal: a log that is left gives back what it has allocated and keeps its records: whole, at a power loss at any moment of it,
-/// for who reads it meanwhile, and for the next life. Method: synced records of which none may go, a prepared and a kept
-/// segment, crash images at each operation, a recovery that began before.
+/// Goal: a log that is left gives back what it has allocated and keeps its records: whole, at a
+/// power loss at any moment of it, for who reads it meanwhile, and for the next life. Method:
+/// synced records of which none may go, a prepared and a kept segment, crash images at each
+/// operation, a recovery that began before.
 #[test]
 fn closing_gives_room_back() {
     let fs = FaultFs::new(FaultOptions::seeded(3));
@@ -373,8 +382,8 @@ fn closing_gives_room_back() {
     );
 }
 
-/// Goal: a file that a crash left with two names is not written as two. Method: the free name of a live segment, and
-/// two free names of one file.
+/// Goal: a file that a crash left with two names is not written as two. Method: the free name of a
+/// live segment, and two free names of one file.
 #[test]
 fn files_with_two_names() {
     let fs = memory();
@@ -447,8 +456,10 @@ fn strangers() {
     assert!(error.to_string().contains("version 3"), "{error}");
 }
 
-/// Goal: a log is closed with its mark on a disk that has no room for one byte more, so that damage to its last record is told; and segments are as large as they are asked to be, or there is an error, but for who takes
-/// less. Method: appends until there is no room for the next segment, with records of many lengths; a bit of the last record flipped after the log was closed.
+/// Goal: a log is closed with its mark on a disk that has no room for one byte more, so that damage
+/// to its last record is told; and segments are as large as they are asked to be, or there is an
+/// error, but for who takes less. Method: appends until there is no room for the next segment, with
+/// records of many lengths; a bit of the last record flipped after the log was closed.
 #[test]
 fn closed_on_a_full_disk() {
     for len in 0..40 {

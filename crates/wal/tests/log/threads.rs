@@ -7,7 +7,8 @@ use cairn_vfs::{FaultOptions, Operation, StdFs, thread};
 
 use super::*;
 
-/// Threads append and sync their own records, each told from the others by its number; what was acknowledged.
+/// Threads append and sync their own records, each told from the others by its number; what was
+/// acknowledged.
 fn hammer(log: &Log, appender: &Mutex<Appender>, threads: u64, each: u64, sync_every: u64) -> u64 {
     let acked = AtomicU64::new(0);
     thread::scope(|scope| {
@@ -44,8 +45,8 @@ fn assert_whole(fs: &Arc<dyn Fs>, dir: &Path, threads: u64, each: u64) {
     assert_eq!(next, vec![each; threads as usize]);
 }
 
-/// Goal: threads that append and sync side by side lose nothing and mix nothing up, over rotations, with the helper
-/// thread and without, on the real disk and in memory.
+/// Goal: threads that append and sync side by side lose nothing and mix nothing up, over rotations,
+/// with the helper thread and without, on the real disk and in memory.
 #[test]
 fn threads_append_side_by_side() {
     let dir = tempfile::tempdir().unwrap();
@@ -72,8 +73,8 @@ fn threads_append_side_by_side() {
     }
 }
 
-/// Goal: one thread that syncs every record costs a flush for each, several never more than that. Method: a disk that
-/// counts.
+/// Goal: one thread that syncs every record costs a flush for each, several never more than that.
+/// Method: a disk that counts.
 #[test]
 fn no_sync_is_done_twice() {
     for threads in [1, 2, 8] {
@@ -91,8 +92,9 @@ fn no_sync_is_done_twice() {
     }
 }
 
-/// Goal: those who wait share a flush. Method: hold a sync up by a reservation that is not committed; let seven
-/// more threads wait; let go, and count. Then once more, with what came before already synced.
+/// Goal: those who wait share a flush. Method: hold a sync up by a reservation that is not
+/// committed; let seven more threads wait; let go, and count. Then once more, with what came before
+/// already synced.
 #[test]
 fn waiters_share_a_flush() {
     let fs = FaultFs::new(FaultOptions::seeded(seed(42)));
@@ -115,8 +117,8 @@ fn waiters_share_a_flush() {
     }
 }
 
-/// Goal: positions are handed out, filled, synced, rotated and released by different threads at once without a
-/// deadlock, and the files stay few.
+/// Goal: positions are handed out, filled, synced, rotated and released by different threads at
+/// once without a deadlock, and the files stay few.
 #[test]
 fn everything_at_once() {
     let dir = tempfile::tempdir().unwrap();
@@ -158,8 +160,9 @@ fn everything_at_once() {
     lock(&appender).append(&[b"an appender outlives its log"]).unwrap();
 }
 
-/// Goal: a log whose helper cannot be started is not opened and says so; nothing of it is left, and it can be recovered as it was. Its files
-/// do not grow with each try. Method: the thread is refused a few times, then not.
+/// Goal: a log whose helper cannot be started is not opened and says so; nothing of it is left, and
+/// it can be recovered as it was. Its files do not grow with each try. Method: the thread is
+/// refused a few times, then not.
 #[test]
 fn a_helper_that_is_refused() {
     let fs = memory();

@@ -1,4 +1,5 @@
-//! Ends that were torn: zeroed or overwritten at every byte. That a file was cut is told from that: see `known`.
+//! Ends that were torn: zeroed or overwritten at every byte. That a file was cut is told from that:
+//! see `known`.
 
 use super::*;
 
@@ -23,8 +24,9 @@ impl Tear {
     }
 }
 
-/// Goal: whatever is left of a torn end, every record before the tear comes back and nothing else; and the log goes on
-/// from there. Method: tear the last of three segments at every byte, in three ways.
+/// Goal: whatever is left of a torn end, every record before the tear comes back and nothing else;
+/// and the log goes on from there. Method: tear the last of three segments at every byte, in three
+/// ways.
 #[test]
 fn the_last_segment_torn_at_every_byte() {
     let mut rng = SeededRng::new(seed(11));
@@ -82,9 +84,9 @@ fn goes_on(fs: &Arc<dyn Fs>, numbers: &[u64], context: &str) {
     assert!(found.into_iter().eq(0..next + 6), "{context}");
 }
 
-/// Goal: a tear in a segment that is followed by others ends the log there if nothing of what is lost had been
-/// synced, and is damage if it had. Method: three segments of which nothing was synced, all of the first, or a part of
-/// the second; tear the second at every byte.
+/// Goal: a tear in a segment that is followed by others ends the log there if nothing of what is
+/// lost had been synced, and is damage if it had. Method: three segments of which nothing was
+/// synced, all of the first, or a part of the second; tear the second at every byte.
 #[test]
 fn a_segment_in_the_middle_torn() {
     for synced in [0, 1, 2] {
@@ -142,8 +144,8 @@ fn a_segment_in_the_middle_torn() {
     }
 }
 
-/// Goal: records that a recovery gave up stay given up, also when the torn bytes come back. Method: tear, recover and
-/// write on; then put the torn bytes back where they were.
+/// Goal: records that a recovery gave up stay given up, also when the torn bytes come back. Method:
+/// tear, recover and write on; then put the torn bytes back where they were.
 #[test]
 fn what_was_given_up_stays_so() {
     let fs = memory();
@@ -165,8 +167,8 @@ fn what_was_given_up_stays_so() {
     back[file] = whole[file].clone();
     let found = recover(&disk(&back), Lsn::ZERO, Mode::TolerateTornTail).unwrap();
     assert_eq!(found.numbers(), (0..kept + 9).collect::<Vec<_>>());
-    // Nor when the segment that they followed has lost its header: that is damage, and of what can be salvaged they
-    // are no part.
+    // Nor when the segment that they followed has lost its header: that is damage, and of what can
+    // be salvaged they are no part.
     back[file].1[..4096].fill(0);
     let lost = recover(&disk(&back), Lsn::ZERO, Mode::TolerateTornTail).unwrap_err();
     assert!(is_corruption(&lost), "{lost}");

@@ -1,5 +1,5 @@
-//! LMDB through heed: a mapped copy-on-write B+tree with one writer at a time, every write a transaction of its own unless
-//! batched.
+//! LMDB through heed: a mapped copy-on-write B+tree with one writer at a time, every write a
+//! transaction of its own unless batched.
 #![allow(unsafe_code)]
 
 use std::path::Path;
@@ -81,8 +81,9 @@ impl KvStore for LmdbKv {
         if settings.durability != Durability::Sync {
             flags |= EnvFlags::NO_SYNC;
         }
-        // SAFETY: NO_SYNC risks the file at a power loss, which is what was asked for; the directory is this turn's own,
-        // nobody else opens, cuts or rewrites the file while it is mapped.
+        // SAFETY: NO_SYNC risks the file at a power loss, which is what was asked for; the
+        // directory is this turn's own, nobody else opens, cuts or rewrites the file while it is
+        // mapped.
         let env = unsafe { options.flags(flags).open(dir) }.map_err(fail)?;
         let txn = env.write_txn().map_err(fail)?;
         env.create_databases_and_commit(txn, |opener, txn| {
@@ -136,7 +137,8 @@ impl<'env> Session<'env> {
         match &mut self.view {
             Some((seen, _)) if *seen == writes => {}
             stale => {
-                // An old view would keep its pages from being used again: it goes before the new one comes.
+                // An old view would keep its pages from being used again: it goes before the new
+                // one comes.
                 *stale = None;
                 *stale = Some((writes, self.open.env.read_txn().map_err(fail)?));
             }

@@ -1,5 +1,5 @@
-//! redb: a copy-on-write B-tree in pure Rust with one writer at a time, every write a transaction of its own unless
-//! batched.
+//! redb: a copy-on-write B-tree in pure Rust with one writer at a time, every write a transaction
+//! of its own unless batched.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -144,7 +144,8 @@ impl Session<'_> {
         match &mut self.view {
             Some((seen, _)) if *seen == writes => {}
             stale => {
-                // An old view would keep its pages from being used again: it goes before the new one comes.
+                // An old view would keep its pages from being used again: it goes before the new
+                // one comes.
                 *stale = None;
                 let txn = self.open.db.begin_read().map_err(fail)?;
                 *stale = Some((writes, txn.open_table(TABLE).map_err(fail)?));

@@ -1,4 +1,5 @@
-//! SQLite through rusqlite: one `WITHOUT ROWID` table in WAL mode, every write a transaction of its own unless batched.
+//! SQLite through rusqlite: one `WITHOUT ROWID` table in WAL mode, every write a transaction of its
+//! own unless batched.
 
 use std::path::Path;
 

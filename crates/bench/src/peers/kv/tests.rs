@@ -1,4 +1,5 @@
-//! Every peer that is here through every mode, at toy size: what it returns must be what was written.
+//! Every peer that is here through every mode, at toy size: what it returns must be what was
+//! written.
 
 use std::path::PathBuf;
 
@@ -105,8 +106,8 @@ peers! {
     sled: kv::sled::SledKv;
 }
 
-/// Goal: RocksDB answers right; without its library it says where that was looked for, and the test ends there, or with
-/// `CAIRN_REQUIRE_ROCKSDB` fails.
+/// Goal: RocksDB answers right; without its library it says where that was looked for, and the test
+/// ends there, or with `CAIRN_REQUIRE_ROCKSDB` fails.
 #[test]
 fn rocksdb_answers_right_or_says_what_is_missing() {
     match (rocksdb::kv::RocksDbKv::find(), rocksdb::kv::RocksDbKv::find()) {
@@ -121,8 +122,8 @@ fn rocksdb_answers_right_or_says_what_is_missing() {
     }
 }
 
-/// Goal: LevelDB answers right; without its library it says what was looked for, and the test ends there, or with
-/// `CAIRN_REQUIRE_LEVELDB` fails.
+/// Goal: LevelDB answers right; without its library it says what was looked for, and the test ends
+/// there, or with `CAIRN_REQUIRE_LEVELDB` fails.
 #[test]
 fn leveldb_answers_right_or_says_what_is_missing() {
     match (leveldb::LevelDb::find(), leveldb::LevelDb::find()) {

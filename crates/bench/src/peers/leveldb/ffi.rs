@@ -1,5 +1,5 @@
-//! The functions of LevelDB's C interface that the lab needs, found in a shared library at run time. Their signatures are
-//! those of `leveldb/c.h`; booleans are `unsigned char` there.
+//! The functions of LevelDB's C interface that the lab needs, found in a shared library at run
+//! time. Their signatures are those of `leveldb/c.h`; booleans are `unsigned char` there.
 #![allow(unsafe_code)]
 
 use std::ffi::{c_char, c_int, c_uchar, c_void};

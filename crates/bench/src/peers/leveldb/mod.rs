@@ -109,8 +109,8 @@ impl KvStore for LevelDb {
         let api = self.api.clone();
         let path = CString::new(dir.as_os_str().as_encoded_bytes()).map_err(fail)?;
         let mut error = ptr::null_mut();
-        // SAFETY: constructors without preconditions, and setters on the live objects they made. Cache and filter must
-        // outlive the store; `Open` frees them after it.
+        // SAFETY: constructors without preconditions, and setters on the live objects they made.
+        // Cache and filter must outlive the store; `Open` frees them after it.
         let (options, cache, filter, db) = unsafe {
             let options = (api.options_create)();
             let cache = (api.cache_create_lru)(settings.cache_bytes as usize);
@@ -147,14 +147,16 @@ struct Open {
     write: Opaque,
 }
 
-// SAFETY: LevelDB documents its database as safe for concurrent use; the options are not changed any more.
+// SAFETY: LevelDB documents its database as safe for concurrent use; the options are not changed
+// any more.
 unsafe impl Send for Open {}
 // SAFETY: as above.
 unsafe impl Sync for Open {}
 
 impl Drop for Open {
     fn drop(&mut self) {
-        // SAFETY: made in `open`, each freed once, the store before what it uses; sessions borrow it, so none is left.
+        // SAFETY: made in `open`, each freed once, the store before what it uses; sessions borrow
+        // it, so none is left.
         unsafe {
             if !self.db.is_null() {
                 (self.api.close)(self.db);
@@ -265,8 +267,8 @@ impl KvSession for Session<'_> {
     fn get(&mut self, key: &[u8], visit: &mut dyn FnMut(&[u8])) -> Result<bool> {
         let Open { api, db, read, .. } = self.open;
         let (mut error, mut len) = (ptr::null_mut(), 0);
-        // SAFETY: an open store, its options, bytes of this length, places for length and error. What comes back is ours to
-        // free, once.
+        // SAFETY: an open store, its options, bytes of this length, places for length and error.
+        // What comes back is ours to free, once.
         unsafe {
             let value = (api.get)(*db, *read, key.as_ptr().cast(), key.len(), &mut len, &mut error);
             api.check(error)?;
@@ -281,8 +283,8 @@ impl KvSession for Session<'_> {
 
     fn scan(&mut self, from: &[u8], visit: &mut dyn FnMut(&[u8], &[u8]) -> bool) -> Result<()> {
         let Open { api, db, read, .. } = self.open;
-        // SAFETY: an open store and its options; the iterator is destroyed below, and what it shows is used before its
-        // next step.
+        // SAFETY: an open store and its options; the iterator is destroyed below, and what it shows
+        // is used before its next step.
         let error = unsafe {
             let iterator = (api.create_iterator)(*db, *read);
             (api.iter_seek)(iterator, from.as_ptr().cast(), from.len());

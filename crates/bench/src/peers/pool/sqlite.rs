@@ -1,4 +1,5 @@
-//! SQLite's page cache, by rows that fill a page each: what is asked for by number is a leaf of the table.
+//! SQLite's page cache, by rows that fill a page each: what is asked for by number is a leaf of the
+//! table.
 #![allow(unsafe_code)]
 
 use std::ffi::c_int;
@@ -18,7 +19,8 @@ use crate::suite_pool::{Access, PageStore, Pages, Session, Setup};
 /// Its name.
 pub const NAME: &str = "sqlite";
 
-/// Bytes of a page that the row does not fill: the page's header, the cell's, and what keeps the row from spilling over.
+/// Bytes of a page that the row does not fill: the page's header, the cell's, and what keeps the
+/// row from spilling over.
 const SPARED: usize = 96;
 
 /// Leaves below one inner page, at least: the smallest has 4 KiB, an entry some nine bytes.
@@ -121,7 +123,8 @@ impl Pages for Open {
     fn misses(&self) -> Option<u64> {
         let connection = lock(&self.0);
         let (mut now, mut most): (c_int, c_int) = (0, 0);
-        // SAFETY: an open connection that nobody else uses while this has its mutex, and two places for the answer.
+        // SAFETY: an open connection that nobody else uses while this has its mutex, and two places
+        // for the answer.
         let code = unsafe {
             ffi::sqlite3_db_status(
                 connection.handle(),

@@ -1,4 +1,5 @@
-//! Every peer that is here, over small files: what it says of hits must be what its capacity lets it have.
+//! Every peer that is here, over small files: what it says of hits must be what its capacity lets
+//! it have.
 
 use crate::peers::pool::caches::Cache;
 use crate::peers::pool::sqlite::SqlitePages;

@@ -1,7 +1,9 @@
-//! The few functions of RocksDB's C interface that the lab needs, found in a shared library at run time.
+//! The few functions of RocksDB's C interface that the lab needs, found in a shared library at run
+//! time.
 //!
-//! The signatures are those of `rocksdb/c.h`, which RocksDB keeps stable across versions. Booleans are `unsigned
-//! char` there, except for the last argument of the batched lookup, which is a C++ `bool`.
+//! The signatures are those of `rocksdb/c.h`, which RocksDB keeps stable across versions. Booleans
+//! are `unsigned char` there, except for the last argument of the batched lookup, which is a C++
+//! `bool`.
 #![allow(unsafe_code)]
 // Names are those of the header.
 #![allow(non_snake_case)]

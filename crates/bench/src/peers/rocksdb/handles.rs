@@ -1,5 +1,5 @@
-//! Owners of what RocksDB's C interface returns: stores, table files, options. Outside of this module and `ffi`
-//! nothing of this peer is `unsafe`.
+//! Owners of what RocksDB's C interface returns: stores, table files, options. Outside of this
+//! module and `ffi` nothing of this peer is `unsafe`.
 #![allow(unsafe_code)]
 
 use std::ffi::{CString, c_char};
@@ -59,8 +59,9 @@ struct Options {
 impl Options {
     fn new(api: &Arc<Api>, choice: OpenOptions) -> Self {
         let api = api.clone();
-        // SAFETY: constructors without preconditions, and setters on the live objects they made. The table options
-        // take over the filter policy; options and cache are counted and freed in `drop`.
+        // SAFETY: constructors without preconditions, and setters on the live objects they made.
+        // The table options take over the filter policy; options and cache are counted and freed in
+        // `drop`.
         unsafe {
             let options = (api.options_create)();
             (api.options_set_create_if_missing)(options, 1);
@@ -113,7 +114,8 @@ pub(super) struct Db {
     read: Opaque,
 }
 
-// SAFETY: RocksDB documents its database and read options as safe for concurrent use; nothing else is shared.
+// SAFETY: RocksDB documents its database and read options as safe for concurrent use; nothing else
+// is shared.
 unsafe impl Send for Db {}
 // SAFETY: as above.
 unsafe impl Sync for Db {}
@@ -144,8 +146,8 @@ impl Db {
             }
         };
         api.check(error)?;
-        // SAFETY: `db` is open, since there was no error. A map is checked by its reader or not at all: verifying a
-        // whole block for each lookup is what nobody would do.
+        // SAFETY: `db` is open, since there was no error. A map is checked by its reader or not at
+        // all: verifying a whole block for each lookup is what nobody would do.
         unsafe {
             let column_family = (api.get_default_column_family_handle)(db);
             let read = (api.readoptions_create)();
@@ -329,7 +331,8 @@ impl Drop for TableWriter {
     }
 }
 
-/// How many blocks this thread has read past the cache since this was made: RocksDB counts for each thread by itself.
+/// How many blocks this thread has read past the cache since this was made: RocksDB counts for each
+/// thread by itself.
 pub(super) struct BlockReads {
     api: Arc<Api>,
     context: Opaque,
@@ -354,7 +357,8 @@ impl BlockReads {
         reads
     }
 
-    /// So far. To be asked by the thread that made it, which the context does not leave: it is neither `Send` nor `Sync`.
+    /// So far. To be asked by the thread that made it, which the context does not leave: it is
+    /// neither `Send` nor `Sync`.
     pub(super) fn since(&self) -> u64 {
         // SAFETY: a live context; RocksDB reads the counts of the thread that calls.
         let now = unsafe { (self.api.perfcontext_metric)(self.context, BLOCK_READ_COUNT) };

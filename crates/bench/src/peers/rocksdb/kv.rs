@@ -1,4 +1,5 @@
-//! RocksDB as an ordered key-value store that is written to, from the same library as the constant one.
+//! RocksDB as an ordered key-value store that is written to, from the same library as the constant
+//! one.
 #![allow(unsafe_code)]
 
 use std::collections::BTreeMap;
@@ -23,8 +24,8 @@ const POLL: Duration = Duration::from_millis(2);
 /// Looks that find nothing running, and nothing due, before it is believed.
 const QUIET_POLLS: u32 = 3;
 
-/// Looks that find nothing running although a compaction is due, before it is believed that none will run: a tree may stay due for
-/// good when its picker finds nothing to merge.
+/// Looks that find nothing running although a compaction is due, before it is believed that none
+/// will run: a tree may stay due for good when its picker finds nothing to merge.
 const DUE_POLLS: u32 = 100;
 
 /// RocksDB's defaults for the first sorted level and its files, said all the same.
@@ -109,9 +110,9 @@ impl KvStore for RocksDbKv {
         let api = self.api.clone();
         let path = CString::new(dir.as_os_str().as_encoded_bytes()).map_err(fail)?;
         let mut error = ptr::null_mut();
-        // SAFETY: constructors without preconditions, setters on the live objects they made, a zero-terminated path and
-        // a place for the error. The table options take over the filter policy; options and cache are counted, and an
-        // open store keeps its own references.
+        // SAFETY: constructors without preconditions, setters on the live objects they made, a
+        // zero-terminated path and a place for the error. The table options take over the filter
+        // policy; options and cache are counted, and an open store keeps its own references.
         let db = unsafe {
             let options = (api.options_create)();
             let table = (api.block_based_options_create)();
@@ -158,7 +159,8 @@ struct Open {
     write: Opaque,
 }
 
-// SAFETY: RocksDB documents its database, and options that nobody changes, as safe for concurrent use.
+// SAFETY: RocksDB documents its database, and options that nobody changes, as safe for concurrent
+// use.
 unsafe impl Send for Open {}
 // SAFETY: as above.
 unsafe impl Sync for Open {}
@@ -350,8 +352,8 @@ impl KvSession for Session<'_> {
 
     fn scan(&mut self, from: &[u8], visit: &mut dyn FnMut(&[u8], &[u8]) -> bool) -> Result<()> {
         let Open { api, db, read, .. } = self.open;
-        // SAFETY: an open store and its options; the iterator is destroyed below, and what it shows is used before its
-        // next step.
+        // SAFETY: an open store and its options; the iterator is destroyed below, and what it shows
+        // is used before its next step.
         let error = unsafe {
             let iterator = (api.create_iterator)(*db, *read);
             (api.iter_seek)(iterator, from.as_ptr().cast(), from.len());

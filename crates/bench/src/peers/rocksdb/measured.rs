@@ -20,10 +20,12 @@ use crate::suite_sim::{Level, MeasuredStore, Totals};
 /// Between looks at what the background does.
 const POLL: Duration = Duration::from_micros(500);
 
-/// Looks that find nothing running although something is due, before it is believed that nothing will run.
+/// Looks that find nothing running although something is due, before it is believed that nothing
+/// will run.
 const QUIET_POLLS: u32 = 60;
 
-/// A look that took this many times longer than it should says that the machine is busy, and nothing about the store.
+/// A look that took this many times longer than it should says that the machine is busy, and
+/// nothing about the store.
 const BUSY_MACHINE: u32 = 3;
 
 /// Looks after which the store is believed to be quiet on the busiest machine.
@@ -37,7 +39,8 @@ pub struct Library {
 }
 
 impl Library {
-    /// Loads the library: this one; else `CAIRN_ROCKSDB_LIB`; else Debian's, by the names that its packages have; else the setup script's.
+    /// Loads the library: this one; else `CAIRN_ROCKSDB_LIB`; else Debian's, by the names that its
+    /// packages have; else the setup script's.
     ///
     /// Errors: none of them is there.
     pub fn find(path: Option<&Path>) -> Result<Library> {
@@ -70,8 +73,8 @@ impl Library {
         &self.path
     }
 
-    /// A new store with the options of `config`. Memtables are flushed when they are full if `fills`, else only when asked; the
-    /// log is written if `logs`.
+    /// A new store with the options of `config`. Memtables are flushed when they are full if
+    /// `fills`, else only when asked; the log is written if `logs`.
     pub fn open(&self, dir: &Path, config: &Config, fills: bool, logs: bool) -> Result<RocksDbMeasured> {
         let mut text = rocksdb_string(&config.options).map_err(fail)?;
         if !fills {
@@ -82,8 +85,9 @@ impl Library {
         let path = CString::new(dir.as_os_str().as_encoded_bytes()).map_err(fail)?;
         let api = self.api.clone();
         let mut error = ptr::null_mut();
-        // SAFETY: constructors without preconditions, setters on the live objects they made, zero-terminated texts and a place
-        // for the error. Options are freed when the store is dropped, as its statistics are read through them.
+        // SAFETY: constructors without preconditions, setters on the live objects they made,
+        // zero-terminated texts and a place for the error. Options are freed when the store is
+        // dropped, as its statistics are read through them.
         unsafe {
             let base = (api.options_create)();
             let options = (api.options_create)();
@@ -150,7 +154,8 @@ impl RocksDbMeasured {
     }
 
     fn statistics(&self) -> String {
-        // SAFETY: live options with statistics; the text is the caller's, zero-terminated, and freed once.
+        // SAFETY: live options with statistics; the text is the caller's, zero-terminated, and
+        // freed once.
         unsafe {
             let text = (self.api.options_statistics_get_string)(self.options);
             if text.is_null() {
@@ -220,8 +225,9 @@ impl MeasuredStore for RocksDbMeasured {
 
     fn settle(&mut self) -> Result<()> {
         let clock = SystemClock::new();
-        // Between a flush and the compaction that it calls for there is a moment without either. A compaction that is due may also
-        // stay so for good: universal trees of enough runs have none that may be merged.
+        // Between a flush and the compaction that it calls for there is a moment without either. A
+        // compaction that is due may also stay so for good: universal trees of enough runs have
+        // none that may be merged.
         let (mut quiet, mut idle) = (0, 0);
         while quiet < QUIET_POLLS && idle < POLLS_MAX {
             let start = clock.now();

@@ -1,7 +1,8 @@
-//! RocksDB, read-only, from a shared library that is found at run time: its build would take a quarter of an hour,
-//! and the library inside its Java package exports the C interface whole.
+//! RocksDB, read-only, from a shared library that is found at run time: its build would take a
+//! quarter of an hour, and the library inside its Java package exports the C interface whole.
 //!
-//! Loaded as an expert would load data that never changes: sorted, into one table file, moved into the last level.
+//! Loaded as an expert would load data that never changes: sorted, into one table file, moved into
+//! the last level.
 
 mod ffi;
 mod handles;
@@ -39,7 +40,8 @@ fn fail(error: impl std::fmt::Display) -> Error {
     Error::engine(NAME, error)
 }
 
-/// Where the shared library is looked for: `CAIRN_ROCKSDB_LIB`, else `lib/librocksdb.so` in the cache directory.
+/// Where the shared library is looked for: `CAIRN_ROCKSDB_LIB`, else `lib/librocksdb.so` in the
+/// cache directory.
 pub fn library_path() -> PathBuf {
     match env::var_os("CAIRN_ROCKSDB_LIB") {
         Some(path) => path.into(),

@@ -18,10 +18,12 @@ use crate::suite_pool::{Access, PageStore, Pages, Session, Setup};
 /// Bytes of a page that the record does not fill, so that a block with it is no longer than a page.
 const SPARED: usize = 64;
 
-/// What the cache charges for a block beyond its bytes: the entry, the block's own description, what the allocator rounds up.
+/// What the cache charges for a block beyond its bytes: the entry, the block's own description,
+/// what the allocator rounds up.
 const CHARGED_MORE: usize = 512;
 
-/// A cache of fewer pages than this has one shard: one of sixty-four would have room for none of them.
+/// A cache of fewer pages than this has one shard: one of sixty-four would have room for none of
+/// them.
 const SHARDED_FROM: usize = 4096;
 
 /// The contender.
@@ -108,7 +110,8 @@ impl RocksDbPages {
         if setup.file.direct {
             return Ok(());
         }
-        // Whoever writes a table drops it from the kernel's page cache, where everybody else's file is.
+        // Whoever writes a table drops it from the kernel's page cache, where everybody else's file
+        // is.
         for path in crate::engine::data_files(dir)? {
             let file = StdFs::new().open(&path, FileOptions::read())?;
             let (len, mut at) = (file.len()?, 0);

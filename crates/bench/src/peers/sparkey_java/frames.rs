@@ -29,7 +29,8 @@ pub fn write_records(path: &Path, data: &Dataset) -> Result<()> {
     out.flush()
 }
 
-/// Writes the keys of the first chunks of `order`, `keys_max` or a few more, and returns what they must give.
+/// Writes the keys of the first chunks of `order`, `keys_max` or a few more, and returns what they
+/// must give.
 pub fn write_keys(path: &Path, order: &ReadOrder, keys_max: usize) -> Result<Outline> {
     let mut out = Output::create(path)?;
     let mut expected = Outline::default();

@@ -23,8 +23,8 @@ pub struct Jdk {
 }
 
 impl Jdk {
-    /// Reads what the jar prints about versions: `sparkey 3.2.5, jmh 1.37, OpenJDK 64-Bit Server VM 17.0.15+6`.
-    /// Returns Sparkey's version as well. `None` when the line is another.
+    /// Reads what the jar prints about versions: `sparkey 3.2.5, jmh 1.37, OpenJDK 64-Bit Server VM
+    /// 17.0.15+6`. Returns Sparkey's version as well. `None` when the line is another.
     pub fn from_version(launcher: &Path, line: &str) -> Option<(Jdk, String)> {
         let mut parts = line.trim().splitn(3, ", ");
         let sparkey = parts.next()?.strip_prefix("sparkey ")?.to_owned();
@@ -39,8 +39,8 @@ impl Jdk {
         Some((Jdk { launcher: launcher.to_owned(), major, description, label }, sparkey))
     }
 
-    /// Labels of several by their full version where the major one does not tell them apart, and by the whole
-    /// description where that does not either.
+    /// Labels of several by their full version where the major one does not tell them apart, and by
+    /// the whole description where that does not either.
     pub(super) fn tell_apart(jdks: &mut [Jdk]) {
         let shared: Vec<bool> =
             jdks.iter().map(|jdk| jdks.iter().filter(|other| other.major == jdk.major).count() > 1).collect();
@@ -53,7 +53,8 @@ impl Jdk {
     }
 }
 
-/// The `java` launchers of `JAVA_HOME`, `PATH` and the system's JVM directory, each once however many links lead to it.
+/// The `java` launchers of `JAVA_HOME`, `PATH` and the system's JVM directory, each once however
+/// many links lead to it.
 pub fn installed() -> Vec<PathBuf> {
     let fs = StdFs::new();
     let mut candidates = Vec::new();
@@ -87,8 +88,8 @@ mod tests {
         assert_eq!(read(""), None);
     }
 
-    /// Goal: no two JDKs share a contender's name. Method: one alone of its major version, two of another, two vendors
-    /// of one full version.
+    /// Goal: no two JDKs share a contender's name. Method: one alone of its major version, two of
+    /// another, two vendors of one full version.
     #[test]
     fn labels_differ() {
         let descriptions = ["VM 8u1", "VM 17.0.15+6", "VM 17.0.9+1", "A VM 21.0.1", "B VM 21.0.1"];

@@ -1,7 +1,8 @@
 //! Sparkey's own Java library, run by JMH in a process of its own.
 //!
-//! Which readers there are is asked, not listed: of every JDK that is installed, and for every file, since some
-//! readers open uncompressed files only. The Java side and its file formats: `testing/java/README.md`.
+//! Which readers there are is asked, not listed: of every JDK that is installed, and for every
+//! file, since some readers open uncompressed files only. The Java side and its file formats:
+//! `testing/java/README.md`.
 
 mod frames;
 mod jdk;
@@ -110,7 +111,8 @@ impl JavaReader {
         format!("sparkey-java {} {} (JDK {})", self.name, self.api.word(), self.jdk.label)
     }
 
-    /// How it runs: a process for each repetition, or one for all; where values are compressed, with so many keys.
+    /// How it runs: a process for each repetition, or one for all; where values are compressed,
+    /// with so many keys.
     pub fn settings(&self, fresh: bool, keys_max_compressed: usize) -> Settings {
         let processes =
             if fresh { "one process a repetition" } else { "one process, an iteration a repetition" };
@@ -159,7 +161,8 @@ struct BenchReport {
     digest: u64,
 }
 
-/// Where the jar is looked for: `CAIRN_SPARKEY_JAR`, else `java/sparkey-bench.jar` in the cache directory.
+/// Where the jar is looked for: `CAIRN_SPARKEY_JAR`, else `java/sparkey-bench.jar` in the cache
+/// directory.
 pub fn jar_path() -> PathBuf {
     match env::var_os("CAIRN_SPARKEY_JAR") {
         Some(path) => path.into(),
@@ -228,7 +231,8 @@ impl SparkeyJava {
         ])
     }
 
-    /// Builds the store of `records` (see [`write_records`]) with its index at `index`, on the newest JDK.
+    /// Builds the store of `records` (see [`write_records`]) with its index at `index`, on the
+    /// newest JDK.
     pub fn build(
         &self,
         records: &Path,
@@ -249,7 +253,8 @@ impl SparkeyJava {
             construction.word(),
         ]);
         let report: BuildReport = parse(&process::run(command, b"", stop)?)?;
-        // Sparkey leaves its files to the kernel; every other build in the table ends on stable storage.
+        // Sparkey leaves its files to the kernel; every other build in the table ends on stable
+        // storage.
         let clock = SystemClock::new();
         let start = clock.now();
         let fs = StdFs::new();
@@ -295,7 +300,8 @@ impl SparkeyJava {
     /// Runs a reader in a new JVM; one figure in lookups a second for each measured iteration.
     ///
     /// The Java side looks every key up once before that, through the API that is measured. Errors:
-    /// [`Error::WrongOutline`] when the answers are not `expected`, Java's own words when the reader fails.
+    /// [`Error::WrongOutline`] when the answers are not `expected`, Java's own words when the
+    /// reader fails.
     pub fn bench(&self, reader: &JavaReader, run: &JavaRun<'_>, stop: &Stop) -> Result<Vec<f64>> {
         let json = run.keys.with_extension("json");
         let mut command = self.command(&reader.jdk.launcher, &["bench", "--forks", "0"])?;
@@ -324,8 +330,8 @@ impl SparkeyJava {
 
     fn command(&self, launcher: &Path, arguments: &[&str]) -> Result<Command> {
         let mut command = Command::new(launcher);
-        // JMH refuses to run beside another JMH of the same machine, which may be a test's. The lab itself runs one at a
-        // time, and what another costs shows in the intervals.
+        // JMH refuses to run beside another JMH of the same machine, which may be a test's. The lab
+        // itself runs one at a time, and what another costs shows in the intervals.
         command.arg("-Djmh.ignoreLock=true").arg("-cp").arg(&self.jar).arg("cairn.Main").args(arguments);
         Ok(command)
     }

@@ -134,7 +134,8 @@ impl<'c> Session<'c> {
         self.statements.get_mut(prepared.0).ok_or_else(missing)
     }
 
-    /// The writers' turn for one statement, unless the session has it already or the statement only reads.
+    /// The writers' turn for one statement, unless the session has it already or the statement only
+    /// reads.
     fn turn_for(&self, statement: &Statement<'_>) -> Option<MutexGuard<'c, ()>> {
         (self.writing.is_none() && !statement.readonly()).then(|| self.db.0.turn())
     }
@@ -145,7 +146,8 @@ impl<'c> Session<'c> {
 }
 
 impl SqlSession for Session<'_> {
-    // Texts that come again are kept, as Cairn keeps them: rusqlite's users get that from `prepare_cached`.
+    // Texts that come again are kept, as Cairn keeps them: rusqlite's users get that from
+    // `prepare_cached`.
     fn execute(&mut self, sql: &str) -> Result<u64> {
         let mut statement = self.connection.prepare_cached(sql).map_err(fail)?;
         let _turn = self.turn_for(&statement);

@@ -44,8 +44,8 @@ fn rows(db: &dyn SqlDb, sql: &str) -> Vec<String> {
     rows
 }
 
-/// Goal: what goes in comes out, by load, by text and by prepared statements, with every type that the lab has. Method: the same statements to
-/// everybody, and the same rows expected.
+/// Goal: what goes in comes out, by load, by text and by prepared statements, with every type that
+/// the lab has. Method: the same statements to everybody, and the same rows expected.
 #[test]
 fn values_come_back() {
     for store in stores() {
@@ -88,7 +88,8 @@ fn values_come_back() {
     }
 }
 
-/// Goal: transactions are that: nothing of one that is undone stays, and errors are told. Method: one each, and a statement that is none.
+/// Goal: transactions are that: nothing of one that is undone stays, and errors are told. Method:
+/// one each, and a statement that is none.
 #[test]
 fn transactions_and_errors() {
     for store in stores() {

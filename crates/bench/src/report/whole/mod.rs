@@ -1,4 +1,5 @@
-//! The page about a run over all suites: an overview, an article for each engine, and what they share.
+//! The page about a run over all suites: an overview, an article for each engine, and what they
+//! share.
 
 mod overview;
 mod sim;
@@ -81,7 +82,8 @@ fn stub(suite: &SuiteResult, dir: &Path) -> String {
     )
 }
 
-/// What the page does without, in a sentence with where to find it; empty where it has everything. Markup.
+/// What the page does without, in a sentence with where to find it; empty where it has everything.
+/// Markup.
 fn left_out(depth: Depth, raw: Raw, dir: &Path, bytes_max: usize) -> String {
     let mut missing: Vec<&str> = Vec::new();
     match raw {
@@ -198,7 +200,8 @@ fn own_probes(run: &Run, shared: &[Probe]) -> String {
 
 /// What a page of its own would show of a suite's run.
 ///
-/// It stands in a `<noscript>`: elements to a browser without scripts, text to others until the article is opened.
+/// It stands in a `<noscript>`: elements to a browser without scripts, text to others until the
+/// article is opened.
 fn article(suite: &SuiteResult, depth: Depth, shared: &[Probe]) -> String {
     let word = suite.suite.word();
     let (links, body, data) = match (&suite.run, &suite.sim) {

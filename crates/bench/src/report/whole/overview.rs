@@ -1,4 +1,5 @@
-//! The first article: what ran, who is ahead of whom, what was left out; and the last: machine and command.
+//! The first article: what ran, who is ahead of whom, what was left out; and the last: machine and
+//! command.
 
 use std::collections::BTreeSet;
 

@@ -69,8 +69,9 @@ fn simulated() -> Content {
     Content::Sim(serde_json::from_value::<Report>(report).unwrap())
 }
 
-/// Goal: one page has an article for each suite with ids of its own, an overview that tells wins and losses, failures and what is missing, probes,
-/// and all raw results. Method: two suites with the same figures, one that was left out, one that failed, and the simulator.
+/// Goal: one page has an article for each suite with ids of its own, an overview that tells wins
+/// and losses, failures and what is missing, probes, and all raw results. Method: two suites with
+/// the same figures, one that was left out, one that failed, and the simulator.
 #[test]
 fn everything_is_on_the_page() {
     let plans = [
@@ -94,7 +95,8 @@ fn everything_is_on_the_page() {
         .map(|tag| tag.get("id").unwrap_or_default())
         .collect();
     assert_eq!(articles, ["overview", "hash", "kv", "sim", ""]);
-    // An engine's article is elements only to a browser without scripts: the page would open too slowly otherwise.
+    // An engine's article is elements only to a browser without scripts: the page would open too
+    // slowly otherwise.
     let begins = |id: &str| html.contains(&format!("<article id=\"{id}\"><noscript><h2"));
     assert!(["hash", "kv", "sim"].into_iter().all(begins) && !begins("overview"));
     assert_eq!(html.matches("</noscript></article>").count(), 3);
@@ -140,8 +142,9 @@ fn an_empty_run_has_a_page() {
     assert!(page.text.contains("nothing here") && page.text.contains("Left out"), "{}", page.text);
 }
 
-/// Goal: a page stays under its limit however much was measured, and says what it gave up and where that is. Method: ever more cases, and settings
-/// that are too long by themselves, against a tenth of the real limit.
+/// Goal: a page stays under its limit however much was measured, and says what it gave up and where
+/// that is. Method: ever more cases, and settings that are too long by themselves, against a tenth
+/// of the real limit.
 #[test]
 fn pages_have_a_bound() {
     const BOUND: usize = BYTES_MAX / 10;
@@ -175,7 +178,8 @@ fn pages_have_a_bound() {
     assert!(told(&run).contains("Too many figures for this page"));
 }
 
-/// Goal: a page about a run in which ours failed says so where it says who is ahead, and not that it was left out. Method: a suite with figures of peers alone.
+/// Goal: a page about a run in which ours failed says so where it says who is ahead, and not that
+/// it was left out. Method: a suite with figures of peers alone.
 #[test]
 fn our_failures_are_no_ties() {
     let plans = [suite(SuiteName::Kv, &["seq"], None)];
@@ -189,7 +193,8 @@ fn our_failures_are_no_ties() {
     });
     let (_, page) = page(&whole);
     let told = "cairn: failed in 1 case: seq: <no> space";
-    // Beside the wins, among what failed, and in the suite's own article: its sentence, and how far to trust it.
+    // Beside the wins, among what failed, and in the suite's own article: its sentence, and how far
+    // to trust it.
     assert!(page.text.matches(told).count() >= 4, "{}", page.text);
     assert!(page.text.contains("done, cairn failed in 1"), "{}", page.text);
     assert!(!page.text.contains("Key-value store: cairn"), "it was not left out: {}", page.text);

@@ -1,12 +1,13 @@
-//! When operations are due at recorded speed, where many have the same time: a recorder looks at the clock now and then, and other clocks have whole
-//! seconds.
+//! When operations are due at recorded speed, where many have the same time: a recorder looks at
+//! the clock now and then, and other clocks have whole seconds.
 //!
 //! ```text
 //!   recorded   0 0 0 0 . . . . . . . . . 80 80 . . . . . 120      all of a run would be due at once, each charged for those before it
 //!   due        0     20     40     60    80     100      120      evenly, up to the next time of the same lane
 //! ```
 //!
-//! A batch is due as one. Before a pause, and before the end, there is no such time: the operations keep the pace of those before them.
+//! A batch is due as one. Before a pause, and before the end, there is no such time: the operations
+//! keep the pace of those before them.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
@@ -14,7 +15,8 @@ use cairn_trace::{Event, Trace};
 
 use crate::error::Result;
 
-/// After so long without an operation a recorder looks at the clock for each one. A longer way to the next time is a pause, or one step of a coarse clock.
+/// After so long without an operation a recorder looks at the clock for each one. A longer way to
+/// the next time is a pause, or one step of a coarse clock.
 const PAUSE_NS: u64 = 1_000_000;
 
 /// Operations of a lane that have the same time, one after the other.
@@ -37,7 +39,8 @@ struct Lane {
     due_ns: u64,
 }
 
-/// Hands the first `most` operations of a trace to `add`, each with the time at which it is due, in the order of these.
+/// Hands the first `most` operations of a trace to `add`, each with the time at which it is due, in
+/// the order of these.
 ///
 /// Errors: records that are damaged behind a sound checksum; those of `add`.
 pub(super) fn each<'t>(
@@ -47,7 +50,8 @@ pub(super) fn each<'t>(
 ) -> Result<()> {
     let mut runs = runs(trace, most)?;
     let mut lanes: HashMap<u32, Lane> = HashMap::new();
-    // Of several lanes: what is due later than the next time of another one. By number, too, so that a batch stays together.
+    // Of several lanes: what is due later than the next time of another one. By number, too, so
+    // that a batch stays together.
     let mut waiting: BTreeMap<(u64, usize), Event<'t>> = BTreeMap::new();
     let is_alone = trace.lanes() <= 1;
     for (number, event) in trace.events().take(most).enumerate() {
@@ -101,7 +105,8 @@ impl Lane {
         !event.joined || self.operations == 0
     }
 
-    /// Ends the run, `gap_ns` before the lane's next time. `None` where it is of one operation. `each_ns` stays what it was last without a pause.
+    /// Ends the run, `gap_ns` before the lane's next time. `None` where it is of one operation.
+    /// `each_ns` stays what it was last without a pause.
     fn end(&mut self, gap_ns: Option<u64>, step_ns: u64) -> Option<Run> {
         let operations = self.operations as f64;
         let each_ns = match gap_ns {

@@ -29,7 +29,8 @@ pub(super) struct KeyTable {
 }
 
 impl KeyTable {
-    /// Without keys yet, for the first `most` operations of a trace. Looks through them for what decides the form.
+    /// Without keys yet, for the first `most` operations of a trace. Looks through them for what
+    /// decides the form.
     pub fn new(trace: &Trace, most: usize) -> Result<KeyTable> {
         let mut prefixed = false;
         for event in trace.events().take(most) {
@@ -115,7 +116,8 @@ impl KeyTable {
     }
 }
 
-/// A key of another keyspace would be taken for one of the default one, and some stores take no empty key.
+/// A key of another keyspace would be taken for one of the default one, and some stores take no
+/// empty key.
 fn needs_prefix(event: &Event<'_>) -> bool {
     match event.detail {
         Detail::DeleteRange { .. } | Detail::Statement(_) => false,

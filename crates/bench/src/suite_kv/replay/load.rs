@@ -19,7 +19,8 @@ const OPERATIONS_MAX: u64 = 200_000_000;
 pub struct Limits {
     /// Threads that share the operations.
     pub threads: usize,
-    /// What is done before the first of them, and not replayed: the store begins with what it leaves.
+    /// What is done before the first of them, and not replayed: the store begins with what it
+    /// leaves.
     pub passed_over: u64,
     /// Operations at most.
     pub operations_max: Option<u64>,
@@ -215,7 +216,8 @@ impl Loaded {
         self.inserts
     }
 
-    /// Address space for the file of a store that maps it: much more than it holds, in whole pages of any system.
+    /// Address space for the file of a store that maps it: much more than it holds, in whole pages
+    /// of any system.
     pub fn map_bytes(&self) -> u64 {
         (self.bytes_max().saturating_mul(8)).max(1 << 30).next_multiple_of(1 << 20)
     }

@@ -1,13 +1,15 @@
-//! The operations of a trace, done again: at full speed or at the speed they were recorded with, every answer checked.
+//! The operations of a trace, done again: at full speed or at the speed they were recorded with,
+//! every answer checked.
 //!
 //! ```text
 //!   trace ─► load: operations on numbered keys, what each must see, by thread     keys that were there before ─► loaded, settled
 //!         ─► play: one thread for each part; latencies by kind                    then the whole store is held against the model
 //! ```
 //!
-//! At full speed there are turns for throughput and one for latencies. At recorded speed each turn gives both: an operation's latency
-//! counts from when it was due, so a store that stalls is charged for everybody who waited (what is otherwise left out has the name of
-//! coordinated omission). Operations that were recorded with the same time are due one after the other.
+//! At full speed there are turns for throughput and one for latencies. At recorded speed each turn
+//! gives both: an operation's latency counts from when it was due, so a store that stalls is
+//! charged for everybody who waited (what is otherwise left out has the name of coordinated
+//! omission). Operations that were recorded with the same time are due one after the other.
 
 mod due;
 mod keys;
@@ -54,12 +56,14 @@ pub struct Replay {
     pub speed: Option<f64>,
     /// By how many threads.
     pub threads: u32,
-    /// What of the trace's beginning is taken to be over already: the store begins with what it left. At full speed.
+    /// What of the trace's beginning is taken to be over already: the store begins with what it
+    /// left. At full speed.
     #[serde(default)]
     pub passed_over: u64,
     /// Operations to take from there; `None` for all.
     pub operations_max: Option<u64>,
-    /// Whether a second throughput counts the time until everything is written out and merged, and bytes of an entry are measured.
+    /// Whether a second throughput counts the time until everything is written out and merged, and
+    /// bytes of an entry are measured.
     #[serde(default)]
     pub settled: bool,
 }
@@ -105,7 +109,8 @@ impl Replay {
     }
 }
 
-/// Replays a trace on every store that was asked for and is here. Of `options` it takes those that are about stores, rounds and where.
+/// Replays a trace on every store that was asked for and is here. Of `options` it takes those that
+/// are about stores, rounds and where.
 ///
 /// Errors: as [`Replay::load`], and as [`super::run`].
 pub fn run(options: &Options, replay: &Replay, progress: &dyn Progress, stop: &Stop) -> Result<Run> {
@@ -160,7 +165,8 @@ pub fn run_with(
 }
 
 impl Loaded {
-    /// What is replayed otherwise than it was, of the operations and of what scans find, in sentences without a full stop.
+    /// What is replayed otherwise than it was, of the operations and of what scans find, in
+    /// sentences without a full stop.
     pub(crate) fn all_notes(&self) -> Vec<String> {
         let mut notes = self.notes().to_vec();
         let expected = scans::expected(self, &Bodies::new(self.value_bytes_max()));

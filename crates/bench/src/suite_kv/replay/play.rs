@@ -1,4 +1,5 @@
-//! One turn: what was there before is loaded, the steps are done, the store is held against what it should hold.
+//! One turn: what was there before is loaded, the steps are done, the store is held against what it
+//! should hold.
 
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -105,7 +106,8 @@ struct Player<'a> {
     loaded: &'a Loaded,
     bodies: &'a Bodies,
     scans: Vec<Expected>,
-    /// When operations at 0 ns are due: the moment at which the first thread begins, which is when all of them are ready.
+    /// When operations at 0 ns are due: the moment at which the first thread begins, which is when
+    /// all of them are ready.
     start: OnceLock<Duration>,
 }
 
@@ -222,7 +224,8 @@ impl Player<'_> {
         }
     }
 
-    /// Entries must ascend from the key on, and be those that are there; with several threads, as many as are there all the time.
+    /// Entries must ascend from the key on, and be those that are there; with several threads, as
+    /// many as are there all the time.
     fn scan(&self, step: &Step, session: &mut dyn KvSession) -> Result<()> {
         let from = self.loaded.key(step.key);
         let mut seen = Seen::default();

@@ -1,7 +1,9 @@
-//! What scans must read: worked out before the clock starts, since nobody can tell from the entries alone that one is missing.
+//! What scans must read: worked out before the clock starts, since nobody can tell from the entries
+//! alone that one is missing.
 //!
-//! With one thread it is known what the store holds at each scan, so the entries that it must read are, in number and in content. With several it is known which
-//! keys are there all the time, so how many at least.
+//! With one thread it is known what the store holds at each scan, so the entries that it must read
+//! are, in number and in content. With several it is known which keys are there all the time, so
+//! how many at least.
 
 use std::collections::BTreeSet;
 
@@ -25,7 +27,8 @@ pub(super) struct Seen {
 }
 
 impl Seen {
-    /// Adds an entry by the lengths and the ends of key and value: some two nanoseconds, the same for every store.
+    /// Adds an entry by the lengths and the ends of key and value: some two nanoseconds, the same
+    /// for every store.
     #[inline]
     pub fn add(&mut self, key: &[u8], value: &[u8]) {
         let lengths = ((key.len() as u64) << 32) | value.len() as u64;

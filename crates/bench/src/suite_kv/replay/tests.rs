@@ -82,8 +82,9 @@ fn scratch() -> Scratch {
     Scratch::in_dir(&std::env::temp_dir(), "replay-test").unwrap()
 }
 
-/// Goal: a trace is replayed on a store, by one thread and by several, and its figures are there. Method: a map in memory, and Cairn's own
-/// store in a process of the test; raw keys and hashed ones.
+/// Goal: a trace is replayed on a store, by one thread and by several, and its figures are there.
+/// Method: a map in memory, and Cairn's own store in a process of the test; raw keys and hashed
+/// ones.
 #[test]
 fn traces_are_replayed() {
     let scratch = scratch();
@@ -132,7 +133,8 @@ fn traces_are_replayed() {
     }
 }
 
-/// Goal: a store that answers wrong has no figures. Method: each fault that a replay can meet, planted in a map.
+/// Goal: a store that answers wrong has no figures. Method: each fault that a replay can meet,
+/// planted in a map.
 #[test]
 fn wrong_answers_are_found() {
     let scratch = scratch();
@@ -156,8 +158,8 @@ fn wrong_answers_are_found() {
     }
 }
 
-/// Goal: at recorded speed a replay takes as long as it took, and latencies count from when operations were due. Method: a trace over
-/// 40 ms, at its own speed and at twice that.
+/// Goal: at recorded speed a replay takes as long as it took, and latencies count from when
+/// operations were due. Method: a trace over 40 ms, at its own speed and at twice that.
 #[test]
 fn recorded_speed() {
     let scratch = scratch();
@@ -180,7 +182,8 @@ fn recorded_speed() {
     }
 }
 
-/// Due times in microseconds, of a trace with operations at such ones, each joined to the one before or not.
+/// Due times in microseconds, of a trace with operations at such ones, each joined to the one
+/// before or not.
 fn due_micros(path: &Path, events: &[(u64, bool)], speed: Option<f64>) -> Vec<u64> {
     let mut making = Making::new(path, KeyForm::Raw, true);
     for (micros, joined) in events {
@@ -192,8 +195,9 @@ fn due_micros(path: &Path, events: &[(u64, bool)], speed: Option<f64>) -> Vec<u6
     loaded.steps[0].iter().map(|step| step.due_ns / 1_000).collect()
 }
 
-/// Goal: operations that share a time are due one after the other at recorded speed, and as they stand otherwise. Method: runs as a recorder leaves them, with a batch,
-/// a pause and an end; a clock of whole seconds, with seconds that have nothing; times that are all the same.
+/// Goal: operations that share a time are due one after the other at recorded speed, and as they
+/// stand otherwise. Method: runs as a recorder leaves them, with a batch, a pause and an end; a
+/// clock of whole seconds, with seconds that have nothing; times that are all the same.
 #[test]
 fn equal_times_are_spread() {
     let scratch = scratch();
@@ -208,7 +212,8 @@ fn equal_times_are_spread() {
     assert_eq!(due_micros(&path("d"), &[(0, false); 3], Some(1.0)), [0, 0, 0]);
 }
 
-/// Goal: of several threads each run is spread by itself, and what is due first comes first. Method: two threads that record in turns, under a clock of the test's.
+/// Goal: of several threads each run is spread by itself, and what is due first comes first.
+/// Method: two threads that record in turns, under a clock of the test's.
 #[test]
 fn lanes_are_spread_by_themselves() {
     let scratch = scratch();
@@ -246,7 +251,8 @@ fn lanes_are_spread_by_themselves() {
     assert_eq!(seen, expected);
 }
 
-/// Goal: a trace that does not fit is told to be cut, and one that is cut as asked is not. Method: room for three operations.
+/// Goal: a trace that does not fit is told to be cut, and one that is cut as asked is not. Method:
+/// room for three operations.
 #[test]
 fn what_has_no_room_is_told() {
     let scratch = scratch();
@@ -261,8 +267,8 @@ fn what_has_no_room_is_told() {
     }
 }
 
-/// Goal: the constant store takes part where a trace only reads, and says so where it does not. Method: lookups of present and absent keys,
-/// alone and together; the same with a write.
+/// Goal: the constant store takes part where a trace only reads, and says so where it does not.
+/// Method: lookups of present and absent keys, alone and together; the same with a write.
 #[test]
 fn the_constant_store_takes_part() {
     let scratch = scratch();
@@ -289,7 +295,8 @@ fn the_constant_store_takes_part() {
     }
 }
 
-/// Goal: what cannot be replayed is refused with the reason, and what is replayed otherwise is told.
+/// Goal: what cannot be replayed is refused with the reason, and what is replayed otherwise is
+/// told.
 #[test]
 fn refusals_and_notes() {
     let scratch = scratch();
@@ -342,8 +349,8 @@ fn measured(scratch: &Scratch, replay: &Replay, fault: Fault) -> Run {
     run_with(&options(scratch), replay, planted(fault), &Silent, &Stop::default()).unwrap()
 }
 
-/// Goal: keys of different keyspaces, and the empty key, are different keys of the store. Method: those that would be the same one after the other, with different
-/// values, each looked up.
+/// Goal: keys of different keyspaces, and the empty key, are different keys of the store. Method:
+/// those that would be the same one after the other, with different values, each looked up.
 #[test]
 fn keys_stay_apart() {
     let scratch = scratch();
@@ -370,8 +377,9 @@ fn keys_stay_apart() {
     assert_eq!(Replay::new(&scratch.path().join("one")).load().unwrap().key(0), b"\0\0\0\x01a");
 }
 
-/// Goal: a trace that claims a length is not believed before it is checked, and one long key does not end everything. Method: a hashed key of 4 GiB, a raw one of
-/// 60 kB and another that differs from it at its end only.
+/// Goal: a trace that claims a length is not believed before it is checked, and one long key does
+/// not end everything. Method: a hashed key of 4 GiB, a raw one of 60 kB and another that differs
+/// from it at its end only.
 #[test]
 fn long_keys_are_shortened() {
     let scratch = scratch();
@@ -392,8 +400,9 @@ fn long_keys_are_shortened() {
     assert!(!measured(&scratch, &Replay::new(&path("raw")), Fault::None).measurements.is_empty());
 }
 
-/// Goal: entries that a scan leaves out are missed, with one thread and with several, and what the trace's own scans have read more is told. Method: a store with
-/// gaps in its scans, and one that is right; scans that have read more than the trace knows of.
+/// Goal: entries that a scan leaves out are missed, with one thread and with several, and what the
+/// trace's own scans have read more is told. Method: a store with gaps in its scans, and one that
+/// is right; scans that have read more than the trace knows of.
 #[test]
 fn scans_are_counted() {
     let scratch = scratch();
@@ -417,7 +426,8 @@ fn scans_are_counted() {
         assert!(!right.measurements.is_empty(), "{:?}", right.contenders);
         let told = right.data.contains("of the recorded 23 entries") && right.data.contains("scans read 18");
         assert!(told, "{}", right.data);
-        // The check at the end of everything would miss the entry as well; the first wrong answer ends a turn before that.
+        // The check at the end of everything would miss the entry as well; the first wrong answer
+        // ends a turn before that.
         let wrong = measured(&scratch, &replay, Fault::ScansWithGaps);
         let reason = wrong.contenders[0].skipped.clone().unwrap_or_default();
         let expected = if threads == 1 { "gave entries that differ" } else { "a scan of" };
@@ -425,8 +435,9 @@ fn scans_are_counted() {
     }
 }
 
-/// Goal: what is done otherwise than it was is told with a count. Method: lookups that contradict the writes before them, batches over keys of several threads, a scan
-/// among writes that belong together.
+/// Goal: what is done otherwise than it was is told with a count. Method: lookups that contradict
+/// the writes before them, batches over keys of several threads, a scan among writes that belong
+/// together.
 #[test]
 fn contradictions_are_told() {
     let scratch = scratch();

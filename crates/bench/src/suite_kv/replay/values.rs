@@ -1,7 +1,8 @@
 //! Values of any length that say which write of which key they are, at no cost but a copy.
 //!
-//! All are parts of one block of random bytes; where a value begins follows from its key and its write. Another value that begins at the
-//! same place has a chance of one in a million, and a changed byte is seen.
+//! All are parts of one block of random bytes; where a value begins follows from its key and its
+//! write. Another value that begins at the same place has a chance of one in a million, and a
+//! changed byte is seen.
 
 use cairn_vfs::{Rng, SeededRng};
 

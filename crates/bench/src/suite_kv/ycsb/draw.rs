@@ -1,7 +1,8 @@
 //! Operations drawn in advance, with what each must see.
 //!
-//! Records are numbered from 0; those of the load first, then inserts. Each thread inserts numbers of its own, so that what
-//! it may ask for is known without a word between threads: the records that were there before, and its own.
+//! Records are numbered from 0; those of the load first, then inserts. Each thread inserts numbers
+//! of its own, so that what it may ask for is known without a word between threads: the records
+//! that were there before, and its own.
 
 use cairn_vfs::{Rng, SeededRng};
 
@@ -78,7 +79,8 @@ impl Drawing {
             let share = operations / u64::from(threads) + u64::from(thread < operations % u64::from(threads));
             self.seed = self.seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(thread + 1);
             let mut dice = Dice::new(spec, before, self.seed);
-            // The inserts of one thread have numbers in a row, behind those of the threads before it.
+            // The inserts of one thread have numbers in a row, behind those of the threads before
+            // it.
             let (first_own, mut own) = (self.records, 0);
             let mut stream = Vec::with_capacity(share as usize);
             for _ in 0..share {
@@ -127,8 +129,8 @@ impl Dice {
         Dice { rng: SeededRng::new(seed), shares: spec.mix.shares(), records: sampler, newest, lengths }
     }
 
-    /// One operation of a thread that has inserted `own` records so far, numbered from `first_own`, beside the `before`
-    /// records that were there when the workload began.
+    /// One operation of a thread that has inserted `own` records so far, numbered from `first_own`,
+    /// beside the `before` records that were there when the workload began.
     fn roll(&mut self, spec: &Spec, before: u64, first_own: u64, own: u64) -> Operation {
         let total: f64 = self.shares.iter().sum();
         let mut rest = self.rng.unit() * total;

@@ -1,8 +1,10 @@
-//! YCSB's workloads: records are loaded once, then each workload runs on what the ones before have left.
+//! YCSB's workloads: records are loaded once, then each workload runs on what the ones before have
+//! left.
 //!
-//! Every operation is drawn before the clock starts, with its key: a zipfian draw costs as much as some lookups. With
-//! one thread it is known which write each read must see; with several, reads are held against the writes that exist.
-//! Each workload runs twice: for throughput, then, shorter, with the clock around each operation.
+//! Every operation is drawn before the clock starts, with its key: a zipfian draw costs as much as
+//! some lookups. With one thread it is known which write each read must see; with several, reads
+//! are held against the writes that exist. Each workload runs twice: for throughput, then, shorter,
+//! with the clock around each operation.
 
 mod draw;
 mod spec;
@@ -36,8 +38,8 @@ pub struct YcsbRun {
     pub threads: u32,
     /// In the order in which they run.
     pub specs: Vec<Spec>,
-    /// Whether a second throughput counts the time until everything is written out and merged: a turn that ends within the write buffer shows
-    /// none of that work.
+    /// Whether a second throughput counts the time until everything is written out and merged: a
+    /// turn that ends within the write buffer shows none of that work.
     #[serde(default)]
     pub settled: bool,
 }
@@ -259,7 +261,8 @@ impl Checked<'_> {
         Err(self.workload.turn.wrong(&done, number, Some(&expected), got.as_deref()))
     }
 
-    /// Numbers of keys have no gaps below the records of the load, so a scan must give them one after the other.
+    /// Numbers of keys have no gaps below the records of the load, so a scan must give them one
+    /// after the other.
     fn scan(
         &self,
         session: &mut dyn KvSession,

@@ -1,7 +1,7 @@
 //! What YCSB's core workloads are made of: the six that everybody quotes, and property files.
 //!
-//! After Cooper et al., "Benchmarking Cloud Serving Systems with YCSB" (SoCC 2010), and the property names of its core
-//! workload. A record is one value here: the fields of a row together.
+//! After Cooper et al., "Benchmarking Cloud Serving Systems with YCSB" (SoCC 2010), and the
+//! property names of its core workload. A record is one value here: the fields of a row together.
 
 use serde::{Deserialize, Serialize};
 
@@ -148,8 +148,9 @@ impl Spec {
         self.distribution.check()
     }
 
-    /// Reads the text of a property file, then what was given beside it as `name=value`; the later of two counts.
-    /// `name` is the workload's in the results. Also returns the properties that mean nothing here, for a note.
+    /// Reads the text of a property file, then what was given beside it as `name=value`; the later
+    /// of two counts. `name` is the workload's in the results. Also returns the properties that
+    /// mean nothing here, for a note.
     ///
     /// Errors: [`Error::Invalid`] naming the property and what was expected of it.
     pub fn from_properties(name: &str, text: &str, more: &[String]) -> Result<(Spec, Vec<String>)> {
@@ -269,8 +270,8 @@ fn logical_lines(text: &str) -> Vec<String> {
 mod tests {
     use super::*;
 
-    /// Goal: a property file as YCSB ships them is understood, later words win, and what means nothing is told. Method:
-    /// comments, joined lines, all three separators.
+    /// Goal: a property file as YCSB ships them is understood, later words win, and what means
+    /// nothing is told. Method: comments, joined lines, all three separators.
     #[test]
     fn property_files_are_read() {
         let text = "# Workload X\n!also\nrecordcount=1000\noperationcount: 2000\nworkload=site.ycsb.workloads.CoreWorkload\n\

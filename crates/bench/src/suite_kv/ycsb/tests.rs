@@ -8,8 +8,9 @@ use crate::suite_kv::job::{KvJob, KvWorkload, Shape, carry_out_with};
 use crate::suite_kv::testing::{COPY_BYTES, Fault, Planted, SETTLES_IN};
 use crate::workload::Distribution;
 
-/// Goal: shares are what the workload says, and every operation asks for a record that exists by then. Method: each core
-/// workload with one thread and with three; per thread, records before and its own inserts.
+/// Goal: shares are what the workload says, and every operation asks for a record that exists by
+/// then. Method: each core workload with one thread and with three; per thread, records before and
+/// its own inserts.
 #[test]
 fn streams_follow_their_workload() {
     for letter in 'a'..='f' {
@@ -43,7 +44,8 @@ fn streams_follow_their_workload() {
     }
 }
 
-/// Goal: reads see the write before them. Method: one thread of workload A; versions are followed by hand.
+/// Goal: reads see the write before them. Method: one thread of workload A; versions are followed
+/// by hand.
 #[test]
 fn versions_are_followed() {
     let mut drawing = Drawing::new(50, 1);
@@ -63,7 +65,8 @@ fn versions_are_followed() {
     assert!((0..50).all(|number| model.version(number) == versions[number as usize]));
 }
 
-/// Goal: workload D asks for the newest. Method: half of its reads are for the newest tenth of what is there by then.
+/// Goal: workload D asks for the newest. Method: half of its reads are for the newest tenth of what
+/// is there by then.
 #[test]
 fn latest_is_latest() {
     let spec = Spec::core('d').unwrap();
@@ -102,8 +105,9 @@ fn figure(fault: Fault, metric: KvMetric) -> Option<f64> {
     found.map(|figure| figure.values[0])
 }
 
-/// Goal: work that a pass leaves to the background is part of its settled throughput, and of no other. Method: a store whose every flush takes a while;
-/// of the two passes the first has four fifths of the operations.
+/// Goal: work that a pass leaves to the background is part of its settled throughput, and of no
+/// other. Method: a store whose every flush takes a while; of the two passes the first has four
+/// fifths of the operations.
 #[test]
 fn what_is_left_for_later_counts() {
     let of = |metric| figure(Fault::SettlesLate, metric).unwrap();
@@ -113,7 +117,8 @@ fn what_is_left_for_later_counts() {
     assert!(plain > settled, "{plain} {settled}");
 }
 
-/// Goal: what the check at the end takes is not the store's memory. Method: a store that copies everything when all of it is read.
+/// Goal: what the check at the end takes is not the store's memory. Method: a store that copies
+/// everything when all of it is read.
 #[test]
 fn checks_are_not_the_stores_memory() {
     // Unknown where the process had a higher peak before.

@@ -1,8 +1,10 @@
-//! Answers of TPC-H: which are the same, though one engine has decimal numbers and another one floating-point ones.
+//! Answers of TPC-H: which are the same, though one engine has decimal numbers and another one
+//! floating-point ones.
 
 use crate::suite_sql::{Cell, date_text};
 
-/// TPC-H allows a hundredth in sums of money; a millionth of a larger number is what adding up in another order may cost.
+/// TPC-H allows a hundredth in sums of money; a millionth of a larger number is what adding up in
+/// another order may cost.
 const ABSOLUTE: f64 = 0.01;
 const RELATIVE: f64 = 1e-6;
 

@@ -1,7 +1,9 @@
-//! TPC-H: its eight tables, made by the crate tpchgen, and its 22 queries with the parameters that its answers are published for.
+//! TPC-H: its eight tables, made by the crate tpchgen, and its 22 queries with the parameters that
+//! its answers are published for.
 //!
-//! Not an audited result: no refresh functions, no throughput test, and the time of each query by itself. Answers are compared row by row with
-//! those of DuckDB, or of the first contender where DuckDB is not here.
+//! Not an audited result: no refresh functions, no throughput test, and the time of each query by
+//! itself. Answers are compared row by row with those of DuckDB, or of the first contender where
+//! DuckDB is not here.
 
 mod compare;
 mod queries;
@@ -187,7 +189,8 @@ fn query(suite: &mut Suite<'_>, opens: &mut [Open], number: usize, (scale, rows)
 fn ask(db: &dyn SqlDb, sql: &str) -> Result<(Grid, f64)> {
     let clock = SystemClock::new();
     crew::once(db, |session| {
-        // A new session has to learn of the tables first, a server's most of all: that is no part of a query.
+        // A new session has to learn of the tables first, a server's most of all: that is no part
+        // of a query.
         for table in &TABLES {
             session.select(&format!("SELECT 1 FROM {} LIMIT 1", table.name), &mut |_| ())?;
         }

@@ -1,4 +1,5 @@
-//! The 22 queries, as tpchgen has them from the specification, with the parameters of the published answers.
+//! The 22 queries, as tpchgen has them from the specification, with the parameters of the published
+//! answers.
 
 use tpchgen::q_and_a::queries;
 
@@ -82,8 +83,9 @@ fn without_view(text: &str) -> String {
     text.split_once("drop view").map_or_else(|| text.clone(), |(query, _)| query.trim().to_owned())
 }
 
-/// SQLite keeps dates as text and calculates with them by functions. Where its planner does not see a join inside of an `OR`, it is taken out of
-/// it; and since 0.06 + 0.01 is less than 0.07 in floating point, that sum is done here.
+/// SQLite keeps dates as text and calculates with them by functions. Where its planner does not see
+/// a join inside of an `OR`, it is taken out of it; and since 0.06 + 0.01 is less than 0.07 in
+/// floating point, that sum is done here.
 fn for_sqlite(number: usize, text: &str) -> String {
     let mut text = dates(text);
     text = between(&text, "extract(year from ", ")", |column| {
@@ -102,7 +104,8 @@ fn for_sqlite(number: usize, text: &str) -> String {
     }
 }
 
-/// `date '1994-01-01' + interval '1' year` as `date('1994-01-01', '+1 year')`, and `date '1994-01-01'` as text.
+/// `date '1994-01-01' + interval '1' year` as `date('1994-01-01', '+1 year')`, and `date
+/// '1994-01-01'` as text.
 fn dates(text: &str) -> String {
     let mut out = String::new();
     let mut rest = text;

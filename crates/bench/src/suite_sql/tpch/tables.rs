@@ -157,7 +157,8 @@ pub const TABLES: [TableOf; 8] = [
     },
 ];
 
-/// Indexes of foreign keys, for whoever joins by them. DuckDB does not: it is given no keys either, as its makers do.
+/// Indexes of foreign keys, for whoever joins by them. DuckDB does not: it is given no keys either,
+/// as its makers do.
 pub fn indexes(dialect: Dialect) -> &'static [&'static str] {
     if dialect == Dialect::DuckDb {
         return &[];
@@ -248,7 +249,8 @@ fn cells<'l>(columns: &[Column], line: &'l str) -> Result<Vec<Cell<'l>>> {
 mod tests {
     use super::*;
 
-    /// Goal: every table has rows, each with a value for every column. Method: all of them at a small scale.
+    /// Goal: every table has rows, each with a value for every column. Method: all of them at a
+    /// small scale.
     #[test]
     fn tables_have_rows() {
         for table in &TABLES {

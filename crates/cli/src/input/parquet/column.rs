@@ -132,7 +132,8 @@ impl Column {
         most > 0 && self.levels.get(self.row).is_none_or(|level| *level < most)
     }
 
-    /// The value of the row that is given. Errors: what is wrong with it, for a sentence that begins with the column.
+    /// The value of the row that is given. Errors: what is wrong with it, for a sentence that
+    /// begins with the column.
     pub fn cell(&self) -> std::result::Result<Cell<'_>, String> {
         if self.is_null() {
             return Ok(Cell::Null);
@@ -254,7 +255,8 @@ fn half(bits: u16) -> f64 {
 mod tests {
     use super::*;
 
-    /// Goal: decimals have their point where their scale says, and those that do not fit are found. Method: values with and without a sign, short and long.
+    /// Goal: decimals have their point where their scale says, and those that do not fit are found.
+    /// Method: values with and without a sign, short and long.
     #[test]
     fn decimals_are_written() {
         for (value, scale, text) in [

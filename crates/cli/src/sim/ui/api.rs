@@ -78,8 +78,8 @@ impl Shared {
     }
 }
 
-/// A configuration of a page: checked, and bounded further than one that was typed. The writes of a trace stay here: a page has none of them, and
-/// means those of `start`.
+/// A configuration of a page: checked, and bounded further than one that was typed. The writes of a
+/// trace stay here: a page has none of them, and means those of `start`.
 fn config_of(text: &str, start: &Config) -> Result<Config, Refused> {
     let config: Config = json::parse(text, "the page's configuration").map_err(refuse)?;
     let mut config = config.with_trace_of(start);
@@ -132,7 +132,8 @@ pub struct Asked {
     config: String,
 }
 
-/// Runs a configuration and streams its frames: one `frame` event for each point, then `done` with the results, or `failed`.
+/// Runs a configuration and streams its frames: one `frame` event for each point, then `done` with
+/// the results, or `failed`.
 pub async fn stream(
     State(shared): State<Arc<Shared>>,
     Query(asked): Query<Asked>,
@@ -202,7 +203,8 @@ impl Drop for EndsRuns {
     }
 }
 
-/// Errors: a sweep of more than a page may ask for. Nothing of it is made yet: what a request has room for would take hours.
+/// Errors: a sweep of more than a page may ask for. Nothing of it is made yet: what a request has
+/// room for would take hours.
 fn expect_few(args: &VaryArgs) -> Result<(), Refused> {
     let settings = args.vary.len();
     if settings > AXES_MAX {
@@ -226,7 +228,8 @@ fn grid_count(vary: &[String]) -> usize {
     vary.iter().map(count).fold(1, usize::saturating_mul)
 }
 
-/// The configurations of a sweep. Each is bounded like the one that was sent: what varies can be what is bounded.
+/// The configurations of a sweep. Each is bounded like the one that was sent: what varies can be
+/// what is bounded.
 fn swept(config: &Config, args: &VaryArgs) -> Result<(Vec<Axis>, Vec<Point>), Refused> {
     let (axes, mut points) = points(config, args).map_err(refuse)?;
     points.iter_mut().try_for_each(|point| bound(&mut point.config))?;
@@ -270,7 +273,8 @@ pub async fn sweep(State(shared): State<Arc<Shared>>, Body(body): Body) -> Resul
     tokio::task::spawn_blocking(work).await.map_err(refuse)?
 }
 
-/// The options of a configuration in the engine's own form; with `before`, only what differs from it.
+/// The options of a configuration in the engine's own form; with `before`, only what differs from
+/// it.
 pub async fn export(State(shared): State<Arc<Shared>>, Body(body): Body) -> Result<String, Refused> {
     let asked: Value = json::parse(&body, "the request").map_err(refuse)?;
     let config = config_of(&asked.get("config").cloned().unwrap_or_default().to_string(), &shared.start)?;
@@ -308,8 +312,9 @@ mod tests {
         format!("{:?}", runtime.block_on(sweep(State(shared), Body(body))).unwrap_err())
     }
 
-    /// Goal: a page begins with a trace of any length and gets runs and sweeps of it. Method: what the page is sent is small, and comes back as the whole; a
-    /// link that means a trace where there is none is refused.
+    /// Goal: a page begins with a trace of any length and gets runs and sweeps of it. Method: what
+    /// the page is sent is small, and comes back as the whole; a link that means a trace where
+    /// there is none is refused.
     #[test]
     fn a_page_has_no_trace_and_means_one() {
         let mut config = Config { duration_secs: 10.0, ..Config::default() };
@@ -330,8 +335,9 @@ mod tests {
         assert!(said.contains("workload.distribution.keys is empty"), "{said}");
     }
 
-    /// Goal: a sweep that is too large is refused before any of it is made. Method: sweeps of which no configuration can be made, so that making the first would
-    /// give another refusal; products beyond what a number holds.
+    /// Goal: a sweep that is too large is refused before any of it is made. Method: sweeps of which
+    /// no configuration can be made, so that making the first would give another refusal; products
+    /// beyond what a number holds.
     #[test]
     fn sweeps_are_counted_before_they_are_made() {
         let wrong = |count: usize| format!("options.nothing={}", vec!["1"; count].join(","));
@@ -350,7 +356,8 @@ mod tests {
         }
     }
 
-    /// Goal: what is counted is what would be made. Method: grids of both, with commas inside of values among them.
+    /// Goal: what is counted is what would be made. Method: grids of both, with commas inside of
+    /// values among them.
     #[test]
     fn a_grid_is_counted_as_it_is_made() {
         let traffic = r#"workload.traffic={"kind":"constant","mb_per_sec":5},{"kind":"spikes","base":1,"spike":9,"every_secs":60,"length_secs":5}"#;
@@ -366,7 +373,8 @@ mod tests {
         }
     }
 
-    /// Goal: no configuration of a sweep is larger than one that a page may send. Method: settings that are bounded as what varies, in grids and hypercubes.
+    /// Goal: no configuration of a sweep is larger than one that a page may send. Method: settings
+    /// that are bounded as what varies, in grids and hypercubes.
     #[test]
     fn what_varies_is_bounded() {
         let config = Config::default();

@@ -80,7 +80,8 @@ fn to_text(running: usize, results: Option<&Results>) -> String {
 mod tests {
     use super::*;
 
-    /// Goal: every line is a comment or a name with a number, and levels are there. Method: a short run.
+    /// Goal: every line is a comment or a name with a number, and levels are there. Method: a short
+    /// run.
     #[test]
     fn metrics_have_the_text_form() {
         let config = cairn_sim::Config { duration_secs: 60.0, ..cairn_sim::Config::default() };

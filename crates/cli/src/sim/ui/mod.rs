@@ -1,7 +1,8 @@
 //! `cairn sim ui`: the live page, on this machine only.
 //!
-//! The server runs simulations and streams what happens; the page keeps the frames, and plays, pauses, steps and scrubs through
-//! them. So the server holds nothing for a page, and a page that sends rubbish gets a message and harms nobody.
+//! The server runs simulations and streams what happens; the page keeps the frames, and plays,
+//! pauses, steps and scrubs through them. So the server holds nothing for a page, and a page that
+//! sends rubbish gets a message and harms nobody.
 
 mod api;
 mod frames;
@@ -43,7 +44,8 @@ pub fn run(fs: &Arc<dyn Fs>, args: &UiArgs) -> Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-/// The page below `prefix`, beginning with a configuration. The page asks for all by relative paths, so it does not know where it is.
+/// The page below `prefix`, beginning with a configuration. The page asks for all by relative
+/// paths, so it does not know where it is.
 pub fn routes(prefix: &str, start: Config) -> Router {
     let at = |path: &str| format!("{prefix}{path}");
     Router::new()

@@ -7,7 +7,8 @@ use crate::output::to_hex;
 /// Bytes of one that are shown.
 const BYTES_MAX: usize = 120;
 
-/// Bytes as text if they are some, else in hexadecimal; how many there are; and whether some are left out.
+/// Bytes as text if they are some, else in hexadecimal; how many there are; and whether some are
+/// left out.
 pub fn shown(bytes: &[u8]) -> Value {
     let some = bytes.get(..BYTES_MAX).unwrap_or(bytes);
     let is_cut = some.len() < bytes.len();
@@ -37,7 +38,8 @@ pub fn shown_text(text: &str) -> String {
 mod tests {
     use super::*;
 
-    /// Goal: text is text also where it is cut within a character, everything else is hexadecimal, and lengths are the whole's.
+    /// Goal: text is text also where it is cut within a character, everything else is hexadecimal,
+    /// and lengths are the whole's.
     #[test]
     fn text_or_hexadecimal() {
         assert_eq!(shown(b"key"), json!({ "text": "key", "bytes": 3, "cut": false }));

@@ -52,7 +52,8 @@ fn generation(table: &Reader) -> Result<Value, Refused> {
     Ok(described)
 }
 
-/// The first entries, in the order of the file, and whether there are more. None is next: that order has no keys to go on from.
+/// The first entries, in the order of the file, and whether there are more. None is next: that
+/// order has no keys to go on from.
 pub fn entries(fs: &Arc<dyn Fs>, path: &Path) -> Result<Value, Refused> {
     let (mut listed, mut more) = (Vec::new(), false);
     Store::open(fs, path)?.for_each(|key, value| {
@@ -97,7 +98,8 @@ mod tests {
 
     use super::*;
 
-    /// Goal: a list that ends before the store does says so. Method: as many entries as are shown, and one more.
+    /// Goal: a list that ends before the store does says so. Method: as many entries as are shown,
+    /// and one more.
     #[test]
     fn a_list_says_that_there_is_more() {
         let fs: Arc<dyn Fs> = Arc::new(MemFs::new());

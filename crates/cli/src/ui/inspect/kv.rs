@@ -122,7 +122,8 @@ pub fn get(fs: &Arc<dyn Fs>, path: &Path, name: &str, key: &[u8]) -> Result<Opti
     Ok(keyspace(&db, name)?.get(key)?.map(|value| shown(&value)))
 }
 
-/// Everything, read and checked, and whether somebody had it open for writing: what looks damaged then may be a file that was just replaced.
+/// Everything, read and checked, and whether somebody had it open for writing: what looks damaged
+/// then may be a file that was just replaced.
 pub fn verify(fs: &Arc<dyn Fs>, path: &Path) -> Result<Value, Refused> {
     let was_open_elsewhere = kv::is_open_elsewhere(fs, path)?;
     let report = verify_in(fs, path).map_err(Error::from)?;
@@ -146,7 +147,8 @@ mod tests {
 
     use super::*;
 
-    /// Goal: who checks a store that a program has open is told so. Method: one that is open, and the same closed.
+    /// Goal: who checks a store that a program has open is told so. Method: one that is open, and
+    /// the same closed.
     #[test]
     fn a_check_says_that_the_store_is_in_use() {
         let fs: Arc<dyn Fs> = Arc::new(MemFs::new());

@@ -1,4 +1,5 @@
-//! A database: trees, pages, fill, forms of columns, rows. By the tables' own crate, so without SQL.
+//! A database: trees, pages, fill, forms of columns, rows. By the tables' own crate, so without
+//! SQL.
 
 use std::ops::Bound;
 use std::path::Path;
@@ -17,7 +18,8 @@ use crate::web::Refused;
 /// Pages in memory while one looks.
 const FRAMES: usize = 1_024;
 
-/// Who looks into a database: one at a time. Locks of files are between handles, so two looks would keep each other out, each as if another process had it open.
+/// Who looks into a database: one at a time. Locks of files are between handles, so two looks would
+/// keep each other out, each as if another process had it open.
 static TURN: Mutex<()> = Mutex::new(());
 
 /// A database that was opened on shadows of its files: what that writes goes nowhere.
@@ -199,8 +201,8 @@ mod tests {
 
     use super::*;
 
-    /// Goal: looks at a database wait for each other, and only who has it open elsewhere keeps them out. Method: a look that is held while another begins in a thread; a lock of
-    /// somebody else.
+    /// Goal: looks at a database wait for each other, and only who has it open elsewhere keeps them
+    /// out. Method: a look that is held while another begins in a thread; a lock of somebody else.
     #[test]
     fn looks_wait_for_each_other() {
         let fs: Arc<dyn Fs> = Arc::new(MemFs::new());

@@ -8,8 +8,8 @@
 //! | `sh not-run: WHY`, `console not-run: WHY` | nothing is run, for this reason |
 //! | `csv NAME`, `json NAME`, `jsonl NAME`, `sql NAME`, `ini NAME` | a file that the commands below find |
 //!
-//! A comment that begins with `<!-- given` is a script that makes what a reader would have: it is run and not shown. All of a page runs in
-//! one scratch directory, from top to bottom.
+//! A comment that begins with `<!-- given` is a script that makes what a reader would have: it is
+//! run and not shown. All of a page runs in one scratch directory, from top to bottom.
 
 /// Fences of files.
 const FILES: [&str; 5] = ["csv", "json", "jsonl", "sql", "ini"];
@@ -134,7 +134,8 @@ pub fn render(parts: &[Part]) -> String {
     parts.iter().map(text).collect()
 }
 
-/// Lines outside of blocks that look like something to type: indented, as Markdown's other kind of block.
+/// Lines outside of blocks that look like something to type: indented, as Markdown's other kind of
+/// block.
 pub fn stray_commands(parts: &[Part]) -> Vec<&str> {
     let lines = parts.iter().filter_map(|part| match part {
         Part::Text(line) => Some(line.as_str()),
@@ -159,7 +160,8 @@ pub struct Shown {
     pub is_run: bool,
 }
 
-/// What stands in the last cells of the tables whose last column is headed `shown by`. A row without code there is a mistake.
+/// What stands in the last cells of the tables whose last column is headed `shown by`. A row
+/// without code there is a mistake.
 pub fn shown_by(page: &str) -> Vec<Shown> {
     let mut found = Vec::new();
     let mut inside = false;
@@ -187,7 +189,8 @@ pub fn shown_by(page: &str) -> Vec<Shown> {
 mod tests {
     use super::*;
 
-    /// Goal: every kind of block becomes what is done with it, and the page comes out again. Method: one of each.
+    /// Goal: every kind of block becomes what is done with it, and the page comes out again.
+    /// Method: one of each.
     #[test]
     fn blocks_are_told_apart() {
         let page = "a\n<!-- given\ntouch x\n-->\n```csv a.csv\nk,v\n```\n```sh\ncairn a \\\n  b\n```\n```console varies\n$ c \\\n  d\n1\n$ e\n```\n\
@@ -213,7 +216,8 @@ mod tests {
         );
     }
 
-    /// Goal: a block that is neither run nor marked is a mistake, and so is a mark without a reason.
+    /// Goal: a block that is neither run nor marked is a mistake, and so is a mark without a
+    /// reason.
     #[test]
     fn blocks_that_are_neither_are_refused() {
         for fence in ["sh ignore", "console not-run", "sh not-run:", "sh not-run: no", "sh varies"] {

@@ -35,8 +35,9 @@ fn value(fs: &Arc<dyn Fs>, path: &Path, key: u64) -> String {
     String::from_utf8(store.get(&key.to_le_bytes()).unwrap().unwrap().into_owned()).unwrap()
 }
 
-/// Goal: copies that somebody keeps beside a store neither close it nor are removed. Method: copies of the base and of
-/// a delta, named by a date, and even as a delta would be; then every kind of writer.
+/// Goal: copies that somebody keeps beside a store neither close it nor are removed. Method: copies
+/// of the base and of a delta, named by a date, and even as a delta would be; then every kind of
+/// writer.
 #[test]
 fn copies_beside_a_store_are_left_alone() {
     let (fs, path) = (fs(), Path::new(PATH));
@@ -48,7 +49,8 @@ fn copies_beside_a_store_are_left_alone() {
     write(&fs, Path::new("store/words.cairn.000001"), &delta);
     assert_eq!((value(&fs, path, 0), value(&fs, path, 1)), ("delta".into(), "base".into()));
     compact_in(&fs, path, options(), &mut SeededRng::new(3)).unwrap();
-    // No number of ours, but one all the same: a new base passes it, and does not take it for its own.
+    // No number of ours, but one all the same: a new base passes it, and does not take it for its
+    // own.
     write(&fs, &names::delta(path, 20_240_101), &base);
     write(&fs, &names::delta(path, 7), b"no table");
     create(&fs, path, "again");
@@ -64,7 +66,8 @@ fn copies_beside_a_store_are_left_alone() {
     }
 }
 
-/// Goal: stores whose names are not UTF-8 see their deltas. Method: one such name through all writers.
+/// Goal: stores whose names are not UTF-8 see their deltas. Method: one such name through all
+/// writers.
 #[cfg(unix)]
 #[test]
 fn names_that_are_not_utf8() {
@@ -80,8 +83,8 @@ fn names_that_are_not_utf8() {
     assert_eq!(fs.read_dir(Path::new("store")).unwrap().len(), 3, "the base, the list and the lock file");
 }
 
-/// Goal: a generation number that has none after it is an error and not a panic. Method: a header that claims it,
-/// behind a right checksum; a file that has it in its name.
+/// Goal: a generation number that has none after it is an error and not a panic. Method: a header
+/// that claims it, behind a right checksum; a file that has it in its name.
 #[test]
 fn the_last_number_there_is() {
     let (fs, path) = (fs(), Path::new(PATH));
@@ -104,8 +107,9 @@ fn the_last_number_there_is() {
     assert!(matches!(belongs(&high, 0, &low), Err(Error::Mismatch { .. })));
 }
 
-/// Goal: a store that is replaced twice is seen to be another one, though the file system gives the new base the old
-/// one's inode. Method: a real file system, and readers that have copied their files and closed them.
+/// Goal: a store that is replaced twice is seen to be another one, though the file system gives the
+/// new base the old one's inode. Method: a real file system, and readers that have copied their
+/// files and closed them.
 #[test]
 fn a_reused_inode_is_another_file() {
     let directory = tempfile::tempdir().unwrap();
@@ -121,7 +125,8 @@ fn a_reused_inode_is_another_file() {
     }
 }
 
-/// Goal: a plain builder does not put a table under deltas of another. Method: it is refused, and the store stays.
+/// Goal: a plain builder does not put a table under deltas of another. Method: it is refused, and
+/// the store stays.
 #[test]
 fn builders_refuse_stores_with_deltas() {
     let (fs, path) = (fs(), Path::new(PATH));
@@ -135,7 +140,8 @@ fn builders_refuse_stores_with_deltas() {
     Builder::create_in(&fs, path, options(), &mut SeededRng::new(1)).unwrap().finish().unwrap();
 }
 
-/// Goal: a build takes no file from anybody but under the two names it says. Method: files with names near them.
+/// Goal: a build takes no file from anybody but under the two names it says. Method: files with
+/// names near them.
 #[test]
 fn builds_take_only_their_names() {
     let (fs, path) = (fs(), Path::new("k"));
@@ -149,8 +155,9 @@ fn builds_take_only_their_names() {
     }
 }
 
-/// Goal: what a lost compaction left behind goes with the next append, what is being built does not. Method: both
-/// files put there, of a base and of a delta; then the same while a builder is at work.
+/// Goal: what a lost compaction left behind goes with the next append, what is being built does
+/// not. Method: both files put there, of a base and of a delta; then the same while a builder is at
+/// work.
 #[test]
 fn appends_remove_what_compactions_left() {
     let (fs, path) = (fs(), Path::new(PATH));
@@ -173,8 +180,9 @@ fn appends_remove_what_compactions_left() {
     assert_eq!(value(&fs, path, 1), "built meanwhile");
 }
 
-/// Goal: a compaction does not carry values along that nothing refers to. Method: long values overwritten and deleted
-/// by newer generations; the compacted base has the bytes of those that are left.
+/// Goal: a compaction does not carry values along that nothing refers to. Method: long values
+/// overwritten and deleted by newer generations; the compacted base has the bytes of those that are
+/// left.
 #[test]
 fn compactions_leave_hidden_blobs_behind() {
     let (fs, path, mut rng) = (fs(), Path::new(PATH), SeededRng::new(1));
@@ -197,8 +205,8 @@ fn compactions_leave_hidden_blobs_behind() {
     assert_eq!(lengths, [50_000, 5, 0, 40_000, 40_000, 40_000]);
 }
 
-/// Goal: a store of fixed widths stays readable through a compaction, whatever its delta deletes. Method: a longer key
-/// that was never there.
+/// Goal: a store of fixed widths stays readable through a compaction, whatever its delta deletes.
+/// Method: a longer key that was never there.
 #[test]
 fn compactions_of_fixed_widths() {
     let (fs, path, mut rng) = (fs(), Path::new(PATH), SeededRng::new(1));
@@ -212,7 +220,8 @@ fn compactions_of_fixed_widths() {
     agrees(&open(&fs), &model, 30);
 }
 
-/// Goal: damage in a long value is called damage by the compaction that meets it. Method: a byte of it turned over.
+/// Goal: damage in a long value is called damage by the compaction that meets it. Method: a byte of
+/// it turned over.
 #[test]
 fn compactions_say_what_is_damaged() {
     let (fs, path, mut rng) = (fs(), Path::new(PATH), SeededRng::new(1));
@@ -230,9 +239,10 @@ fn compactions_say_what_is_damaged() {
     }
 }
 
-/// Goal: a store has the same deltas, lock and leftovers by a symbolic link as by its own name, and the link stays.
-/// Method: a chain of links into another directory; every kind of writer by one name and a look by the other; then the
-/// link led elsewhere.
+/// Goal: a store has the same deltas, lock and leftovers by a symbolic link as by its own name, and
+/// the link stays.
+/// Method: a chain of links into another directory; every kind of writer by one name and a look by
+/// the other; then the link led elsewhere.
 #[cfg(unix)]
 #[test]
 fn links_lead_to_one_store() {
@@ -275,8 +285,8 @@ fn links_lead_to_one_store() {
     assert_eq!(value(&fs, &link, 0), "other");
 }
 
-/// Goal: whoever asks again and again whether a store is current does not have its directory listed each time. Method:
-/// the operations of the disk counted, with and without something new.
+/// Goal: whoever asks again and again whether a store is current does not have its directory listed
+/// each time. Method: the operations of the disk counted, with and without something new.
 #[test]
 fn asking_what_is_current_lists_no_directory() {
     let disk = FaultFs::new(FaultOptions::seeded(1));
@@ -304,8 +314,9 @@ fn mode(path: &Path) -> u32 {
     std::os::unix::fs::PermissionsExt::mode(&path.metadata().unwrap().permissions()) & 0o777
 }
 
-/// Goal: who may not read a store may not read what is written to it either. Method: a base that is its owner's alone,
-/// and one that a group may write; the rights of every file beside it while a delta is built, and afterwards.
+/// Goal: who may not read a store may not read what is written to it either. Method: a base that is
+/// its owner's alone, and one that a group may write; the rights of every file beside it while a
+/// delta is built, and afterwards.
 #[test]
 fn deltas_have_the_rights_of_their_base() {
     use std::os::unix::fs::PermissionsExt;
@@ -329,8 +340,8 @@ fn deltas_have_the_rights_of_their_base() {
     }
 }
 
-/// Goal: a store whose lock belongs to somebody else is written by those who may write the store. Method: a disk that
-/// opens the lock, once it is there, for reading only.
+/// Goal: a store whose lock belongs to somebody else is written by those who may write the store.
+/// Method: a disk that opens the lock, once it is there, for reading only.
 #[test]
 fn locks_need_no_right_to_write() {
     let fs = fs();

@@ -78,8 +78,8 @@ fn history(seed: u64) -> Vec<(Files, Model)> {
     states.collect()
 }
 
-/// Opens a store whose file `changed` was tampered with and reads all of it. The rows must be the written ones, or the
-/// error must name the file. Returns whether it was an error.
+/// Opens a store whose file `changed` was tampered with and reads all of it. The rows must be the
+/// written ones, or the error must name the file. Returns whether it was an error.
 fn meet(files: &Files, model: &Model, changed: &Path, context: &str) -> bool {
     let fs = disk(files);
     let read = Generations::open_in(&fs, Path::new(PATH), ReaderOptions::default()).and_then(|store| {
@@ -108,10 +108,10 @@ fn is_lock(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension == "lock")
 }
 
-/// Goal: a file of a store with generations that is missing or replaced is reported: a read returns the written rows, or
-/// an error names the file. Method: each file of each state of a store, removed, replaced by each of its older
-/// versions and by the file of that name of another store, cut, doubled, copied under the name of the next delta, and in
-/// the place of each other file.
+/// Goal: a file of a store with generations that is missing or replaced is reported: a read returns
+/// the written rows, or an error names the file. Method: each file of each state of a store,
+/// removed, replaced by each of its older versions and by the file of that name of another store,
+/// cut, doubled, copied under the name of the next delta, and in the place of each other file.
 #[test]
 fn every_file_replaced() {
     let (ours, other) = (history(1), history(2));
@@ -180,9 +180,9 @@ fn every_file_replaced() {
     assert!(refused > 250, "{refused} of {tried}");
 }
 
-/// Goal: what people may do with a store stays possible. Method: copy its files, under their names and under others; take
-/// a state back as a whole; read an older generation while the store goes on; put a table in the place of a store with the
-/// plain builder.
+/// Goal: what people may do with a store stays possible. Method: copy its files, under their names
+/// and under others; take a state back as a whole; read an older generation while the store goes
+/// on; put a table in the place of a store with the plain builder.
 #[test]
 fn legal_moves() {
     let states = history(1);
@@ -215,8 +215,8 @@ fn legal_moves() {
     }
 }
 
-/// Goal: a store whose list is damaged can be built anew, and is whole afterwards. Method: a list of zeros; a new base, and
-/// a delta over it.
+/// Goal: a store whose list is damaged can be built anew, and is whole afterwards. Method: a list
+/// of zeros; a new base, and a delta over it.
 #[test]
 fn a_damaged_list_can_be_replaced() {
     let (mut files, _) = history(1).swap_remove(3);

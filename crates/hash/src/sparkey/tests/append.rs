@@ -8,8 +8,8 @@ use crate::Error;
 proptest! {
     #![proptest_config(cases(100))]
 
-    /// Goal: closing and appending anywhere changes nothing. Method: the same operations written in one go and in
-    /// pieces; uncompressed bytes are equal, compressed logs hold the same records.
+    /// Goal: closing and appending anywhere changes nothing. Method: the same operations written in
+    /// one go and in pieces; uncompressed bytes are equal, compressed logs hold the same records.
     #[test]
     fn pieces_equal_the_whole(ops in ops(80), options in compressions(), cut in 0usize..80) {
         let cut = cut.min(ops.len());
@@ -27,8 +27,8 @@ proptest! {
     }
 }
 
-/// Goal: what an interrupted writer left behind the last commit disappears. Method: garbage after `data_end`; a writer
-/// that is dropped without a flush.
+/// Goal: what an interrupted writer left behind the last commit disappears. Method: garbage after
+/// `data_end`; a writer that is dropped without a flush.
 #[test]
 fn garbage_tail_is_cut() {
     let ops = [put("a", "1"), put("b", "2")];
@@ -64,7 +64,8 @@ fn second_writer_is_busy() {
     LogWriter::append_in(&store.fs, LOG, &LogOptions::default()).unwrap();
 }
 
-/// Goal: creating never destroys a log by accident, and replaces one on request, index included. Method: both.
+/// Goal: creating never destroys a log by accident, and replaces one on request, index included.
+/// Method: both.
 #[test]
 fn create_over_a_log() {
     let store = Store::build(&[put("a", "1")], &LogOptions::default(), &IndexOptions::default());
@@ -77,7 +78,8 @@ fn create_over_a_log() {
     assert_eq!(reader.get(b"a").unwrap().as_deref(), Some(&b"1"[..]), "an open reader keeps the old files");
 }
 
-/// Goal: a delete of a key that is longer than any put is dropped, others are kept. Method: header counts.
+/// Goal: a delete of a key that is longer than any put is dropped, others are kept. Method: header
+/// counts.
 #[test]
 fn long_deletes_are_dropped() {
     let store = Store::log_only(&[], &LogOptions::default());
@@ -108,7 +110,8 @@ impl Read for Failing {
     }
 }
 
-/// Goal: a streamed value equals a whole one; one that ends early poisons the writer and leaves the commit alone.
+/// Goal: a streamed value equals a whole one; one that ends early poisons the writer and leaves the
+/// commit alone.
 /// Method: both, in each compression.
 #[test]
 fn streamed_values() {
@@ -132,7 +135,8 @@ fn streamed_values() {
     }
 }
 
-/// Goal: lengths that no file can hold are refused, and harm nothing. Method: a stream that claims 2^63 bytes.
+/// Goal: lengths that no file can hold are refused, and harm nothing. Method: a stream that claims
+/// 2^63 bytes.
 #[test]
 fn absurd_lengths() {
     let store = Store::log_only(&[], &LogOptions::default());
@@ -146,7 +150,8 @@ fn absurd_lengths() {
     assert_eq!(store.read(LOG).len(), 84 + 4);
 }
 
-/// Goal: appending to a Java log makes its header safe for all readers. Method: entries a block of 1 becomes 0.
+/// Goal: appending to a Java log makes its header safe for all readers. Method: entries a block of
+/// 1 becomes 0.
 #[test]
 fn java_header_is_made_safe() {
     let store = Store::log_only(&[put("a", "1")], &LogOptions::default());
@@ -157,8 +162,10 @@ fn java_header_is_made_safe() {
     assert_eq!(store.read(LOG)[0x50], 0);
 }
 
-/// Goal: what a crash leaves of creating a log does not stand in the way, and what is a log is not taken for that.
-/// Method: files of nothing and of zeros; then one zero too many, a log without records, and a file of another kind.
+/// Goal: what a crash leaves of creating a log does not stand in the way, and what is a log is not
+/// taken for that.
+/// Method: files of nothing and of zeros; then one zero too many, a log without records, and a file
+/// of another kind.
 #[test]
 fn unborn_logs_are_taken_over() {
     let unborn = [vec![], vec![0; 10], vec![0; 84]];

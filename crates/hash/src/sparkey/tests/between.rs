@@ -8,7 +8,8 @@ use cairn_vfs::{ErrorKind, FaultFs, FaultOptions, Operation};
 use super::*;
 use crate::asking::Asking;
 
-/// `fs`, on which `others` work once, while an index is built whose builder has opened its log already.
+/// `fs`, on which `others` work once, while an index is built whose builder has opened its log
+/// already.
 fn with_others(fs: &Arc<dyn Fs>, others: impl Fn(&Arc<dyn Fs>) + Send + Sync + 'static) -> Arc<dyn Fs> {
     let (inner, calls) = (Arc::clone(fs), AtomicUsize::new(0));
     Asking::over(fs, move |operation, path| {
@@ -21,8 +22,9 @@ fn with_others(fs: &Arc<dyn Fs>, others: impl Fn(&Arc<dyn Fs>) + Send + Sync + '
     })
 }
 
-/// Goal: an index of a log that has lost its name does not take the place of the new log's. Method: another pair is moved
-/// to the names while the index is built; the build is told so, and the new pair is as it was.
+/// Goal: an index of a log that has lost its name does not take the place of the new log's. Method:
+/// another pair is moved to the names while the index is built; the build is told so, and the new
+/// pair is as it was.
 #[test]
 fn an_index_of_a_replaced_log_is_not_published() {
     let store = Store::build(&[put("a", "old")], &LogOptions::default(), &IndexOptions::default());
@@ -41,8 +43,8 @@ fn an_index_of_a_replaced_log_is_not_published() {
     build_index_in(&store.fs, LOG, &IndexOptions::default()).unwrap();
 }
 
-/// Goal: a log is not replaced while its index is being built, or the new log would get the old one's index. Method: a
-/// writer that asks for that meanwhile, and again afterwards.
+/// Goal: a log is not replaced while its index is being built, or the new log would get the old
+/// one's index. Method: a writer that asks for that meanwhile, and again afterwards.
 #[test]
 fn a_log_is_not_replaced_under_an_index_build() {
     let store = Store::log_only(&[put("a", "1")], &LogOptions::default());
@@ -58,8 +60,9 @@ fn a_log_is_not_replaced_under_an_index_build() {
     assert!(!store.fs.exists(Path::new(INDEX)).unwrap());
 }
 
-/// Goal: a log that could not be created is removed by whoever still has its lock, so that nobody loses one that he has
-/// begun since. Method: each write and sync of a creation fails; the lock is tried before each removal.
+/// Goal: a log that could not be created is removed by whoever still has its lock, so that nobody
+/// loses one that he has begun since. Method: each write and sync of a creation fails; the lock is
+/// tried before each removal.
 #[test]
 fn what_could_not_be_created_is_removed_under_its_lock() {
     for operation in [Operation::Write, Operation::SyncData, Operation::SyncDir] {

@@ -87,8 +87,8 @@ fn actual_head_bytes(record: &[u8]) -> usize {
 proptest! {
     #![proptest_config(cases(200))]
 
-    /// Goal: blocks hold what Java would put into them. Method: an independent telling of the rules, on random
-    /// operations with keys of the lengths where a delete counts differently.
+    /// Goal: blocks hold what Java would put into them. Method: an independent telling of the
+    /// rules, on random operations with keys of the lengths where a delete counts differently.
     #[test]
     fn cut_as_java_cuts(mut ops in ops(100), size in prop_oneof![Just(16u32), Just(64), 100u32..400], n in 0usize..8) {
         for at in 0..n {
@@ -102,7 +102,8 @@ proptest! {
     }
 }
 
-/// Goal: the number of entries a block is the largest there is. Method: many one-byte records in blocks of 64 bytes.
+/// Goal: the number of entries a block is the largest there is. Method: many one-byte records in
+/// blocks of 64 bytes.
 #[test]
 fn entries_per_block() {
     let ops: Vec<Op> = (0..100).map(|n| put(&char::from(b'a' + n % 26).to_string(), "")).collect();

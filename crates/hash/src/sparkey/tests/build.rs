@@ -103,8 +103,8 @@ fn addresses(store: &Store, reader: &SparkeyReader) -> Vec<u64> {
 proptest! {
     #![proptest_config(cases(150))]
 
-    /// Goal: the slots are those of Java's insertion, in both constructions, with their garbage count. Method: an
-    /// independent model with keys in memory.
+    /// Goal: the slots are those of Java's insertion, in both constructions, with their garbage
+    /// count. Method: an independent model with keys in memory.
     #[test]
     fn slots_are_those_of_the_model(ops in ops(150), log in compressions(), seed: u32, sorted: bool, wide: bool) {
         let width = if wide { HashWidth::Bits64 } else { HashWidth::Bits32 };
@@ -123,7 +123,8 @@ proptest! {
         prop_assert_eq!(header.entries, store.live.len() as u64);
     }
 
-    /// Goal: when no key comes twice, both constructions give the same bytes. Method: puts of different keys only.
+    /// Goal: when no key comes twice, both constructions give the same bytes. Method: puts of
+    /// different keys only.
     #[test]
     fn constructions_agree_on_unique_keys(mut ops in ops(200), log in compressions(), more in 0usize..2000) {
         let mut seen = std::collections::HashSet::new();
@@ -139,8 +140,9 @@ proptest! {
     }
 }
 
-/// Goal: a build that spills its sort, works through its file page by page and wraps around its end is sound. Method:
-/// 40,000 keys with overwrites and deletes under the smallest memory limit; every key is looked up.
+/// Goal: a build that spills its sort, works through its file page by page and wraps around its end
+/// is sound. Method: 40,000 keys with overwrites and deletes under the smallest memory limit; every
+/// key is looked up.
 #[test]
 fn sorting_spills() {
     let mut ops: Vec<Op> = (0..40_000).map(|n| put(&format!("key {n}"), &format!("value {n}"))).collect();
@@ -166,8 +168,9 @@ fn sorting_spills() {
     assert_eq!(store.fs.read_dir(Path::new("")).map_or(2, |names| names.len()), 2);
 }
 
-/// Goal: sizes are chosen as the format's table says. Method: hand-made logs around the limits, whose headers alone
-/// decide; uncompressed logs never have entry bits, even if Java's header says one entry a block.
+/// Goal: sizes are chosen as the format's table says. Method: hand-made logs around the limits,
+/// whose headers alone decide; uncompressed logs never have entry bits, even if Java's header says
+/// one entry a block.
 #[test]
 fn parameters() {
     let store =
@@ -185,7 +188,8 @@ fn parameters() {
     assert_eq!(build_index_in(&store.fs, LOG, &IndexOptions::default()).unwrap().header.entry_bits, 0);
 }
 
-/// Goal: options out of range are refused before anything is touched. Method: each limit, from outside.
+/// Goal: options out of range are refused before anything is touched. Method: each limit, from
+/// outside.
 #[test]
 fn options_are_checked() {
     let store = Store::log_only(&[put("a", "1")], &LogOptions::default());
@@ -208,7 +212,8 @@ fn options_are_checked() {
     }
 }
 
-/// Goal: an index is deterministic but for its seed. Method: build twice with one seed, and twice without.
+/// Goal: an index is deterministic but for its seed. Method: build twice with one seed, and twice
+/// without.
 #[test]
 fn seeds() {
     let store = Store::log_only(&[put("a", "1"), put("b", "2")], &LogOptions::default());
@@ -221,8 +226,8 @@ fn seeds() {
     assert_ne!(build(&IndexOptions::default()), build(&IndexOptions::default()));
 }
 
-/// Goal: a build with a limit maps nothing: pages of a mapping count as memory of the process for as long as the system
-/// has any. Method: count the mappings of builds of each kind.
+/// Goal: a build with a limit maps nothing: pages of a mapping count as memory of the process for
+/// as long as the system has any. Method: count the mappings of builds of each kind.
 #[test]
 fn builds_with_a_limit_map_nothing() {
     use cairn_vfs::{FaultFs, FaultOptions, Operation};

@@ -1,8 +1,9 @@
 //! Power loss at every operation, and every operation failing in turn.
 //!
-//! The disk may lose, tear and reorder whatever was not synced. Where a log's header is rewritten in place one thing is
-//! assumed of it, because the format leaves no other way: a sector of 512 bytes is written whole or not at all, and the
-//! header lies in the first. Building an index and rewriting a store never do that, and are tried without.
+//! The disk may lose, tear and reorder whatever was not synced. Where a log's header is rewritten
+//! in place one thing is assumed of it, because the format leaves no other way: a sector of 512
+//! bytes is written whole or not at all, and the header lies in the first. Building an index and
+//! rewriting a store never do that, and are tried without.
 
 use cairn_vfs::fault::{AtomicWrite, Fault, crash_sweep, fault_sweep};
 use cairn_vfs::{CrashImage, ErrorKind, FaultFs, FaultOptions};
@@ -43,8 +44,8 @@ struct Progress {
     indexed: Option<usize>,
 }
 
-/// Creates a log, flushes batches, indexes after the second and the last, and reopens in between. `seen` gets what is
-/// done, as soon as it is.
+/// Creates a log, flushes batches, indexes after the second and the last, and reopens in between.
+/// `seen` gets what is done, as soon as it is.
 fn run(fs: &Arc<dyn Fs>, compression: Compression, mut seen: impl FnMut(Progress)) -> crate::Result<()> {
     let log = LogOptions::default().compression(compression).block_bytes(200).identifier(7).sync(true);
     let index = IndexOptions::default().seed(1);
@@ -120,13 +121,15 @@ fn check(fs: Arc<dyn Fs>, progress: Progress, context: &str) {
     let reader = store.reader();
     reader.verify().unwrap_or_else(|error| panic!("{context}: {error}"));
     assert_eq!(scanned(&reader), expected, "{context}");
-    // A crash between the two halves of a renaming leaves the temporary name of the index; the build has removed it.
+    // A crash between the two halves of a renaming leaves the temporary name of the index; the
+    // build has removed it.
     let known = [LOG, INDEX].map(|name| Some(name.as_ref()));
     let names = store.fs.read_dir(Path::new(".")).unwrap();
     assert!(names.iter().all(|name| known.contains(&name.file_name())), "{context}: {names:?}");
 }
 
-/// The records that a batch leaves in the log: all but deletes of keys that are longer than any put so far.
+/// The records that a batch leaves in the log: all but deletes of keys that are longer than any put
+/// so far.
 fn kept_batches() -> Vec<Vec<Op>> {
     let mut longest = 0;
     let mut keep = |op: &Op| match op {
@@ -166,9 +169,9 @@ fn flushes_in(log: &LogReader) -> Result<usize, String> {
         .ok_or_else(|| format!("{} records that are no whole number of batches: {records:?}", records.len()))
 }
 
-/// Goal: after power loss at any operation the log holds every acknowledged flush whole and nothing of another, and an
-/// index, once acknowledged, is there and right. Method: the images of a crash at every operation of creating,
-/// appending, indexing both ways and reopening.
+/// Goal: after power loss at any operation the log holds every acknowledged flush whole and nothing
+/// of another, and an index, once acknowledged, is there and right. Method: the images of a crash
+/// at every operation of creating, appending, indexing both ways and reopening.
 #[test]
 fn power_loss_at_every_operation() {
     let mut images = 0;
@@ -198,9 +201,10 @@ fn power_loss_at_every_operation() {
     assert!(images > 500, "{images}");
 }
 
-/// Goal: an error of any operation reaches the caller, poisons a writer, and costs nothing that was acknowledged; what
-/// comes after the error clears works. Method: fail every operation in turn, once and for good, in each way; then look
-/// at the disk as it is, and as it would be after power loss.
+/// Goal: an error of any operation reaches the caller, poisons a writer, and costs nothing that was
+/// acknowledged; what comes after the error clears works. Method: fail every operation in turn,
+/// once and for good, in each way; then look at the disk as it is, and as it would be after power
+/// loss.
 #[test]
 fn every_operation_fails() {
     let faults = [Fault::Io, Fault::Full, Fault::Short, Fault::Interrupted];
@@ -230,8 +234,8 @@ fn every_operation_fails() {
     }
 }
 
-/// Goal: a writer whose write or sync failed takes nothing more. Method: fail the sync of the data, then that of the
-/// header, then a write.
+/// Goal: a writer whose write or sync failed takes nothing more. Method: fail the sync of the data,
+/// then that of the header, then a write.
 #[test]
 fn failed_writers_are_poisoned() {
     use cairn_vfs::Operation;
@@ -252,8 +256,9 @@ fn failed_writers_are_poisoned() {
     }
 }
 
-/// Goal: a full disk costs nothing that was acknowledged, and work goes on when there is room again. Method: fill the
-/// disk with records, and with an index, over and over, with a little more room each time.
+/// Goal: a full disk costs nothing that was acknowledged, and work goes on when there is room
+/// again. Method: fill the disk with records, and with an index, over and over, with a little more
+/// room each time.
 #[test]
 fn full_disk() {
     let fault = FaultFs::new(options(1));
@@ -289,8 +294,9 @@ fn full_disk() {
     assert!(expected.len() > 100);
 }
 
-/// Goal: a rewrite onto itself is all or nothing, or a pair that says it does not belong together and is mended by
-/// indexing. Method: crash images at every operation, on the worst disk; the old store was there before.
+/// Goal: a rewrite onto itself is all or nothing, or a pair that says it does not belong together
+/// and is mended by indexing. Method: crash images at every operation, on the worst disk; the old
+/// store was there before.
 #[test]
 fn power_loss_during_a_rewrite() {
     let ops: Vec<Op> = batches().concat();
@@ -378,9 +384,10 @@ fn install(fs: &FaultFs, store: &Store, names: &[&str]) {
     }
 }
 
-/// Goal: building an index leaves the old index or the new one, and no other file that a later build does not remove.
-/// Method: crash images at every operation on the worst disk, in memory and by sorting with runs on disk; then build
-/// again.
+/// Goal: building an index leaves the old index or the new one, and no other file that a later
+/// build does not remove.
+/// Method: crash images at every operation on the worst disk, in memory and by sorting with runs on
+/// disk; then build again.
 #[test]
 fn power_loss_during_an_index_build() {
     // Entries of more than the least memory for sorting, so that runs are written.
@@ -420,8 +427,9 @@ fn power_loss_during_an_index_build() {
     }
 }
 
-/// Goal: an index is a promise about its log, also when the log's writer never synced: an index that has its name leads
-/// to records that are there. Method: crash images at every operation of writing a log without syncs and indexing it.
+/// Goal: an index is a promise about its log, also when the log's writer never synced: an index
+/// that has its name leads to records that are there. Method: crash images at every operation of
+/// writing a log without syncs and indexing it.
 #[test]
 fn power_loss_around_the_index_of_an_unsynced_log() {
     for compression in [Compression::None, Compression::ZSTD] {
@@ -457,7 +465,8 @@ fn power_loss_around_the_index_of_an_unsynced_log() {
     }
 }
 
-/// Goal: a synced flush is safe, whoever created the log. Method: create without syncs, append with them, lose power.
+/// Goal: a synced flush is safe, whoever created the log. Method: create without syncs, append with
+/// them, lose power.
 #[test]
 fn synced_appends_to_an_unsynced_log() {
     let fault = FaultFs::new(options(1));
@@ -471,8 +480,8 @@ fn synced_appends_to_an_unsynced_log() {
     assert_eq!(log.header().puts, 1);
 }
 
-/// Goal: of two builds of one index, the one that publishes last has looked at the log last. Method: the order of a
-/// build's operations: its lock on the index comes before the log is opened.
+/// Goal: of two builds of one index, the one that publishes last has looked at the log last.
+/// Method: the order of a build's operations: its lock on the index comes before the log is opened.
 #[test]
 fn the_index_is_locked_before_the_log_is_read() {
     use cairn_vfs::fault::LoggedOperation;

@@ -5,7 +5,8 @@ use std::ops::Range;
 
 use super::*;
 
-/// Small stores of each shape: keys overwritten and deleted, an empty key, values over several blocks.
+/// Small stores of each shape: keys overwritten and deleted, an empty key, values over several
+/// blocks.
 fn stores() -> Vec<(&'static str, Vec<Op>, LogOptions, IndexOptions)> {
     let mut many: Vec<Op> = (0..6).map(|n| put(&format!("key {n}"), &format!("value {n}"))).collect();
     many.extend([put("key 3", "new"), delete("key 5"), put("", "empty"), put("none", ""), delete("absent")]);
@@ -80,9 +81,10 @@ fn get_all(reader: &SparkeyReader, keys: &BTreeSet<Vec<u8>>, mut judge: impl FnM
     let _ = reader.get_many(&list, |number, value| judge(list[number], value));
 }
 
-/// Goal: one flipped bit of an index is an error or does no harm. Method: every bit of small stores; lookups that check
-/// what they pass, in every mode, scans, the counts of the header and the full check. Only an address that becomes that of
-/// an older record of the key gives a lookup what the key had once; scans and the full check see that too.
+/// Goal: one flipped bit of an index is an error or does no harm. Method: every bit of small
+/// stores; lookups that check what they pass, in every mode, scans, the counts of the header and
+/// the full check. Only an address that becomes that of an older record of the key gives a lookup
+/// what the key had once; scans and the full check see that too.
 #[test]
 fn every_bit_of_an_index() {
     for (name, ops, log, index) in stores() {
@@ -118,8 +120,9 @@ fn every_bit_of_an_index() {
                     };
                     assert_eq!(of_slots(&found), of_slots(&header), "{context}");
                 }
-                // What cannot be told: version 1.0 is read as 1.1; a garbage size that another writer gives; and without
-                // entries nothing depends on the seed and on how addresses are split.
+                // What cannot be told: version 1.0 is read as 1.1; a garbage size that another
+                // writer gives; and without entries nothing depends on the seed and on how
+                // addresses are split.
                 let garbage = (52..60).contains(&at) && damaged_garbage_is_possible(&reader);
                 let unused = header.entries == 0 && ((16..20).contains(&at) || (92..96).contains(&at));
                 if (at, bit) != (8, 0) && !garbage && !unused {
@@ -134,9 +137,9 @@ fn damaged_garbage_is_possible(reader: &SparkeyReader) -> bool {
     super::super::garbage::is_possible(&reader.log, reader.index.header.garbage_bytes).unwrap()
 }
 
-/// Goal: lookups that do not read what they pass find nearly all flipped bits of slots all the same: a garbled hash has
-/// the entry out of reach of its home. Method: every bit of the hashes of a store of some size, each with a lookup of its
-/// own key, with nothing asked for but the default.
+/// Goal: lookups that do not read what they pass find nearly all flipped bits of slots all the
+/// same: a garbled hash has the entry out of reach of its home. Method: every bit of the hashes of
+/// a store of some size, each with a lookup of its own key, with nothing asked for but the default.
 #[test]
 fn garbled_hashes_are_out_of_reach() {
     let ops: Vec<Op> = (0..600).map(|n| put(&format!("key {n}"), "v")).collect();
@@ -159,7 +162,8 @@ fn garbled_hashes_are_out_of_reach() {
             );
         }
     }
-    // Within reach are as many slots as the largest displacement, here some 20 of 781; of a larger store it is less.
+    // Within reach are as many slots as the largest displacement, here some 20 of 781; of a larger
+    // store it is less.
     assert!(lost * 10 < flips, "{lost} of {flips}");
 }
 
@@ -179,8 +183,8 @@ fn records(ops: &[Op]) -> Vec<(Op, Range<usize>, Range<usize>)> {
     all
 }
 
-/// Goal: one flipped bit of a log is an error or does no harm, but within a record: its value may be another, and a lookup
-/// may give a part of it or more. Method: every bit, as above.
+/// Goal: one flipped bit of a log is an error or does no harm, but within a record: its value may
+/// be another, and a lookup may give a part of it or more. Method: every bit, as above.
 #[test]
 fn every_bit_of_a_log() {
     for (name, ops, options, index) in stores() {
@@ -218,8 +222,8 @@ fn every_bit_of_a_log() {
                     at >= 84 && (!is_plain || places.iter().any(|(_, _, value)| value.contains(&at)));
                 let unused = (68..72).contains(&at) || (80..84).contains(&at);
                 if !untold && !unused && reader.verify().is_ok() {
-                    // A record that is dead may have been one of another key that is dead or overwritten, and a deletion
-                    // of nothing that of anything else.
+                    // A record that is dead may have been one of another key that is dead or
+                    // overwritten, and a deletion of nothing that of anything else.
                     let of_dead = places.iter().any(|(op, head, value)| {
                         head.contains(&at)
                             && match op {
@@ -237,8 +241,8 @@ fn every_bit_of_a_log() {
     }
 }
 
-/// Goal: the input of the issue. Method: a bit of the first entry's hash; the scan printed one of two entries without an
-/// error.
+/// Goal: the input of the issue. Method: a bit of the first entry's hash; the scan printed one of
+/// two entries without an error.
 #[test]
 fn a_scan_that_lost_an_entry_says_so() {
     let ops = [put("a", "1"), put("b", "2")];

@@ -7,8 +7,8 @@ fn fields(fields: &[(u64, usize)]) -> Vec<u8> {
     fields.iter().flat_map(|&(value, bytes)| value.to_le_bytes()[..bytes].to_vec()).collect()
 }
 
-/// Header of a log: identifier, puts, deletes, data_end, key max, value max, delete size, compression, block size, put
-/// size, entries a block.
+/// Header of a log: identifier, puts, deletes, data_end, key max, value max, delete size,
+/// compression, block size, put size, entries a block.
 fn log_header(f: [u64; 11]) -> Vec<u8> {
     let widths = [4, 8, 8, 8, 8, 8, 8, 4, 4, 8, 4];
     let mut bytes = vec![0x95, 0x9c, 0xb3, 0x49, 1, 0, 0, 0, 0, 0, 0, 0];
@@ -16,8 +16,8 @@ fn log_header(f: [u64; 11]) -> Vec<u8> {
     bytes
 }
 
-/// Header of an index: identifier, seed, data_end, key max, value max, puts, garbage, entries, address size, hash size,
-/// capacity, max displacement, entry bits, collisions, total displacement.
+/// Header of an index: identifier, seed, data_end, key max, value max, puts, garbage, entries,
+/// address size, hash size, capacity, max displacement, entry bits, collisions, total displacement.
 fn index_header(f: [u64; 15]) -> Vec<u8> {
     let widths = [4, 4, 8, 8, 8, 8, 8, 8, 4, 4, 8, 8, 4, 8, 8];
     let mut bytes = vec![0x8f, 0x31, 0x11, 0x9a, 1, 0, 0, 0, 1, 0, 0, 0];
@@ -80,8 +80,8 @@ fn reads_java_files() {
     }
 }
 
-/// Goal: Cairn writes the uncompressed log and index that Java writes. Method: the same operations; the one byte that
-/// differs is the entries a block, 1 by Java and 0 by the C library and Cairn.
+/// Goal: Cairn writes the uncompressed log and index that Java writes. Method: the same operations;
+/// the one byte that differs is the entries a block, 1 by Java and 0 by the C library and Cairn.
 #[test]
 fn writes_java_uncompressed_bytes() {
     let (mut log, index) = java_uncompressed();
@@ -98,7 +98,8 @@ fn writes_java_uncompressed_bytes() {
     }
 }
 
-/// Goal: Cairn writes the snappy log and index that Java writes. Method: as above; here all bytes are equal.
+/// Goal: Cairn writes the snappy log and index that Java writes. Method: as above; here all bytes
+/// are equal.
 #[test]
 fn writes_java_snappy_bytes() {
     let (log, index) = java_snappy();
@@ -108,8 +109,8 @@ fn writes_java_snappy_bytes() {
     assert_eq!(store.read(INDEX), index);
 }
 
-/// Goal: an index of a log that Java wrote is Java's index, whatever that log says of entries a block. Method: index
-/// Java's log with its own seed.
+/// Goal: an index of a log that Java wrote is Java's index, whatever that log says of entries a
+/// block. Method: index Java's log with its own seed.
 #[test]
 fn indexes_java_logs() {
     for (log, index) in [java_uncompressed(), java_snappy()] {
@@ -120,8 +121,8 @@ fn indexes_java_logs() {
     }
 }
 
-/// Goal: Cairn's zstd blocks are those of the C library. Method: the operations of its dump, and the bytes of it that
-/// are known.
+/// Goal: Cairn's zstd blocks are those of the C library. Method: the operations of its dump, and
+/// the bytes of it that are known.
 #[test]
 fn writes_c_zstd_blocks() {
     let options = LogOptions::default().compression(Compression::ZSTD).block_bytes(32).identifier(5);

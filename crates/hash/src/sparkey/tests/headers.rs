@@ -48,7 +48,8 @@ fn check(what: &str, name: &str, result: crate::Result<SparkeyReader>, expected:
     assert_eq!((file.as_path(), found), (Path::new(expected_file), expected), "{what}: {error}");
 }
 
-/// Goal: each field of a log's header that makes no sense is an error that names it. Method: change one at a time.
+/// Goal: each field of a log's header that makes no sense is an error that names it. Method: change
+/// one at a time.
 #[test]
 fn log_header_checks() {
     use Expected::{Corruption, Foreign, Mismatch, Unsupported};
@@ -92,7 +93,8 @@ fn log_header_checks() {
     check("a shorter key", LOG, open_changed(Compression::None, LOG, set(40, &[4])), Mismatch);
 }
 
-/// Goal: each field of an index's header that makes no sense is an error that names it. Method: as above.
+/// Goal: each field of an index's header that makes no sense is an error that names it. Method: as
+/// above.
 #[test]
 fn index_header_checks() {
     use Expected::{Corruption, Foreign, Mismatch, Unsupported};
@@ -126,8 +128,8 @@ fn index_header_checks() {
     check("a byte too many", INDEX, longer, Corruption(76));
 }
 
-/// Goal: swapped and foreign files are told from what they should be. Method: the log as the index and the reverse,
-/// empty files, text.
+/// Goal: swapped and foreign files are told from what they should be. Method: the log as the index
+/// and the reverse, empty files, text.
 #[test]
 fn foreign_files() {
     let store = store(Compression::None);
@@ -149,7 +151,8 @@ fn foreign_files() {
     assert_eq!(error.kind(), cairn_vfs::ErrorKind::NotFound);
 }
 
-/// Goal: an index that covers less than the log shows the store as it was, and one that covers more is refused.
+/// Goal: an index that covers less than the log shows the store as it was, and one that covers more
+/// is refused.
 /// Method: append after indexing; then put the older log back under the newer index.
 #[test]
 fn older_index() {

@@ -1,7 +1,9 @@
-//! Damage: any flip, any cut, any garbage ends in an error or an answer, never in a panic or a hang.
+//! Damage: any flip, any cut, any garbage ends in an error or an answer, never in a panic or a
+//! hang.
 //!
-//! Sparkey has no checksums, so a flip in a value is a wrong value, and one in a key an absent key. What is asserted is
-//! that everything returns. `tests/sparkey_memory.rs` asserts in addition how much is allocated.
+//! Sparkey has no checksums, so a flip in a value is a wrong value, and one in a key an absent key.
+//! What is asserted is that everything returns. `tests/sparkey_memory.rs` asserts in addition how
+//! much is allocated.
 
 use std::io::Read;
 
@@ -80,7 +82,8 @@ fn sound_store() {
     }
 }
 
-/// Goal: every single-bit flip of both files ends well, and one of the index never gives a key a value that it never had.
+/// Goal: every single-bit flip of both files ends well, and one of the index never gives a key a
+/// value that it never had.
 /// Method: all of them.
 #[test]
 fn every_bit_flip() {
@@ -107,7 +110,8 @@ fn every_bit_flip() {
     }
 }
 
-/// Looks up all keys of a store whose log is sound: a key has a value that it was once given, or none.
+/// Looks up all keys of a store whose log is sound: a key has a value that it was once given, or
+/// none.
 fn only_known_values(store: &Store) {
     let Ok(reader) = store.open(&ReaderOptions::default()) else { return };
     for op in ops() {
@@ -145,8 +149,8 @@ fn every_truncation() {
 proptest! {
     #![proptest_config(cases(300))]
 
-    /// Goal: worse damage ends well too. Method: overwrite random ranges of either file with random bytes, zeros or
-    /// ones, headers preferred.
+    /// Goal: worse damage ends well too. Method: overwrite random ranges of either file with random
+    /// bytes, zeros or ones, headers preferred.
     #[test]
     fn random_damage(
         which in 0usize..3,
@@ -169,8 +173,8 @@ proptest! {
         exercise(&Store::from_bytes(&files[0], &files[1]));
     }
 
-    /// Goal: a table of slots that points anywhere ends well. Method: a sound header over random slots, many with the
-    /// hashes of the keys.
+    /// Goal: a table of slots that points anywhere ends well. Method: a sound header over random
+    /// slots, many with the hashes of the keys.
     #[test]
     fn random_slots(seed: u64) {
         use cairn_vfs::{Rng, SeededRng};

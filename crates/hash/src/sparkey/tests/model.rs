@@ -62,8 +62,8 @@ fn modes() -> impl Strategy<Value = Mode> {
 proptest! {
     #![proptest_config(cases(150))]
 
-    /// Goal: a store answers as a map does, by every way of asking. Method: random operations, formats, builds and
-    /// readers; every key that may be there, and some that cannot.
+    /// Goal: a store answers as a map does, by every way of asking. Method: random operations,
+    /// formats, builds and readers; every key that may be there, and some that cannot.
     #[test]
     fn answers_as_a_map(
         ops in ops(120), log in compressions(), width in widths(), construction in constructions(), seed: u32,
@@ -76,8 +76,8 @@ proptest! {
         check(&store, &options)?;
     }
 
-    /// Goal: the log holds what was written, in order, flushes or not. Method: compare a scan of the log with the
-    /// operations, less deletes of keys that are too long to be there.
+    /// Goal: the log holds what was written, in order, flushes or not. Method: compare a scan of
+    /// the log with the operations, less deletes of keys that are too long to be there.
     #[test]
     fn log_is_the_operations(ops in ops(120), options in compressions(), mode in modes()) {
         let store = Store::log_only(&ops, &options);

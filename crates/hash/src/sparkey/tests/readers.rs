@@ -5,8 +5,8 @@ use cairn_vfs::{FaultFs, FaultOptions, Load, Operation, StdFs};
 
 use super::*;
 
-/// Goal: batches of every size around the group size answer every key once, in every mode. Method: present, absent and
-/// repeated keys.
+/// Goal: batches of every size around the group size answer every key once, in every mode. Method:
+/// present, absent and repeated keys.
 #[test]
 fn batches_of_any_size() {
     let ops: Vec<Op> = (0..500).map(|n| put(&format!("key {n}"), &"v".repeat(n))).collect();
@@ -32,8 +32,8 @@ fn batches_of_any_size() {
     }
 }
 
-/// Goal: keys with equal hashes are told apart, one by one and in batches. Method: keys whose 32-bit hashes collide,
-/// found by trying.
+/// Goal: keys with equal hashes are told apart, one by one and in batches. Method: keys whose
+/// 32-bit hashes collide, found by trying.
 #[test]
 fn colliding_hashes() {
     let mut by_hash = std::collections::HashMap::new();
@@ -73,8 +73,8 @@ fn colliding_hashes() {
     reader.verify().unwrap();
 }
 
-/// Goal: a key that is absent from a full table is absent, whatever its hash. Method: a table of one slot, and two keys
-/// whose 32-bit hashes are equal; every way to ask, in every mode.
+/// Goal: a key that is absent from a full table is absent, whatever its hash. Method: a table of
+/// one slot, and two keys whose 32-bit hashes are equal; every way to ask, in every mode.
 #[test]
 fn absent_from_a_full_table() {
     let hash = |key: &[u8]| cairn_codec::murmur3::hash32(key, 1);
@@ -98,8 +98,8 @@ fn absent_from_a_full_table() {
     }
 }
 
-/// Goal: values are borrowed where they can be: mapped and uncompressed, or from a cached block. Method: look at what
-/// a lookup gives.
+/// Goal: values are borrowed where they can be: mapped and uncompressed, or from a cached block.
+/// Method: look at what a lookup gives.
 #[test]
 fn borrows_where_possible() {
     use std::borrow::Cow::{Borrowed, Owned};
@@ -120,7 +120,8 @@ fn borrows_where_possible() {
     assert!(matches!(uncached.get(b"a"), Ok(Some(Owned(_)))));
 }
 
-/// Goal: one reader serves many threads. Method: four threads look up all keys through one small block cache.
+/// Goal: one reader serves many threads. Method: four threads look up all keys through one small
+/// block cache.
 #[test]
 fn shared_by_threads() {
     let ops: Vec<Op> = (0..2000).map(|n| put(&format!("key {n}"), &format!("value {n}"))).collect();
@@ -141,7 +142,8 @@ fn shared_by_threads() {
     }
 }
 
-/// Goal: loads say what they achieved, on the real file system. Method: prefetch and lock both files of a small store.
+/// Goal: loads say what they achieved, on the real file system. Method: prefetch and lock both
+/// files of a small store.
 #[test]
 fn loads_report() {
     let directory = tempfile::tempdir().unwrap();
@@ -168,8 +170,10 @@ fn loads_report() {
     assert!(SparkeyReader::open_pair_in(&fs, index, log, &ReaderOptions::default()).is_ok());
 }
 
-/// Goal: a log that is copied to memory is read as far as its records go, since a writer may cut off the rest meanwhile.
-/// Method: garbage after `data_end`, as an interrupted writer leaves it; the reads that an open makes.
+/// Goal: a log that is copied to memory is read as far as its records go, since a writer may cut
+/// off the rest meanwhile.
+/// Method: garbage after `data_end`, as an interrupted writer leaves it; the reads that an open
+/// makes.
 #[test]
 fn heap_copies_only_records() {
     use cairn_vfs::fault::LoggedOperation;
@@ -194,8 +198,8 @@ fn heap_copies_only_records() {
     assert_eq!(read_to.max(), Some(data_end));
 }
 
-/// Goal: a scan of the live entries is over at its first error. Method: the index is read positionally, and its first read
-/// fails; the reads after that would work.
+/// Goal: a scan of the live entries is over at its first error. Method: the index is read
+/// positionally, and its first read fails; the reads after that would work.
 #[test]
 fn live_scans_end_at_their_first_error() {
     let disk = FaultFs::new(FaultOptions::seeded(1));

@@ -8,8 +8,9 @@ use crate::Error;
 proptest! {
     #![proptest_config(cases(80))]
 
-    /// Goal: a rewrite keeps the live entries in their order, drops the rest and changes the format. Method: random
-    /// stores from and to every format, to another place and onto themselves.
+    /// Goal: a rewrite keeps the live entries in their order, drops the rest and changes the
+    /// format. Method: random stores from and to every format, to another place and onto
+    /// themselves.
     #[test]
     fn keeps_what_is_alive(ops in ops(100), from in compressions(), to in compressions(), in_place: bool) {
         let store = Store::build(&ops, &from, &IndexOptions::default());
@@ -37,7 +38,8 @@ proptest! {
     }
 }
 
-/// Goal: large values are streamed. Method: one of 3 MB between two small ones, compressed to uncompressed.
+/// Goal: large values are streamed. Method: one of 3 MB between two small ones, compressed to
+/// uncompressed.
 #[test]
 fn large_values() {
     let big: Vec<u8> = (0..3_000_000u32).map(|n| (n.wrapping_mul(n) >> 7) as u8).collect();
@@ -59,8 +61,9 @@ fn rewrite(reader: &SparkeyReader, store: &Store, target: &str, log: &LogOptions
     reader.rewrite_in(&store.fs, target, log, &IndexOptions::default()).map(|_| ())
 }
 
-/// Goal: a log that somebody is appending to is not replaced, or what that writer flushes would be gone. Method: a
-/// rewrite while a writer is open, onto the same store and onto another; then the writer goes on.
+/// Goal: a log that somebody is appending to is not replaced, or what that writer flushes would be
+/// gone. Method: a rewrite while a writer is open, onto the same store and onto another; then the
+/// writer goes on.
 #[test]
 fn a_writer_keeps_its_log() {
     let (store, other) = (small(), Store::log_only(&[put("x", "y")], &LogOptions::default()));
@@ -78,8 +81,8 @@ fn a_writer_keeps_its_log() {
     }
 }
 
-/// Goal: records that the index does not cover, or of a newer log, are not lost to a rewrite. Method: append, or replace
-/// the log, behind a reader; then open again and rewrite.
+/// Goal: records that the index does not cover, or of a newer log, are not lost to a rewrite.
+/// Method: append, or replace the log, behind a reader; then open again and rewrite.
 #[test]
 fn a_newer_log_is_not_lost() {
     let store = small();
@@ -101,8 +104,8 @@ fn a_newer_log_is_not_lost() {
     assert_eq!(scanned(&store.reader()), expected);
 }
 
-/// Goal: an old index can never pass for one of the new log. Method: ask for the identifier of the store that is
-/// rewritten, and for that of the one that is replaced.
+/// Goal: an old index can never pass for one of the new log. Method: ask for the identifier of the
+/// store that is rewritten, and for that of the one that is replaced.
 #[test]
 fn identifiers_are_not_taken_over() {
     let store = small();
@@ -119,8 +122,8 @@ fn identifiers_are_not_taken_over() {
     }
 }
 
-/// Goal: damage in a value that is streamed is reported as damage of the store that it comes from. Method: a block in the
-/// middle of a value of 3 MB set to zeros.
+/// Goal: damage in a value that is streamed is reported as damage of the store that it comes from.
+/// Method: a block in the middle of a value of 3 MB set to zeros.
 #[test]
 fn damage_in_a_large_value_is_corruption() {
     let big: Vec<u8> = (0..3_000_000u32).map(|n| (n.wrapping_mul(n) >> 7) as u8).collect();

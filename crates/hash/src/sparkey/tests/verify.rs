@@ -24,13 +24,14 @@ fn report() {
     }
 }
 
-/// Goal: any change of a slot or of a count in the header of the index is found. Method: every bit of the index, one at
-/// a time, but for those fields that may have other values.
+/// Goal: any change of a slot or of a count in the header of the index is found. Method: every bit
+/// of the index, one at a time, but for those fields that may have other values.
 #[test]
 fn every_flip_in_the_index_is_found() {
     let store = store(Compression::None);
     let (log, index) = (store.read(LOG), store.read(INDEX));
-    // Minor version 0 is as good as 1; a smaller garbage, key or value maximum is found, a minor of 1 cannot be.
+    // Minor version 0 is as good as 1; a smaller garbage, key or value maximum is found, a minor of
+    // 1 cannot be.
     for at in 0..index.len() {
         for bit in 0..8 {
             let mut changed = index.clone();
@@ -52,7 +53,8 @@ fn every_flip_in_the_index_is_found() {
     }
 }
 
-/// Goal: an index with a missing or an outdated entry is found even when its counts were adjusted. Method: forge both.
+/// Goal: an index with a missing or an outdated entry is found even when its counts were adjusted.
+/// Method: forge both.
 #[test]
 fn forged_indexes_are_found() {
     let ops = [put("a", "1"), put("b", "2"), put("a", "3")];
@@ -75,8 +77,8 @@ fn forged_indexes_are_found() {
     assert!(missing.contains("missing") || missing.contains("displacement"), "{missing}");
 }
 
-/// Goal: the maxima in the header of the log are held against its records. Method: every bit of the longest key and value,
-/// and fewer entries a block than there are.
+/// Goal: the maxima in the header of the log are held against its records. Method: every bit of the
+/// longest key and value, and fewer entries a block than there are.
 #[test]
 fn maxima_of_the_log() {
     for compression in [Compression::None, Compression::Snappy] {
@@ -123,8 +125,8 @@ fn sums(ops: &[Op], count: usize) -> (u64, u64) {
     sums
 }
 
-/// All sizes of garbage that Java and C give an index of the first `count` of `ops`, whoever wrote which index before:
-/// without a change of the size of the hashes on the way, and with one.
+/// All sizes of garbage that Java and C give an index of the first `count` of `ops`, whoever wrote
+/// which index before: without a change of the size of the hashes on the way, and with one.
 fn sizes(ops: &[Op], count: usize) -> [BTreeSet<u64>; 2] {
     let (dead, deletes) = sums(ops, count);
     let mut sizes = [BTreeSet::from([dead, dead + deletes]), BTreeSet::new()];
@@ -142,9 +144,10 @@ fn sizes(ops: &[Op], count: usize) -> [BTreeSet<u64>; 2] {
     sizes
 }
 
-/// Goal: every size of garbage is taken that the two original writers give, in whatever turns they indexed the log, and no
-/// other. Method: stores with overwrites and deletes, the size in the header set to each number in turn; what the writers
-/// give is worked out from what they do, index after index.
+/// Goal: every size of garbage is taken that the two original writers give, in whatever turns they
+/// indexed the log, and no other. Method: stores with overwrites and deletes, the size in the
+/// header set to each number in turn; what the writers give is worked out from what they do, index
+/// after index.
 #[test]
 fn garbage_as_both_writers_count_it() {
     let first = [put("a", "1"), put("b", "2"), delete("a"), delete("b")];
@@ -176,8 +179,9 @@ fn garbage_as_both_writers_count_it() {
     assert!(taken > 15, "{taken}");
 }
 
-/// Goal: a pair that Java and the C library wrote in turn is sound. Method: the bytes: Java puts `a=1` and `b=2`, deletes
-/// `a` and writes its index; the C library appends a deletion of `b` and indexes that.
+/// Goal: a pair that Java and the C library wrote in turn is sound. Method: the bytes: Java puts
+/// `a=1` and `b=2`, deletes `a` and writes its index; the C library appends a deletion of `b` and
+/// indexes that.
 #[test]
 fn a_log_indexed_by_both() {
     let ops = [put("a", "1"), put("b", "2"), delete("a"), delete("b")];

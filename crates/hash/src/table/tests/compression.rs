@@ -4,7 +4,8 @@ use cairn_codec::compress::{Compression as Block, Compressor};
 
 use super::*;
 
-/// Goal: values with something in common shrink, by a dictionary kept in the file. Method: JSON-like values.
+/// Goal: values with something in common shrink, by a dictionary kept in the file. Method:
+/// JSON-like values.
 #[test]
 fn dictionary_compression_shrinks_small_values() {
     let fs = fs();
@@ -25,8 +26,9 @@ fn dictionary_compression_shrinks_small_values() {
     agrees(&open(&fs, "zstd", Mode::Pread), &records.iter().cloned().collect(), &[]);
 }
 
-/// Goal: values are stored compressed where that is shorter and only there. Method: values of every short length,
-/// all of one byte, and others of bytes at random; the tag and the length of every record.
+/// Goal: values are stored compressed where that is shorter and only there. Method: values of every
+/// short length, all of one byte, and others of bytes at random; the tag and the length of every
+/// record.
 #[test]
 fn only_what_shrinks_is_compressed() {
     let mut rng = SeededRng::new(2);
@@ -61,8 +63,9 @@ fn only_what_shrinks_is_compressed() {
     }
 }
 
-/// Goal: the header says on disk how values are compressed, and what it cannot say is refused. Method: the number in
-/// tables of each compression; then one that is not known, and a dictionary beside snappy, behind a sound checksum.
+/// Goal: the header says on disk how values are compressed, and what it cannot say is refused.
+/// Method: the number in tables of each compression; then one that is not known, and a dictionary
+/// beside snappy, behind a sound checksum.
 #[test]
 fn compression_in_the_header() {
     for (compression, number) in compressions().into_iter().zip([0u32, 2, 1, 1]) {
@@ -89,9 +92,9 @@ fn compression_in_the_header() {
     }
 }
 
-/// Goal: a stored value that no builder wrote is a corruption, and nothing is allocated beyond the longest value that
-/// may be compressed. Method: lengths that are garbled, absurd, or not the block's; blocks cut short or from another
-/// compression; noise.
+/// Goal: a stored value that no builder wrote is a corruption, and nothing is allocated beyond the
+/// longest value that may be compressed. Method: lengths that are garbled, absurd, or not the
+/// block's; blocks cut short or from another compression; noise.
 #[test]
 fn garbled_compressed_values() {
     let stored = |claimed: u64, block: Block, value: &[u8]| {

@@ -1,4 +1,5 @@
-//! Tables in which many keys have nearly the same hash. By chance there are none; who knows the seed can make one.
+//! Tables in which many keys have nearly the same hash. By chance there are none; who knows the
+//! seed can make one.
 
 use cairn_codec::checksum::xxh3_64_seeded;
 
@@ -30,9 +31,10 @@ fn crowd(home_lines: u32) -> [Vec<Vec<u8>>; 2] {
     [crowd, others]
 }
 
-/// Goal: what the builder accepts, every search answers, also for a key that is absent among lines that are all full.
-/// Method: keys of one home, so many that the full lines after it reach farther than any entry may stand from its home;
-/// absent keys of all homes, in each reader mode.
+/// Goal: what the builder accepts, every search answers, also for a key that is absent among lines
+/// that are all full.
+/// Method: keys of one home, so many that the full lines after it reach farther than any entry may
+/// stand from its home; absent keys of all homes, in each reader mode.
 #[test]
 fn absent_keys_in_a_crowd() {
     let home_lines = ((CROWD + OTHERS) as f64 / (28.0 * options().fill)).ceil() as u32;

@@ -2,7 +2,8 @@
 
 use super::*;
 
-/// Goal: every entry is in one used slot, whatever the fill, the widths and the way of reading. Method: tables of several fills; sums against the header's counts.
+/// Goal: every entry is in one used slot, whatever the fill, the widths and the way of reading.
+/// Method: tables of several fills; sums against the header's counts.
 #[test]
 fn slots_add_up() {
     let fs = fs();
@@ -28,7 +29,8 @@ fn slots_add_up() {
     assert_eq!(open(&fs, "/empty.cairn", Mode::Mmap).fill().unwrap().share(), 0.0);
 }
 
-/// Goal: a damaged index is an error with its place. Method: a byte of the index is flipped under a reader that was not opened yet.
+/// Goal: a damaged index is an error with its place. Method: a byte of the index is flipped under a
+/// reader that was not opened yet.
 #[test]
 fn damage_is_an_error() {
     let fs = fs();

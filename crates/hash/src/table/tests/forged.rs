@@ -1,4 +1,5 @@
-//! Tables that somebody made on purpose: every checksum is right, and what stands behind them is not.
+//! Tables that somebody made on purpose: every checksum is right, and what stands behind them is
+//! not.
 
 use cairn_codec::checksum::xxh3_64;
 use cairn_vfs::OpenOptions;
@@ -60,15 +61,17 @@ fn damage<T: std::fmt::Debug>(result: crate::Result<T>) -> (u64, String) {
     }
 }
 
-/// Goal: what is forged in these tests is forged because of what they change. Method: change nothing.
+/// Goal: what is forged in these tests is forged because of what they change. Method: change
+/// nothing.
 #[test]
 fn an_unchanged_table_is_sound() {
     let fs = forged(&numbered(3000), |_, _| {});
     agrees(&open(&fs, "t", Mode::Mmap), &numbered(3000).into_iter().collect(), &[]);
 }
 
-/// Goal: a lookup in a table whose lines all send on ends soon. Method: every line says that anything may have gone
-/// on, so a search that ends without an error before the last one has met the limit; in each reader mode.
+/// Goal: a lookup in a table whose lines all send on ends soon. Method: every line says that
+/// anything may have gone on, so a search that ends without an error before the last one has met
+/// the limit; in each reader mode.
 #[test]
 fn searches_end() {
     let records = numbered(8000);
@@ -103,8 +106,8 @@ fn searches_end() {
     }
 }
 
-/// Goal: no partition has more tail than home lines. Method: the lines of a table declared tail but for one, but for
-/// half of them, and but for one less.
+/// Goal: no partition has more tail than home lines. Method: the lines of a table declared tail but
+/// for one, but for half of them, and but for one less.
 #[test]
 fn more_tail_than_home_is_refused() {
     let with_homes = |homes: &dyn Fn(u32) -> u32| {
@@ -121,8 +124,8 @@ fn more_tail_than_home_is_refused() {
     }
 }
 
-/// Goal: the builder writes nothing that a reader refuses. Method: keys of one home, as many as fit before the limit
-/// and more; no partition gets more tail than home lines.
+/// Goal: the builder writes nothing that a reader refuses. Method: keys of one home, as many as fit
+/// before the limit and more; no partition gets more tail than home lines.
 #[test]
 fn too_many_keys_of_one_hash() {
     for (count, fits) in [(7_000u64, true), (8_000, false)] {
@@ -147,8 +150,9 @@ fn too_many_keys_of_one_hash() {
     }
 }
 
-/// Goal: `verify` sees a record that two slots name. Method: the first record's length set to nothing, so that the
-/// second slot begins where the first does, and the second's fingerprint to the first's. All totals stay right.
+/// Goal: `verify` sees a record that two slots name. Method: the first record's length set to
+/// nothing, so that the second slot begins where the first does, and the second's fingerprint to
+/// the first's. All totals stay right.
 #[test]
 fn slots_that_share_a_record() {
     // With tags: plain records of these lengths would have no lengths in their line.
@@ -169,8 +173,8 @@ fn slots_that_share_a_record() {
     assert!(damage(table.verify()).1.contains("the one before it ends"));
 }
 
-/// Goal: `verify` sees a record that no search finds. Method: the fingerprint of a slot changed, in a line of lengths
-/// and in one of fixed widths; nothing else is wrong with the table.
+/// Goal: `verify` sees a record that no search finds. Method: the fingerprint of a slot changed, in
+/// a line of lengths and in one of fixed widths; nothing else is wrong with the table.
 #[test]
 fn records_that_no_search_finds() {
     let fixed: Vec<_> = (0..20u64).map(|n| (n.to_le_bytes().to_vec(), vec![n as u8; 8])).collect();
@@ -189,8 +193,9 @@ fn records_that_no_search_finds() {
     }
 }
 
-/// Goal: `verify` sees records that do not stand in the order of their hashes. Method: two neighbours of one length, one
-/// home and one quarter change places, their fingerprints too, so that searches find both.
+/// Goal: `verify` sees records that do not stand in the order of their hashes. Method: two
+/// neighbours of one length, one home and one quarter change places, their fingerprints too, so
+/// that searches find both.
 #[test]
 fn records_out_of_order() {
     let fs = forged(&numbered(100), |bytes, table| {
@@ -214,8 +219,8 @@ fn records_out_of_order() {
     assert!(damage(table.verify()).1.contains("but the key before it"));
 }
 
-/// Goal: `verify` sees a long value that several records name. Method: two records refer to both of two values, and
-/// the totals say so.
+/// Goal: `verify` sees a long value that several records name. Method: two records refer to both of
+/// two values, and the totals say so.
 #[test]
 fn records_that_share_a_blob() {
     let blobs = [(b"a".to_vec(), vec![1; 40_000]), (b"b".to_vec(), vec![2; 40_000])];
@@ -235,8 +240,8 @@ fn records_that_share_a_blob() {
     }
 }
 
-/// Goal: the short way to a value takes no record that the complete search refuses. Method: a length in more bytes than
-/// it takes; and one that reaches from the last record beyond the data.
+/// Goal: the short way to a value takes no record that the complete search refuses. Method: a
+/// length in more bytes than it takes; and one that reaches from the last record beyond the data.
 #[test]
 fn records_that_no_builder_writes() {
     let mut records = numbered(30);
@@ -290,8 +295,8 @@ fn scans_count_what_they_meet() {
     }
 }
 
-/// Goal: a header's entries fit its lines, and its id is one that a table may have. Method: one entry too many, with
-/// puts to match; an id of nothing.
+/// Goal: a header's entries fit its lines, and its id is one that a table may have. Method: one
+/// entry too many, with puts to match; an id of nothing.
 #[test]
 fn entries_and_ids_that_cannot_be() {
     let too_many = forged(&numbered(100), |bytes, table| {

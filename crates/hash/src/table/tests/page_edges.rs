@@ -1,4 +1,5 @@
-//! Records that reach into pages after the one they begin on: that one page is sound says nothing about the next.
+//! Records that reach into pages after the one they begin on: that one page is sound says nothing
+//! about the next.
 
 use cairn_vfs::OpenOptions;
 
@@ -12,7 +13,8 @@ struct Crossing {
     pages: std::ops::RangeInclusive<u64>,
 }
 
-/// The records that cross an edge of pages, and for every page the keys of those that lie on it alone.
+/// The records that cross an edge of pages, and for every page the keys of those that lie on it
+/// alone.
 fn crossings(table: &Reader) -> (Vec<Crossing>, HashMap<u64, Vec<Vec<u8>>>) {
     let (mut crossings, mut within) = (Vec::new(), HashMap::<_, Vec<_>>::new());
     for record in table.records().map(|record| record.unwrap()) {
@@ -27,9 +29,10 @@ fn crossings(table: &Reader) -> (Vec<Crossing>, HashMap<u64, Vec<Vec<u8>>>) {
     (crossings, within)
 }
 
-/// Goal: no part of a record is believed because its beginning was found sound. Method: for every record that crosses
-/// an edge, and every page it reaches, the first and the last of its bytes there turned over; its first page is found
-/// sound by other lookups before; each way to ask fails, twice, in records of all kinds.
+/// Goal: no part of a record is believed because its beginning was found sound. Method: for every
+/// record that crosses an edge, and every page it reaches, the first and the last of its bytes
+/// there turned over; its first page is found sound by other lookups before; each way to ask fails,
+/// twice, in records of all kinds.
 #[test]
 fn damage_beyond_the_first_page() {
     // With snappy the even ones are compressed and the others stored as they are.
@@ -67,7 +70,8 @@ fn damage_beyond_the_first_page() {
     }
 }
 
-/// Each way to ask for `record` says that `page` is damaged, once those of `neighbours` have been asked for.
+/// Each way to ask for `record` says that `page` is damaged, once those of `neighbours` have been
+/// asked for.
 fn fails(table: &Reader, record: &Crossing, page: u64, neighbours: &[Vec<u8>]) {
     let key = &record.key;
     let damage = |result: crate::Result<()>| match result {
@@ -83,8 +87,9 @@ fn fails(table: &Reader, record: &Crossing, page: u64, neighbours: &[Vec<u8>]) {
     }
 }
 
-/// Goal: a head that crosses an edge is not believed either: a wrong length would make its key absent. Method: the
-/// second byte of a key's length is the first of a page, by a seed that brings one there; each of its bits turned over.
+/// Goal: a head that crosses an edge is not believed either: a wrong length would make its key
+/// absent. Method: the second byte of a key's length is the first of a page, by a seed that brings
+/// one there; each of its bits turned over.
 #[test]
 fn damage_in_a_head() {
     let records: Vec<_> = (0..300).map(|n| (format!("{n:0140}").into_bytes(), vec![7; n % 50])).collect();

@@ -8,8 +8,8 @@ use super::super::ingest::{Ingest, WaitingRecord, temporary_file};
 use super::super::source::Scratch;
 use super::*;
 
-/// Goal: a long value that is read leaves no buffer of its length with the thread. Method: values of megabytes, read
-/// whole and scanned, in a table that is not mapped.
+/// Goal: a long value that is read leaves no buffer of its length with the thread. Method: values
+/// of megabytes, read whole and scanned, in a table that is not mapped.
 #[test]
 fn long_values_keep_no_memory() {
     let fs = fs();
@@ -21,8 +21,9 @@ fn long_values_keep_no_memory() {
     assert!((1..=256 << 10).contains(&kept), "{kept}");
 }
 
-/// Goal: a lookup by positional reads takes one read, whatever the record's place on its page. Method: records of
-/// all lengths up to a few pages; all but those in the last slots of their lines, whose length is not known.
+/// Goal: a lookup by positional reads takes one read, whatever the record's place on its page.
+/// Method: records of all lengths up to a few pages; all but those in the last slots of their
+/// lines, whose length is not known.
 #[test]
 fn one_read_a_lookup() {
     let disk = FaultFs::new(FaultOptions::seeded(1));
@@ -43,8 +44,8 @@ fn one_read_a_lookup() {
     assert!(reads <= 2000 + lines + 2000 / 50, "{reads} reads, {lines} lines");
 }
 
-/// Goal: once something is in the temporary file, all of it is, so that the memory is free to sort in. Method: as many
-/// records as fit, and more.
+/// Goal: once something is in the temporary file, all of it is, so that the memory is free to sort
+/// in. Method: as many records as fit, and more.
 #[test]
 fn a_build_that_spills_keeps_nothing() {
     for (count, fits) in [(10u32, true), (1000, false)] {
@@ -72,7 +73,8 @@ impl Progress for Heard {
     }
 }
 
-/// Goal: progress goes up to the end of each stage. Method: what is heard of a build of several partitions.
+/// Goal: progress goes up to the end of each stage. Method: what is heard of a build of several
+/// partitions.
 #[test]
 fn progress_gets_to_the_end() {
     let (fs, steps) = (fs(), Steps::default());
@@ -85,8 +87,8 @@ fn progress_gets_to_the_end() {
     assert_eq!(*steps.lock().unwrap(), expected);
 }
 
-/// Goal: a temporary file is nobody else's. Method: a symbolic link to another file in its place, and a file of that
-/// name; what they hold stays what it was, and the name is free afterwards.
+/// Goal: a temporary file is nobody else's. Method: a symbolic link to another file in its place,
+/// and a file of that name; what they hold stays what it was, and the name is free afterwards.
 #[test]
 fn temporary_files_are_new_ones() {
     let directory = tempfile::tempdir().unwrap();

@@ -20,8 +20,8 @@ pub(super) fn backup_number(path: &Path) -> Option<u64> {
     (backup_path(Path::new(""), id).as_os_str() == path.file_name()?).then_some(id)
 }
 
-/// A file of stores: its name there and its checksum, for stores that were restored and gone on with may have other
-/// content under the same number.
+/// A file of stores: its name there and its checksum, for stores that were restored and gone on
+/// with may have other content under the same number.
 pub(super) fn shared_path(dir: &Path, name: FileName, content: Content) -> PathBuf {
     let (number, ending) = match name {
         FileName::Blob(number) => (number, "blob"),

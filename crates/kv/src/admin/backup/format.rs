@@ -50,7 +50,8 @@ impl Record {
         out
     }
 
-    /// Errors: [`Error::Corruption`] of `path` for what is not as it was written, [`Error::Unsupported`] for a later version.
+    /// Errors: [`Error::Corruption`] of `path` for what is not as it was written,
+    /// [`Error::Unsupported`] for a later version.
     pub(super) fn decode(bytes: &[u8], path: &Path) -> Result<Record> {
         let damaged = |offset: usize, what: &str| Error::corruption(path, offset as u64, what);
         let Some((body, sum)) = bytes.split_last_chunk::<8>() else {

@@ -1,4 +1,5 @@
-//! Backups of stores in a directory: each one whole, files that do not change between them stored once.
+//! Backups of stores in a directory: each one whole, files that do not change between them stored
+//! once.
 //!
 //! ```text
 //!  backups/
@@ -7,8 +8,9 @@
 //!    000007-89abcdef01234567.table   …             files, by number and checksum, shared by the backups
 //! ```
 //!
-//! A file is there under its name only when it is complete and durable; a backup exists when its record does. So a crash in the
-//! middle costs what it had copied of the new one at most, and not even that: the next backup finds it.
+//! A file is there under its name only when it is complete and durable; a backup exists when its
+//! record does. So a crash in the middle costs what it had copied of the new one at most, and not
+//! even that: the next backup finds it.
 
 mod files;
 mod format;
@@ -29,10 +31,12 @@ use crate::db::open::LOCK_NAME;
 use crate::kind::Seqno;
 use crate::{Error, Result};
 
-/// A directory of backups, opened by one process at a time, once: its file `LOCK` says so to others, who get [`Error::Busy`].
+/// A directory of backups, opened by one process at a time, once: its file `LOCK` says so to
+/// others, who get [`Error::Busy`].
 ///
-/// Threads share the handle. Backups have files in common, so whoever makes or removes some waits for all others to be done, and they for
-/// it; [`Backups::list`], [`Backups::verify`] and [`Backups::restore`] go on side by side.
+/// Threads share the handle. Backups have files in common, so whoever makes or removes some waits
+/// for all others to be done, and they for it; [`Backups::list`], [`Backups::verify`] and
+/// [`Backups::restore`] go on side by side.
 ///
 /// ```
 /// # fn main() -> cairn_kv::Result<()> {
@@ -56,7 +60,8 @@ use crate::{Error, Result};
 pub struct Backups {
     fs: Arc<dyn Fs>,
     dir: PathBuf,
-    /// Taken for writing by who changes the directory, for reading by who needs it to stay as it is.
+    /// Taken for writing by who changes the directory, for reading by who needs it to stay as it
+    /// is.
     turns: RwLock<()>,
     /// Held while this lives.
     _lock: Box<dyn File>,
@@ -78,7 +83,8 @@ pub struct BackupInfo {
     pub files: usize,
     /// Bytes of these files.
     pub bytes: u64,
-    /// Of these, bytes that had to be copied when it was made; the rest was there from earlier backups.
+    /// Of these, bytes that had to be copied when it was made; the rest was there from earlier
+    /// backups.
     pub copied_bytes: u64,
 }
 
@@ -101,8 +107,8 @@ impl std::fmt::Display for Damage {
 }
 
 impl Backups {
-    /// Opens the directory, or makes it. One that this process may not write to can be read: [`Backups::list`],
-    /// [`Backups::verify`], [`Backups::restore`].
+    /// Opens the directory, or makes it. One that this process may not write to can be read:
+    /// [`Backups::list`], [`Backups::verify`], [`Backups::restore`].
     ///
     /// Errors: [`Error::Busy`] when a process has it open; those of the file system.
     pub fn open(dir: impl AsRef<Path>) -> Result<Backups> {
@@ -116,7 +122,8 @@ impl Backups {
         if !fs.exists(&dir)? {
             fs.create_dir_all_durably(&dir)?;
         }
-        // For reading where it is there: what nobody may write to can be listed and restored all the same.
+        // For reading where it is there: what nobody may write to can be listed and restored all
+        // the same.
         let lock = match fs.open(&dir.join(LOCK_NAME), OpenOptions::read()) {
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 fs.open(&dir.join(LOCK_NAME), OpenOptions::create())?
@@ -132,11 +139,13 @@ impl Backups {
         Ok(Backups { fs: Arc::clone(fs), dir, turns: RwLock::new(()), _lock: lock })
     }
 
-    /// Backs up what is in the store now, as [`Db::checkpoint`] would. Durable when it returns; the store may be written to
-    /// meanwhile.
+    /// Backs up what is in the store now, as [`Db::checkpoint`] would. Durable when it returns; the
+    /// store may be written to meanwhile.
     ///
-    /// Costs a copy of the files that no earlier backup has, whose checksums are verified on the way.
-    /// Errors: [`Error::Corruption`] of a damaged file of the store; those of the file system. Earlier backups stay as they are.
+    /// Costs a copy of the files that no earlier backup has, whose checksums are verified on the
+    /// way.
+    /// Errors: [`Error::Corruption`] of a damaged file of the store; those of the file system.
+    /// Earlier backups stay as they are.
     pub fn create(&self, db: &Db) -> Result<BackupInfo> {
         let inner = &db.core.inner;
         let _turn = write(&self.turns);
@@ -169,7 +178,8 @@ impl Backups {
         Ok(info(&record))
     }
 
-    /// The backups, oldest first. Those whose record is damaged are left out; [`Backups::verify`] names them.
+    /// The backups, oldest first. Those whose record is damaged are left out; [`Backups::verify`]
+    /// names them.
     pub fn list(&self) -> Result<Vec<BackupInfo>> {
         let _turn = read(&self.turns);
         let mut all = Vec::new();
@@ -183,7 +193,8 @@ impl Backups {
         Ok(all)
     }
 
-    /// Reads all files of all backups and says which are damaged or missing. Errors: only when the directory cannot be read.
+    /// Reads all files of all backups and says which are damaged or missing. Errors: only when the
+    /// directory cannot be read.
     pub fn verify(&self) -> Result<Vec<Damage>> {
         let _turn = read(&self.turns);
         let mut damage = Vec::new();
@@ -207,14 +218,16 @@ impl Backups {
 
     /// Removes a backup, damaged or not, and the files that no other one has.
     ///
-    /// Errors: [`Error::NotFound`] without such a backup; [`Error::Corruption`] when the record of another one is damaged: what it
-    /// needs is not known, so the backup is gone and its files are kept.
+    /// Errors: [`Error::NotFound`] without such a backup; [`Error::Corruption`] when the record of
+    /// another one is damaged: what it needs is not known, so the backup is gone and its files are
+    /// kept.
     pub fn delete(&self, id: u64) -> Result<()> {
         let _turn = write(&self.turns);
         self.delete_all(&[id])
     }
 
-    /// Removes all backups but the newest `keep`, and returns the numbers of those that are gone. Errors: as [`Backups::delete`].
+    /// Removes all backups but the newest `keep`, and returns the numbers of those that are gone.
+    /// Errors: as [`Backups::delete`].
     pub fn purge(&self, keep: usize) -> Result<Vec<u64>> {
         let _turn = write(&self.turns);
         let numbers = self.numbers()?;

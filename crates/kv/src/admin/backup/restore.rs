@@ -13,13 +13,14 @@ use crate::version::VersionSet;
 use crate::{Error, Result};
 
 impl Backups {
-    /// Makes a store of a backup, the newest one when `id` is `None`, in the new directory `dir`, and says which it was.
+    /// Makes a store of a backup, the newest one when `id` is `None`, in the new directory `dir`,
+    /// and says which it was.
     ///
-    /// Costs a copy of its files, whose checksums are verified on the way. Durable when it returns; a crash leaves the whole
-    /// store or, at most, a directory `<dir>.tmp` that does not open.
+    /// Costs a copy of its files, whose checksums are verified on the way. Durable when it returns;
+    /// a crash leaves the whole store or, at most, a directory `<dir>.tmp` that does not open.
     ///
-    /// Errors: [`Error::NotFound`] without such a backup, [`Error::Invalid`] when `dir` is there and not empty,
-    /// [`Error::Corruption`] of a damaged file.
+    /// Errors: [`Error::NotFound`] without such a backup, [`Error::Invalid`] when `dir` is there
+    /// and not empty, [`Error::Corruption`] of a damaged file.
     pub fn restore(&self, id: Option<u64>, dir: impl AsRef<Path>) -> Result<u64> {
         let _turn = read(&self.turns);
         let id = match id {

@@ -1,7 +1,8 @@
 //! Blob files that are damaged or gone, and the tables that point into them.
 //!
-//! An entry whose value cannot be read fails whoever meets it, and a compaction that does stops the store. So such tables are
-//! written anew: what can be read of a damaged file moves to a new one, and what cannot is gone from the tables, too.
+//! An entry whose value cannot be read fails whoever meets it, and a compaction that does stops the
+//! store. So such tables are written anew: what can be read of a damaged file moves to a new one,
+//! and what cannot is gone from the tables, too.
 
 use std::collections::BTreeMap;
 
@@ -36,8 +37,8 @@ pub(super) enum Fate {
 }
 
 impl Repair<'_> {
-    /// Finds the blob files that the keyspace's tables point into, by what `describe` says of each, and writes the tables anew that
-    /// point into damaged ones. What nobody points at is garbage.
+    /// Finds the blob files that the keyspace's tables point into, by what `describe` says of each,
+    /// and writes the tables anew that point into damaged ones. What nobody points at is garbage.
     pub(super) fn mend_blobs(
         &mut self,
         id: KeyspaceId,
@@ -71,7 +72,8 @@ impl Repair<'_> {
     pub(super) fn check_whole(&self, meta: &BlobMeta) -> Result<()> {
         let path = FileName::Blob(meta.number).path(self.dir);
         match check_blob(&*self.fs, self.dir, meta) {
-            // The version is under no checksum but the whole file's: a flipped bit is no later version.
+            // The version is under no checksum but the whole file's: a flipped bit is no later
+            // version.
             Err(Error::Unsupported { what, .. })
                 if Content::of(&*self.fs, &path)?.checksum != meta.checksum =>
             {
@@ -155,8 +157,8 @@ impl Salvage {
 
     /// Makes the moved values durable.
     ///
-    /// ORDER: before the table that points at them is whole, names included. Without a manifest, a repair that takes up one that a crash
-    /// cut off believes that table, the newest that there is.
+    /// ORDER: before the table that points at them is whole, names included. Without a manifest, a
+    /// repair that takes up one that a crash cut off believes that table, the newest that there is.
     pub(super) fn finish_file(&mut self, repair: &Repair<'_>) -> Result<()> {
         if let Some(writer) = self.writer.take() {
             self.done.push(writer.finish()?);
@@ -166,7 +168,8 @@ impl Salvage {
     }
 }
 
-/// The blob files that the tables point into, and at how many bytes of values. Empty values need no file.
+/// The blob files that the tables point into, and at how many bytes of values. Empty values need no
+/// file.
 pub(super) fn wanted_blobs(tables: &[NewTable]) -> BTreeMap<FileNumber, u64> {
     let mut wanted = BTreeMap::new();
     for &(number, bytes) in tables.iter().flat_map(|new| &new.meta.blobs).filter(|(_, bytes)| *bytes > 0) {

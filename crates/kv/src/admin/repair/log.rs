@@ -23,7 +23,8 @@ const MEMTABLE_BYTES: usize = 64 << 20;
 type Memtables = BTreeMap<KeyspaceId, Arc<Memtable>>;
 
 impl Repair<'_> {
-    /// Writes what the log has to tables, and says where the log ends. Of the log, `known` is what the manifest said.
+    /// Writes what the log has to tables, and says where the log ends. Of the log, `known` is what
+    /// the manifest said.
     pub(super) fn salvage_log(&mut self, plan: &mut Plan, known: Option<Known>) -> Result<Lsn> {
         let from = plan.keyspaces.values().map(|keyspace| keyspace.log_start).min().unwrap_or(0);
         // Without the manifest nobody knows what was released.

@@ -1,9 +1,10 @@
 //! Tables whose order nobody knows any more.
 //!
-//! Lookups ask the runs from the newest to the oldest and stop at the first hit. Of two tables one is the newer when all its
-//! numbers are higher. Where ranges of numbers overlap, as they do in tables of different levels, one may be newer in one key and
-//! older in another, and then all are merged, by key and number, into one run. Compactions forget numbers, so that versions of a key may
-//! have the same one, 0: the newer of them is in the table that was written later.
+//! Lookups ask the runs from the newest to the oldest and stop at the first hit. Of two tables one
+//! is the newer when all its numbers are higher. Where ranges of numbers overlap, as they do in
+//! tables of different levels, one may be newer in one key and older in another, and then all are
+//! merged, by key and number, into one run. Compactions forget numbers, so that versions of a key
+//! may have the same one, 0: the newer of them is in the table that was written later.
 
 use std::cmp::Reverse;
 
@@ -28,8 +29,9 @@ use crate::version::{FileName, KeyspaceId, NewTable};
 /// Size of the tables that are written.
 const TABLE_BYTES: u64 = 64 << 20;
 
-/// True when one may be newer in one key and older in another; and when one may be the output of a compaction and the other an input
-/// that was not deleted yet, by the blob files that both point into. A value that both have would count twice.
+/// True when one may be newer in one key and older in another; and when one may be the output of a
+/// compaction and the other an input that was not deleted yet, by the blob files that both point
+/// into. A value that both have would count twice.
 fn is_ambiguous(a: &TableMeta, b: &TableMeta) -> bool {
     let share_keys = a.smallest <= b.largest && b.smallest <= a.largest;
     let share_numbers = a.seqnos.0 <= b.seqnos.1 && b.seqnos.0 <= a.seqnos.1;
@@ -61,8 +63,8 @@ impl Repair<'_> {
         Ok((1..).zip(metas).map(place).collect())
     }
 
-    /// All entries of the tables, by key and number, in new tables. Among entries of one key with one number, that of the table given
-    /// first.
+    /// All entries of the tables, by key and number, in new tables. Among entries of one key with
+    /// one number, that of the table given first.
     pub(super) fn merge(
         &mut self,
         metas: &[TableMeta],
@@ -158,8 +160,9 @@ impl Merged<'_> {
                 moved.encode(&mut encoded);
                 self.write(repair, key, seqno, Kind::Blob, &encoded, Some(moved))
             }
-            // A table that was about to be removed may point into a file that was, and another table have the value. Where the order is
-            // known, it is the newest: what it hid must not come back.
+            // A table that was about to be removed may point into a file that was, and another
+            // table have the value. Where the order is known, it is the newest: what it hid must
+            // not come back.
             Fate::Lost if repair.report.is_rebuilt => Ok(()),
             Fate::Lost => self.write(repair, key, seqno, Kind::Delete, &[], None),
         }

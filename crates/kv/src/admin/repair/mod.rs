@@ -6,8 +6,8 @@
 //!           └ manifest lost: by what the tables say of themselves
 //! ```
 //!
-//! Nothing is changed before the new tables are durable, and the manifest is replaced in one step; a repair that a crash
-//! interrupts is done again.
+//! Nothing is changed before the new tables are durable, and the manifest is replaced in one step;
+//! a repair that a crash interrupts is done again.
 
 mod blobs;
 mod log;
@@ -36,8 +36,8 @@ const LOST: &str = "lost";
 pub struct RepairOptions {
     /// The file system. Default: the machine's.
     pub fs: Arc<dyn Fs>,
-    /// Options of keyspaces by name, `default` among them: needed when the manifest is lost, for those with a TTL or a merge
-    /// operator. Default: none.
+    /// Options of keyspaces by name, `default` among them: needed when the manifest is lost, for
+    /// those with a TTL or a merge operator. Default: none.
     pub keyspaces: Vec<(String, KeyspaceOptions)>,
 }
 
@@ -68,7 +68,8 @@ pub struct RepairReport {
     pub log_records: u64,
     /// Entries that went with their values, which were in blob files.
     pub lost_values: u64,
-    /// All that was damaged or missing: what it held is lost, but for what the log still had and what could be read of blob files.
+    /// All that was damaged or missing: what it held is lost, but for what the log still had and
+    /// what could be read of blob files.
     pub damage: Vec<Damage>,
     /// Files that were set aside, where they are now.
     pub set_aside: Vec<PathBuf>,
@@ -96,7 +97,8 @@ impl std::fmt::Display for RepairReport {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Needed {
     ByNobody,
-    /// Until the new state is durable, for a repair that begins again: its manifest, and values that were moved.
+    /// Until the new state is durable, for a repair that begins again: its manifest, and values
+    /// that were moved.
     ByOldState,
 }
 
@@ -123,22 +125,27 @@ struct Repair<'a> {
     now_secs: u64,
 }
 
-/// Makes a store that does not open any more, or that [`crate::verify`] finds damaged, open again with what can be read.
+/// Makes a store that does not open any more, or that [`crate::verify`] finds damaged, open again
+/// with what can be read.
 ///
-/// Tables are read whole; damaged ones are set aside in `lost/` beneath the directory. The log is salvaged: records behind a
-/// damaged place are kept, so what comes out may have holes. When the manifest is lost, too, the state is put together from the
-/// tables, whose entries say in which order they were written. Then keys that were deleted long ago can come back, from tables
-/// that were about to be removed.
+/// Tables are read whole; damaged ones are set aside in `lost/` beneath the directory. The log is
+/// salvaged: records behind a damaged place are kept, so what comes out may have holes. When the
+/// manifest is lost, too, the state is put together from the tables, whose entries say in which
+/// order they were written. Then keys that were deleted long ago can come back, from tables that
+/// were about to be removed.
 ///
-/// What can be read of a damaged blob file moves to a new one. Keys whose values cannot be read, or were in a blob file that is missing,
-/// are not there afterwards; [`RepairReport::lost_values`] says how many.
+/// What can be read of a damaged blob file moves to a new one. Keys whose values cannot be read, or
+/// were in a blob file that is missing, are not there afterwards; [`RepairReport::lost_values`]
+/// says how many.
 ///
-/// Take a copy of the directory before. Costs reading everything, and writing all of it when the manifest is lost.
+/// Take a copy of the directory before. Costs reading everything, and writing all of it when the
+/// manifest is lost.
 ///
-/// Errors: [`Error::Busy`] when a process has the store open, [`Error::NotFound`] when there is nothing of a store,
-/// [`Error::Unsupported`] for a file of a later version, those of the file system. What cannot be read because the disk fails is
-/// not taken for damage: copy the files that can be read to another disk, and repair it there. After an error all that the
-/// repair needs is there still: repair again.
+/// Errors: [`Error::Busy`] when a process has the store open, [`Error::NotFound`] when there is
+/// nothing of a store, [`Error::Unsupported`] for a file of a later version, those of the file
+/// system. What cannot be read because the disk fails is not taken for damage: copy the files that
+/// can be read to another disk, and repair it there. After an error all that the repair needs is
+/// there still: repair again.
 ///
 /// ```no_run
 /// let report = cairn_kv::repair("/var/lib/broken", &cairn_kv::RepairOptions::default())?;
@@ -202,8 +209,8 @@ impl Repair<'_> {
         number
     }
 
-    /// Something is damaged, or gone. Errors: what is no damage. A later version's file is sound, and a failing disk is not repaired
-    /// by writing to it.
+    /// Something is damaged, or gone. Errors: what is no damage. A later version's file is sound,
+    /// and a failing disk is not repaired by writing to it.
     fn found(&mut self, file: PathBuf, error: Error) -> Result<()> {
         match error {
             Error::Unsupported { .. } => Err(error),
@@ -246,7 +253,8 @@ impl Repair<'_> {
         Ok(self.fs.sync_dir(self.dir)?)
     }
 
-    /// The log is in tables now. A store without log begins one; until it is gone, the manifest says to read none of it.
+    /// The log is in tables now. A store without log begins one; until it is gone, the manifest
+    /// says to read none of it.
     fn remove_log(&mut self, store_id: u64, edit: &mut VersionEdit) -> Result<()> {
         let paths = self.fs.read_dir(self.dir)?;
         let files: Vec<PathBuf> = paths.into_iter().filter(|path| cairn_wal::is_log_file(path)).collect();

@@ -170,7 +170,8 @@ impl Repair<'_> {
         Ok(tables)
     }
 
-    /// Looks at the blob files that none of the tables points into. They are garbage, and removed at the next open.
+    /// Looks at the blob files that none of the tables points into. They are garbage, and removed
+    /// at the next open.
     fn check_unneeded(&mut self, version: &Version, tables: &[NewTable]) -> Result<()> {
         let wanted = wanted_blobs(tables);
         let unneeded = |meta: &&BlobMeta| !wanted.contains_key(&meta.number);
@@ -227,7 +228,8 @@ impl Repair<'_> {
         Ok(found)
     }
 
-    /// The manifest had the sequence numbers of ingested tables. Those that were written before had lower file numbers.
+    /// The manifest had the sequence numbers of ingested tables. Those that were written before had
+    /// lower file numbers.
     fn number_ingested(&mut self, found: &mut [FoundTable]) {
         found.sort_by_key(|table| table.meta.number);
         let mut newest = 0;

@@ -32,8 +32,8 @@ impl Hooks {
         })
     }
 
-    /// Calls `hook` once, before the next file with this ending is opened; after those that were given before, each for a file
-    /// of its own. It may use the disk itself.
+    /// Calls `hook` once, before the next file with this ending is opened; after those that were
+    /// given before, each for a file of its own. It may use the disk itself.
     pub(super) fn before_open(&self, ending: &'static str, hook: impl FnOnce() + Send + 'static) {
         lock(&self.0).push_back((ending, Box::new(hook)));
     }

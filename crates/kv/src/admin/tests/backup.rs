@@ -24,8 +24,9 @@ fn restored(fs: &Arc<dyn Fs>, backups: &Backups, id: Option<u64>) -> Pairs {
     pairs(&db.open().unwrap())
 }
 
-/// Goal: what is made in directories that are missing is there after a power loss, with all of them. Method: a store, a checkpoint and backups, each some directories
-/// deep; power lost once they are said to be durable.
+/// Goal: what is made in directories that are missing is there after a power loss, with all of
+/// them. Method: a store, a checkpoint and backups, each some directories deep; power lost once
+/// they are said to be durable.
 #[test]
 fn missing_parents() {
     let machine = FaultFs::new(FaultOptions::seeded(15));
@@ -51,8 +52,10 @@ fn missing_parents() {
     assert_eq!(Backups::open_in(&after_power_loss(), "/e/f/backups").unwrap().list().unwrap(), [made]);
 }
 
-/// Goal: each backup restores what the store was; what did not change is copied once; old ones go with what only they had.
-/// Method: three backups of a store that grows, then purge, restore each, and look at files and bytes.
+/// Goal: each backup restores what the store was; what did not change is copied once; old ones go
+/// with what only they had.
+/// Method: three backups of a store that grows, then purge, restore each, and look at files and
+/// bytes.
 #[test]
 fn incremental() {
     let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
@@ -94,8 +97,9 @@ fn incremental() {
     assert!(files(&fs, BACKUPS, ".table").is_empty());
 }
 
-/// Goal: a store that was restored and gone on with is backed up beside the old one, though it gives its files the same
-/// numbers. Method: both go on differently, both are backed up, both backups restore.
+/// Goal: a store that was restored and gone on with is backed up beside the old one, though it
+/// gives its files the same numbers. Method: both go on differently, both are backed up, both
+/// backups restore.
 #[test]
 fn histories_that_fork() {
     let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
@@ -115,8 +119,8 @@ fn histories_that_fork() {
     assert!(backups.verify().unwrap().is_empty());
 }
 
-/// Goal: damage is found, named, and not restored; a damaged record stops files from being removed that it may need. Method:
-/// flip a byte of a table and of a record.
+/// Goal: damage is found, named, and not restored; a damaged record stops files from being removed
+/// that it may need. Method: flip a byte of a table and of a record.
 #[test]
 fn damage() {
     let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
@@ -150,8 +154,9 @@ fn damage() {
     assert!(restored(&fs, &backups, None) == expected(0..100, 3));
 }
 
-/// Goal: a crash in a backup, a purge or a restore leaves earlier backups whole, and what was acknowledged is there. Method:
-/// every operation of two backups, a purge of the first and a restore.
+/// Goal: a crash in a backup, a purge or a restore leaves earlier backups whole, and what was
+/// acknowledged is there. Method: every operation of two backups, a purge of the first and a
+/// restore.
 #[test]
 fn crashes() {
     let marks = std::cell::RefCell::new(Vec::new());
@@ -196,7 +201,8 @@ fn crashes() {
                 2 => &[&[1, 2], &[2]],
                 _ => &[&[2]],
             };
-            // A purge may have removed files when its last step, the record's end, was durable; before, none.
+            // A purge may have removed files when its last step, the record's end, was durable;
+            // before, none.
             assert!(allowed.contains(&ids.as_slice()), "{context}: {ids:?}");
             assert!(backups.verify().unwrap().is_empty(), "{context}");
             for id in ids {
@@ -214,8 +220,8 @@ fn crashes() {
     assert!(images > 100, "{images}");
 }
 
-/// Goal: after a failed operation, the store goes on, earlier backups are whole and the next backup works. Method: every
-/// operation of a second backup fails once.
+/// Goal: after a failed operation, the store goes on, earlier backups are whole and the next backup
+/// works. Method: every operation of a second backup fails once.
 #[test]
 fn failures() {
     for fault in [Fault::Io, Fault::Full] {
@@ -246,7 +252,8 @@ fn failures() {
     }
 }
 
-/// Goal: backups on a medium that cannot be written to are listed, verified and restored; a new one fails and harms nothing.
+/// Goal: backups on a medium that cannot be written to are listed, verified and restored; a new one
+/// fails and harms nothing.
 /// Method: a file system that refuses to change anything in their directory.
 #[test]
 fn medium_that_cannot_be_written_to() {
@@ -272,9 +279,10 @@ fn medium_that_cannot_be_written_to() {
     assert!(restored(&fs, &backups, Some(1)) == expected(0..100, 1));
 }
 
-/// Goal: threads that share a handle take turns: a backup is whole whatever others remove, and none takes another's number. Method: when
-/// a second backup is about to write its record, another thread removes the first, whose files it shares, or makes a third; it has time
-/// to be done before the record is written, were it let.
+/// Goal: threads that share a handle take turns: a backup is whole whatever others remove, and none
+/// takes another's number. Method: when a second backup is about to write its record, another
+/// thread removes the first, whose files it shares, or makes a third; it has time to be done before
+/// the record is written, were it let.
 #[test]
 fn threads_take_turns() {
     use std::sync::mpsc::channel;

@@ -15,9 +15,10 @@ fn open_at(fs: &Arc<dyn Fs>, path: &str) -> Db {
     Db::builder(path).fs(Arc::clone(fs)).seed(8).options(options).default_keyspace(small()).open().unwrap()
 }
 
-/// Goal: a checkpoint has all that was written before it, whatever its durability and wherever it was then, and nothing after;
-/// it and the store go their own ways. Method: tables in several levels, range tombstones, merges and unlogged writes in
-/// memtables, a second keyspace; then both are written to and compacted.
+/// Goal: a checkpoint has all that was written before it, whatever its durability and wherever it
+/// was then, and nothing after; it and the store go their own ways. Method: tables in several
+/// levels, range tombstones, merges and unlogged writes in memtables, a second keyspace; then both
+/// are written to and compacted.
 #[test]
 fn has_everything_before_it() {
     let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
@@ -52,8 +53,9 @@ fn has_everything_before_it() {
     assert_eq!(db.checkpoint(STORE).unwrap_err().kind(), ErrorKind::Invalid);
 }
 
-/// Goal: no half of a batch, and all that was written before the call, while writers go on. Method: batches that set one
-/// number in two keyspaces; checkpoints meanwhile; in each copy the two agree and are not older than what had returned.
+/// Goal: no half of a batch, and all that was written before the call, while writers go on. Method:
+/// batches that set one number in two keyspaces; checkpoints meanwhile; in each copy the two agree
+/// and are not older than what had returned.
 #[test]
 fn while_writes_go_on() {
     use cairn_vfs::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -96,8 +98,8 @@ fn while_writes_go_on() {
     });
 }
 
-/// Goal: a crash anywhere leaves the whole copy or none that opens, never hurts the store, and the next attempt works. Method:
-/// every operation of a checkpoint.
+/// Goal: a crash anywhere leaves the whole copy or none that opens, never hurts the store, and the
+/// next attempt works. Method: every operation of a checkpoint.
 #[test]
 fn crashes() {
     let marks = std::cell::RefCell::new(Vec::new());
@@ -169,8 +171,9 @@ fn links_on_a_real_disk() {
     assert!(pairs(&copy) == expected(0..510, 1));
 }
 
-/// Goal: values in blob files go wherever the tables go. Method: a store with large values, some garbage collected; then a
-/// checkpoint, a backup, a reader while the writer collects more, and a verification of each.
+/// Goal: values in blob files go wherever the tables go. Method: a store with large values, some
+/// garbage collected; then a checkpoint, a backup, a reader while the writer collects more, and a
+/// verification of each.
 #[test]
 fn blob_files() {
     let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
@@ -209,7 +212,8 @@ fn blob_files() {
     assert!(backups.verify().unwrap().is_empty());
 }
 
-/// Goal: entries expire in a copy as they do in the store. Method: entries in a memtable; a clock that the test moves, then an idle copy.
+/// Goal: entries expire in a copy as they do in the store. Method: entries in a memtable; a clock
+/// that the test moves, then an idle copy.
 #[test]
 fn entries_expire_in_a_copy() {
     let fs: Arc<dyn Fs> = Arc::new(MemFs::new());

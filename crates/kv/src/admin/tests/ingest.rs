@@ -35,8 +35,9 @@ fn levels(db: &Db) -> Vec<usize> {
     db.stats().keyspaces[0].levels.iter().map(|level| level.tables).collect()
 }
 
-/// Goal: what is ingested is newer than memtables and tables below it and older than later writes, deletions included; earlier
-/// snapshots and cursors do not see it; a reopened store does. Method: rounds of writes, ingests and more writes on one range.
+/// Goal: what is ingested is newer than memtables and tables below it and older than later writes,
+/// deletions included; earlier snapshots and cursors do not see it; a reopened store does. Method:
+/// rounds of writes, ingests and more writes on one range.
 #[test]
 fn between_older_and_newer() {
     let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
@@ -81,8 +82,8 @@ fn between_older_and_newer() {
     assert_eq!(pairs(&db), new);
 }
 
-/// Goal: a bulk load goes to the last level and is not compacted; what overlaps stays above. Method: loads into an empty
-/// store, beside the data, over it.
+/// Goal: a bulk load goes to the last level and is not compacted; what overlaps stays above.
+/// Method: loads into an empty store, beside the data, over it.
 #[test]
 fn as_deep_as_it_can() {
     let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
@@ -105,8 +106,9 @@ fn as_deep_as_it_can() {
     assert_eq!(db.stats().compactions.0, 0);
 }
 
-/// Goal: what is no table from a builder is refused and leaves nothing behind. Method: a table of the store, a cut and a
-/// flipped file, two that overlap, one that is not there; then the directory is as before.
+/// Goal: what is no table from a builder is refused and leaves nothing behind. Method: a table of
+/// the store, a cut and a flipped file, two that overlap, one that is not there; then the directory
+/// is as before.
 #[test]
 fn refused() {
     let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
@@ -146,9 +148,10 @@ fn refused() {
     assert_eq!(db.table_builder("/a").unwrap_err().kind(), ErrorKind::Conflict);
 }
 
-/// Goal: a store's own tables are not taken in once more: old values would become the newest, and a move would take the file away from the
-/// store. Method: tables of the last level, whose entries have no numbers any more, and one that was ingested, by their names and by
-/// copies; the store is as before, also when it is opened again.
+/// Goal: a store's own tables are not taken in once more: old values would become the newest, and a
+/// move would take the file away from the store. Method: tables of the last level, whose entries
+/// have no numbers any more, and one that was ingested, by their names and by copies; the store is
+/// as before, also when it is opened again.
 #[test]
 fn own_tables() {
     let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
@@ -174,8 +177,9 @@ fn own_tables() {
     assert!(pairs(&open(&fs)) == all);
 }
 
-/// Goal: ingests fit between writes, deletions of ranges, flushes and compactions as if they were batches, and snapshots stay
-/// what they were. Method: random steps against a map, over several seeds and strategies.
+/// Goal: ingests fit between writes, deletions of ranges, flushes and compactions as if they were
+/// batches, and snapshots stay what they were. Method: random steps against a map, over several
+/// seeds and strategies.
 #[test]
 fn against_a_map() {
     for seed in 0..9u64 {
@@ -263,8 +267,9 @@ fn against_a_map() {
     }
 }
 
-/// Goal: after a crash anywhere, all files of an ingest are there or none, and nothing that was synced before is lost. Method:
-/// every operation of writes, an ingest of two tables over them and one more write.
+/// Goal: after a crash anywhere, all files of an ingest are there or none, and nothing that was
+/// synced before is lost. Method: every operation of writes, an ingest of two tables over them and
+/// one more write.
 #[test]
 fn crashes() {
     for options in [COPY, MOVE] {
@@ -308,9 +313,10 @@ fn crashes() {
     }
 }
 
-/// Goal: a table is placed by what is there when its place is chosen, also when a compaction has just ended. Method: three runs
-/// with keys on both sides of a table that is taken in; right before its place is chosen, while a write that came meanwhile is
-/// flushed, a compaction makes one table of the three.
+/// Goal: a table is placed by what is there when its place is chosen, also when a compaction has
+/// just ended. Method: three runs with keys on both sides of a table that is taken in; right before
+/// its place is chosen, while a write that came meanwhile is flushed, a compaction makes one table
+/// of the three.
 #[test]
 fn beside_a_compaction_that_ends() {
     let memory: Arc<dyn Fs> = Arc::new(MemFs::new());
@@ -349,8 +355,10 @@ fn beside_a_compaction_that_ends() {
     assert!(db.verify().unwrap().is_sound());
 }
 
-/// Goal: an ingest that fails changes nothing that can be read, and says so; when only the disk was full, the store goes on.
-/// Method: every operation of the ingest fails once, with an I/O error and with a full disk; then read and reopen.
+/// Goal: an ingest that fails changes nothing that can be read, and says so; when only the disk was
+/// full, the store goes on.
+/// Method: every operation of the ingest fails once, with an I/O error and with a full disk; then
+/// read and reopen.
 #[test]
 fn failures() {
     for fault in [Fault::Io, Fault::Full] {
@@ -390,8 +398,8 @@ fn failures() {
     }
 }
 
-/// Goal: ingested entries expire where others do, and tables do not go where their values would be misread. Method: a
-/// keyspace with a time to live and one without, tables of both, and a clock.
+/// Goal: ingested entries expire where others do, and tables do not go where their values would be
+/// misread. Method: a keyspace with a time to live and one without, tables of both, and a clock.
 #[test]
 fn expiring_keyspaces() {
     use std::time::Duration;
@@ -416,7 +424,8 @@ fn expiring_keyspaces() {
     assert!(pairs(&expiring).is_empty() && pairs(&db).len() == 1);
 }
 
-/// Goal: a full disk fails an ingest and nothing else: when there is room again, it works. Method: a quota in the middle.
+/// Goal: a full disk fails an ingest and nothing else: when there is room again, it works. Method:
+/// a quota in the middle.
 #[test]
 fn full_disk() {
     let machine = cairn_vfs::FaultFs::new(FaultOptions::seeded(8));
@@ -459,9 +468,9 @@ fn links_on_a_real_disk() {
     }
 }
 
-/// Goal: ingests beside writers of the same keys: readers see every table whole or not at all, and nothing hangs. Method: a
-/// writer goes round over the keys, each ingest writes one round number to all keys of another range in one table, and a reader
-/// asks for all of them at once.
+/// Goal: ingests beside writers of the same keys: readers see every table whole or not at all, and
+/// nothing hangs. Method: a writer goes round over the keys, each ingest writes one round number to
+/// all keys of another range in one table, and a reader asks for all of them at once.
 #[test]
 fn beside_writers() {
     use cairn_vfs::sync::atomic::{AtomicBool, Ordering};

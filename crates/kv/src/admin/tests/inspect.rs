@@ -22,8 +22,9 @@ fn reader(fs: &Arc<dyn Fs>) -> Db {
     builder(fs).read_only(true).open().unwrap()
 }
 
-/// Goal: tables and blocks add up to what is in the store, for the writer and for who only reads. Method: a store of several levels with tombstones, its figures
-/// against statistics and against the sums of blocks; blocks adjoin and ascend.
+/// Goal: tables and blocks add up to what is in the store, for the writer and for who only reads.
+/// Method: a store of several levels with tombstones, its figures against statistics and against
+/// the sums of blocks; blocks adjoin and ascend.
 #[test]
 fn tables_and_blocks_add_up() {
     let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
@@ -61,7 +62,8 @@ fn tables_and_blocks_add_up() {
     assert!(db.blocks(9999, 0, 1).unwrap().is_none());
 }
 
-/// Goal: a damaged block is told with its file and place, and the others are still shown. Method: a byte of the second block is flipped.
+/// Goal: a damaged block is told with its file and place, and the others are still shown. Method: a
+/// byte of the second block is flipped.
 #[test]
 fn damage_has_a_place() {
     let fs: Arc<dyn Fs> = Arc::new(MemFs::new());

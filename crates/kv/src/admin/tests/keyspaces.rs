@@ -8,8 +8,8 @@ use super::*;
 use crate::batch::Operation;
 use crate::{Durability, Transaction, WriteBatch};
 
-/// Goal: a keyspace made at run time is one like any other, through reopening, and a second of its name is refused. Method:
-/// make, write, flush half, reopen.
+/// Goal: a keyspace made at run time is one like any other, through reopening, and a second of its
+/// name is refused. Method: make, write, flush half, reopen.
 #[test]
 fn made_at_run_time() {
     let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
@@ -36,8 +36,9 @@ fn made_at_run_time() {
     assert_eq!(db.get("a").unwrap().as_deref(), Some(&b"default"[..]));
 }
 
-/// Goal: after a drop its handles say so, its cursors go on, its files go with the last cursor, and a successor of its name
-/// has nothing of it. Method: drop under a cursor that stands in the middle; then look at the directory.
+/// Goal: after a drop its handles say so, its cursors go on, its files go with the last cursor, and
+/// a successor of its name has nothing of it. Method: drop under a cursor that stands in the
+/// middle; then look at the directory.
 #[test]
 fn dropped_under_a_reader() {
     let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
@@ -90,8 +91,9 @@ fn dropped_under_a_reader() {
     assert_eq!(pairs(&db.keyspace("users").unwrap()), expected(0..5, 2));
 }
 
-/// Goal: after a crash anywhere, a keyspace is there or not, with all that was synced to it and nothing of a dropped one of
-/// its name. Method: every crash image of make, write, drop, make again.
+/// Goal: after a crash anywhere, a keyspace is there or not, with all that was synced to it and
+/// nothing of a dropped one of its name. Method: every crash image of make, write, drop, make
+/// again.
 #[test]
 fn crashes() {
     let marks = std::cell::RefCell::new(Vec::new());
@@ -147,8 +149,9 @@ fn crashes() {
     assert!(images > 100, "{images}");
 }
 
-/// Goal: making and dropping keyspaces costs as much for the last as for the first. Method: hundreds of them; how often somebody went through all is
-/// counted, and how long the manifest's edits are; the store has them all when it is opened again, by handles and by names.
+/// Goal: making and dropping keyspaces costs as much for the last as for the first. Method:
+/// hundreds of them; how often somebody went through all is counted, and how long the manifest's
+/// edits are; the store has them all when it is opened again, by handles and by names.
 #[test]
 fn many_keyspaces() {
     const COUNT: usize = 600;

@@ -9,8 +9,9 @@ use super::{STORE, builder, small};
 use crate::admin::list::list_keyspaces_in;
 use crate::{AddU64, Append, Error, KeyspaceOptions};
 
-/// Goal: the list has what a stranger needs to open the store: names, TTL, merge operators; also while it is open, and nothing is
-/// written. Method: a store with one keyspace of each kind, listed beside its writer and after; what it lists opens it.
+/// Goal: the list has what a stranger needs to open the store: names, TTL, merge operators; also
+/// while it is open, and nothing is written. Method: a store with one keyspace of each kind, listed
+/// beside its writer and after; what it lists opens it.
 #[test]
 fn tells_what_to_open_with() {
     let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
@@ -29,7 +30,8 @@ fn tells_what_to_open_with() {
     builder(&fs).default_keyspace(default).open().unwrap();
 }
 
-/// Goal: the operator that a keyspace made without one is first opened with is kept, before anything is merged by it; readers keep nothing, and a refused opening does not.
+/// Goal: the operator that a keyspace made without one is first opened with is kept, before
+/// anything is merged by it; readers keep nothing, and a refused opening does not.
 /// Method: openings of both kinds; another operator, and none; power lost right after the opening.
 #[test]
 fn operators_are_kept_from_their_first_opening() {
@@ -59,8 +61,8 @@ fn operators_are_kept_from_their_first_opening() {
     assert!(matches!(&error, Error::NoMergeOperator { key, .. } if key == "\"n\""), "{error}");
 }
 
-/// Goal: a damaged store is an error, not an empty list and not nothing. Method: a manifest emptied of all but its first
-/// bytes; no `CURRENT`, with a table there.
+/// Goal: a damaged store is an error, not an empty list and not nothing. Method: a manifest emptied
+/// of all but its first bytes; no `CURRENT`, with a table there.
 #[test]
 fn damage_is_an_error() {
     let fs: Arc<dyn Fs> = Arc::new(MemFs::new());

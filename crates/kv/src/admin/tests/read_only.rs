@@ -12,9 +12,9 @@ fn open_reader(fs: &Arc<dyn Fs>) -> Db {
     builder(fs).read_only(true).open().unwrap()
 }
 
-/// Goal: a reader shows what was there at its open, from tables and log, then after a refresh what is there now; what it had
-/// given out goes on as it was, also when the writer has deleted the files. Method: a writer that compacts everything away
-/// between.
+/// Goal: a reader shows what was there at its open, from tables and log, then after a refresh what
+/// is there now; what it had given out goes on as it was, also when the writer has deleted the
+/// files. Method: a writer that compacts everything away between.
 #[test]
 fn catches_up() {
     let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
@@ -52,8 +52,9 @@ fn catches_up() {
     assert!(pairs(&writer) == expected(0..310, 2), "the writer has its files");
 }
 
-/// Goal: a refresh opens a keyspace by what the caller said and what is stored of it now, not by what was stored before. Method: the writer
-/// makes a keyspace again with a time to live, and opens another with a merge operator, which the reader's default has.
+/// Goal: a refresh opens a keyspace by what the caller said and what is stored of it now, not by
+/// what was stored before. Method: the writer makes a keyspace again with a time to live, and opens
+/// another with a merge operator, which the reader's default has.
 #[test]
 fn keyspaces_that_the_writer_changes() {
     let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
@@ -80,9 +81,9 @@ fn keyspaces_that_the_writer_changes() {
     assert_eq!(visits.as_deref(), Some(&6u64.to_le_bytes()[..]));
 }
 
-/// Goal: a reader shows no write without what the writer had done before it, whether the log says so or only the manifest. Method:
-/// between a reader's looks at the manifest and at the log the writer takes a table in, makes a keyspace, or drops one, and
-/// then writes to the log.
+/// Goal: a reader shows no write without what the writer had done before it, whether the log says
+/// so or only the manifest. Method: between a reader's looks at the manifest and at the log the
+/// writer takes a table in, makes a keyspace, or drops one, and then writes to the log.
 #[test]
 fn writers_between_manifest_and_log() {
     type Work = fn(&Arc<dyn Fs>, &Db);
@@ -109,8 +110,8 @@ fn writers_between_manifest_and_log() {
         let hooks = Hooks::default();
         let writer = open(&fs);
         writer.create_keyspace("users", small()).unwrap().put("ada", "1815").unwrap();
-        // No segment is there for the default keyspace alone, or the work would flush it. What is not flushed keeps the log's
-        // beginning where it is then: it must not be that which tells.
+        // No segment is there for the default keyspace alone, or the work would flush it. What is
+        // not flushed keeps the log's beginning where it is then: it must not be that which tells.
         writer.put("zeroth", "").unwrap();
         writer.flush().unwrap();
         writer.put("first", "").unwrap();
@@ -127,7 +128,8 @@ fn writers_between_manifest_and_log() {
     }
 }
 
-/// Goal: nothing is written, removed or locked. Method: count those operations over an open, reads, a refresh and the close.
+/// Goal: nothing is written, removed or locked. Method: count those operations over an open, reads,
+/// a refresh and the close.
 #[test]
 fn touches_nothing() {
     let machine = FaultFs::new(FaultOptions::seeded(1));
@@ -165,10 +167,11 @@ fn missing_table() {
     assert_eq!(builder(&fs).read_only(true).open().unwrap_err().kind(), ErrorKind::Corruption);
 }
 
-/// Goal: readers that open and refresh beside a busy writer see a state that there was: never less than what had returned
-/// before, and no half of a batch. Method: a writer sets all of ten keys to one number at a time, with so small memtables and
-/// segments that files come and go all the time; on a real disk and in memory. It writes a burst for each look, as nobody
-/// catches up with a writer that gives a segment back every few milliseconds for ever.
+/// Goal: readers that open and refresh beside a busy writer see a state that there was: never less
+/// than what had returned before, and no half of a batch. Method: a writer sets all of ten keys to
+/// one number at a time, with so small memtables and segments that files come and go all the time;
+/// on a real disk and in memory. It writes a burst for each look, as nobody catches up with a
+/// writer that gives a segment back every few milliseconds for ever.
 #[test]
 fn beside_a_busy_writer() {
     const BURST: u32 = 500;
@@ -230,7 +233,8 @@ fn beside_a_busy_writer() {
                 match reader.refresh() {
                     Ok(()) => {}
                     Err(error) => {
-                        // The writer may win; the reader then shows what it did, and the next look works.
+                        // The writer may win; the reader then shows what it did, and the next look
+                        // works.
                         assert_eq!(error.kind(), ErrorKind::Busy, "{error}");
                         at_least = 0;
                     }

@@ -90,9 +90,9 @@ fn history(fs: &Arc<dyn Fs>, seed: u64) -> (Pairs, Pairs) {
     (pairs(&db), pairs(&other))
 }
 
-/// Goal: repairing a sound store changes nothing that can be read; without its manifest, a store comes back as it was, both
-/// keyspaces, levels in whatever order, and what was in the log only. Method: random histories, manifest kept, removed with
-/// and without CURRENT.
+/// Goal: repairing a sound store changes nothing that can be read; without its manifest, a store
+/// comes back as it was, both keyspaces, levels in whatever order, and what was in the log only.
+/// Method: random histories, manifest kept, removed with and without CURRENT.
 #[test]
 fn comes_back_without_its_manifest() {
     for seed in 0..9u64 {
@@ -121,7 +121,8 @@ fn comes_back_without_its_manifest() {
     }
 }
 
-/// Goal: damaged tables are set aside and named, and all else is kept. Method: two tables of one run, one flipped and one gone.
+/// Goal: damaged tables are set aside and named, and all else is kept. Method: two tables of one
+/// run, one flipped and one gone.
 #[test]
 fn damaged_tables() {
     let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
@@ -150,7 +151,8 @@ fn damaged_tables() {
     assert!(fs.exists(&aside).unwrap(), "the store leaves it alone");
 }
 
-/// Goal: a log that is damaged in the middle gives what is before and behind the damage. Method: flip a byte in a value.
+/// Goal: a log that is damaged in the middle gives what is before and behind the damage. Method:
+/// flip a byte in a value.
 #[test]
 fn damaged_log() {
     let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
@@ -172,8 +174,8 @@ fn damaged_log() {
     assert!(pairs(&open(&fs)) == all);
 }
 
-/// Goal: an ingested table keeps its place with the manifest, and is put behind what was written before it without. Method: an
-/// ingest over older entries, under newer ones.
+/// Goal: an ingested table keeps its place with the manifest, and is put behind what was written
+/// before it without. Method: an ingest over older entries, under newer ones.
 #[test]
 fn ingested_tables() {
     for lose_manifest in [false, true] {
@@ -205,8 +207,8 @@ fn ingested_tables() {
     }
 }
 
-/// Goal: a repair that a crash interrupts is repeated and comes to the same. Method: every operation of repairs of a store with
-/// and without manifest.
+/// Goal: a repair that a crash interrupts is repeated and comes to the same. Method: every
+/// operation of repairs of a store with and without manifest.
 #[test]
 fn crashes() {
     for lose_manifest in [false, true] {
@@ -259,17 +261,18 @@ fn refused() {
     db.put("a", "b").unwrap();
 }
 
-/// Goal: a destroyed store is gone with all its files and none of others, and a crash in the middle leaves the whole store or
-/// none, never what is left of its log in a new one; a crash while a store is first made leaves what opens. Method: every
-/// operation, of stores with tables and with a log only; then destroy again and make a new store in its place.
+/// Goal: a destroyed store is gone with all its files and none of others, and a crash in the middle
+/// leaves the whole store or none, never what is left of its log in a new one; a crash while a
+/// store is first made leaves what opens. Method: every operation, of stores with tables and with a
+/// log only; then destroy again and make a new store in its place.
 #[test]
 fn destroyed() {
     destroy_at_every_operation(true);
     destroy_at_every_operation(false);
 }
 
-/// Goal: a copy of a log's segment that was cut off goes with the store, and is no store by itself. Method: one beside a store that is destroyed; one alone, where a
-/// store is made.
+/// Goal: a copy of a log's segment that was cut off goes with the store, and is no store by itself.
+/// Method: one beside a store that is destroyed; one alone, where a store is made.
 #[test]
 fn leftovers_of_the_log_are_destroyed() {
     let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
@@ -335,8 +338,8 @@ fn destroy_at_every_operation(is_flushed: bool) {
     assert!(images > 20, "{images}");
 }
 
-/// Goal: what is lost with a log is said, also when there is nothing left of it. Method: entries in a table and in the log;
-/// the log's files removed; verify and repair.
+/// Goal: what is lost with a log is said, also when there is nothing left of it. Method: entries in
+/// a table and in the log; the log's files removed; verify and repair.
 #[test]
 fn log_that_is_gone() {
     let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
@@ -358,9 +361,10 @@ fn log_that_is_gone() {
     assert!(fix(&fs).damage.is_empty());
 }
 
-/// Goal: what a repair writes is not taken for the oldest there is: a FIFO store has all of it afterwards, and drops it when its time is
-/// over. Method: entries in the log, in tables and in an ingested one, with the manifest and without; a clock that the test moves on from now,
-/// which is what a repair goes by.
+/// Goal: what a repair writes is not taken for the oldest there is: a FIFO store has all of it
+/// afterwards, and drops it when its time is over. Method: entries in the log, in tables and in an
+/// ingested one, with the manifest and without; a clock that the test moves on from now, which is
+/// what a repair goes by.
 #[test]
 fn ages() {
     for lose_manifest in [false, true] {
@@ -397,8 +401,9 @@ fn ages() {
     }
 }
 
-/// Goal: entries of a repaired store expire. Method: they are in the log, or in tables whose order nobody knows without the manifest; options
-/// are given where the manifest is lost. A clock that the test moves.
+/// Goal: entries of a repaired store expire. Method: they are in the log, or in tables whose order
+/// nobody knows without the manifest; options are given where the manifest is lost. A clock that
+/// the test moves.
 #[test]
 fn expiry() {
     for lose_manifest in [false, true] {
@@ -432,8 +437,9 @@ fn expiry() {
     }
 }
 
-/// Goal: values that only lost tables pointed at are garbage after a repair. Method: two tables with values in one blob file, of which one
-/// is lost; then the files are gone when the rest is deleted.
+/// Goal: values that only lost tables pointed at are garbage after a repair. Method: two tables
+/// with values in one blob file, of which one is lost; then the files are gone when the rest is
+/// deleted.
 #[test]
 fn garbage_of_lost_tables() {
     let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
@@ -459,8 +465,9 @@ fn garbage_of_lost_tables() {
     assert_eq!(files(&fs, STORE, ".blob").len(), 0);
 }
 
-/// Goal: what a failing disk does not give is not taken for damage: nothing is lost over it. Method: a store with tables, blob files and
-/// a log; each operation of a repair fails once, and where the repair did, it is repeated.
+/// Goal: what a failing disk does not give is not taken for damage: nothing is lost over it.
+/// Method: a store with tables, blob files and a log; each operation of a repair fails once, and
+/// where the repair did, it is repeated.
 #[test]
 fn failing_disk() {
     let mut refused = 0;
@@ -487,7 +494,8 @@ fn failing_disk() {
     assert!(refused > 30, "{refused}");
 }
 
-/// Goal: a log of a later version is refused and not touched. Method: the version in both copies of a segment's header, then as it was.
+/// Goal: a log of a later version is refused and not touched. Method: the version in both copies of
+/// a segment's header, then as it was.
 #[test]
 fn log_of_a_later_version() {
     let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
@@ -508,8 +516,9 @@ fn log_of_a_later_version() {
     assert!(pairs(&open(&fs)) == expected(0..100, 1));
 }
 
-/// Goal: of two tables whose entries have no numbers any more, the one written later has the newer value. Method: a table of the last
-/// level is put back beside the one that a compaction made of it and of a newer value.
+/// Goal: of two tables whose entries have no numbers any more, the one written later has the newer
+/// value. Method: a table of the last level is put back beside the one that a compaction made of it
+/// and of a newer value.
 #[test]
 fn versions_without_numbers() {
     let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
@@ -538,7 +547,8 @@ enum BlobDamage {
     Gone,
 }
 
-/// A store of two blob files, of which the second is damaged; that file, and the numbers whose values are lost.
+/// A store of two blob files, of which the second is damaged; that file, and the numbers whose
+/// values are lost.
 fn damaged_blob(fs: &Arc<dyn Fs>, damage: BlobDamage) -> (PathBuf, std::ops::Range<u32>) {
     let db = open_apart(fs);
     fill(&db, 0..20, 1);
@@ -574,8 +584,9 @@ fn damaged_blob(fs: &Arc<dyn Fs>, damage: BlobDamage) -> (PathBuf, std::ops::Ran
     (blob, lost)
 }
 
-/// Goal: a store with a damaged blob file, or without one, has all other values after a repair, and can be read, compacted and gone on
-/// with. Method: each damage, with the manifest and without; the rest is compared.
+/// Goal: a store with a damaged blob file, or without one, has all other values after a repair, and
+/// can be read, compacted and gone on with. Method: each damage, with the manifest and without; the
+/// rest is compared.
 #[test]
 fn damaged_blob_files() {
     use BlobDamage::*;
@@ -590,7 +601,8 @@ fn damaged_blob_files() {
         }
         let options = RepairOptions { fs: Arc::clone(&fs), keyspaces: Vec::new() };
         let report = match repair(STORE, &options) {
-            // Without the manifest's checksum a flipped bit there cannot be told from a later version.
+            // Without the manifest's checksum a flipped bit there cannot be told from a later
+            // version.
             Err(error) if (damage, lose_manifest) == (Version, true) => {
                 assert_eq!(error.kind(), ErrorKind::Unsupported);
                 continue;
@@ -612,7 +624,8 @@ fn damaged_blob_files() {
     }
 }
 
-/// Goal: an older value does not come back for one that is lost. Method: a value in a table under one whose blob file is gone.
+/// Goal: an older value does not come back for one that is lost. Method: a value in a table under
+/// one whose blob file is gone.
 #[test]
 fn lost_values_hide_older_ones() {
     let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
@@ -630,8 +643,9 @@ fn lost_values_hide_older_ones() {
     go_on(&db);
 }
 
-/// Goal: a repair that moves values and that a crash interrupts is repeated and comes to the same. Method: every operation of repairs
-/// of a store with a damaged blob file, with and without manifest.
+/// Goal: a repair that moves values and that a crash interrupts is repeated and comes to the same.
+/// Method: every operation of repairs of a store with a damaged blob file, with and without
+/// manifest.
 #[test]
 fn crashes_while_values_move() {
     for lose_manifest in [false, true] {
@@ -667,9 +681,9 @@ fn crashes_while_values_move() {
     }
 }
 
-/// Goal: a value counts once where an input of a compaction is left beside its output and both point at it: else more than all of its
-/// file would become garbage. Method: such a table is put back, the manifest is lost, and the store is compacted until its blob files have
-/// been collected.
+/// Goal: a value counts once where an input of a compaction is left beside its output and both
+/// point at it: else more than all of its file would become garbage. Method: such a table is put
+/// back, the manifest is lost, and the store is compacted until its blob files have been collected.
 #[test]
 fn values_that_two_tables_have() {
     let fs: Arc<dyn Fs> = Arc::new(MemFs::new());

@@ -55,8 +55,8 @@ fn sound() {
     assert_eq!(verify_in(&fs, "/nothing").unwrap_err().kind(), ErrorKind::NotFound);
 }
 
-/// Goal: all damage is reported, not only the first, and strays are told from it. Method: flip two tables, remove a third, add
-/// a file that nobody knows.
+/// Goal: all damage is reported, not only the first, and strays are told from it. Method: flip two
+/// tables, remove a third, add a file that nobody knows.
 #[test]
 fn all_damage() {
     let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
@@ -75,8 +75,9 @@ fn all_damage() {
     }
 }
 
-/// Goal: damage to blob files, and blob files that are missing, are found by an open store and by a closed one. Method: values in
-/// blob files of two flushes; one is flipped in the middle, the other removed.
+/// Goal: damage to blob files, and blob files that are missing, are found by an open store and by a
+/// closed one. Method: values in blob files of two flushes; one is flipped in the middle, the other
+/// removed.
 #[test]
 fn blob_files() {
     let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
@@ -98,7 +99,8 @@ fn blob_files() {
     }
 }
 
-/// Goal: a flipped bit anywhere in a table, in the manifest or in CURRENT is found. Method: random places of each.
+/// Goal: a flipped bit anywhere in a table, in the manifest or in CURRENT is found. Method: random
+/// places of each.
 #[test]
 fn any_bit() {
     let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
@@ -128,7 +130,8 @@ fn any_bit() {
     assert!(verify_in(&fs, STORE).unwrap().is_sound());
 }
 
-/// Goal: an older version before a newer one is found. Method: a store of two sound tables in the wrong order.
+/// Goal: an older version before a newer one is found. Method: a store of two sound tables in the
+/// wrong order.
 #[test]
 fn wrong_order() {
     let fs: Arc<dyn Fs> = Arc::new(MemFs::new());

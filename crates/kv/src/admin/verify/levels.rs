@@ -1,4 +1,5 @@
-//! Whether newer versions of keys stand before older ones: what lookups that stop at the first hit rely on.
+//! Whether newer versions of keys stand before older ones: what lookups that stop at the first hit
+//! rely on.
 
 use std::collections::BTreeSet;
 
@@ -16,8 +17,8 @@ use crate::version::{FileName, Run};
 use crate::{Error, Result};
 
 impl VerifyReport {
-    /// Walks all runs of each keyspace side by side. Each pair of runs is reported once. Keyspaces with tables that cannot
-    /// be read are left out: those are reported already.
+    /// Walks all runs of each keyspace side by side. Each pair of runs is reported once. Keyspaces
+    /// with tables that cannot be read are left out: those are reported already.
     pub(super) fn levels(&mut self, tables: &Arc<Tables>, subjects: &[Subject]) {
         for subject in subjects {
             let is_damaged = |number| {

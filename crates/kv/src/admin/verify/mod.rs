@@ -35,8 +35,8 @@ pub struct VerifyReport {
     pub log_records: u64,
     /// All that is not as it should be.
     pub damage: Vec<Damage>,
-    /// Tables and blob files that nothing refers to. No damage: running jobs write such files, readers hold on to some, and
-    /// a crash leaves some for the next open to delete.
+    /// Tables and blob files that nothing refers to. No damage: running jobs write such files,
+    /// readers hold on to some, and a crash leaves some for the next open to delete.
     pub strays: Vec<PathBuf>,
 }
 
@@ -76,12 +76,13 @@ struct Subject {
 }
 
 impl Db {
-    /// Reads all files of the store, past the cache, and says what is wrong with them: each table's and blob file's checksum, the order
-    /// of entries, filters and counts; whether newer versions of keys stand before older ones; the manifest, the log,
-    /// files that are missing. Reads and writes go on meanwhile.
+    /// Reads all files of the store, past the cache, and says what is wrong with them: each table's
+    /// and blob file's checksum, the order of entries, filters and counts; whether newer versions
+    /// of keys stand before older ones; the manifest, the log, files that are missing. Reads and
+    /// writes go on meanwhile.
     ///
-    /// Costs reading everything twice. Errors: none of what it finds, which stands in the report; only when the directory
-    /// cannot be read.
+    /// Costs reading everything twice. Errors: none of what it finds, which stands in the report;
+    /// only when the directory cannot be read.
     ///
     /// ```
     /// # fn main() -> cairn_kv::Result<()> {
@@ -116,8 +117,9 @@ impl Db {
     }
 }
 
-/// As [`Db::verify`], of a store that may not even open. Writes nothing, locks nothing. A store that is being written to is
-/// better verified through its handle: here, files that its writer deletes in the middle look missing.
+/// As [`Db::verify`], of a store that may not even open. Writes nothing, locks nothing. A store
+/// that is being written to is better verified through its handle: here, files that its writer
+/// deletes in the middle look missing.
 ///
 /// Errors: [`Error::NotFound`] when there is no store; when the directory cannot be read.
 pub fn verify(path: impl AsRef<Path>) -> Result<VerifyReport> {

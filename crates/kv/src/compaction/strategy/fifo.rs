@@ -7,12 +7,12 @@ use super::options::FifoOptions;
 use super::scores::{LevelScore, Scores};
 use super::state::{State, TableInfo};
 
-/// Removes the oldest tables when there is too much or when they are too old, as a cache or a log of recent events
-/// wants it. Never merges; lookups ask every run.
+/// Removes the oldest tables when there is too much or when they are too old, as a cache or a log
+/// of recent events wants it. Never merges; lookups ask every run.
 ///
-/// The oldest is what was written first, whatever the clock said: without the newer of two tables, keys that it had overwritten
-/// or deleted would come back from the older one. The clock only says what is too old, and then a table waits for all that
-/// are older.
+/// The oldest is what was written first, whatever the clock said: without the newer of two tables,
+/// keys that it had overwritten or deleted would come back from the older one. The clock only says
+/// what is too old, and then a table waits for all that are older.
 #[derive(Debug, Clone)]
 pub struct Fifo {
     options: FifoOptions,
@@ -25,8 +25,9 @@ impl Fifo {
     }
 }
 
-/// All tables with their levels and runs, the oldest first: from the last level up, in each the oldest run first. Tables of a run have no
-/// key in common; among them the clock may say which is the oldest.
+/// All tables with their levels and runs, the oldest first: from the last level up, in each the
+/// oldest run first. Tables of a run have no key in common; among them the clock may say which is
+/// the oldest.
 fn by_age<'s, 'a>(state: &'s State<'a>) -> impl Iterator<Item = (usize, u64, &'s TableInfo<'a>)> {
     let levels = state.levels.iter().enumerate().rev();
     let runs = levels.flat_map(|(at, level)| level.runs.iter().rev().map(move |run| (at, run)));
@@ -43,7 +44,8 @@ impl Strategy for Fifo {
     }
 
     fn pick(&self, state: &State<'_>) -> Option<Job> {
-        // One job at a time: what a second one takes might be gone before the older tables of the first.
+        // One job at a time: what a second one takes might be gone before the older tables of the
+        // first.
         if !state.running.is_empty() {
             return None;
         }

@@ -126,10 +126,11 @@ pub struct Job {
     pub smallest: Vec<u8>,
     /// The last key of the inputs, inclusive.
     pub largest: Vec<u8>,
-    /// Nothing outside of the inputs is older and shares a key: tombstones that no snapshot needs can go.
+    /// Nothing outside of the inputs is older and shares a key: tombstones that no snapshot needs
+    /// can go.
     pub bottommost: bool,
-    /// Output tables must not reach over these keys: each is the first of a new table. Keeps what a table overlaps in the
-    /// level below small.
+    /// Output tables must not reach over these keys: each is the first of a new table. Keeps what a
+    /// table overlaps in the level below small.
     pub cuts: Vec<Vec<u8>>,
     /// Keys that split the work into parts of similar size, for threads side by side.
     pub boundaries: Vec<Vec<u8>>,
@@ -149,7 +150,8 @@ impl<'s, 'a> Draft<'s, 'a> {
         self.inputs.iter().flat_map(|(_, _, tables)| tables.iter().copied())
     }
 
-    /// The job, unless it cannot start now: a table is in use, or another job writes to the same place.
+    /// The job, unless it cannot start now: a table is in use, or another job writes to the same
+    /// place.
     pub(super) fn finish(mut self, state: &State<'_>, shape: Shape) -> Option<Job> {
         self.inputs.retain(|(_, _, tables)| !tables.is_empty());
         let (smallest, largest) = hull(self.tables())?;
@@ -219,7 +221,8 @@ pub(super) struct Shape {
     pub(super) parts: usize,
 }
 
-/// Keys of the level below the output at which `bytes_max` of that level have gone by since the last.
+/// Keys of the level below the output at which `bytes_max` of that level have gone by since the
+/// last.
 fn cuts(state: &State<'_>, level: usize, smallest: &[u8], largest: &[u8], bytes_max: u64) -> Vec<Vec<u8>> {
     let below = state.level(level + 1);
     let [run] = &below.runs[..] else { return Vec::new() };

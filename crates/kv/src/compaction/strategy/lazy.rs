@@ -8,11 +8,13 @@ use super::options::LazyOptions;
 use super::scores::{LevelScore, Scores};
 use super::state::State;
 
-/// Several runs in each level but the last, which has one (Dayan and Idreos, *Dostoevsky*, SIGMOD 2018).
+/// Several runs in each level but the last, which has one (Dayan and Idreos, *Dostoevsky*, SIGMOD
+/// 2018).
 ///
-/// Nearly all data is in the last level, so that is where merging keeps space and scans small; the levels
-/// above hold little, and merging there eagerly is what costs a leveled tree its writes. With T runs in a level they become one of
-/// the next, T times as large; those of the level above the last are merged into it.
+/// Nearly all data is in the last level, so that is where merging keeps space and scans small; the
+/// levels above hold little, and merging there eagerly is what costs a leveled tree its writes.
+/// With T runs in a level they become one of the next, T times as large; those of the level above
+/// the last are merged into it.
 #[derive(Debug, Clone)]
 pub struct LazyLeveled {
     options: LazyOptions,
@@ -33,8 +35,8 @@ impl LazyLeveled {
         self.options.levels.max(state.levels.len()) - 1
     }
 
-    /// The first level below 0 that is used: each tier holds T times the one above, and all together about as much as the
-    /// last level.
+    /// The first level below 0 that is used: each tier holds T times the one above, and all
+    /// together about as much as the last level.
     fn first_tier(&self, state: &State<'_>) -> usize {
         let last = self.last(state);
         let mut bytes = self.options.flush_bytes.saturating_mul(self.options.size_ratio as u64);
@@ -62,8 +64,8 @@ impl LazyLeveled {
             state.level(at).runs.iter().map(move |run| (at, run.id, run.tables.iter().collect::<Vec<_>>()))
         };
         let is_last = next == self.last(state);
-        // Runs that another strategy left have the id 0, which says nothing of their age beside others of the next level:
-        // those become one run with it.
+        // Runs that another strategy left have the id 0, which says nothing of their age beside
+        // others of the next level: those become one run with it.
         let newest_below = state.level(next).runs.iter().map(|run| run.id).max();
         let joins = is_last || newest_below.is_some_and(|below| below >= newest);
         let inputs: Vec<_> = if joins { of(level).chain(of(next)).collect() } else { of(level).collect() };

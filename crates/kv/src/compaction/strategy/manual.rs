@@ -13,8 +13,8 @@ pub struct Manual<'k> {
     pub from: Option<&'k [u8]>,
     /// Up to this key, inclusive; `None` for the last.
     pub to: Option<&'k [u8]>,
-    /// Only tables with numbers below this are compacted: set to the next file number when the work begins, so that it
-    /// does not go on with its own output.
+    /// Only tables with numbers below this are compacted: set to the next file number when the work
+    /// begins, so that it does not go on with its own output.
     pub below: u64,
     /// Also writes the tables of the last level anew, to drop tombstones and expired entries there.
     pub rewrite_last: bool,

@@ -1,8 +1,8 @@
 //! Which tables are merged when, as pure functions: a [`State`] in, a [`Job`] out.
 //!
-//! A strategy knows no files, threads or clocks. The database asks it after every change and runs what it gets; the
-//! simulator asks it for trees that exist nowhere. Any strategy takes any state, so a keyspace can be opened
-//! with another one than it was written with.
+//! A strategy knows no files, threads or clocks. The database asks it after every change and runs
+//! what it gets; the simulator asks it for trees that exist nowhere. Any strategy takes any state,
+//! so a keyspace can be opened with another one than it was written with.
 //!
 //! | strategy | writes | space | lookups |
 //! |---|---|---|---|
@@ -41,12 +41,14 @@ pub trait Strategy: Debug + Send + Sync + 'static {
     /// Its name in options and reports.
     fn name(&self) -> &'static str;
 
-    /// What to do next; `None` when there is nothing to do, or nothing that the running jobs leave room for.
+    /// What to do next; `None` when there is nothing to do, or nothing that the running jobs leave
+    /// room for.
     ///
     /// Jobs that are carried out bring the tree to a state without jobs after finitely many.
     fn pick(&self, state: &State<'_>) -> Option<Job>;
 
-    /// Whether many runs in level 0 mean that compactions are behind, and writers are to wait. Not where nothing is merged.
+    /// Whether many runs in level 0 mean that compactions are behind, and writers are to wait. Not
+    /// where nothing is merged.
     fn merges(&self) -> bool {
         true
     }

@@ -25,7 +25,8 @@ impl Default for StrategyOptions {
 }
 
 impl StrategyOptions {
-    /// The strategy. Errors: [`Error::Invalid`] naming the setting, its value and what was expected.
+    /// The strategy. Errors: [`Error::Invalid`] naming the setting, its value and what was
+    /// expected.
     pub fn build(&self) -> Result<Box<dyn Strategy>> {
         self.check()?;
         Ok(match self {
@@ -88,26 +89,30 @@ pub struct LeveledOptions {
     /// Level 0 is compacted from this many runs on, if they are also as large as the last level or
     /// [`LeveledOptions::level_zero_bytes`], whichever is less. Default: 4, as in RocksDB.
     pub level_zero_runs_min: usize,
-    /// Level 0 is compacted from this many runs on in any case. Default: 16. Each merge rewrites the level below, so four
-    /// times as much from level 0 at a time takes a quarter of those writes; lookups pay with some more filters.
+    /// Level 0 is compacted from this many runs on in any case. Default: 16. Each merge rewrites
+    /// the level below, so four times as much from level 0 at a time takes a quarter of those
+    /// writes; lookups pay with some more filters.
     pub level_zero_runs_max: usize,
     /// How much of level 0 is worth a merge. Default: 1 GiB, sixteen memtables of 64 MiB.
     pub level_zero_bytes: u64,
     /// The level below level 0 is not made smaller than this. Default: 256 MiB.
     pub base_bytes: u64,
-    /// A level has at most this many times the size of the one above. Default: 10. Smaller ratios are used
-    /// where they cost fewer writes.
+    /// A level has at most this many times the size of the one above. Default: 10. Smaller ratios
+    /// are used where they cost fewer writes.
     pub multiplier: f64,
     /// Levels, level 0 counted. Default: 7.
     pub levels: usize,
-    /// A table with at least this share of tombstones is compacted before its level is full. Default: 0.5.
+    /// A table with at least this share of tombstones is compacted before its level is full.
+    /// Default: 0.5.
     pub tombstone_ratio: f64,
-    /// A table is rewritten when its first entry has been expired for this long, in seconds. Default: one hour.
+    /// A table is rewritten when its first entry has been expired for this long, in seconds.
+    /// Default: one hour.
     pub expired_secs: u64,
-    /// Tables whose oldest entry is older than this go down to the last level, in seconds. Default: never.
+    /// Tables whose oldest entry is older than this go down to the last level, in seconds. Default:
+    /// never.
     pub age_secs: Option<u64>,
-    /// When no writes come, levels are merged down until those above the last have at most this share of it.
-    /// Default: 0.2; infinite turns it off.
+    /// When no writes come, levels are merged down until those above the last have at most this
+    /// share of it. Default: 0.2; infinite turns it off.
     pub idle_space_ratio: f64,
     /// A job is split into at most this many parts that can be done side by side. Default: 4.
     pub parts: usize,
@@ -139,18 +144,20 @@ pub struct UniversalOptions {
     pub table_bytes: u64,
     /// Merging begins at this many runs. Default: 4.
     pub runs: usize,
-    /// A run joins the newer ones before it if it is at most this many percent larger than they are together.
-    /// Default: 1.
+    /// A run joins the newer ones before it if it is at most this many percent larger than they are
+    /// together. Default: 1.
     pub size_ratio_percent: u64,
     /// The least runs of a merge by size. Default: 2.
     pub merge_runs_min: usize,
     /// The most runs of a merge. Default: no limit.
     pub merge_runs_max: usize,
-    /// Everything is merged when the newer runs have more than this many percent of the oldest. Default: 200.
+    /// Everything is merged when the newer runs have more than this many percent of the oldest.
+    /// Default: 200.
     pub space_amplification_percent: u64,
     /// Levels, level 0 counted. Merged runs stand in the lower ones. Default: 7.
     pub levels: usize,
-    /// A table is rewritten when its first entry has been expired for this long, in seconds. Default: one hour.
+    /// A table is rewritten when its first entry has been expired for this long, in seconds.
+    /// Default: one hour.
     pub expired_secs: u64,
     /// A job is split into at most this many parts that can be done side by side. Default: 4.
     pub parts: usize,
@@ -177,8 +184,8 @@ impl Default for UniversalOptions {
 pub struct FifoOptions {
     /// The oldest tables are removed while there are more bytes than this. Default: 1 GiB.
     pub bytes_max: u64,
-    /// Tables whose newest entry came this long ago are removed, in seconds, unless older ones are not that old by the clock.
-    /// Default: never.
+    /// Tables whose newest entry came this long ago are removed, in seconds, unless older ones are
+    /// not that old by the clock. Default: never.
     pub ttl_secs: Option<u64>,
 }
 
@@ -195,7 +202,8 @@ pub struct LazyOptions {
     pub table_bytes: u64,
     /// Size of a flush: what the number of levels follows from. Default: 64 MiB.
     pub flush_bytes: u64,
-    /// Runs of a level that are merged into one of the next; also by how much levels grow. Default: 4.
+    /// Runs of a level that are merged into one of the next; also by how much levels grow.
+    /// Default: 4.
     pub size_ratio: usize,
     /// Levels, level 0 counted. Default: 7.
     pub levels: usize,

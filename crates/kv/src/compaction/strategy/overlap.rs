@@ -26,8 +26,8 @@ impl Component<'_, '_> {
     }
 }
 
-/// Cuts the tables of two levels where no range goes over: parts that can be compacted apart. Parts without a table of
-/// the upper level are left out. By key.
+/// Cuts the tables of two levels where no range goes over: parts that can be compacted apart. Parts
+/// without a table of the upper level are left out. By key.
 pub(super) fn components<'s, 'a>(
     upper: impl Iterator<Item = &'s TableInfo<'a>>,
     lower: impl Iterator<Item = &'s TableInfo<'a>>,
@@ -52,8 +52,9 @@ pub(super) fn components<'s, 'a>(
 
 /// Widens `from..to` of a run's tables until no key is on both sides of an end.
 ///
-/// Tables of a run have a key in common only if the first has a range tombstone that was cut there, and that does not
-/// reach it. Of tables without tombstones it would mean that a key's versions are in both.
+/// Tables of a run have a key in common only if the first has a range tombstone that was cut there,
+/// and that does not reach it. Of tables without tombstones it would mean that a key's versions are
+/// in both.
 pub(super) fn whole_keys(tables: &[TableInfo<'_>], mut from: usize, mut to: usize) -> (usize, usize) {
     let share = |left: usize| match (tables.get(left), tables.get(left + 1)) {
         (Some(a), Some(b)) => a.largest == b.smallest && a.tombstones == 0,

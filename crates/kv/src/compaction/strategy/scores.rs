@@ -9,7 +9,8 @@ pub struct LevelScore {
     pub runs: usize,
     /// Bytes in it.
     pub bytes: u64,
-    /// Bytes that the strategy would like it to have at most; 0 when it wants it empty, `u64::MAX` without a limit.
+    /// Bytes that the strategy would like it to have at most; 0 when it wants it empty, `u64::MAX`
+    /// without a limit.
     pub target_bytes: u64,
     /// From 1 on there is something to do.
     pub score: f64,

@@ -21,7 +21,8 @@ pub struct TableInfo<'a> {
     pub oldest_secs: u64,
     /// The same of its newest entry.
     pub newest_secs: u64,
-    /// When the first of its entries expires, in seconds since the Unix epoch; `u64::MAX` for never.
+    /// When the first of its entries expires, in seconds since the Unix epoch; `u64::MAX` for
+    /// never.
     pub expires_secs: u64,
     /// A running job reads it.
     pub compacting: bool,
@@ -118,7 +119,8 @@ pub struct State<'a> {
     pub running: Vec<RunningJob<'a>>,
     /// Now, in seconds since the Unix epoch.
     pub now_secs: u64,
-    /// The oldest snapshot's sequence number; `None` without snapshots. Tombstones above it cannot be dropped.
+    /// The oldest snapshot's sequence number; `None` without snapshots. Tombstones above it cannot
+    /// be dropped.
     pub oldest_snapshot: Option<u64>,
     /// No write came for a while: time to do what costs writes and saves space.
     pub idle: bool,

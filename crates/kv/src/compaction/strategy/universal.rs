@@ -9,10 +9,10 @@ use super::state::{RunInfo, State};
 
 /// Size-tiered compaction over the age of runs, as RocksDB's universal style.
 ///
-/// All runs of all levels in order of age are one list. Only neighbours are merged, so every run stays newer than those
-/// behind it. The result takes the place of its oldest input, or sinks through the empty levels below it to the one
-/// right above the next older run, or to the last one. Any level may hold any number of runs, as other strategies
-/// leave them.
+/// All runs of all levels in order of age are one list. Only neighbours are merged, so every run
+/// stays newer than those behind it. The result takes the place of its oldest input, or sinks
+/// through the empty levels below it to the one right above the next older run, or to the last one.
+/// Any level may hold any number of runs, as other strategies leave them.
 #[derive(Debug, Clone)]
 pub struct Universal {
     options: UniversalOptions,
@@ -43,7 +43,8 @@ impl Universal {
     ) -> Option<Job> {
         let inputs = runs.get(from..to)?;
         let (oldest_level, _) = *inputs.last()?;
-        // Between the oldest input and the run behind it there is nothing, so the levels in between are empty.
+        // Between the oldest input and the run behind it there is nothing, so the levels in between
+        // are empty.
         let deepest = match runs.get(to) {
             None => (self.options.levels - 1).max(state.levels.len().saturating_sub(1)),
             Some((older, _)) => older.saturating_sub(1),
@@ -51,7 +52,8 @@ impl Universal {
         let (output_level, output_run) = if deepest > oldest_level {
             (deepest, 0)
         } else {
-            // Newer runs of this level have higher ids than each of its inputs, older ones have lower ids.
+            // Newer runs of this level have higher ids than each of its inputs, older ones have
+            // lower ids.
             let here = inputs.iter().filter(|(level, _)| *level == oldest_level);
             (oldest_level, here.map(|(_, run)| run.id).max()?)
         };

@@ -6,9 +6,10 @@ use cairn_vfs::{ErrorKind, Fs, MemFs};
 
 use crate::{Background, Db, Error};
 
-/// Goal: the threads of a store that has failed sleep, however often they meet the failure. They looked for work, found that the log had
-/// failed, and woke each other for that, on and on. Method: what a thread does that finds no work in an idle store, in one that has failed;
-/// nobody is woken but by the failure itself.
+/// Goal: the threads of a store that has failed sleep, however often they meet the failure. They
+/// looked for work, found that the log had failed, and woke each other for that, on and on. Method:
+/// what a thread does that finds no work in an idle store, in one that has failed; nobody is woken
+/// but by the failure itself.
 #[test]
 fn a_failure_wakes_once() {
     let fs: Arc<dyn Fs> = Arc::new(MemFs::new());

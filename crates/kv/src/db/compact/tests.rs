@@ -14,9 +14,9 @@ use crate::table::{TableOptions, TableWriter};
 use crate::version::{FileName, NewTable, VersionEdit};
 use crate::{Background, Db, KeyspaceOptions};
 
-/// Goal: a compaction whose inputs have a number that is not visible yet waits for it: a snapshot that is taken meanwhile finds what
-/// lies below them. Method: an ingest by hand, over an older entry, that stops between its table's install and the number; a
-/// compaction of both begins there.
+/// Goal: a compaction whose inputs have a number that is not visible yet waits for it: a snapshot
+/// that is taken meanwhile finds what lies below them. Method: an ingest by hand, over an older
+/// entry, that stops between its table's install and the number; a compaction of both begins there.
 #[test]
 fn inputs_are_visible_before_snapshots_are_listed() {
     let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
@@ -41,7 +41,8 @@ fn inputs_are_visible_before_snapshots_are_listed() {
     edit.keyspace(DEFAULT).added.push(NewTable { level: 0, run: number, meta });
     inner.install(&keyspace, edit, &[]).unwrap();
     commit.next_seqno = seqno + 1;
-    // Held until the end by who ingests; but who waits for a number can be told from who works, and who waits for a lock can not.
+    // Held until the end by who ingests; but who waits for a number can be told from who works, and
+    // who waits for a lock can not.
     drop(commit);
 
     let job = {
@@ -65,9 +66,10 @@ fn inputs_are_visible_before_snapshots_are_listed() {
     assert_eq!(db.get("key").unwrap().as_deref(), Some(&b"new"[..]));
 }
 
-/// Goal: a compaction ends soon when the store is closing, whether it waits for the limit of its writes or finds nothing that survives. Method:
-/// megabytes at 64 KiB a second, and thousands of entries under a range tombstone; the store is closing when the compaction begins. A clock
-/// that sleeps move.
+/// Goal: a compaction ends soon when the store is closing, whether it waits for the limit of its
+/// writes or finds nothing that survives. Method: megabytes at 64 KiB a second, and thousands of
+/// entries under a range tombstone; the store is closing when the compaction begins. A clock that
+/// sleeps move.
 #[test]
 fn a_compaction_is_given_up() {
     for survives in [true, false] {

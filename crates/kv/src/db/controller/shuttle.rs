@@ -58,9 +58,9 @@ impl Store {
     }
 }
 
-/// Goal: writers that were stopped always go on when the work is done: the gate's last word is about the last state, and
-/// no waiter misses it. Method: three writers run into a limit of one or two, two threads work; a schedule in which a
-/// writer stays stopped is a deadlock.
+/// Goal: writers that were stopped always go on when the work is done: the gate's last word is
+/// about the last state, and no waiter misses it. Method: three writers run into a limit of one or
+/// two, two threads work; a schedule in which a writer stays stopped is a deadlock.
 #[test]
 fn stop_and_go() {
     for limit in [1.0, 2.0] {
@@ -79,7 +79,8 @@ fn stop_and_go() {
     }
 }
 
-/// Goal: a failure releases stopped writers although nobody works any more. Method: the limit is reached, then the store fails.
+/// Goal: a failure releases stopped writers although nobody works any more. Method: the limit is
+/// reached, then the store fails.
 #[test]
 fn failure_opens_the_gate() {
     explore(2_000, || {
@@ -97,9 +98,10 @@ fn failure_opens_the_gate() {
     });
 }
 
-/// Goal: what writers who pay beside each other owe is paid once and by somebody: what was slept and what is still owed are what
-/// was written. Nobody pays for ever, also when the pressure ends in the middle. Method: two writers of five seconds' worth
-/// each at the slowest speed and a small one, whose sleeps move the clock; then the same with a thread that takes the pressure away.
+/// Goal: what writers who pay beside each other owe is paid once and by somebody: what was slept
+/// and what is still owed are what was written. Nobody pays for ever, also when the pressure ends
+/// in the middle. Method: two writers of five seconds' worth each at the slowest speed and a small
+/// one, whose sleeps move the clock; then the same with a thread that takes the pressure away.
 #[test]
 fn writers_pay_beside_each_other() {
     for ends in [false, true] {

@@ -10,8 +10,9 @@ fn slowest() -> Pressure {
     Pressure { cause: StallCause::LevelZero, speed: SPEED_MIN }
 }
 
-/// Goal: large writes pass at the speed that is set, give or take what may be owed, and small ones as before in small delays. Method: a clock
-/// that sleeps move; 64 MiB at 4 MiB a second in writes of 1 MiB, then of 1 KiB.
+/// Goal: large writes pass at the speed that is set, give or take what may be owed, and small ones
+/// as before in small delays. Method: a clock that sleeps move; 64 MiB at 4 MiB a second in writes
+/// of 1 MiB, then of 1 KiB.
 #[test]
 fn large_writes_pay() {
     for bytes in [1 << 20, 1 << 10] {
@@ -28,8 +29,9 @@ fn large_writes_pay() {
     }
 }
 
-/// Goal: who pays a large debt goes on when there is nothing left to pay for, or the store has failed. Method: a write of a gigabyte; the
-/// pressure ends, or the wait is abandoned, at a look in the middle of it.
+/// Goal: who pays a large debt goes on when there is nothing left to pay for, or the store has
+/// failed. Method: a write of a gigabyte; the pressure ends, or the wait is abandoned, at a look in
+/// the middle of it.
 #[test]
 fn a_debt_ends_with_its_cause() {
     for fails in [false, true] {

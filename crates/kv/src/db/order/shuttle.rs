@@ -1,5 +1,5 @@
-//! The order of visibility under schedules that follow from a seed: see `testing/schedules.rs`. The ring has four cells then,
-//! and who waits goes to sleep at once.
+//! The order of visibility under schedules that follow from a seed: see `testing/schedules.rs`. The
+//! ring has four cells then, and who waits goes to sleep at once.
 
 use std::collections::BTreeMap;
 
@@ -40,9 +40,9 @@ impl Writes {
     }
 }
 
-/// Goal: the mark never passes a write that is not done, nor stops within one; a write that returned can be seen; and nobody
-/// waits for ever. Method: three writers of one, two and more numbers than there are cells, a reader, and a flush that waits for
-/// what was given out.
+/// Goal: the mark never passes a write that is not done, nor stops within one; a write that
+/// returned can be seen; and nobody waits for ever. Method: three writers of one, two and more
+/// numbers than there are cells, a reader, and a flush that waits for what was given out.
 #[test]
 fn writers_readers_and_a_flush() {
     explore(4_000, || {
@@ -81,8 +81,9 @@ fn writers_readers_and_a_flush() {
     });
 }
 
-/// Goal: nobody sleeps for ever: who is about to sleep and who moves the mark do not miss each other. Method: two and three
-/// writers of one number each, so that there is no later write to wake anybody.
+/// Goal: nobody sleeps for ever: who is about to sleep and who moves the mark do not miss each
+/// other. Method: two and three writers of one number each, so that there is no later write to wake
+/// anybody.
 #[test]
 fn the_last_writers() {
     for writers in [2, 3] {

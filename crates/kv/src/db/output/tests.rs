@@ -15,8 +15,8 @@ use crate::ttl;
 use crate::version::{FileName, NewTable, VersionEdit};
 use crate::{Background, Db, Error, KeyspaceOptions, Operation, WriteBatch};
 
-/// Installs a table whose entries, in order of their keys and with the number of the last write, have their values in a blob file; the
-/// file itself only where that is asked for.
+/// Installs a table whose entries, in order of their keys and with the number of the last write,
+/// have their values in a blob file; the file itself only where that is asked for.
 fn add_blobs(inner: &Inner, entries: &[(&str, &[u8])], with_file: bool) {
     let [number, table] = std::array::from_fn(|_| inner.versions.new_file_number());
     let create = |name: FileName| inner.fs.open(&name.path(&inner.path), OpenOptions::create_new()).unwrap();
@@ -42,8 +42,9 @@ fn add_blobs(inner: &Inner, entries: &[(&str, &[u8])], with_file: bool) {
     inner.install(&inner.keyspace(DEFAULT).unwrap(), edit, &[]).unwrap();
 }
 
-/// Goal: empty values that an earlier version has put into blob files are there, also where it has deleted the file under them,
-/// and come back into the tables. Method: such a table by hand, with and without its file; another key is compacted with it.
+/// Goal: empty values that an earlier version has put into blob files are there, also where it has
+/// deleted the file under them, and come back into the tables. Method: such a table by hand, with
+/// and without its file; another key is compacted with it.
 #[test]
 fn empty_values_of_earlier_versions() {
     for with_file in [true, false] {
@@ -67,7 +68,8 @@ fn empty_values_of_earlier_versions() {
     }
 }
 
-/// Goal: values with the time of their write behind them that an earlier version has put into blob files are read without it, and expire.
+/// Goal: values with the time of their write behind them that an earlier version has put into blob
+/// files are read without it, and expire.
 /// Method: such a table by hand, in a keyspace with a time to live; a clock that the test moves.
 #[test]
 fn values_with_a_time_of_earlier_versions() {
@@ -108,9 +110,11 @@ fn blobs_and_entries(fs: &Arc<dyn Fs>, db: &Db) -> (usize, u64, u64) {
     (blobs, tables().map(|meta| meta.entries).sum(), expires.unwrap_or(u64::MAX))
 }
 
-/// Goal: values that expire and are in a blob file of an earlier version do not stay there: what has expired goes, the rest comes back
-/// into tables that say when it expires, and the file goes. Nobody has to ask for it, and a snapshot does not keep it. Method: such a
-/// table by hand, of values of which some have expired; the store is opened again, or the next flush begins it. Then the rest expires.
+/// Goal: values that expire and are in a blob file of an earlier version do not stay there: what
+/// has expired goes, the rest comes back into tables that say when it expires, and the file goes.
+/// Nobody has to ask for it, and a snapshot does not keep it. Method: such a table by hand, of
+/// values of which some have expired; the store is opened again, or the next flush begins it. Then
+/// the rest expires.
 #[test]
 fn values_with_a_time_leave_blob_files() {
     for reopens in [true, false] {
@@ -151,8 +155,9 @@ fn values_with_a_time_leave_blob_files() {
     }
 }
 
-/// Goal: such a value comes back from below operands as well, which nobody can merge in a keyspace whose entries expire; else its file
-/// would be collected again and again. Method: a batch with an operand over it; the store is opened again, which ends.
+/// Goal: such a value comes back from below operands as well, which nobody can merge in a keyspace
+/// whose entries expire; else its file would be collected again and again. Method: a batch with an
+/// operand over it; the store is opened again, which ends.
 #[test]
 fn values_with_a_time_below_operands() {
     let fs: Arc<dyn Fs> = Arc::new(MemFs::new());

@@ -23,8 +23,8 @@ fn walk(cursor: &mut DbCursor, backwards: bool) -> Result<Vec<Vec<u8>>> {
     Ok(keys)
 }
 
-/// Goal: a cursor that met an error is not valid, does not go on by steps, and does by a seek. Method: one table and several; every read of
-/// a walk fails in turn, both ways.
+/// Goal: a cursor that met an error is not valid, does not go on by steps, and does by a seek.
+/// Method: one table and several; every read of a walk fails in turn, both ways.
 #[test]
 fn seeks_after_an_error() {
     for table_bytes in [1 << 20, 2 << 10] {
@@ -69,7 +69,8 @@ fn seeks_after_an_error() {
     }
 }
 
-/// Goal: snapshots and keyspaces of another store are refused, not taken for this one's; so is a snapshot that was taken before a refresh.
+/// Goal: snapshots and keyspaces of another store are refused, not taken for this one's; so is a
+/// snapshot that was taken before a refresh.
 /// Method: two stores; everything that takes such a handle.
 #[test]
 fn handles_of_another_store() {

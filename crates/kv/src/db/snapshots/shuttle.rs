@@ -7,8 +7,9 @@ use cairn_vfs::thread;
 use super::*;
 use crate::schedules::explore;
 
-/// Goal: a flush knows of every snapshot that sees what it leaves out. Method: a writer makes versions of one key, a flush leaves
-/// out those that are neither the newest that it knows nor listed, readers take snapshots: the version that is theirs is never gone.
+/// Goal: a flush knows of every snapshot that sees what it leaves out. Method: a writer makes
+/// versions of one key, a flush leaves out those that are neither the newest that it knows nor
+/// listed, readers take snapshots: the version that is theirs is never gone.
 #[test]
 fn flushes_know_of_snapshots() {
     explore(4_000, || {

@@ -8,7 +8,8 @@ use cairn_vfs::{CrashImage, ErrorKind, FaultFs, FaultOptions, MemFs, Operation, 
 use crate::kind::{Kind, SEQNO_MAX, Seqno};
 use crate::{Background, Db, Durability, Error, KeyspaceOptions, Options, WriteBatch};
 
-/// Goal: a record that the log refuses is the error of its write and of no other. Method: ask for one that is too long, then write.
+/// Goal: a record that the log refuses is the error of its write and of no other. Method: ask for
+/// one that is too long, then write.
 #[test]
 fn a_refused_record_poisons_nothing() {
     let builder = Db::builder("/store").fs(Arc::new(MemFs::new())).background(Background::Inline).seed(1);
@@ -21,7 +22,8 @@ fn a_refused_record_poisons_nothing() {
     assert_eq!(db.get("key").unwrap().as_deref(), Some(&b"value"[..]));
 }
 
-/// Goal: a write is not acknowledged when the record of one before it could not be written, also where its own was before that showed: no recovery would reach it. Method: a record that is held
+/// Goal: a write is not acknowledged when the record of one before it could not be written, also
+/// where its own was before that showed: no recovery would reach it. Method: a record that is held
 /// back and fails, after the writer behind it has done its part and waits for its turn.
 #[test]
 fn a_record_behind_one_that_fails_is_not_acknowledged() {
@@ -78,9 +80,11 @@ fn a_commit_looks_twice() {
     }
 }
 
-/// Goal: readers never see a part of a batch whose insertion has failed, nor what was written behind it, and nobody waits for either.
-/// Method: a batch of two of which one is inserted and the other fails, by hand, while a writer waits behind it; then all ways to
-/// read, a flush, and a reopening, which finds the batch as the log has it.
+/// Goal: readers never see a part of a batch whose insertion has failed, nor what was written
+/// behind it, and nobody waits for either.
+/// Method: a batch of two of which one is inserted and the other fails, by hand, while a writer
+/// waits behind it; then all ways to read, a flush, and a reopening, which finds the batch as the
+/// log has it.
 #[test]
 fn a_batch_that_is_inserted_in_part_is_not_seen() {
     let fs = Arc::new(MemFs::new());
@@ -120,8 +124,8 @@ fn a_batch_that_is_inserted_in_part_is_not_seen() {
     assert_eq!((copy.get("a").unwrap().as_deref(), copy.get("c").unwrap()), (old, None));
 }
 
-/// Goal: where no numbers are left, a batch is refused before any of it is written. Method: the last number but two, and a batch
-/// of three; one of two fits.
+/// Goal: where no numbers are left, a batch is refused before any of it is written. Method: the
+/// last number but two, and a batch of three; one of two fits.
 #[test]
 fn numbers_come_to_an_end() {
     let builder = Db::builder("/store").fs(Arc::new(MemFs::new())).background(Background::Inline).seed(1);
@@ -143,8 +147,9 @@ fn numbers_come_to_an_end() {
     assert_eq!(db.iter().count(), 2);
 }
 
-/// Goal: a bound on all memtables together costs a write nothing for other keyspaces, and holds. Method: a hundred keyspaces, a thousand
-/// writes; how often somebody went through all keyspaces is held against the number of flushes.
+/// Goal: a bound on all memtables together costs a write nothing for other keyspaces, and holds.
+/// Method: a hundred keyspaces, a thousand writes; how often somebody went through all keyspaces is
+/// held against the number of flushes.
 #[test]
 fn a_write_does_not_look_at_all_keyspaces() {
     let options =

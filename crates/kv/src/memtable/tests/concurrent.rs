@@ -1,4 +1,5 @@
-//! Many threads at once. What each reader must see is known from what writers said was done before it looked.
+//! Many threads at once. What each reader must see is known from what writers said was done before
+//! it looked.
 
 use std::collections::BTreeSet;
 
@@ -121,8 +122,9 @@ fn decimal(number: usize) -> Vec<u8> {
     format!("{number:012}").into_bytes()
 }
 
-/// Goal: no entry is lost, and no reader misses one that was there before it looked, while threads insert keys that
-/// lie between each other's. Method: 2 to 8 writers, a reader and a walker; random, ascending and descending orders.
+/// Goal: no entry is lost, and no reader misses one that was there before it looked, while threads
+/// insert keys that lie between each other's. Method: 2 to 8 writers, a reader and a walker;
+/// random, ascending and descending orders.
 #[test]
 fn disjoint_keys() {
     let mut rng = SeededRng::new(21);
@@ -170,8 +172,8 @@ fn same_keys() {
     }
 }
 
-/// Goal: prefixes that shorten and heads that move are never seen half done. Method: writers of keys that are hard on
-/// both, some of them the same.
+/// Goal: prefixes that shorten and heads that move are never seen half done. Method: writers of
+/// keys that are hard on both, some of them the same.
 #[test]
 fn hard_keys() {
     for round in 0..8 {
@@ -190,8 +192,9 @@ fn hard_keys() {
     }
 }
 
-/// Goal: versions of one key from many threads are all there, in order, and a reader sees each one that was written
-/// before it looked. Method: eight threads push to one chain, with towers and late arrivals.
+/// Goal: versions of one key from many threads are all there, in order, and a reader sees each one
+/// that was written before it looked. Method: eight threads push to one chain, with towers and late
+/// arrivals.
 #[test]
 fn one_key() {
     const THREADS: usize = 8;
@@ -221,8 +224,8 @@ fn one_key() {
     assert_eq!(memtable.entries(), 20_000);
 }
 
-/// Goal: a range tombstone is seen by everybody from the moment that its insertion returned. Method: writers that each
-/// look for all of their own, and ask for all now and then.
+/// Goal: a range tombstone is seen by everybody from the moment that its insertion returned.
+/// Method: writers that each look for all of their own, and ask for all now and then.
 #[test]
 fn range_tombstones() {
     let memtable = Memtable::new();
@@ -248,8 +251,9 @@ fn range_tombstones() {
     assert_eq!(memtable.seqnos(), Some((1, 600)));
 }
 
-/// Goal: of writers that write the same keys again and again, in order, no version is lost. Method: three writers with sixteen keys
-/// each, in a tree of few leaves, so that they meet while those are split; many trees.
+/// Goal: of writers that write the same keys again and again, in order, no version is lost. Method:
+/// three writers with sixteen keys each, in a tree of few leaves, so that they meet while those are
+/// split; many trees.
 #[test]
 fn the_same_keys_again() {
     const WRITERS: usize = 3;

@@ -48,8 +48,9 @@ fn check(memtable: &Arc<Memtable>, model: &Model, step: usize) {
 proptest! {
     #![proptest_config(crate::test_config::cases(48))]
 
-    /// Goal: a memtable is an ordered map of versions, whatever the keys and the order of arrival. Method: keys that
-    /// are hard on prefixes and heads, many versions of some; every position from both sides.
+    /// Goal: a memtable is an ordered map of versions, whatever the keys and the order of arrival.
+    /// Method: keys that are hard on prefixes and heads, many versions of some; every position from
+    /// both sides.
     #[test]
     fn hard_keys(seed: u64, count in 0..600_usize) {
         let (memtable, model) = random(count, seed, hard_key);
@@ -64,8 +65,8 @@ proptest! {
     }
 }
 
-/// Goal: deep trees hold too, in whatever order they grow. Method: 12,000 keys (three levels) of several shapes, in
-/// ascending, descending and random order and from both ends to the middle.
+/// Goal: deep trees hold too, in whatever order they grow. Method: 12,000 keys (three levels) of
+/// several shapes, in ascending, descending and random order and from both ends to the middle.
 #[test]
 fn deep_trees() {
     const COUNT: u64 = 12_000;
@@ -106,8 +107,8 @@ fn deep_trees() {
     }
 }
 
-/// Goal: any key and value within the limits is stored, empty ones and large ones included; what cannot be is refused
-/// without a trace.
+/// Goal: any key and value within the limits is stored, empty ones and large ones included; what
+/// cannot be is refused without a trace.
 #[test]
 fn limits() {
     let (memtable, mut model) = (Arc::new(Memtable::new()), Model::default());
@@ -127,8 +128,9 @@ fn limits() {
     check(&memtable, &model, 1);
 }
 
-/// Goal: memory is counted: all that was inserted, and not much more. Method: entries of several sizes; an empty
-/// memtable costs little, a filled one at most an eighth more than its chunks must hold.
+/// Goal: memory is counted: all that was inserted, and not much more. Method: entries of several
+/// sizes; an empty memtable costs little, a filled one at most an eighth more than its chunks must
+/// hold.
 #[test]
 fn memory() {
     let empty = Memtable::new().allocated_bytes();
@@ -149,9 +151,9 @@ fn memory() {
     }
 }
 
-/// Goal: versions of a key that is written over and over are found in a logarithmic number of steps, not by walking
-/// past all newer ones. Method: a walk backwards over 200,000 versions, each step of which searches; it would take
-/// hours otherwise.
+/// Goal: versions of a key that is written over and over are found in a logarithmic number of
+/// steps, not by walking past all newer ones. Method: a walk backwards over 200,000 versions, each
+/// step of which searches; it would take hours otherwise.
 #[test]
 fn long_chains() {
     const COUNT: Seqno = 200_000;
@@ -170,8 +172,8 @@ fn long_chains() {
     assert!(!cursor.valid());
 }
 
-/// Goal: range tombstones are all there, with whatever was asked for between them. Method: add one after the other,
-/// compare with a set of all so far.
+/// Goal: range tombstones are all there, with whatever was asked for between them. Method: add one
+/// after the other, compare with a set of all so far.
 #[test]
 fn range_tombstones() {
     let (memtable, mut rng) = (Memtable::new(), SeededRng::new(5));
@@ -228,8 +230,8 @@ fn check_cover(memtable: &Memtable, expected: &RangeTombstones, key: &[u8], at: 
     }
 }
 
-/// Goal: tombstones that come later than others with higher numbers lie under those. Method: numbers in random order, among them and at the
-/// end all keys, as of all numbers, against a list.
+/// Goal: tombstones that come later than others with higher numbers lie under those. Method:
+/// numbers in random order, among them and at the end all keys, as of all numbers, against a list.
 #[test]
 fn late_range_tombstones() {
     let mut rng = SeededRng::new(6);
@@ -257,8 +259,9 @@ fn late_range_tombstones() {
     }
 }
 
-/// Goal: the work for range tombstones grows as their number does, whatever lies over what, also with reads in between and with a reader of an
-/// earlier moment. Method: 20,000 and 40,000, apart and all over each other, each followed by a read; counted is how many were painted.
+/// Goal: the work for range tombstones grows as their number does, whatever lies over what, also
+/// with reads in between and with a reader of an earlier moment. Method: 20,000 and 40,000, apart
+/// and all over each other, each followed by a read; counted is how many were painted.
 #[test]
 fn work_of_range_tombstones() {
     for overlap in [false, true] {

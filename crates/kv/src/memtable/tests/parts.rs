@@ -11,8 +11,8 @@ use super::*;
 proptest! {
     #![proptest_config(crate::test_config::cases(256))]
 
-    /// Goal: a head is the eight bytes behind an offset, zeros behind the end, and heads never contradict the order of
-    /// keys. Method: against a padded copy.
+    /// Goal: a head is the eight bytes behind an offset, zeros behind the end, and heads never
+    /// contradict the order of keys. Method: against a padded copy.
     #[test]
     fn heads(key in prop::collection::vec(any::<u8>(), 0..20), other in prop::collection::vec(0..3_u8, 0..20), at in 0..24_usize) {
         let padded = [&key[..], &[0; 40]].concat();
@@ -29,8 +29,8 @@ proptest! {
     }
 }
 
-/// Goal: memory is handed out once, aligned, whatever the sizes. Method: fill each piece with its number and look at
-/// all of them afterwards.
+/// Goal: memory is handed out once, aligned, whatever the sizes. Method: fill each piece with its
+/// number and look at all of them afterwards.
 #[test]
 fn arena_pieces_are_apart() {
     let (arena, mut rng) = (Arena::new(), SeededRng::new(3));

@@ -1,9 +1,10 @@
 //! Threads in one memtable under schedules that follow from a seed.
 //!
-//! `RUSTFLAGS="--cfg cairn_shuttle" cargo test -p cairn-kv --lib shuttle`, with a target folder of its own; see
-//! `testing/schedules.rs` for what that shows and what not. Nodes have four keys then, every second update a tower, and
-//! range tombstones are painted by threes, so that a dozen inserts split leaves and inner nodes. The set of range tombstones
-//! is replaced in one step (`crate::swap`).
+//! `RUSTFLAGS="--cfg cairn_shuttle" cargo test -p cairn-kv --lib shuttle`, with a target folder of
+//! its own; see `testing/schedules.rs` for what that shows and what not. Nodes have four keys then,
+//! every second update a tower, and range tombstones are painted by threes, so that a dozen inserts
+//! split leaves and inner nodes. The set of range tombstones is replaced in one step
+//! (`crate::swap`).
 
 use std::collections::BTreeSet;
 
@@ -13,8 +14,8 @@ use cairn_vfs::thread;
 use super::*;
 use crate::schedules::explore;
 
-/// What a writer inserts, in order, and how much of it is done. Values are the keys: who finds another key's record
-/// sees it.
+/// What a writer inserts, in order, and how much of it is done. Values are the keys: who finds
+/// another key's record sees it.
 struct Writer {
     keys: Vec<Vec<u8>>,
     done: AtomicUsize,
@@ -30,7 +31,8 @@ fn seqno(writer: usize, at: usize) -> Seqno {
     (writer * 1000 + at + 1) as Seqno
 }
 
-/// One thread for each list of keys that inserts them, one that looks them up, and one that walks one way.
+/// One thread for each list of keys that inserts them, one that looks them up, and one that walks
+/// one way.
 fn run(keys: Vec<Vec<Vec<u8>>>, lookups: usize, backwards: bool) {
     run_after(&[], keys, lookups, backwards);
 }
@@ -104,9 +106,10 @@ fn walk(memtable: &Arc<Memtable>, writers: &[Writer], is_back: bool) {
     assert!(before.is_subset(&keys), "{before:?} was there before the walk, which saw {keys:?}");
 }
 
-/// Goal: no schedule loses an entry, shows one twice, or makes a reader miss one that was there before it looked, while
-/// nodes on all levels split. Method: two threads insert keys that lie between each other's, in an order that is neither
-/// ascending nor descending; a reader and a walker beside them.
+/// Goal: no schedule loses an entry, shows one twice, or makes a reader miss one that was there
+/// before it looked, while nodes on all levels split. Method: two threads insert keys that lie
+/// between each other's, in an order that is neither ascending nor descending; a reader and a
+/// walker beside them.
 #[test]
 fn splits() {
     for backwards in [false, true] {
@@ -119,8 +122,9 @@ fn splits() {
     }
 }
 
-/// Goal: the same around a single split, from all sides. Method: eight keys, four for each of two writers, in all ways to
-/// share them, upwards and downwards; a short run, so that most of its schedules differ where it matters.
+/// Goal: the same around a single split, from all sides. Method: eight keys, four for each of two
+/// writers, in all ways to share them, upwards and downwards; a short run, so that most of its
+/// schedules differ where it matters.
 #[test]
 fn one_split() {
     // Who has the first key is the same to both.
@@ -141,9 +145,10 @@ fn one_split() {
     }
 }
 
-/// Goal: a thread that goes on where it inserted before does not put keys into a leaf that they have left. Method: a leaf
-/// that is not the last one; one thread inserts into it twice, which makes it try there first, while another splits it. Then
-/// the same with the split begun once the two are in, and a key for the new leaf following.
+/// Goal: a thread that goes on where it inserted before does not put keys into a leaf that they
+/// have left. Method: a leaf that is not the last one; one thread inserts into it twice, which
+/// makes it try there first, while another splits it. Then the same with the split begun once the
+/// two are in, and a key for the new leaf following.
 #[test]
 fn fingers() {
     let key = |byte: u8| vec![byte];
@@ -186,8 +191,9 @@ fn fingers() {
     });
 }
 
-/// Goal: the same for the short ways: behind the last key, and where the thread was before. Method: ascending keys, first
-/// both at the end, then each writer in a stretch of its own, where one follows the other's leaf.
+/// Goal: the same for the short ways: behind the last key, and where the thread was before. Method:
+/// ascending keys, first both at the end, then each writer in a stretch of its own, where one
+/// follows the other's leaf.
 #[test]
 fn ascending_keys() {
     for is_apart in [false, true] {
@@ -199,8 +205,8 @@ fn ascending_keys() {
     }
 }
 
-/// Goal: the same where leaves are split in front, and `prev` leads to what was split since. Method: descending keys, a
-/// walk backwards.
+/// Goal: the same where leaves are split in front, and `prev` leads to what was split since.
+/// Method: descending keys, a walk backwards.
 #[test]
 fn descending_keys() {
     explore(600, || {
@@ -209,8 +215,9 @@ fn descending_keys() {
     });
 }
 
-/// Goal: nobody takes another key's record for its own, whatever mixture of prefix and records it sees. Method: writers
-/// whose keys differ in the first byte alone, each inserting its own again and again, in order.
+/// Goal: nobody takes another key's record for its own, whatever mixture of prefix and records it
+/// sees. Method: writers whose keys differ in the first byte alone, each inserting its own again
+/// and again, in order.
 #[test]
 fn the_same_keys_again() {
     explore(1_000, || {
@@ -227,8 +234,8 @@ fn the_same_keys_again() {
     });
 }
 
-/// Goal: prefixes that shorten and lengthen, inline and beyond, and heads that move are never seen half done. Method: keys
-/// with long common beginnings, and some that have little of them.
+/// Goal: prefixes that shorten and lengthen, inline and beyond, and heads that move are never seen
+/// half done. Method: keys with long common beginnings, and some that have little of them.
 #[test]
 fn prefixes_that_change() {
     const LONG: &str = "a beginning of more than twenty-four bytes";
@@ -244,8 +251,8 @@ fn prefixes_that_change() {
     });
 }
 
-/// Goal: all threads insert the same keys, so that they meet at each record, and each entry counts once. Method: three
-/// writers, the same order.
+/// Goal: all threads insert the same keys, so that they meet at each record, and each entry counts
+/// once. Method: three writers, the same order.
 #[test]
 fn same_keys() {
     explore(1_000, || {
@@ -254,8 +261,9 @@ fn same_keys() {
     });
 }
 
-/// Goal: versions of one key are all there, in order, and a reader finds each that was written before it looked. Method:
-/// three threads that draw numbers and then push, so that many come late, with towers at every second.
+/// Goal: versions of one key are all there, in order, and a reader finds each that was written
+/// before it looked. Method: three threads that draw numbers and then push, so that many come late,
+/// with towers at every second.
 #[test]
 fn one_key() {
     explore(2_000, || {
@@ -290,8 +298,9 @@ fn one_key() {
     });
 }
 
-/// Goal: a range tombstone is seen by everybody from the moment that its insertion returned, while others are added and
-/// painted. Method: two writers that look for all of their own, and a thread that asks for all.
+/// Goal: a range tombstone is seen by everybody from the moment that its insertion returned, while
+/// others are added and painted. Method: two writers that look for all of their own, and a thread
+/// that asks for all.
 #[test]
 fn range_tombstones() {
     explore(2_000, || {

@@ -6,8 +6,9 @@ use super::layout::{LONG, Layout, RESTART_BYTES, TRAILER_BYTES};
 use super::{common_len, head_of};
 use crate::kind::{Kind, Seqno};
 
-/// Collects entries, then encodes them. What all of them have in common is known only at the end, so that they are kept
-/// as they came until then. Reusable: `finish` leaves it empty with its memory kept.
+/// Collects entries, then encodes them. What all of them have in common is known only at the end,
+/// so that they are kept as they came until then. Reusable: `finish` leaves it empty with its
+/// memory kept.
 #[derive(Debug)]
 pub(crate) struct BlockBuilder {
     restart_interval: u32,
@@ -81,15 +82,16 @@ impl BlockBuilder {
         self.estimate
     }
 
-    /// Adds an entry. `shared` is how many bytes `key` has in common with the last key, `None` for the same key again.
-    /// Keys ascend, and so do sequence numbers descend within a key; the caller sees to it.
+    /// Adds an entry. `shared` is how many bytes `key` has in common with the last key, `None` for
+    /// the same key again. Keys ascend, and so do sequence numbers descend within a key; the caller
+    /// sees to it.
     pub(crate) fn add(&mut self, key: &[u8], shared: Option<usize>, seqno: Seqno, kind: Kind, value: &[u8]) {
         self.add_last(key, shared, seqno, kind, value);
         self.values.extend_from_slice(value);
     }
 
-    /// As [`BlockBuilder::add`], of the last entry of the block, whose value is not copied: it is given to
-    /// [`BlockBuilder::finish_with`] again, right after this.
+    /// As [`BlockBuilder::add`], of the last entry of the block, whose value is not copied: it is
+    /// given to [`BlockBuilder::finish_with`] again, right after this.
     pub(crate) fn add_last(
         &mut self,
         key: &[u8],
@@ -134,7 +136,8 @@ impl BlockBuilder {
         self.finish_with(None, out);
     }
 
-    /// As [`BlockBuilder::finish`], where `last` is the value of the last entry, if that came by [`BlockBuilder::add_last`].
+    /// As [`BlockBuilder::finish`], where `last` is the value of the last entry, if that came by
+    /// [`BlockBuilder::add_last`].
     pub(crate) fn finish_with(&mut self, last: Option<&[u8]>, out: &mut Vec<u8>) {
         let start = out.len();
         let prefix_len = common_len(self.first_key(), self.last_key());

@@ -7,11 +7,11 @@ use super::layout::Entry;
 use super::search::{Entries, Place};
 use crate::kind::{Kind, Seqno};
 
-/// A place in a block. Whoever owns the block hands in its [`Entries`] with each call, always the same ones until the
-/// next `seek`.
+/// A place in a block. Whoever owns the block hands in its [`Entries`] with each call, always the
+/// same ones until the next `seek`.
 ///
-/// Forwards, a key is built from the one before. Backwards, a run is read once and its keys are kept, so that a step
-/// costs no more than forwards.
+/// Forwards, a key is built from the one before. Backwards, a run is read once and its keys are
+/// kept, so that a step costs no more than forwards.
 #[derive(Debug, Default)]
 pub(crate) struct BlockCursor {
     /// Where the current entry begins, and the entry; `None` when it stands nowhere.

@@ -87,8 +87,8 @@ impl Layout {
         }
     }
 
-    /// Reads the trailer of `bytes` and checks the whole block, but for the order of its keys. On an error, where in the
-    /// block and what is wrong.
+    /// Reads the trailer of `bytes` and checks the whole block, but for the order of its keys. On
+    /// an error, where in the block and what is wrong.
     pub(crate) fn check(bytes: &[u8]) -> Result<Self, (usize, &'static str)> {
         let layout = Layout::parse(bytes).ok_or((bytes.len(), "the trailer does not fit the block"))?;
         let prefix_len = (layout.heads - layout.prefix) as usize;
@@ -173,7 +173,8 @@ impl Layout {
         })
     }
 
-    /// The entry that begins at `at` of the entries' bytes; `None` at their end, and where they were not checked.
+    /// The entry that begins at `at` of the entries' bytes; `None` at their end, and where they
+    /// were not checked.
     #[inline(always)]
     pub(super) fn entry(&self, body: &[u8], at: usize) -> Option<Entry> {
         let lengths = *body.get(at)?;

@@ -15,13 +15,14 @@
 //! value length  varint; missing where all are equal
 //! ```
 //!
-//! Entries come in *runs*. The first of a run, a restart, shares nothing; each other shares bytes with the suffix
-//! before it. A search finds the run by the heads, which lie in one or two cache lines, and then reads one run. An entry
-//! that is not the block's first and has no unshared bytes is an older version of the key before it. Restarts are always
-//! new keys, so that their suffixes ascend strictly.
+//! Entries come in *runs*. The first of a run, a restart, shares nothing; each other shares bytes
+//! with the suffix before it. A search finds the run by the heads, which lie in one or two cache
+//! lines, and then reads one run. An entry that is not the block's first and has no unshared bytes
+//! is an older version of the key before it. Restarts are always new keys, so that their suffixes
+//! ascend strictly.
 //!
-//! [`Layout::check`] walks the whole block once, when it is loaded. After that, reading an entry of it cannot fail, and
-//! costs no more checks than those of slices.
+//! [`Layout::check`] walks the whole block once, when it is loaded. After that, reading an entry of
+//! it cannot fail, and costs no more checks than those of slices.
 
 mod builder;
 mod cursor;

@@ -7,7 +7,8 @@ use super::layout::{Entry, Layout};
 use super::{common_len, head_of};
 use crate::kind::{Kind, Seqno};
 
-/// Up to so many heads are counted through, which the compiler does four at a time; more are halved first.
+/// Up to so many heads are counted through, which the compiler does four at a time; more are halved
+/// first.
 const LINEAR_HEADS: usize = 32;
 
 /// A checked block, taken apart.
@@ -67,8 +68,8 @@ impl<'a> Entries<'a> {
         self.offsets.partition_point(|offset| (u32::from_le_bytes(*offset) as usize) < at).saturating_sub(1)
     }
 
-    /// Where `key` stands relative to what all keys begin with: less than all, greater than all, or, equal, it goes on
-    /// with these bytes.
+    /// Where `key` stands relative to what all keys begin with: less than all, greater than all,
+    /// or, equal, it goes on with these bytes.
     #[inline(always)]
     pub(super) fn rest_of<'k>(&self, key: &'k [u8]) -> Result<&'k [u8], Ordering> {
         match key.strip_prefix(self.prefix) {
@@ -78,7 +79,8 @@ impl<'a> Entries<'a> {
         }
     }
 
-    /// Shows the versions of `key` that were written at or before `at`, newest first, as long as `visit` goes on.
+    /// Shows the versions of `key` that were written at or before `at`, newest first, as long as
+    /// `visit` goes on.
     #[inline]
     pub(crate) fn lookup(
         &self,
@@ -147,9 +149,10 @@ impl<'a> Entries<'a> {
 
     /// Finds the first entry whose suffix is not less than `rest`.
     ///
-    /// Passing an entry takes no more than its lengths, unless it shares exactly as much with the one before as `rest`
-    /// does. If it shares more, it differs from `rest` where the one before did, and is less as well. If it shares
-    /// fewer, it is greater than the one before at a byte in which that one equals `rest`.
+    /// Passing an entry takes no more than its lengths, unless it shares exactly as much with the
+    /// one before as `rest` does. If it shares more, it differs from `rest` where the one before
+    /// did, and is less as well. If it shares fewer, it is greater than the one before at a byte in
+    /// which that one equals `rest`.
     #[inline]
     pub(super) fn place(&self, rest: &[u8]) -> Place {
         let mut at = self.run_of(rest).map_or(0, |run| self.offset(run));

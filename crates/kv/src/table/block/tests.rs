@@ -105,8 +105,9 @@ proptest! {
         }
     }
 
-    /// Goal: no bytes make reading panic or run beyond the block; what passes the check reads to its end. Method: blocks
-    /// with some bytes changed, whose trailers and restarts are hit as often as the rest.
+    /// Goal: no bytes make reading panic or run beyond the block; what passes the check reads to
+    /// its end. Method: blocks with some bytes changed, whose trailers and restarts are hit as
+    /// often as the rest.
     #[test]
     fn garbage(rows in rows(), changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>(), any::<bool>()), 1..4), interval in 1u32..9) {
         let mut bytes = build(&rows, interval);
@@ -126,7 +127,8 @@ proptest! {
     }
 }
 
-/// Goal: the common cases are small. Method: lengths of blocks of a hundred entries, against what the format promises.
+/// Goal: the common cases are small. Method: lengths of blocks of a hundred entries, against what
+/// the format promises.
 #[test]
 fn sizes() {
     let rows = |seqno: fn(u64) -> u64| -> Vec<Row> {
@@ -134,7 +136,8 @@ fn sizes() {
             .map(|n| (format!("user{:012}", n * 7).into_bytes(), seqno(n), Kind::Put, vec![1; 8]))
             .collect()
     };
-    // 13 bytes in common; of three digits, on average less than two are not shared with the key before; no tags.
+    // 13 bytes in common; of three digits, on average less than two are not shared with the key
+    // before; no tags.
     let plain = build(&rows(|_| 0), 16).len();
     assert!(plain <= 24 + 13 + 6 * 8 + 96 * (1 + 8 + 2) + 6, "{plain}");
     let numbered = build(&rows(|n| 1_000_000 + n * 3 % 31), 16).len();
@@ -144,7 +147,8 @@ fn sizes() {
     );
 }
 
-/// Goal: keys with the same head, and with none, are found. Method: more than fit one run, that differ after four bytes.
+/// Goal: keys with the same head, and with none, are found. Method: more than fit one run, that
+/// differ after four bytes.
 #[test]
 fn equal_heads() {
     let mut rows: Vec<Row> = vec![(Vec::new(), 0, Kind::Put, b"empty".to_vec())];

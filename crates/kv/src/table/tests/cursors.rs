@@ -8,8 +8,9 @@ fn small_blocks(restart_interval: u32) -> TableOptions {
     TableOptions { block_bytes: 256, partition_bytes: 256, restart_interval, ..TableOptions::default() }
 }
 
-/// Goal: from every entry a cursor finds both its neighbours, whatever way it came. Method: reach each entry by a walk
-/// from the front, from the back, and by a seek; then turn around once and twice.
+/// Goal: from every entry a cursor finds both its neighbours, whatever way it came. Method: reach
+/// each entry by a walk from the front, from the back, and by a seek; then turn around once and
+/// twice.
 #[test]
 fn turning_around_anywhere() {
     let model = numbered(250, 9);
@@ -82,7 +83,8 @@ fn readahead_saves_reads() {
     }
 }
 
-/// Goal: after an error a cursor shows nothing and no step leads on, and a seek does. Method: a read fails in the middle of a walk.
+/// Goal: after an error a cursor shows nothing and no step leads on, and a seek does. Method: a
+/// read fails in the middle of a walk.
 #[test]
 fn errors_stay() {
     use cairn_vfs::fault::{Fault, Rule};
@@ -113,8 +115,8 @@ fn errors_stay() {
 proptest! {
     #![proptest_config(crate::test_config::cases(64))]
 
-    /// Goal: any sequence of moves is that of the model. Method: random walks over a table of small blocks, by a cursor
-    /// over a sorted list of the entries.
+    /// Goal: any sequence of moves is that of the model. Method: random walks over a table of small
+    /// blocks, by a cursor over a sorted list of the entries.
     #[test]
     fn random_walks(moves in prop::collection::vec((0u8..6, any::<prop::sample::Index>()), 1..200), restart in 1u32..9) {
         let model = numbered(120, 9);

@@ -49,8 +49,9 @@ fn check_error(error: &Error) -> bool {
     true
 }
 
-/// Goal: no flipped bit goes unnoticed. Method: every single bit of a small table of each compression; `verify` with
-/// the file's checksum finds all of them, reading gives the right answer or an error.
+/// Goal: no flipped bit goes unnoticed. Method: every single bit of a small table of each
+/// compression; `verify` with the file's checksum finds all of them, reading gives the right answer
+/// or an error.
 #[test]
 fn every_flipped_bit() {
     for (at, compression) in compressions().into_iter().enumerate() {
@@ -110,8 +111,8 @@ fn data_blocks(fs: &Arc<dyn Fs>, path: &str, number: FileNumber) -> Vec<(usize, 
     blocks
 }
 
-/// Goal: a sound block in a wrong place is found. Method: blocks of one length, swapped within a table and between two
-/// tables that differ in their number alone.
+/// Goal: a sound block in a wrong place is found. Method: blocks of one length, swapped within a
+/// table and between two tables that differ in their number alone.
 #[test]
 fn misplaced_blocks() {
     let fs = disk();
@@ -144,8 +145,8 @@ fn misplaced_blocks() {
     assert_eq!(scan(&table).unwrap().len(), model.len());
 }
 
-/// Goal: no failing operation goes unnoticed or does worse. Method: fail each operation of writing, opening and reading
-/// in turn, once and for good.
+/// Goal: no failing operation goes unnoticed or does worse. Method: fail each operation of writing,
+/// opening and reading in turn, once and for good.
 #[test]
 fn every_failing_operation() {
     let model = numbered(300, 20);
@@ -170,8 +171,8 @@ fn every_failing_operation() {
     assert!(struck > 60, "{struck}");
 }
 
-/// Goal: `finish` returns after the file is durable, and an unfinished one is refused. Method: crash before the sync and
-/// after it; a failing sync fails `finish`.
+/// Goal: `finish` returns after the file is durable, and an unfinished one is refused. Method:
+/// crash before the sync and after it; a failing sync fails `finish`.
 #[test]
 fn finish_syncs() {
     use cairn_vfs::{CrashImage, FaultFs};

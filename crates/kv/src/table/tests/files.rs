@@ -70,7 +70,8 @@ fn range_tombstones() {
     }
 }
 
-/// Goal: a dictionary pays where values are small and alike. Method: the size of the data with and without.
+/// Goal: a dictionary pays where values are small and alike. Method: the size of the data with and
+/// without.
 #[test]
 fn dictionaries_help() {
     let mut model = Model::new();
@@ -94,8 +95,8 @@ fn dictionaries_help() {
     assert!(with * 10 < without * 9, "{with} against {without}");
 }
 
-/// Goal: prefix filters spare reads of prefixes that are not there, and never hide one that is. Method: a thousand
-/// prefixes in a table, each asked; then as many absent ones.
+/// Goal: prefix filters spare reads of prefixes that are not there, and never hide one that is.
+/// Method: a thousand prefixes in a table, each asked; then as many absent ones.
 #[test]
 fn prefix_filters() {
     for prefix in [PrefixExtractor::Fixed(5), PrefixExtractor::UpTo(b':')] {
@@ -135,7 +136,8 @@ fn prefix_filters() {
     }
 }
 
-/// Goal: the filters of a table let pass what their policy says. Method: 20,000 keys, 100,000 absent ones.
+/// Goal: the filters of a table let pass what their policy says. Method: 20,000 keys, 100,000
+/// absent ones.
 #[test]
 fn filters_filter() {
     let model = numbered(20_000, 8);
@@ -165,8 +167,8 @@ fn approximate_offsets() {
     assert!(middle > end * 2 / 5 && middle < end * 3 / 5, "{middle} of {end}");
 }
 
-/// Goal: direct reads give the same. Method: on the real disk, where its file system knows them, with readahead and
-/// without.
+/// Goal: direct reads give the same. Method: on the real disk, where its file system knows them,
+/// with readahead and without.
 #[test]
 fn direct_reads() {
     let folder = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
@@ -190,8 +192,8 @@ fn direct_reads() {
     table.verify(Some(meta.checksum)).unwrap();
 }
 
-/// Goal: the writer's estimate is close, and its memory is not that of the file. Method: compare estimates on the way
-/// with the final size of an uncompressed table.
+/// Goal: the writer's estimate is close, and its memory is not that of the file. Method: compare
+/// estimates on the way with the final size of an uncompressed table.
 #[test]
 fn estimates() {
     let fs = disk();
@@ -225,8 +227,8 @@ fn notes_are_kept() {
     assert!(properties.to_string().contains("entries           1 (0 deletes, 0 merges)"), "{properties}");
 }
 
-/// Goal: the format does not change by accident. Method: the checksum of an uncompressed table, as first
-/// written.
+/// Goal: the format does not change by accident. Method: the checksum of an uncompressed table, as
+/// first written.
 #[test]
 fn golden() {
     let fs = disk();

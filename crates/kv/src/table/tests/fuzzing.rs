@@ -1,7 +1,7 @@
 //! The fuzz targets' bodies on a stable Rust: sound inputs, and mutations of them from a seed.
 //!
-//! `CAIRN_SEED` asks for other mutations, `CAIRN_SOAK=1` for fifty times as many, and `CAIRN_WRITE_CORPUS=1` writes the
-//! sound inputs to the folders from which cargo-fuzz begins.
+//! `CAIRN_SEED` asks for other mutations, `CAIRN_SOAK=1` for fifty times as many, and
+//! `CAIRN_WRITE_CORPUS=1` writes the sound inputs to the folders from which cargo-fuzz begins.
 #![allow(clippy::disallowed_methods, reason = "the corpus lies on the real disk")]
 
 use cairn_vfs::{Rng, SeededRng};
@@ -82,8 +82,8 @@ fn tables() -> Vec<Vec<u8>> {
     tables
 }
 
-/// Goal: no table, however forged, makes a reader panic, run on or leave memory behind. Method: mutations of sound
-/// tables, most with their checksums made right.
+/// Goal: no table, however forged, makes a reader panic, run on or leave memory behind. Method:
+/// mutations of sound tables, most with their checksums made right.
 #[test]
 fn forged_tables() {
     run("table", &tables(), 6000, fuzz::table);

@@ -53,7 +53,8 @@ fn options() -> impl Strategy<Value = Setup> {
     )
 }
 
-/// Keys of several shapes, of which many share prefixes, are prefixes of each other, or differ in their last byte.
+/// Keys of several shapes, of which many share prefixes, are prefixes of each other, or differ in
+/// their last byte.
 fn key() -> impl Strategy<Value = Vec<u8>> {
     prop_oneof![
         prop::collection::vec(prop_oneof![Just(0u8), Just(b'a'), Just(b'b'), Just(0xff)], 0..6),
@@ -216,8 +217,9 @@ fn check_both_ways(table: &Arc<Table>, options: &CursorOptions, expected: &[Show
 proptest! {
     #![proptest_config(crate::test_config::cases(48))]
 
-    /// Goal: whatever the options, a table is the map that was written. Method: lookups alone and in batches, seeks both
-    /// ways, scans, bounds and prefixes of present and nearly present keys against a `BTreeMap`; then `verify`.
+    /// Goal: whatever the options, a table is the map that was written. Method: lookups alone and
+    /// in batches, seeks both ways, scans, bounds and prefixes of present and nearly present keys
+    /// against a `BTreeMap`; then `verify`.
     #[test]
     fn tables_are_maps(model in model(), setup in options(), low in key(), high in key()) {
         let fs = disk();

@@ -1,6 +1,7 @@
 //! Figures. Ignored in the ordinary run; they need a quiet machine and an optimized build:
 //!
-//! `cargo test -p cairn-kv --profile bench table::tests::speed -- --ignored --nocapture --test-threads 1`
+//! `cargo test -p cairn-kv --profile bench table::tests::speed -- --ignored --nocapture
+//! --test-threads 1`
 //!
 //! Minima of several rounds. Each round checks what it reads.
 
@@ -107,7 +108,8 @@ fn reads(table: &Arc<Table>) {
     });
 }
 
-/// 1 M keys of 16 bytes with values of 8: lookups with everything cached, filters of both kinds, pinned and not.
+/// 1 M keys of 16 bytes with values of 8: lookups with everything cached, filters of both kinds,
+/// pinned and not.
 #[test]
 #[ignore = "a measurement"]
 fn cached_reads() {
@@ -132,7 +134,8 @@ fn cached_reads() {
     }
 }
 
-/// 1 M entries of 16 + 100 bytes, half of it compressible: what a compaction pays for writing and for reading cold.
+/// 1 M entries of 16 + 100 bytes, half of it compressible: what a compaction pays for writing and
+/// for reading cold.
 #[test]
 #[ignore = "a measurement"]
 fn writing_and_cold_scans() {

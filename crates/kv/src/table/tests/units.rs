@@ -26,7 +26,8 @@ proptest! {
         prop_assert!(between.len() <= last.len().max(next.len().saturating_sub(1)), "{:?} {:?} {:?}", last, between, next);
     }
 
-    /// Goal: frames come back, and their header is honest about size. Method: random payloads of every compression.
+    /// Goal: frames come back, and their header is honest about size. Method: random payloads of
+    /// every compression.
     #[test]
     fn frames(raw in prop::collection::vec(0u8..6, 0..2000), at in 0usize..5, number: u64, offset: u64) {
         let mut sealer = Sealer::new(number, compressions()[at]).unwrap();
@@ -43,7 +44,8 @@ proptest! {
         prop_assert!(Header::check(frame, number, offset.wrapping_add(1), Role::Data).is_err());
     }
 
-    /// Goal: properties come back; cut or changed, they are refused or harmless. Method: random ones.
+    /// Goal: properties come back; cut or changed, they are refused or harmless. Method: random
+    /// ones.
     #[test]
     fn properties(
         numbers: [u64; 6], smallest: Vec<u8>, blobs: Vec<(u64, u64)>, bits in 0.5f64..32.0, at in 0usize..5, cut: usize,

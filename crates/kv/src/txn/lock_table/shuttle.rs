@@ -1,5 +1,6 @@
-//! The lock table under schedules that follow from a seed: see `testing/schedules.rs`. Waits never time out there, so a
-//! waiter that is not woken, and a deadlock that is not found, are found by shuttle.
+//! The lock table under schedules that follow from a seed: see `testing/schedules.rs`. Waits never
+//! time out there, so a waiter that is not woken, and a deadlock that is not found, are found by
+//! shuttle.
 
 use cairn_vfs::sync::Arc;
 use cairn_vfs::{ManualClock, thread};
@@ -97,8 +98,8 @@ fn together(wants: &'static [&'static [Want]]) {
     });
 }
 
-/// Goal: locks exclude each other, waiters are woken, and of those in a cycle one is told. Method: three transactions that
-/// take the same keys in three orders.
+/// Goal: locks exclude each other, waiters are woken, and of those in a cycle one is told. Method:
+/// three transactions that take the same keys in three orders.
 #[test]
 fn cycles() {
     together(&[
@@ -108,14 +109,15 @@ fn cycles() {
     ]);
 }
 
-/// Goal: the same where readers become writers, which is a deadlock between any two of them. Method: three of them, one key.
+/// Goal: the same where readers become writers, which is a deadlock between any two of them.
+/// Method: three of them, one key.
 #[test]
 fn upgrades() {
     together(&[&[Want::Read(0), Want::Write(0)], &[Want::Read(0), Want::Write(0)], &[Want::Read(0)]]);
 }
 
-/// Goal: the same with scans, which keep writers out of keys that are not there. Method: scans that overlap, then writes to what
-/// the others have scanned.
+/// Goal: the same with scans, which keep writers out of keys that are not there. Method: scans that
+/// overlap, then writes to what the others have scanned.
 #[test]
 fn scans() {
     together(&[

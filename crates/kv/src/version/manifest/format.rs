@@ -10,12 +10,13 @@
 //! 32  8 xxh3 of the 32 bytes before
 //! ```
 //!
-//! Behind each record stands its seal, then the next record. All checksums after the header's are seeded with store id, file number and
-//! offset, so that nothing sound in another place passes.
+//! Behind each record stands its seal, then the next record. All checksums after the header's are
+//! seeded with store id, file number and offset, so that nothing sound in another place passes.
 //!
-//! The seal is written after the sync of its record, without a sync of its own. Whoever finds a damaged record at the end
-//! of the file can so tell two things apart that look alike: a record that was torn by a crash (no seal behind it, it
-//! was never acknowledged) and one that was durable and has rotted since (its seal is there).
+//! The seal is written after the sync of its record, without a sync of its own. Whoever finds a
+//! damaged record at the end of the file can so tell two things apart that look alike: a record
+//! that was torn by a crash (no seal behind it, it was never acknowledged) and one that was durable
+//! and has rotted since (its seal is there).
 
 use cairn_codec::checksum::{xxh3_64, xxh3_64_seeded};
 
@@ -127,10 +128,11 @@ pub(crate) fn read_record(identity: Identity, file: &[u8], offset: usize) -> Opt
     (xxh3_64_seeded(payload, identity.seed(offset as u64)) == sum).then_some(payload)
 }
 
-/// Whether a seal or the frame of a record stands anywhere behind `offset`: what is at `offset` was durable then.
+/// Whether a seal or the frame of a record stands anywhere behind `offset`: what is at `offset` was
+/// durable then.
 ///
-/// Looks at every byte, since a damaged record does not say where it ends. That a torn record holds such bytes by
-/// chance has odds of about 2^-63 for each of its bytes.
+/// Looks at every byte, since a damaged record does not say where it ends. That a torn record holds
+/// such bytes by chance has odds of about 2^-63 for each of its bytes.
 pub(crate) fn was_durable(identity: Identity, file: &[u8], offset: usize) -> bool {
     (offset + 1..file.len()).any(|at| {
         let is_seal = file.get(at..at + SEAL_BYTES).is_some_and(|bytes| bytes == seal(identity, at as u64));

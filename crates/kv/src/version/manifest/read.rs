@@ -15,7 +15,8 @@ use crate::version::fields::Malformed;
 use crate::version::names::FileName;
 use crate::{Error, Result, version::current};
 
-/// How often a reader beside a writer looks again when the manifest that it was sent to is gone already.
+/// How often a reader beside a writer looks again when the manifest that it was sent to is gone
+/// already.
 const ATTEMPTS: usize = 16;
 
 /// The bytes of a manifest.
@@ -33,7 +34,8 @@ pub(crate) struct ManifestBytes {
 
 /// The bytes of the manifest that `CURRENT` names.
 ///
-/// Errors: `NotFound` without a `CURRENT`; [`Error::Corruption`] when it names a file that is not there.
+/// Errors: `NotFound` without a `CURRENT`; [`Error::Corruption`] when it names a file that is not
+/// there.
 pub(crate) fn load(fs: &Arc<dyn Fs>, dir: &Path) -> Result<ManifestBytes> {
     let (mut number, mut store) = current::read(fs, dir)?;
     for _ in 0..ATTEMPTS {
@@ -63,10 +65,12 @@ pub(crate) fn load(fs: &Arc<dyn Fs>, dir: &Path) -> Result<ManifestBytes> {
 }
 
 impl ManifestBytes {
-    /// Shows `apply` every edit in order, and returns the store's id and where the next edit would stand.
+    /// Shows `apply` every edit in order, and returns the store's id and where the next edit would
+    /// stand.
     ///
-    /// A torn record at the end is left out: it was never acknowledged. Any other damage is [`Error::Corruption`],
-    /// and so is an edit that `apply` refuses; [`Error::Unsupported`] for what only a later version understands.
+    /// A torn record at the end is left out: it was never acknowledged. Any other damage is
+    /// [`Error::Corruption`], and so is an edit that `apply` refuses; [`Error::Unsupported`] for
+    /// what only a later version understands.
     pub(crate) fn replay(
         &self,
         mut apply: impl FnMut(VersionEdit) -> std::result::Result<(), String>,

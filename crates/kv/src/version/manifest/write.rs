@@ -63,7 +63,8 @@ impl Manifest {
         bytes.extend(seal(identity, bytes.len() as u64));
         let file: Arc<dyn File> = Arc::from(fs.open(&path, OpenOptions::create_new())?);
         file.write_all_at(&bytes, 0)?;
-        // ORDER: content, then name, then CURRENT, which must never name a manifest that a crash can take away.
+        // ORDER: content, then name, then CURRENT, which must never name a manifest that a crash
+        // can take away.
         file.sync_data()?;
         fs.sync_dir(dir)?;
         let current = current::begin(fs, dir, identity.number, identity.store)?;
@@ -103,8 +104,9 @@ impl Manifest {
 
     /// Adds an edit; durable when it returns.
     ///
-    /// A full disk is met while space is reserved, before a byte is written: the error then says so, nothing has
-    /// happened, and a later call may work. After any other failure all calls are [`Error::Poisoned`].
+    /// A full disk is met while space is reserved, before a byte is written: the error then says
+    /// so, nothing has happened, and a later call may work. After any other failure all calls are
+    /// [`Error::Poisoned`].
     pub(crate) fn append(&mut self, payload: &[u8]) -> Result<()> {
         self.check()?;
         check_len(payload, &self.path)?;
@@ -117,22 +119,24 @@ impl Manifest {
         self.latch(synced)?;
         let sealed_at = self.end + record.len() as u64;
         self.end = sealed_at + SEAL_BYTES as u64;
-        // ORDER: after the sync, since it is the proof of it. The edit is durable whatever becomes of the seal,
-        // so a failure is for the next call to report.
+        // ORDER: after the sync, since it is the proof of it. The edit is durable whatever becomes
+        // of the seal, so a failure is for the next call to report.
         let sealed = self.file.write_all_at(&seal(self.identity, sealed_at), sealed_at);
         let _ = self.latch(sealed);
         Ok(())
     }
 
-    /// True when the edits since the beginning take more room than the state did then and than `bytes`.
+    /// True when the edits since the beginning take more room than the state did then and than
+    /// `bytes`.
     pub(crate) fn has_outgrown(&self, bytes: u64) -> bool {
         self.failure.is_none() && self.end - self.base > bytes.max(self.base) && self.end >= self.retry_at
     }
 
     /// Begins manifest `number` with the state `snapshot`, goes on there and removes the old one.
     ///
-    /// A full disk, and a process with too many files open, leave the old one in use; any other failure poisons it. Either way nothing is lost: what was
-    /// appended is durable in the old one and part of the new one.
+    /// A full disk, and a process with too many files open, leave the old one in use; any other
+    /// failure poisons it. Either way nothing is lost: what was appended is durable in the old one
+    /// and part of the new one.
     pub(crate) fn rewrite(&mut self, number: FileNumber, snapshot: &[u8]) {
         let identity = Identity { number, ..self.identity };
         match Manifest::write_new(&self.fs, &self.dir, identity, snapshot) {

@@ -104,7 +104,8 @@ proptest! {
         prop_assert_eq!(decode(&encode(&edit)), Ok(edit));
     }
 
-    /// Goal: no bytes make the decoder panic, and what it takes it gives back. Method: random changes of an edit's bytes.
+    /// Goal: no bytes make the decoder panic, and what it takes it gives back. Method: random
+    /// changes of an edit's bytes.
     #[test]
     fn hostile_bytes(edit in edit(), changes in vec((any::<prop::sample::Index>(), any::<u8>()), 1..4), cut: prop::sample::Index) {
         let mut bytes = encode(&edit);
@@ -137,7 +138,8 @@ fn field(tag: u64, value: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Goal: fields of later versions are skipped when they allow it and refused when not, in the edit and in a table.
+/// Goal: fields of later versions are skipped when they allow it and refused when not, in the edit
+/// and in a table.
 /// Method: such fields put behind an example, and behind the last value of its table.
 #[test]
 fn later_fields() {
@@ -159,7 +161,8 @@ fn later_fields() {
     }
 }
 
-/// Goal: what was added to the format can be skipped by those who do not know it, and is left out where it says nothing.
+/// Goal: what was added to the format can be skipped by those who do not know it, and is left out
+/// where it says nothing.
 /// Method: edits with such fields are those without and the fields, byte by byte.
 #[test]
 fn fields_that_were_added() {
@@ -188,7 +191,8 @@ fn cuts() {
     }
 }
 
-/// Goal: the format stays what it is. Method: the example's bytes hash to what they did when it was fixed.
+/// Goal: the format stays what it is. Method: the example's bytes hash to what they did when it was
+/// fixed.
 #[test]
 fn format_is_fixed() {
     let bytes = encode(&example());

@@ -19,7 +19,8 @@ fn read(fs: &Arc<dyn Fs>, name: FileName) -> Vec<u8> {
     fs.open(&name.path(dir()), OpenOptions::read()).unwrap().map().unwrap().to_vec()
 }
 
-/// A manifest of several edits: its number, its bytes, those of `CURRENT`, and the state after each length of it.
+/// A manifest of several edits: its number, its bytes, those of `CURRENT`, and the state after each
+/// length of it.
 struct Sample {
     number: u64,
     manifest: Vec<u8>,
@@ -55,8 +56,8 @@ impl Sample {
     }
 }
 
-/// Goal: a torn last record is cut off, wherever it is torn and whatever stands in its place. Method: every length of the
-/// last record that can be left, then zeros or noise up to its end.
+/// Goal: a torn last record is cut off, wherever it is torn and whatever stands in its place.
+/// Method: every length of the last record that can be left, then zeros or noise up to its end.
 #[test]
 fn torn_tails() {
     let sample = sample(6);
@@ -80,8 +81,8 @@ fn torn_tails() {
     }
 }
 
-/// Goal: damage to what was durable is called so, the last record included. Method: zeros or noise over the end of each
-/// record but the seals; every cut inside the header and the first record.
+/// Goal: damage to what was durable is called so, the last record included. Method: zeros or noise
+/// over the end of each record but the seals; every cut inside the header and the first record.
 #[test]
 fn durable_records_are_not_cut_off() {
     let sample = sample(6);
@@ -102,8 +103,8 @@ fn durable_records_are_not_cut_off() {
     }
 }
 
-/// Goal: no flipped bit gives a wrong state. Method: every bit of a manifest and of `CURRENT`; the state is right or it
-/// is corruption (a flip in the last seal is no damage).
+/// Goal: no flipped bit gives a wrong state. Method: every bit of a manifest and of `CURRENT`; the
+/// state is right or it is corruption (a flip in the last seal is no damage).
 #[test]
 fn bit_flips() {
     let sample = sample(5);
@@ -132,8 +133,8 @@ fn bit_flips() {
     }
 }
 
-/// Goal: sound bytes in the wrong place do not pass. Method: records swapped and repeated, another store's record, a
-/// manifest under another number, a later version.
+/// Goal: sound bytes in the wrong place do not pass. Method: records swapped and repeated, another
+/// store's record, a manifest under another number, a later version.
 #[test]
 fn misplaced_bytes() {
     let sample = sample(4);
@@ -165,7 +166,8 @@ fn misplaced_bytes() {
     assert!(matches!(sample.open(&later), Err(Error::Unsupported { .. })));
 }
 
-/// Goal: mutations of the fuzz corpus do no harm. Method: bytes changed, cut and doubled, from a seed.
+/// Goal: mutations of the fuzz corpus do no harm. Method: bytes changed, cut and doubled, from a
+/// seed.
 #[test]
 fn fuzz_bodies() {
     let mut rng = SeededRng::new(seed()).fork("fuzz");

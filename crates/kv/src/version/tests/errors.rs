@@ -5,7 +5,8 @@ use cairn_vfs::fault::{Fault, SyncFailure, fault_sweep};
 
 use super::*;
 
-/// Runs edits until one fails or `count` are done. Gives the acknowledged state and the one that the failed edit makes.
+/// Runs edits until one fails or `count` are done. Gives the acknowledged state and the one that
+/// the failed edit makes.
 fn run(
     set: &VersionSet,
     edits: &mut Edits,
@@ -31,9 +32,10 @@ fn run(
     (allowed, None)
 }
 
-/// Goal: no failed operation loses an acknowledged edit or leaves a store that cannot be opened; after the first failed write
-/// or sync nothing more is written. Method: the k-th operation of a run fails, for all k, once or for good, with each
-/// error and each thing that a failed sync can leave behind; then recovery on the same machine, and after power loss.
+/// Goal: no failed operation loses an acknowledged edit or leaves a store that cannot be opened;
+/// after the first failed write or sync nothing more is written. Method: the k-th operation of a
+/// run fails, for all k, once or for good, with each error and each thing that a failed sync can
+/// leave behind; then recovery on the same machine, and after power loss.
 #[test]
 fn every_operation_fails() {
     let seed = seed();
@@ -97,8 +99,8 @@ fn one_failure(fs: &FaultFs, what: &str) {
     assert_eq!(again.summary(), state, "{what}: what recovery showed is durable");
 }
 
-/// Goal: a full disk refuses edits, loses none, and the set goes on when there is room. Method: quotas that leave no room
-/// and are lifted, again and again, with rewrites.
+/// Goal: a full disk refuses edits, loses none, and the set goes on when there is room. Method:
+/// quotas that leave no room and are lifted, again and again, with rewrites.
 #[test]
 fn a_full_disk_is_survived() {
     let seed = seed();

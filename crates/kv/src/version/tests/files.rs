@@ -9,8 +9,8 @@ fn touch(fs: &Arc<dyn Fs>, name: FileName) {
     fs.open(&name.path(dir()), OpenOptions::create()).unwrap();
 }
 
-/// Goal: a removed file is reported when the last version that has it is gone, not before, and once. Method: hold
-/// versions across a removal and a move.
+/// Goal: a removed file is reported when the last version that has it is gone, not before, and
+/// once. Method: hold versions across a removal and a move.
 #[test]
 fn files_die_with_their_last_version() {
     let fs = memory();
@@ -42,8 +42,9 @@ fn files_die_with_their_last_version() {
     assert_eq!(set.obsolete().take(), [FileName::Table(b)], "a dropped keyspace takes its files along");
 }
 
-/// Goal: a blob file is dead when all of it is garbage and no table names it any more, empty values included. Method: one of an
-/// empty value and one of both kinds; garbage is added, then the table goes; before each, an edit that would do it is asked for.
+/// Goal: a blob file is dead when all of it is garbage and no table names it any more, empty values
+/// included. Method: one of an empty value and one of both kinds; garbage is added, then the table
+/// goes; before each, an edit that would do it is asked for.
 #[test]
 fn dead_blob_files() {
     let set = new_store(&memory()).unwrap();
@@ -88,8 +89,8 @@ fn closing_keeps_files() {
     assert!(obsolete.is_empty());
 }
 
-/// Goal: opening finds what a crash left and what is missing, and new files never get a leftover's number. Method: files
-/// of each kind put in and taken out by hand.
+/// Goal: opening finds what a crash left and what is missing, and new files never get a leftover's
+/// number. Method: files of each kind put in and taken out by hand.
 #[test]
 fn strays() {
     let fs = memory();
@@ -116,8 +117,8 @@ fn strays() {
     assert!(set.new_file_number() > 72);
 }
 
-/// Goal: a store is not made over another one, nor over its remains. Method: create where one is, and where only its
-/// tables are.
+/// Goal: a store is not made over another one, nor over its remains. Method: create where one is,
+/// and where only its tables are.
 #[test]
 fn create_refuses() {
     let fs = memory();
@@ -134,8 +135,8 @@ fn create_refuses() {
     assert_eq!(VersionSet::open(&fs, dir(), None).unwrap_err().kind(), cairn_vfs::ErrorKind::NotFound);
 }
 
-/// Goal: a reader beside the writer sees a whole state, writes nothing and cannot. Method: read-only opens between
-/// edits, while the manifest is rewritten again and again.
+/// Goal: a reader beside the writer sees a whole state, writes nothing and cannot. Method:
+/// read-only opens between edits, while the manifest is rewritten again and again.
 #[test]
 fn reading_beside_a_writer() {
     let fs = memory();

@@ -47,8 +47,8 @@ fn bound(kind: u8, key: &Key) -> Bound<&[u8]> {
 proptest! {
     #![proptest_config(cases(512))]
 
-    /// Goal: `find`, `seek` and `overlapping` name the tables that the keys say. Method: random runs, with touching
-    /// tables, against walks over all tables.
+    /// Goal: `find`, `seek` and `overlapping` name the tables that the keys say. Method: random
+    /// runs, with touching tables, against walks over all tables.
     #[test]
     fn run_agrees_with_a_walk(
         keys in proptest::collection::btree_set(key(), 2..30),
@@ -81,8 +81,8 @@ proptest! {
         }
     }
 
-    /// Goal: a lookup meets every table that may have the key, newest run first. Method: random levels of random runs
-    /// against a walk.
+    /// Goal: a lookup meets every table that may have the key, newest run first. Method: random
+    /// levels of random runs against a walk.
     #[test]
     fn version_agrees_with_a_walk(
         runs in vec((0..3usize, proptest::collection::btree_set(key(), 2..12)), 0..8),

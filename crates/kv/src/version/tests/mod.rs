@@ -98,7 +98,8 @@ fn add(tables: Vec<(usize, u64, TableMeta)>) -> VersionEdit {
     edit
 }
 
-/// Draws edits that fit a store: flushes, compactions, moves, blob files and their garbage, keyspaces that come and go.
+/// Draws edits that fit a store: flushes, compactions, moves, blob files and their garbage,
+/// keyspaces that come and go.
 struct Edits {
     rng: SeededRng,
 }

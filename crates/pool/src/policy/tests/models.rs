@@ -1,4 +1,5 @@
-//! Policies as one would write them on a blackboard: vectors, searched from end to end. The newest is first.
+//! Policies as one would write them on a blackboard: vectors, searched from end to end. The newest
+//! is first.
 
 use std::collections::HashMap;
 
@@ -178,7 +179,8 @@ impl Model for TwoQ {
     }
 }
 
-/// Times of the last two requests; pages that were asked for once are also in a list, since pins reorder them.
+/// Times of the last two requests; pages that were asked for once are also in a list, since pins
+/// reorder them.
 pub(super) struct LruK {
     capacity: usize,
     now: u64,
@@ -275,7 +277,8 @@ impl Model for S3Fifo {
         if known { &mut self.main } else { &mut self.small }.insert(0, page);
     }
     fn evict(&mut self, _incoming: Option<u64>, claim: &dyn Fn(u64) -> bool) -> Option<u64> {
-        // Pages of the small queue that were refused are not asked again until the main one had its turn.
+        // Pages of the small queue that were refused are not asked again until the main one had its
+        // turn.
         let (mut refused, mut turns) = (0, 0);
         loop {
             let full = self.small.len() >= self.small_max() || self.main.is_empty();
@@ -351,7 +354,8 @@ impl Lirs {
         self.stack.retain(|entry| entry.0 != page);
         self.stack.insert(0, (page, what));
     }
-    /// Restores the order: as many low ones as there may be, a low one at the bottom, no more ghosts than there may be.
+    /// Restores the order: as many low ones as there may be, a low one at the bottom, no more
+    /// ghosts than there may be.
     fn settle(&mut self) {
         while self.evicted.len() > 2 * self.capacity {
             if let Some(oldest) = self.evicted.pop() {

@@ -23,7 +23,8 @@ pub(super) enum Step {
     Resize(usize),
 }
 
-/// Up to so many steps, most of them requests; every fourth run or so without pins, every other without resizing.
+/// Up to so many steps, most of them requests; every fourth run or so without pins, every other
+/// without resizing.
 pub(super) fn steps(most: usize) -> impl Strategy<Value = Vec<Step>> {
     let step = prop_oneof![
         30 => (0_u64..32).prop_map(Step::Request),

@@ -23,7 +23,8 @@ fn answer(password: &str, first_bare: &str, header: &[u8], challenge: &str) -> (
     (format!("{without_proof},p={}", BASE64.encode(proof)), expected)
 }
 
-/// Goal: keys are derived as RFC 7677 has them. Method: its example: user, password, salt and messages of section 3.
+/// Goal: keys are derived as RFC 7677 has them. Method: its example: user, password, salt and
+/// messages of section 3.
 #[test]
 fn the_example_of_rfc_7677() {
     let salt = BASE64.decode("W22ZaJ0SNY7soEsUEjb6gQ==").unwrap();
@@ -41,7 +42,8 @@ fn the_example_of_rfc_7677() {
     assert_eq!(exchange.finish(last).unwrap(), "v=6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4=");
 }
 
-/// Goal: the right password gets in, a wrong one does not, with and without channel binding. Method: a client of our own.
+/// Goal: the right password gets in, a wrong one does not, with and without channel binding.
+/// Method: a client of our own.
 #[test]
 fn passwords_are_told_apart() {
     let verifier = Verifier::new("café \u{2168}").unwrap();
@@ -58,8 +60,8 @@ fn passwords_are_told_apart() {
     }
 }
 
-/// Goal: a client that was kept from seeing the bound mechanism is refused, and so is a binding to another certificate, another nonce, or
-/// what is no SCRAM.
+/// Goal: a client that was kept from seeing the bound mechanism is refused, and so is a binding to
+/// another certificate, another nonce, or what is no SCRAM.
 #[test]
 fn tampering_is_refused() {
     let verifier = Verifier::new("secret").unwrap();
@@ -85,7 +87,8 @@ fn tampering_is_refused() {
     }
 }
 
-/// Goal: a verifier goes through its text, which is PostgreSQL's; damaged text is refused; nothing secret is in its debug form.
+/// Goal: a verifier goes through its text, which is PostgreSQL's; damaged text is refused; nothing
+/// secret is in its debug form.
 #[test]
 fn verifiers_go_through_text() {
     let verifier = Verifier::new("secret").unwrap();

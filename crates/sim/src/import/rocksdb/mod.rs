@@ -1,4 +1,5 @@
-//! RocksDB's `OPTIONS` files: sections of `name=value` lines, and the one-line form that `GetOptionsFromString` takes.
+//! RocksDB's `OPTIONS` files: sections of `name=value` lines, and the one-line form that
+//! `GetOptionsFromString` takes.
 //!
 //! ```text
 //! read      a file, with what is wrong in it by line      write     a file, what differs, the one-line form
@@ -85,8 +86,9 @@ mod tests {
         assert_eq!(import_rocksdb(&text, "default", "OPTIONS").unwrap().options.max_background_jobs, 8);
     }
 
-    /// Goal: a file has the sections that RocksDB asks for, says what it cannot hold, and has nothing that its version lacks. Method: everything and changes of
-    /// options with settings beside the file, of a version after 9.
+    /// Goal: a file has the sections that RocksDB asks for, says what it cannot hold, and has
+    /// nothing that its version lacks. Method: everything and changes of options with settings
+    /// beside the file, of a version after 9.
     #[test]
     fn files_are_whole() {
         let before = Options::default();
@@ -152,7 +154,8 @@ mod tests {
         assert!(old.ignored.len() > 50);
     }
 
-    /// What was read of a file with these lines in the sections of the store, its family and its tables.
+    /// What was read of a file with these lines in the sections of the store, its family and its
+    /// tables.
     fn read(db: &str, family: &str, table: &str) -> crate::import::Imported {
         let text = format!(
             "[Version]\n  rocksdb_version=6.29.5\n[DBOptions]\n{db}\n[CFOptions \"default\"]\n{family}\n\
@@ -161,8 +164,9 @@ mod tests {
         import_rocksdb(&text, "default", "OPTIONS").unwrap()
     }
 
-    /// Goal: names, sections and values without a model are read, and told in one note: those that somebody has set by name and value, the others by their number. Method: what
-    /// RocksDB 5 to 11 write for listeners, collectors, factories, and sections of other tables and other programs.
+    /// Goal: names, sections and values without a model are read, and told in one note: those that
+    /// somebody has set by name and value, the others by their number. Method: what RocksDB 5 to 11
+    /// write for listeners, collectors, factories, and sections of other tables and other programs.
     #[test]
     fn what_has_no_model_is_told_once() {
         let imported = read(
@@ -187,7 +191,8 @@ mod tests {
         assert_eq!(imported.options.compaction_options_universal.size_ratio, 9);
     }
 
-    /// Goal: filters are read in every form that RocksDB 5 to 11 write, and one without its size is told. Method: each of them.
+    /// Goal: filters are read in every form that RocksDB 5 to 11 write, and one without its size is
+    /// told. Method: each of them.
     #[test]
     fn filters_of_all_versions() {
         for (value, bits, is_told) in [
@@ -212,7 +217,8 @@ mod tests {
         }
     }
 
-    /// Goal: codecs, styles and priorities without a model become the nearest with one, and are told. Method: all codecs of RocksDB.
+    /// Goal: codecs, styles and priorities without a model become the nearest with one, and are
+    /// told. Method: all codecs of RocksDB.
     #[test]
     fn the_nearest_model_is_taken() {
         for (value, codec) in [
@@ -237,8 +243,9 @@ mod tests {
         assert!(imported.notes.iter().any(|note| note.starts_with("compaction_pri=kNew")));
     }
 
-    /// Goal: values that stand for never, and values that contradict each other, are read as RocksDB has them, and named. Method: what `PrepareForBulkLoad` sets, and a
-    /// contradiction of each kind.
+    /// Goal: values that stand for never, and values that contradict each other, are read as
+    /// RocksDB has them, and named. Method: what `PrepareForBulkLoad` sets, and a contradiction of
+    /// each kind.
     #[test]
     fn contradictions_are_named() {
         let bulk = read(

@@ -5,13 +5,16 @@ use crate::error::{Error, Result};
 use crate::import::Imported;
 use crate::options::{CompactionStyle, Compression, Options};
 
-/// What RocksDB 7.8 and 11.8 write for a store whose options nobody has set: a setting like this is not worth a word.
+/// What RocksDB 7.8 and 11.8 write for a store whose options nobody has set: a setting like this is
+/// not worth a word.
 const PLAIN: [&str; 2] =
     [include_str!("../../../data/OPTIONS-7.8.3"), include_str!("../../../data/OPTIONS-11.8.1")];
 
-/// A filter that a file names without its size: RocksDB before 7 wrote no more. It is what its own examples ask for.
+/// A filter that a file names without its size: RocksDB before 7 wrote no more. It is what its own
+/// examples ask for.
 const USUAL_BITS: f64 = 10.0;
-/// No size is above this, and no count: files have the largest numbers there are for what is never reached.
+/// No size is above this, and no count: files have the largest numbers there are for what is never
+/// reached.
 const BYTES_MAX: i128 = 1 << 50;
 const COUNT_MAX: i128 = 1_000_000;
 /// Characters of a value that a warning repeats.
@@ -22,11 +25,13 @@ fn major_version(value: &str) -> Option<u32> {
     value.split('.').next()?.parse().ok()
 }
 
-/// Reads an `OPTIONS` file of RocksDB 5 or later. `family` is the column family; its table options come with it. `file` is for messages.
+/// Reads an `OPTIONS` file of RocksDB 5 or later. `family` is the column family; its table options
+/// come with it. `file` is for messages.
 ///
-/// Names and sections that are not known, and values that no model stands behind, are told in the notes and pass. So are values that contradict each other: what RocksDB
-/// makes of them when it opens a store is taken. Errors: [`Error::Parse`] with line and name, for what is no such file, values of modelled settings that cannot be, and
-/// a family that is not there.
+/// Names and sections that are not known, and values that no model stands behind, are told in the
+/// notes and pass. So are values that contradict each other: what RocksDB makes of them when it
+/// opens a store is taken. Errors: [`Error::Parse`] with line and name, for what is no such file,
+/// values of modelled settings that cannot be, and a family that is not there.
 pub fn import_rocksdb(text: &str, family: &str, file: &str) -> Result<Imported> {
     // The file tells what is; names that it leaves out have the engine's defaults.
     let mut reader = Reader {
@@ -112,7 +117,8 @@ fn section_of(title: &str, family: &str) -> (Section, String) {
 
 struct Reader<'a> {
     options: Options,
-    /// Names of settings without a model, and of those the ones that somebody has set, with their values.
+    /// Names of settings without a model, and of those the ones that somebody has set, with their
+    /// values.
     ignored: Vec<String>,
     set_apart: Vec<String>,
     notes: Vec<String>,
@@ -144,7 +150,8 @@ impl Reader<'_> {
         base.checked_mul(factor).and_then(|all| all.to_string().parse().ok()).ok_or_else(wrong)
     }
 
-    /// A number from `least` to `most`, or the nearest of them, and a note. Below 0 a size cannot be; a count may, and stands for `below`.
+    /// A number from `least` to `most`, or the nearest of them, and a note. Below 0 a size cannot
+    /// be; a count may, and stands for `below`.
     fn within(
         &mut self,
         name: &str,
@@ -199,7 +206,8 @@ impl Reader<'_> {
         }
     }
 
-    /// A setting that no model stands behind, of this version of RocksDB or of another one. `outer` is the setting that it is in.
+    /// A setting that no model stands behind, of this version of RocksDB or of another one. `outer`
+    /// is the setting that it is in.
     fn ignore(&mut self, outer: &str, name: &str, value: &str) {
         let is_plain = |file: &&str| match outer {
             "" => {
@@ -346,7 +354,8 @@ impl Reader<'_> {
         }
     }
 
-    /// `{a=1;b=2;}`. Some versions write a setting of this kind in another way, which says nothing to us.
+    /// `{a=1;b=2;}`. Some versions write a setting of this kind in another way, which says nothing
+    /// to us.
     fn each(&mut self, name: &str, value: &str, set: fn(&mut Self, &str, &str) -> Result<()>) -> Result<()> {
         let Some(inside) = value.strip_prefix('{').and_then(|value| value.strip_suffix('}')) else {
             self.ignore("", name, value);
@@ -420,7 +429,8 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// `nullptr`, `bloomfilter:BITS:false`, `ribbonfilter:BITS:LEVEL`, `{id=one of these;...}`, `rocksdb.BuiltinBloomFilter`, or a name of the user's own.
+    /// `nullptr`, `bloomfilter:BITS:false`, `ribbonfilter:BITS:LEVEL`, `{id=one of these;...}`,
+    /// `rocksdb.BuiltinBloomFilter`, or a name of the user's own.
     fn set_filter(&mut self, value: &str) -> Result<()> {
         let inside = value.strip_prefix('{').and_then(|value| value.strip_suffix('}'));
         let id = inside.and_then(|inside| settings(inside).find(|(name, _)| *name == "id"));

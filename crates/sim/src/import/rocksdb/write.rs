@@ -80,7 +80,8 @@ fn pairs(options: &Options) -> Vec<(Section, &'static str, String)> {
     ]
 }
 
-/// Settings that belong to what a program makes when it opens the store, and to its writes: no file of options has them.
+/// Settings that belong to what a program makes when it opens the store, and to its writes: no file
+/// of options has them.
 fn pairs_beside(options: &Options) -> [(&'static str, String); 4] {
     [
         ("block_cache_size", options.block_cache_size.to_string()),
@@ -149,12 +150,14 @@ pub fn rocksdb_changes(before: &Options, after: &Options) -> Result<String> {
     Ok(ini(after, &rocksdb_beside(before, after), |name| changed.contains(&name)))
 }
 
-/// The options in the form of RocksDB's `GetOptionsFromString`, which is how the lab opens real stores.
+/// The options in the form of RocksDB's `GetOptionsFromString`, which is how the lab opens real
+/// stores.
 pub fn rocksdb_string(options: &Options) -> Result<String> {
     expect_rocksdb(options)?;
     let mut text = String::new();
     let mut table = String::new();
-    // What one version has and another lacks would be refused: left out where it says what is the default anyway.
+    // What one version has and another lacks would be refused: left out where it says what is the
+    // default anyway.
     let is_default = |name: &str, value: &str| match name {
         "level_compaction_dynamic_file_size" => options.rocksdb_version >= 8 || value == "true",
         "compression_per_level" => value.is_empty(),

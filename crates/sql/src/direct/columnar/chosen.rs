@@ -4,7 +4,8 @@ use cairn_table::Validity;
 
 const BITS: usize = u64::BITS as usize;
 
-/// Rows of a block. The lowest bit of the first word is the first row; behind the last one there are zeros.
+/// Rows of a block. The lowest bit of the first word is the first row; behind the last one there
+/// are zeros.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Chosen {
     words: Vec<u64>,
@@ -45,7 +46,8 @@ impl Chosen {
         &mut self.words
     }
 
-    /// Takes those out whose value does not hold. Words without a chosen row are passed over; of others all values are looked at, which the compiler makes wide comparisons of.
+    /// Takes those out whose value does not hold. Words without a chosen row are passed over; of
+    /// others all values are looked at, which the compiler makes wide comparisons of.
     pub fn keep<T: Copy>(&mut self, values: &[T], holds: impl Fn(T) -> bool) {
         for (word, values) in self.words.iter_mut().zip(values.chunks(BITS)).filter(|(word, _)| **word != 0) {
             let mut mask = 0;
@@ -169,7 +171,8 @@ impl Chosen {
 mod tests {
     use super::*;
 
-    /// Goal: what is chosen, counted and given is the same, at the ends of words too. Method: all lengths around two words, a condition on values, and one on places.
+    /// Goal: what is chosen, counted and given is the same, at the ends of words too. Method: all
+    /// lengths around two words, a condition on values, and one on places.
     #[test]
     fn rows_are_chosen() {
         for rows in [0, 1, 63, 64, 65, 127, 128, 130] {

@@ -1,4 +1,5 @@
-//! Conditions that rows have to meet, each on one column or on two, so that a block's rows are chosen without putting one together.
+//! Conditions that rows have to meet, each on one column or on two, so that a block's rows are
+//! chosen without putting one together.
 
 use cairn_table::row::Type;
 use cairn_table::{Block, Table};
@@ -13,7 +14,8 @@ use super::pair::Pair;
 use crate::error::Result;
 use crate::expr::{Env, Node};
 
-/// Conditions on columns of one table, each beside what does not depend on the row or beside another column.
+/// Conditions on columns of one table, each beside what does not depend on the row or beside
+/// another column.
 #[derive(Debug)]
 pub(crate) struct Conditions {
     filters: Vec<Filter>,
@@ -97,7 +99,8 @@ impl Bounds {
         self.bounds.push(Bound::among(column, members));
     }
 
-    /// Chooses the rows of a block that meet them all. `buffers` are for the columns that they are on.
+    /// Chooses the rows of a block that meet them all. `buffers` are for the columns that they are
+    /// on.
     ///
     /// Errors: of the table.
     pub fn choose(&self, block: &Block<'_>, buffers: &mut Buffers, chosen: &mut Chosen) -> Result<()> {

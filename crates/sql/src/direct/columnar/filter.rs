@@ -1,6 +1,7 @@
 //! Conditions on one column, for all values of a block at once.
 //!
-//! Comparisons of whole numbers and decimals become a range of what the column holds, both ends in it: two comparisons of integers for each value, however it was written.
+//! Comparisons of whole numbers and decimals become a range of what the column holds, both ends in
+//! it: two comparisons of integers for each value, however it was written.
 
 use cairn_table::row::Type;
 use cairn_table::schema::ColumnType;
@@ -161,7 +162,8 @@ impl Filter {
     }
 }
 
-/// The column that one side of a comparison is: also one of whole numbers that is made wider for it, as its numbers stay the same.
+/// The column that one side of a comparison is: also one of whole numbers that is made wider for
+/// it, as its numbers stay the same.
 fn column_of(node: &Node, kind_of: &impl Fn(usize) -> Option<ColumnType>) -> Option<usize> {
     let is_integer = |kind: Type| matches!(kind, Type::SmallInt | Type::Int | Type::BigInt);
     match node {
@@ -240,7 +242,8 @@ impl Place {
 impl Bound {
     /// A column's value is one of these numbers.
     pub fn among(column: usize, members: Arc<Members>) -> Bound {
-        // Looked for once, and not for each block: a set may begin and end with many words of nothing.
+        // Looked for once, and not for each block: a set may begin and end with many words of
+        // nothing.
         let range = members.range().map(|(low, high)| (low.into(), high.into()));
         Bound { column, check: Check::Members { members, range } }
     }
@@ -268,7 +271,8 @@ impl Bound {
         }
     }
 
-    /// Takes those out of a block's rows that do not meet it, without decoding the column. False where it has to be decoded: what is there meets it as well as can be said.
+    /// Takes those out of a block's rows that do not meet it, without decoding the column. False
+    /// where it has to be decoded: what is there meets it as well as can be said.
     ///
     /// Errors: of the table.
     pub fn keep_packed(&self, block: &Block<'_>, chosen: &mut Chosen) -> Result<bool> {
@@ -357,7 +361,8 @@ enum Side {
     High,
 }
 
-/// An end of a range in the width of a column: `Some(None)` where all values of the column are on the inner side of it, `None` where none is.
+/// An end of a range in the width of a column: `Some(None)` where all values of the column are on
+/// the inner side of it, `None` where none is.
 fn clamp<T: TryFrom<i128>>(end: i128, side: Side) -> Option<Option<T>> {
     match T::try_from(end) {
         Ok(end) => Some(Some(end)),
@@ -396,8 +401,9 @@ mod tests {
         Comparison::GreaterOrEqual,
     ];
 
-    /// Goal: a range says of every value what the comparison of two values says. Method: all comparisons, values at and beyond the ends of each width, and decimals with more digits than the
-    /// column has.
+    /// Goal: a range says of every value what the comparison of two values says. Method: all
+    /// comparisons, values at and beyond the ends of each width, and decimals with more digits than
+    /// the column has.
     #[test]
     fn ranges_are_comparisons() {
         let ends = [i64::MIN, -40_000, -1, 0, 1, 40_000, i64::MAX];

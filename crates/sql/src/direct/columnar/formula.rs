@@ -4,8 +4,10 @@
 //!   columns ─► 64 bits, and how many of them values take at most ─► + - * , each once, whatever is made of it
 //! ```
 //!
-//! Decimals have 128 bits, and their values hardly ever need more than 40. How many bits values take is known of a column's rows once they were read, and follows for what is computed of
-//! them; so nothing has to be checked row by row. Where a result might not fit, [`TooLarge`] says so, and who asked computes in 128 bits.
+//! Decimals have 128 bits, and their values hardly ever need more than 40. How many bits values
+//! take is known of a column's rows once they were read, and follows for what is computed of them;
+//! so nothing has to be checked row by row. Where a result might not fit, [`TooLarge`] says so, and
+//! who asked computes in 128 bits.
 
 use cairn_table::{ColumnBuf, ColumnValues, Validity};
 
@@ -69,7 +71,8 @@ impl Numbers {
         self.bits
     }
 
-    /// A bit for each row, from the lowest of the first word on: 0 for NULL. `None` where nothing is.
+    /// A bit for each row, from the lowest of the first word on: 0 for NULL. `None` where nothing
+    /// is.
     pub fn valid(&self) -> Option<&[u64]> {
         self.valid.as_deref()
     }
@@ -155,7 +158,8 @@ impl Numbers {
             }
             _ => return Err(TooLarge),
         }
-        // As wide as the widest: of a negative number the bits below its sign, which may be one too few for the least.
+        // As wide as the widest: of a negative number the bits below its sign, which may be one too
+        // few for the least.
         let any = self.values.iter().fold(0, |any, value| any | (value ^ (value >> 63)));
         self.bits = bits_of(any.unsigned_abs()) + 1;
         self.valid = words_of(column.validity());
@@ -212,7 +216,9 @@ mod tests {
         column
     }
 
-    /// Goal: results are those of 128 bits, NULLs included, or there are none. Method: random values of all widths in random formulas, the same in 128 bits; and that what is narrow is computed.
+    /// Goal: results are those of 128 bits, NULLs included, or there are none. Method: random
+    /// values of all widths in random formulas, the same in 128 bits; and that what is narrow is
+    /// computed.
     #[test]
     fn as_in_128_bits() {
         let mut rng = SeededRng::new(7);

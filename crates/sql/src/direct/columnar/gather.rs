@@ -1,4 +1,5 @@
-//! Groups of rows, and what numbers come to in each: sums, least and greatest values. Rows come some thousands at a time, as columns; what is to be added up is computed from them
+//! Groups of rows, and what numbers come to in each: sums, least and greatest values. Rows come
+//! some thousands at a time, as columns; what is to be added up is computed from them
 //! ([`Formulas`]).
 //!
 //! ```text
@@ -101,8 +102,10 @@ impl Gathered {
         self.groups.len() + rows <= GROUPS_MAX
     }
 
-    /// Whether it looks as if there were no room for what is to come: there are more groups than there would be by now if as many as are kept were among the rows, all as often as each other and in no
-    /// order; or, whose order brings rows of a group together, fewer than four rows in each for long.
+    /// Whether it looks as if there were no room for what is to come: there are more groups than
+    /// there would be by now if as many as are kept were among the rows, all as often as each other
+    /// and in no order; or, whose order brings rows of a group together, fewer than four rows in
+    /// each for long.
     pub fn outgrows(&self) -> bool {
         let (groups, rows, most) = (self.groups.len() as u64, self.rows, GROUPS_MAX as f64);
         let likely = most * (1.0 - (-(rows as f64) / most).exp());
@@ -111,7 +114,8 @@ impl Gathered {
 
     /// Takes rows in, whose columns these are.
     ///
-    /// Errors: numbers that are too large, after which what was gathered is of no use; texts that are none.
+    /// Errors: numbers that are too large, after which what was gathered is of no use; texts that
+    /// are none.
     pub fn take<'c>(
         &mut self,
         of: &Gathering,
@@ -131,7 +135,8 @@ impl Gathered {
         Ok(())
     }
 
-    /// The groups in the order in which they were met, and the totals of each number that was asked for.
+    /// The groups in the order in which they were met, and the totals of each number that was asked
+    /// for.
     pub fn finish(self) -> (Vec<Group>, Vec<Total>) {
         let groups: Vec<Group> = self.groups.into_values().collect();
         let mut totals = self.totals;
@@ -303,8 +308,9 @@ mod tests {
     use super::*;
     use crate::direct::columnar::formula::Step;
 
-    /// Goal: groups and totals are those of adding up row by row in 128 bits. Method: keys of all short kinds, alone and together, with NULLs and texts that are too long to be packed; numbers so wide that sums have to be
-    /// moved, or cannot be narrow at all.
+    /// Goal: groups and totals are those of adding up row by row in 128 bits. Method: keys of all
+    /// short kinds, alone and together, with NULLs and texts that are too long to be packed;
+    /// numbers so wide that sums have to be moved, or cannot be narrow at all.
     #[test]
     fn as_row_by_row() {
         let mut rng = SeededRng::new(11);
@@ -381,7 +387,8 @@ mod tests {
         }
     }
 
-    /// Goal: few groups with long keys are no more than may be kept. Method: a thousand keys of 20,000 bytes, and as many again.
+    /// Goal: few groups with long keys are no more than may be kept. Method: a thousand keys of
+    /// 20,000 bytes, and as many again.
     #[test]
     fn long_keys_have_a_bound() {
         let keys = [(0, ColumnType::from(Type::Text))];
@@ -397,8 +404,9 @@ mod tests {
         }
     }
 
-    /// Goal: what is not going to fit is told early, and what is going to fit is not. Method: keys in an order of chance, of which there are some times more or fewer than are kept, and keys in
-    /// order, some rows each.
+    /// Goal: what is not going to fit is told early, and what is going to fit is not. Method: keys
+    /// in an order of chance, of which there are some times more or fewer than are kept, and keys
+    /// in order, some rows each.
     #[test]
     fn too_many_groups_are_told_early() {
         let mut rng = SeededRng::new(5).fork("groups");

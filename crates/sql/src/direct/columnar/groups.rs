@@ -10,7 +10,8 @@ use crate::datum::Datum;
 use crate::error::{Error, Result};
 use crate::sqlstate::DATA_CORRUPTED;
 
-/// BOUND: groups beyond these are for the general path, which can write to the disk what does not fit into memory.
+/// BOUND: groups beyond these are for the general path, which can write to the disk what does not
+/// fit into memory.
 pub(super) const GROUPS_MAX: usize = 1 << 16;
 
 /// BOUND: and so are those whose keys take more than this.
@@ -46,7 +47,8 @@ pub(super) struct Groups {
     /// Of one column of whole numbers: the groups of values from `first` on.
     near: Vec<u32>,
     first: i64,
-    /// How keys are packed, if they can be, and groups of the last ones, each at a place that follows from the key.
+    /// How keys are packed, if they can be, and groups of the last ones, each at a place that
+    /// follows from the key.
     packing: Option<Packing>,
     packed: Vec<(u64, u32)>,
     codes: Vec<u64>,
@@ -286,7 +288,8 @@ impl Groups {
         }
         let mut numbers = vec![UNKNOWN; other.values.len()];
         let mut keys: Vec<(Box<[u8]>, u32)> = other.known.into_iter().collect();
-        // In the order in which they were met, so that results come in the same one whenever the same parts are read.
+        // In the order in which they were met, so that results come in the same one whenever the
+        // same parts are read.
         keys.sort_unstable_by_key(|(_, group)| *group);
         let mut values = other.values.into_iter().zip(other.rows);
         for (key, group) in keys {
@@ -310,7 +313,8 @@ impl Groups {
     }
 }
 
-/// How the columns of a key are put side by side into 63 bits, so that different keys are different numbers.
+/// How the columns of a key are put side by side into 63 bits, so that different keys are different
+/// numbers.
 ///
 /// ```text
 ///   number    | 1 | value            |     in so many bits as its type has

@@ -1,7 +1,8 @@
-//! A set of whole numbers that lie near one another: a bit for each number from the least to the greatest.
+//! A set of whole numbers that lie near one another: a bit for each number from the least to the
+//! greatest.
 //!
-//! Keys of a table are such numbers most of the time. Against a hash table a bit costs no hash and no collision, and looking at it is one
-//! load, of a table that mostly is in a cache.
+//! Keys of a table are such numbers most of the time. Against a hash table a bit costs no hash and
+//! no collision, and looking at it is one load, of a table that mostly is in a cache.
 
 /// Bits of a word.
 const BITS: i64 = u64::BITS as i64;
@@ -12,7 +13,8 @@ const WORDS_MAX: usize = 1 << 19;
 /// A set of whole numbers.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(crate) struct Members {
-    /// The number of the first word: which numbers are in it follows from their bits above the lowest six.
+    /// The number of the first word: which numbers are in it follows from their bits above the
+    /// lowest six.
     base: i64,
     words: Vec<u64>,
 }
@@ -110,8 +112,9 @@ mod tests {
 
     use super::*;
 
-    /// Goal: a set has what was put into it, in whatever order, and nothing else. Method: numbers around a place in rising, falling and
-    /// shuffled order, beside a set of the standard library, and two halves put together; at both ends of all numbers too.
+    /// Goal: a set has what was put into it, in whatever order, and nothing else. Method: numbers
+    /// around a place in rising, falling and shuffled order, beside a set of the standard library,
+    /// and two halves put together; at both ends of all numbers too.
     #[test]
     fn a_set_has_what_was_put_into_it() {
         let ends = [i64::MIN, i64::MIN + 500, -700, 0, 3, i64::MAX - 2000, i64::MAX - 999];
@@ -146,8 +149,8 @@ mod tests {
         }
     }
 
-    /// Goal: what is too wide is told before memory is taken for it, and what was in the set stays. Method: both ends of all numbers, and
-    /// numbers just within and just beyond the most.
+    /// Goal: what is too wide is told before memory is taken for it, and what was in the set stays.
+    /// Method: both ends of all numbers, and numbers just within and just beyond the most.
     #[test]
     fn what_is_too_wide_is_told() {
         let most = WORDS_MAX as i64 * BITS;

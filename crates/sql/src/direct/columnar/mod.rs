@@ -1,11 +1,13 @@
-//! Aggregates over many rows of one table, column by column: the leaves of its tree give their columns, conditions choose rows among them, and totals take those in. Ranges are divided
-//! among threads. It plans nothing and starts nothing that a query of some milliseconds would notice.
+//! Aggregates over many rows of one table, column by column: the leaves of its tree give their
+//! columns, conditions choose rows among them, and totals take those in. Ranges are divided among
+//! threads. It plans nothing and starts nothing that a query of some milliseconds would notice.
 //!
 //! ```text
 //!   leaf ─► columns ─► filters: a bit for each row ─► group of each row ─► totals of each group
 //! ```
 //!
-//! The idea of working on a cache's worth of a column at a time is MonetDB/X100's (Boncz, Zukowski, Nes, CIDR 2005).
+//! The idea of working on a cache's worth of a column at a time is MonetDB/X100's (Boncz, Zukowski,
+//! Nes, CIDR 2005).
 
 mod buffers;
 mod chosen;
@@ -61,7 +63,8 @@ pub(crate) struct Columnar {
 pub(crate) type GroupRow = Vec<Datum>;
 
 impl Columnar {
-    /// The plan for aggregates of the rows that an access finds, by groups of columns; `None` where it is none of this path's.
+    /// The plan for aggregates of the rows that an access finds, by groups of columns; `None` where
+    /// it is none of this path's.
     pub fn plan(access: &Access, aggregates: &[Aggregate], groups: &[usize]) -> Option<Columnar> {
         if access.fetches {
             return None;
@@ -97,7 +100,8 @@ impl Columnar {
         Some(Columnar { keys, aggregates, totals, needed, read })
     }
 
-    /// The rows that it comes to, each a group with its totals; without groups there is one. `None` where this path cannot say: values of types that it does not compare, or more groups than it
+    /// The rows that it comes to, each a group with its totals; without groups there is one. `None`
+    /// where this path cannot say: values of types that it does not compare, or more groups than it
     /// keeps in memory.
     ///
     /// Errors: of computing values, of the table, sums that do not fit.

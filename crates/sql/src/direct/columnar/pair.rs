@@ -75,7 +75,8 @@ mod tests {
 
     type Make = fn(i64) -> Value<'static>;
 
-    /// Goal: two columns compare as their values do. Method: all comparisons of all pairs out of the ends of each type and NULL, beside what comparing two values says.
+    /// Goal: two columns compare as their values do. Method: all comparisons of all pairs out of
+    /// the ends of each type and NULL, beside what comparing two values says.
     #[test]
     fn columns_compare_as_values_do() {
         let whole = |most: i64, least: i64| vec![None, Some(least), Some(-1), Some(0), Some(7), Some(most)];
@@ -119,7 +120,8 @@ mod tests {
         }
     }
 
-    /// Goal: columns whose values are not in the same units are left to others. Method: types and digits that differ, and types that are no whole numbers.
+    /// Goal: columns whose values are not in the same units are left to others. Method: types and
+    /// digits that differ, and types that are no whole numbers.
     #[test]
     fn others_are_no_pairs() {
         let slot = |slot| Node::Slot { slot, scale: 0 };

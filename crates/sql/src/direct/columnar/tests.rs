@@ -123,8 +123,9 @@ fn row_by_row(condition: &str) -> String {
         .map_or(String::new(), |inner| format!("where coalesce(({inner}), false)"))
 }
 
-/// Goal: what the columns of leaves come to is what the general path makes of the same rows. Method: random rows with NULLs and ends of types, in packed leaves, in ordinary ones, and with changes that
-/// only the asking transaction sees; all conditions by all groups.
+/// Goal: what the columns of leaves come to is what the general path makes of the same rows.
+/// Method: random rows with NULLs and ends of types, in packed leaves, in ordinary ones, and with
+/// changes that only the asking transaction sees; all conditions by all groups.
 #[test]
 fn same_as_the_general_path() {
     let database = database();
@@ -171,7 +172,8 @@ fn same_as_the_general_path() {
     assert_eq!(rows(&mut other, "select count(*), sum(i) from changed", &[]), before);
 }
 
-/// Goal: order, limits, names, parameters and columns that are asked for in any order are what they are elsewhere; what is wrong is said.
+/// Goal: order, limits, names, parameters and columns that are asked for in any order are what they
+/// are elsewhere; what is wrong is said.
 #[test]
 fn results_of_groups() {
     let mut c = database().connect();
@@ -200,7 +202,8 @@ fn results_of_groups() {
     assert_eq!(c.execute("select sum(d) from big", &[]).unwrap_err().sqlstate(), "22003");
 }
 
-/// Goal: more groups than are kept in memory are made by the general path, which the statement keeps to.
+/// Goal: more groups than are kept in memory are made by the general path, which the statement
+/// keeps to.
 #[test]
 fn many_groups() {
     let mut c = database().connect();
@@ -218,9 +221,11 @@ fn many_groups() {
     }
 }
 
-/// Goal: columns of the rows of a range that are read a leaf at a time are those of the rows. Method: all types with NULLs, columns asked for twice and in another order, forward and backward,
-/// LIMIT and OFFSET beyond a leaf's rows, lists of ranges, an index that has all columns, in packed leaves, in ordinary ones and in changed ones; against the same without a limit that the general
-/// path has sorted.
+/// Goal: columns of the rows of a range that are read a leaf at a time are those of the rows.
+/// Method: all types with NULLs, columns asked for twice and in another order, forward and
+/// backward, LIMIT and OFFSET beyond a leaf's rows, lists of ranges, an index that has all columns,
+/// in packed leaves, in ordinary ones and in changed ones; against the same without a limit that
+/// the general path has sorted.
 #[test]
 fn rows_of_leaves() {
     let database = database();

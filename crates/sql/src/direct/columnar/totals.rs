@@ -1,4 +1,5 @@
-//! What the values of a column come to in each group. Sum, least and greatest value of a group lie side by side, so that a row costs one look at a cache line, whatever is asked for.
+//! What the values of a column come to in each group. Sum, least and greatest value of a group lie
+//! side by side, so that a row costs one look at a cache line, whatever is asked for.
 //!
 //! ```text
 //!   value of a row ─► group of the row ─► sum | least | greatest          whole numbers of up to 64 bits, sums that leave them are spilled into 128
@@ -129,7 +130,8 @@ impl Totals {
         }
     }
 
-    /// Takes the chosen rows of a block in. `count` says how many groups there are, `of_rows` the group of each row if there is more than one.
+    /// Takes the chosen rows of a block in. `count` says how many groups there are, `of_rows` the
+    /// group of each row if there is more than one.
     ///
     /// Errors: a sum that does not fit.
     pub fn take(
@@ -292,7 +294,8 @@ fn narrow<T: Copy + Into<i64>>(
     let Some(groups) = of_rows else {
         let (Some(total), Some(spilled)) = (totals.first_mut(), spilled.first_mut()) else { return Ok(()) };
         if sums {
-            // Halves of numbers add up within 64 bits for any block, and in loops that are done several numbers at a time.
+            // Halves of numbers add up within 64 bits for any block, and in loops that are done
+            // several numbers at a time.
             let (mut high, mut low) = (0_i64, 0_u64);
             chosen.each_of(values, |value| {
                 let value: i64 = value.into();
@@ -344,7 +347,8 @@ fn narrow<T: Copy + Into<i64>>(
     Ok(())
 }
 
-/// Takes doubles in. Sums that come out infinite, or no number, are rare: how they became so is looked at then.
+/// Takes doubles in. Sums that come out infinite, or no number, are rare: how they became so is
+/// looked at then.
 ///
 /// Errors: a sum that does not fit.
 fn doubles(totals: &mut [f64], values: &[f64], chosen: &Chosen, of_rows: Option<&[u32]>) -> Result<()> {

@@ -105,7 +105,8 @@ fn open_numeric(kind: &ast::DataType) -> bool {
     )
 }
 
-/// The numeric that has the digits of a value: whole numbers have none after the point, literals those that are written. Others get ten.
+/// The numeric that has the digits of a value: whole numbers have none after the point, literals
+/// those that are written. Others get ten.
 fn numeric_of(typed: &Typed) -> ColumnType {
     const DEFAULT_SCALE: u8 = 10;
     let scale = match (&typed.kind, &typed.node) {

@@ -1,7 +1,8 @@
 //! `x = ANY (list)` and `x <> ALL (list)`, which are `x IN (...)` and its opposite.
 //!
-//! A list that is written down is one of expressions. One that is a parameter stays a node: when the statement runs, its items are looked up as those of `IN` are. They need not be of
-//! the operand's type: whatever is compared with them compares numbers of any width.
+//! A list that is written down is one of expressions. One that is a parameter stays a node: when
+//! the statement runs, its items are looked up as those of `IN` are. They need not be of the
+//! operand's type: whatever is compared with them compares numbers of any width.
 
 use cairn_table::row::Type;
 use cairn_table::schema::ColumnType;
@@ -131,7 +132,8 @@ mod tests {
     use crate::Database;
     use crate::session::Plan;
 
-    /// Goal: rows that are in a list are looked up by a key or an index, as those of IN. Method: the parts of trees that statements were planned to read.
+    /// Goal: rows that are in a list are looked up by a key or an index, as those of IN. Method:
+    /// the parts of trees that statements were planned to read.
     #[test]
     fn lists_are_looked_up() {
         let database = Database::builder().fs(Arc::new(MemFs::new())).open("test.db").unwrap();

@@ -42,7 +42,8 @@ impl From<Error> for Failure {
 
 type Result<T, E = Failure> = std::result::Result<T, E>;
 
-/// A compiled expression and its type; `None` for literals in quotes, NULL and parameters that nobody has given one.
+/// A compiled expression and its type; `None` for literals in quotes, NULL and parameters that
+/// nobody has given one.
 #[derive(Debug, Clone)]
 pub(crate) struct Typed {
     pub node: Node,
@@ -62,7 +63,8 @@ impl Typed {
 /// Digits after the point that a result's type has where a parameter says how many there are.
 const OPEN_SCALE: u8 = 10;
 
-/// Compiles expressions over the columns of a scope. What is learned about the types of parameters stays in `params`.
+/// Compiles expressions over the columns of a scope. What is learned about the types of parameters
+/// stays in `params`.
 #[derive(Debug)]
 pub(crate) struct Compiler<'a> {
     pub scope: &'a Scope,
@@ -131,7 +133,8 @@ impl<'a> Compiler<'a> {
         {
             kept(*unscaled, *scale, digits)?;
         }
-        // Numbers and times are converted when they are put in; that a moment has a zone is known here only.
+        // Numbers and times are converted when they are put in; that a moment has a zone is known
+        // here only.
         Ok(match from.is_zoned && to.kind == Type::Text {
             true => converted(typed.node, from, &Type::Text.into()),
             false => typed.node,
@@ -266,7 +269,8 @@ impl<'a> Compiler<'a> {
         Ok(Typed { node: Node::Param(number), kind })
     }
 
-    /// Makes it of a type that it can be of without a word: what has no type yet gets this one, others are converted.
+    /// Makes it of a type that it can be of without a word: what has no type yet gets this one,
+    /// others are converted.
     pub(super) fn coerce(&mut self, typed: Typed, to: &ColumnType) -> Result<Typed> {
         let node = match &typed.kind {
             None if to.kind == Type::Decimal => return self.open_decimal(typed, to),
@@ -295,7 +299,8 @@ impl<'a> Compiler<'a> {
         Ok(Typed::new(node, ColumnType::decimal(38, scale)))
     }
 
-    /// A literal or parameter without a type as one of this type. The type's length is not looked at, nor are a parameter's digits.
+    /// A literal or parameter without a type as one of this type. The type's length is not looked
+    /// at, nor are a parameter's digits.
     fn coerce_unbounded(&mut self, typed: Typed, to: &ColumnType) -> Result<Node> {
         Ok(match typed.node {
             Node::Const(Datum::Text(text)) => Node::Const(Datum::parse(&text, to)?),

@@ -46,7 +46,8 @@ impl Compiler<'_> {
             if let (Some(before), Some(now)) = (&before, &left.kind)
                 && before.kind != now.kind
             {
-                // The operand is of another type for this item than for those before it: they become that too.
+                // The operand is of another type for this item than for those before it: they
+                // become that too.
                 let earlier = std::mem::take(&mut nodes).into_iter();
                 let typed = earlier.map(|node| self.coerced(Typed::new(node, before.clone()), now));
                 nodes = typed.collect::<Result<_>>()?;

@@ -61,7 +61,8 @@ struct Pattern {
     whole: usize,
     fraction: usize,
     shift: u32,
-    /// The place of the first `0` before the point, and the one behind the last `0`, fractions counted on.
+    /// The place of the first `0` before the point, and the one behind the last `0`, fractions
+    /// counted on.
     first_zero: Option<usize>,
     zeros_end: usize,
     fill: bool,
@@ -356,7 +357,8 @@ impl<'p> Printer<'p> {
                 Mark::Point => {
                     self.sign();
                     after_point = true;
-                    // A point with nothing behind it in the pattern goes unsaid, but beside crosses.
+                    // A point with nothing behind it in the pattern goes unsaid, but beside
+                    // crosses.
                     if self.pattern.fraction > 0 || self.digits.whole.starts_with('#') {
                         self.out.push('.');
                     }
@@ -475,7 +477,8 @@ pub(in crate::expr) fn scale_of(pattern: &str) -> Option<u8> {
     Some(pattern.fraction.saturating_add(pattern.shift as usize).min(38) as u8)
 }
 
-/// The number that a text writes by a pattern, with as many digits after the point as the pattern has.
+/// The number that a text writes by a pattern, with as many digits after the point as the pattern
+/// has.
 ///
 /// Errors: 22P02 for a text without a number, 0A000 for patterns that numbers are not read by.
 pub(in crate::expr) fn number_from(text: &str, pattern: &str) -> Result<(i128, u8)> {

@@ -37,9 +37,11 @@ struct Read {
     zone_minute: Option<i64>,
 }
 
-/// The moment that a text names by a pattern, microseconds since 1970. What it does not name is that of the first day of the year 1 before Christ, as PostgreSQL has it.
+/// The moment that a text names by a pattern, microseconds since 1970. What it does not name is
+/// that of the first day of the year 1 before Christ, as PostgreSQL has it.
 ///
-/// Errors: 22007 for a text that does not follow the pattern, 22008 for a day or an hour that there is not.
+/// Errors: 22007 for a text that does not follow the pattern, 22008 for a day or an hour that there
+/// is not.
 pub(in crate::expr) fn moment_from(text: &str, pattern: &str) -> Result<i64> {
     let (items, exact) = parse(pattern);
     let mut reader = Reader { rest: text, exact, skipped: 0 };

@@ -96,7 +96,8 @@ impl Field {
 use Case::{Capital, Lower, Upper};
 use Field as F;
 
-/// Fields by name. Of two that begin alike the longer one comes first. Where case does not matter the name is in capitals, and found in small letters too.
+/// Fields by name. Of two that begin alike the longer one comes first. Where case does not matter
+/// the name is in capitals, and found in small letters too.
 const FIELDS: &[(&str, Field)] = &[
     ("A.D.", F::Era(Upper, true)),
     ("a.d.", F::Era(Lower, true)),

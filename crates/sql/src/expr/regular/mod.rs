@@ -1,11 +1,13 @@
-//! Regular expressions as PostgreSQL has them ("advanced" ones), by an engine that takes linear time.
+//! Regular expressions as PostgreSQL has them ("advanced" ones), by an engine that takes linear
+//! time.
 //!
 //! ```text
 //! pattern, flags --options--> Options --translate--> the engine's notation --compile, kept--> Regular
 //! ```
 //!
-//! What the engine has not is refused with 0A000: references to groups, and constraints that look ahead or behind. A part of a pattern is greedy or not by itself, where PostgreSQL
-//! decides for a whole branch; whether there is a match is the same.
+//! What the engine has not is refused with 0A000: references to groups, and constraints that look
+//! ahead or behind. A part of a pattern is greedy or not by itself, where PostgreSQL decides for a
+//! whole branch; whether there is a match is the same.
 
 mod options;
 mod search;

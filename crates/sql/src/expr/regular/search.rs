@@ -30,7 +30,8 @@ fn without_global(function: &str, flags: &str) -> Result<Options> {
     Ok(options)
 }
 
-/// The byte at which a character begins, counted from one; beyond the end for characters that are not there.
+/// The byte at which a character begins, counted from one; beyond the end for characters that are
+/// not there.
 fn byte_of(text: &str, character: usize) -> usize {
     let skipped = character.saturating_sub(1);
     match text.char_indices().nth(skipped) {
@@ -184,7 +185,8 @@ pub(in crate::expr) fn replace(
     Ok(Datum::Text(out))
 }
 
-/// Writes what takes a match's place: `\1` is what a group matched, `\&` all of it, `\\` a backslash.
+/// Writes what takes a match's place: `\1` is what a group matched, `\&` all of it, `\\` a
+/// backslash.
 fn expand(by: &str, found: &Captures<'_>, out: &mut String) {
     let mut characters = by.chars();
     while let Some(c) = characters.next() {
@@ -207,7 +209,8 @@ fn expand(by: &str, found: &Captures<'_>, out: &mut String) {
     }
 }
 
-/// `regexp_split_to_array`. Empty matches at the edges and right behind another match split nothing.
+/// `regexp_split_to_array`. Empty matches at the edges and right behind another match split
+/// nothing.
 pub(crate) fn split(text: &str, pattern: &str, flags: &str) -> Result<Datum> {
     let regular = Regular::of(pattern, without_global("regexp_split_to_array", flags)?)?;
     let (mut parts, mut kept) = (Vec::new(), 0);

@@ -6,7 +6,8 @@ use crate::datum::Datum;
 use crate::error::{Error, Result};
 use crate::sqlstate::INVALID_ESCAPE_SEQUENCE;
 
-/// A pattern of SIMILAR TO as a regular expression: of the whole text, with `%` and `_`, and without signs that only regular expressions have.
+/// A pattern of SIMILAR TO as a regular expression: of the whole text, with `%` and `_`, and
+/// without signs that only regular expressions have.
 ///
 /// Errors: 22025 for more than one escape character.
 pub(crate) fn similar(pattern: &str, escape: &str) -> Result<String> {
@@ -62,9 +63,11 @@ fn plain(pattern: &str, escape: &str) -> Result<String> {
     Ok(regular)
 }
 
-/// `substring(text SIMILAR pattern ESCAPE escape)`: what the part of the pattern between two `escape "` matches, where the part before them takes as little as it can.
+/// `substring(text SIMILAR pattern ESCAPE escape)`: what the part of the pattern between two
+/// `escape "` matches, where the part before them takes as little as it can.
 ///
-/// Errors: 22025 for more than one escape character, 2200C for another number of separators than none or two.
+/// Errors: 22025 for more than one escape character, 2200C for another number of separators than
+/// none or two.
 pub(in crate::expr) fn similar_part(text: &str, pattern: &str, escape: &str) -> Result<Datum> {
     let separator = format!("{escape}\"");
     let parts: Vec<&str> =

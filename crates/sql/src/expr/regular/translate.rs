@@ -1,7 +1,8 @@
 //! PostgreSQL's notation in that of the engine.
 //!
-//! Both have groups, branches and bounds. What is different is written out: which characters `.`, `\w` and classes stand for, what `^` and `$` are, constraints at the edges of words,
-//! numbers of characters, and everything that the engine gives a meaning that PostgreSQL does not.
+//! Both have groups, branches and bounds. What is different is written out: which characters `.`,
+//! `\w` and classes stand for, what `^` and `$` are, constraints at the edges of words, numbers of
+//! characters, and everything that the engine gives a meaning that PostgreSQL does not.
 
 use std::iter::Peekable;
 use std::str::Chars;

@@ -1,10 +1,13 @@
-//! Changes whose rows a query finds: INSERT ... SELECT, UPDATE ... FROM, DELETE ... USING, and conditions with subqueries.
+//! Changes whose rows a query finds: INSERT ... SELECT, UPDATE ... FROM, DELETE ... USING, and
+//! conditions with subqueries.
 //!
-//! A query gives the keys of the rows and what they become; then each row is locked and changed. With read committed a row may be another one by then than the
-//! query saw: then everything is taken back and done again on what there is now. The locks stay, so that this comes to an end.
+//! A query gives the keys of the rows and what they become; then each row is locked and changed.
+//! With read committed a row may be another one by then than the query saw: then everything is
+//! taken back and done again on what there is now. The locks stay, so that this comes to an end.
 //!
-//! Rows are changed as the query gives them, and no more of them are in memory than are on their way. A query that reads the table it changes would come across what
-//! it has changed: of such a one all rows are put aside first, in memory or in a file (`aside.rs`).
+//! Rows are changed as the query gives them, and no more of them are in memory than are on their
+//! way. A query that reads the table it changes would come across what it has changed: of such a
+//! one all rows are put aside first, in memory or in a file (`aside.rs`).
 
 mod open;
 mod plan;

@@ -1,4 +1,5 @@
-//! Which of a query's columns have no type of their own: what is only in quotes, and parameters. They become what they go into, and nothing else does that is a text.
+//! Which of a query's columns have no type of their own: what is only in quotes, and parameters.
+//! They become what they go into, and nothing else does that is a text.
 
 use cairn_table::Table;
 use cairn_table::schema::ColumnType;
@@ -18,7 +19,8 @@ pub(super) enum Open {
 }
 
 impl Open {
-    /// Those of a query. In a set operation, behind DISTINCT, and below another query everything has a type.
+    /// Those of a query. In a set operation, behind DISTINCT, and below another query everything
+    /// has a type.
     pub fn of(body: &SetExpr) -> Vec<Open> {
         match body {
             SetExpr::Query(query) => Open::of(&query.body),
@@ -63,7 +65,8 @@ impl Open {
         }
     }
 
-    /// Puts columns in the place of a wildcard, for a query that gives so many in all. Where there are several nobody knows how many each stands for.
+    /// Puts columns in the place of a wildcard, for a query that gives so many in all. Where there
+    /// are several nobody knows how many each stands for.
     pub fn expand(all: &mut Vec<Open>, given: usize) {
         let first = all.iter().position(|item| *item == Open::Columns);
         let last = all.iter().rposition(|item| *item == Open::Columns);
@@ -74,7 +77,8 @@ impl Open {
         }
     }
 
-    /// The types of parameters: those that nobody has said, and that go into columns of a table, are the columns'.
+    /// The types of parameters: those that nobody has said, and that go into columns of a table,
+    /// are the columns'.
     pub fn parameters(
         open: &[Open],
         table: &Table,

@@ -31,7 +31,8 @@ pub(super) struct Found<'r> {
 }
 
 impl Rows {
-    /// Locks each row and does something with it that says whether it was there. Gives how many were; `None` when somebody has changed a row since the query has seen it.
+    /// Locks each row and does something with it that says whether it was there. Gives how many
+    /// were; `None` when somebody has changed a row since the query has seen it.
     ///
     /// Errors: those of the query and of what is done; 57014.
     pub fn each(
@@ -65,8 +66,9 @@ impl Rows {
         Ok(Some(count))
     }
 
-    /// Locks a row and reads it. False when it is not what the statement sees any more. That was somebody else then: each row is changed once, and rows that follow because of a
-    /// foreign key do so when the statement is through.
+    /// Locks a row and reads it. False when it is not what the statement sees any more. That was
+    /// somebody else then: each row is changed once, and rows that follow because of a foreign key
+    /// do so when the statement is through.
     fn is_as_seen(
         &self,
         transaction: &mut Transaction,

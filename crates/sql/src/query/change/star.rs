@@ -1,4 +1,5 @@
-//! `*` in the subqueries of a change: the key of the rows that are changed is a column of their table for the query that finds them, and none that `*` stands for.
+//! `*` in the subqueries of a change: the key of the rows that are changed is a column of their
+//! table for the query that finds them, and none that `*` stands for.
 
 use std::ops::ControlFlow;
 

@@ -35,7 +35,8 @@ pub(super) fn inserted(insert: &Insert, with: &With) -> Insert {
     insert
 }
 
-/// Sees that no query of a WITH is called as the table that is changed: what that name means depends on where it stands.
+/// Sees that no query of a WITH is called as the table that is changed: what that name means
+/// depends on where it stands.
 ///
 /// Errors: 0A000.
 pub(super) fn leaves_name(with: Option<&With>, target: &TableFactor) -> Result<()> {

@@ -57,7 +57,8 @@ pub(super) fn is_spelt(list: &Expr) -> bool {
     items_of(list).is_some()
 }
 
-/// `a op ANY (array)` and `a op ALL (array)`, item by item; `None` for arrays that are not spelt out.
+/// `a op ANY (array)` and `a op ALL (array)`, item by item; `None` for arrays that are not spelt
+/// out.
 pub(super) fn each_item(expr: &Expr) -> Option<Expr> {
     let (left, op, right, is_any) = match expr {
         Expr::AnyOp { left, compare_op, right, .. } => (left, compare_op, right, true),
@@ -72,7 +73,8 @@ pub(super) fn each_item(expr: &Expr) -> Option<Expr> {
     Some(together(items.into_iter().map(one), is_any))
 }
 
-/// Whether a pattern is one of several: `LIKE ANY (array)`, or `LIKE ALL (array)`, which the parser takes for a call.
+/// Whether a pattern is one of several: `LIKE ANY (array)`, or `LIKE ALL (array)`, which the parser
+/// takes for a call.
 pub(super) fn is_of_several(expr: &Expr) -> bool {
     match expr {
         Expr::Like { any: true, .. } | Expr::ILike { any: true, .. } => true,
@@ -204,7 +206,9 @@ fn means(op: &BinaryOperator, meant: &BinaryOperator) -> bool {
     }
 }
 
-/// `array_remove` and `array_replace` are of all items that are equal. DataFusion's of these names are of the first one only, and none of its takes NULL for equal to NULL, as PostgreSQL does here.
+/// `array_remove` and `array_replace` are of all items that are equal. DataFusion's of these names
+/// are of the first one only, and none of its takes NULL for equal to NULL, as PostgreSQL does
+/// here.
 ///
 /// Errors: 0A000 for what may be NULL.
 pub(super) fn all_equal(function: &mut Function) -> Result<()> {

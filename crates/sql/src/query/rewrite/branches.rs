@@ -1,4 +1,5 @@
-//! The recursive terms of WITH RECURSIVE are marked, so that their types are seen before they are made those of the other term (`query/recursion`).
+//! The recursive terms of WITH RECURSIVE are marked, so that their types are seen before they are
+//! made those of the other term (`query/recursion`).
 
 use std::ops::ControlFlow;
 
@@ -44,7 +45,8 @@ pub(super) fn mark(query: &mut ast::Query) {
     }
 }
 
-/// Gives columns of the other term of a recursive query types that they do not have by themselves. `names`: those of its columns.
+/// Gives columns of the other term of a recursive query types that they do not have by themselves.
+/// `names`: those of its columns.
 pub(in crate::query) fn retype(tree: &mut Tree, query: &str, names: &[String], types: &[Option<String>]) {
     struct Retype<'a>(&'a str, &'a [String], &'a [Option<String>]);
     impl VisitorMut for Retype<'_> {

@@ -57,7 +57,8 @@ fn is_time(kind: &DataType) -> bool {
     matches!(kind, DataType::Time(_, TimezoneInfo::None | TimezoneInfo::WithoutTimeZone))
 }
 
-/// The function that a cast to a type of times is, where DataFusion has none: with a zone, without a date, of fewer digits.
+/// The function that a cast to a type of times is, where DataFusion has none: with a zone, without
+/// a date, of fewer digits.
 fn of_times(kind: &DataType) -> Option<&'static str> {
     if notation::is_zoned(kind) {
         return Some(ZONED);

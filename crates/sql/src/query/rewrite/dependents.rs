@@ -1,7 +1,10 @@
-//! Columns that need not be listed in GROUP BY, since a primary key that is tells them: `SELECT c.id, c.name, count(*) FROM c JOIN ... GROUP BY c.id`.
+//! Columns that need not be listed in GROUP BY, since a primary key that is tells them: `SELECT
+//! c.id, c.name, count(*) FROM c JOIN ... GROUP BY c.id`.
 //!
-//! They are listed then. DataFusion could do this too, by dependencies between columns that it derives from constraints. But it takes a key that is among others in GROUP BY to tell all that comes of the
-//! groups, and leaves columns out of later groups and sorts that it does not tell. So it is told of no constraints.
+//! They are listed then. DataFusion could do this too, by dependencies between columns that it
+//! derives from constraints. But it takes a key that is among others in GROUP BY to tell all that
+//! comes of the groups, and leaves columns out of later groups and sorts that it does not tell. So
+//! it is told of no constraints.
 
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
@@ -89,7 +92,8 @@ fn add_tables(from: &ast::TableWithJoins, lookup: Lookup<'_>, to: &mut Vec<Table
     }
 }
 
-/// The column that an expression is; of a name or a number of a result, where those are given, the column that this is.
+/// The column that an expression is; of a name or a number of a result, where those are given, the
+/// column that this is.
 fn place_of(expr: &Expr, tables: &[Table], results: Option<&[SelectItem]>) -> Option<Place> {
     let result = |item: &SelectItem| match item {
         SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => {
@@ -138,7 +142,8 @@ fn name_of((table, column): Place, tables: &[Table]) -> Option<Expr> {
     ]))
 }
 
-/// The columns that are looked at outside of aggregates. A name within a subquery may be of a table there: a column more among the groups changes nothing.
+/// The columns that are looked at outside of aggregates. A name within a subquery may be of a table
+/// there: a column more among the groups changes nothing.
 struct Used<'t> {
     tables: &'t [Table],
     places: BTreeSet<Place>,

@@ -20,7 +20,8 @@ pub(super) fn called(place: &mut Expr) -> Result<()> {
     sorted_by_arguments(called)?;
     match last_name(&called.name).as_str() {
         name @ ("json_agg" | "jsonb_agg") => return Err(Error::unsupported(name)),
-        // DataFusion's gives a list, of which a row each is made. As a table it is no expression and does not come here.
+        // DataFusion's gives a list, of which a row each is made. As a table it is no expression
+        // and does not come here.
         "generate_series" => {
             *place = call("unnest", vec![take(place)]);
             return Ok(());
@@ -138,7 +139,8 @@ fn date_part(function: &mut Function) -> Option<Expr> {
     Some(with_type(part, DataType::DoublePrecision))
 }
 
-/// `date_trunc(field, moment, zone)`, and `make_timestamptz` of parts there: what a clock in the zone shows is cut off, or put together.
+/// `date_trunc(field, moment, zone)`, and `make_timestamptz` of parts there: what a clock in the
+/// zone shows is cut off, or put together.
 fn in_zone(function: &mut Function) -> Option<Expr> {
     let name = last_name(&function.name);
     if !matches!(name.as_str(), "date_trunc" | "make_timestamptz") {
@@ -163,7 +165,8 @@ fn in_zone(function: &mut Function) -> Option<Expr> {
     Some(call(AT_ZONE, vec![shown.0, shown.1]))
 }
 
-/// `lag(a, NULL)` and its kin, which look at a row that there is not: NULL, of the type that it would be.
+/// `lag(a, NULL)` and its kin, which look at a row that there is not: NULL, of the type that it
+/// would be.
 fn nowhere(function: &mut Function) -> Option<Expr> {
     let name = last_name(&function.name);
     if !matches!(name.as_str(), "lag" | "lead" | "nth_value" | "ntile") || function.over.is_none() {
@@ -205,7 +208,8 @@ fn null_if(function: &mut Function) -> Option<Expr> {
     Some(subqueries::case(vec![(same, null())], take(of)))
 }
 
-/// `coalesce(a, 'b')` as a CASE, for the same reason: DataFusion wants to know its type before what is in quotes has one. Of columns only, which are there twice then.
+/// `coalesce(a, 'b')` as a CASE, for the same reason: DataFusion wants to know its type before what
+/// is in quotes has one. Of columns only, which are there twice then.
 fn coalesce(function: &mut Function) -> Option<Expr> {
     if last_name(&function.name) != "coalesce" {
         return None;

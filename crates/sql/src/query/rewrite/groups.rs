@@ -1,7 +1,9 @@
-//! Groups: ROLLUP and CUBE, whose columns may be there twice, and results of groups that are sorted by.
+//! Groups: ROLLUP and CUBE, whose columns may be there twice, and results of groups that are sorted
+//! by.
 //!
-//! DataFusion takes the columns of ROLLUP and CUBE as they are listed, and those of GROUPING SETS once. What is sorted by its number it looks for among the columns of groups.
-//! It has one group of all rows only where there is an aggregate.
+//! DataFusion takes the columns of ROLLUP and CUBE as they are listed, and those of GROUPING SETS
+//! once. What is sorted by its number it looks for among the columns of groups. It has one group of
+//! all rows only where there is an aggregate.
 
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, Expr, GroupByExpr, Ident, OrderByExpr, Select, SelectItem, SetExpr, Value,
@@ -19,7 +21,8 @@ const MOST_IN_CUBE: usize = 12;
 /// Nor more grouping sets.
 const MOST_SETS: usize = 4096;
 
-/// Says which sets of columns ROLLUP and CUBE stand for. Several of them, or other columns beside them, are every combination of their sets.
+/// Says which sets of columns ROLLUP and CUBE stand for. Several of them, or other columns beside
+/// them, are every combination of their sets.
 ///
 /// Errors: 54001 for more sets than PostgreSQL has.
 pub(super) fn spell_out(select: &mut Select) -> Result<()> {

@@ -61,7 +61,8 @@ use crate::pg_catalog::count_instead_of_exists;
 use crate::syntax::build::{nested, null, number, string, take, text, with_type};
 use crate::syntax::{check_collation, last_name};
 
-/// Rewrites a statement whose parameters have these types, as far as they are known. Gives the lists that are parameters.
+/// Rewrites a statement whose parameters have these types, as far as they are known. Gives the
+/// lists that are parameters.
 ///
 /// Errors: what nothing here can say.
 pub(super) fn rewrite(
@@ -394,7 +395,8 @@ impl Rewriter<'_> {
     }
 }
 
-/// Leaves out what something is sorted by for the second time: DataFusion's operators cannot count then.
+/// Leaves out what something is sorted by for the second time: DataFusion's operators cannot count
+/// then.
 fn once(order: &mut Vec<ast::OrderByExpr>) {
     let mut seen: Vec<Expr> = Vec::with_capacity(order.len());
     order.retain(|by| {

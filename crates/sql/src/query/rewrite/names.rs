@@ -1,4 +1,5 @@
-//! What results are called: PostgreSQL's names, which DataFusion does not give, and which it wants to differ.
+//! What results are called: PostgreSQL's names, which DataFusion does not give, and which it wants
+//! to differ.
 
 use std::collections::HashSet;
 use std::ops::ControlFlow;
@@ -66,7 +67,8 @@ fn has_subquery(expr: &Expr) -> bool {
     found
 }
 
-/// Whether something comes in the place of an expression that may be that of another one: of a window function with NULL, and of a count of whole rows.
+/// Whether something comes in the place of an expression that may be that of another one: of a
+/// window function with NULL, and of a count of whole rows.
 fn becomes_another(expr: &Expr) -> bool {
     let mut found = false;
     let _ = walk::visit_expressions(expr, |expr| {
@@ -109,7 +111,8 @@ pub(in crate::query) fn shown(name: &str) -> &str {
     }
 }
 
-/// Columns of two tables may have one name, but not in UNION and the like, where columns have no tables.
+/// Columns of two tables may have one name, but not in UNION and the like, where columns have no
+/// tables.
 fn differing(body: &mut ast::SetExpr) {
     let ast::SetExpr::Select(select) = body else { return };
     if select.projection.iter().any(is_star) {
@@ -186,7 +189,8 @@ fn expand_stars(body: &mut ast::SetExpr, lookup: Lookup<'_>) {
     select.projection = projection;
 }
 
-/// Gives results of a table that is a query PostgreSQL's names: the query around it asks for them by these.
+/// Gives results of a table that is a query PostgreSQL's names: the query around it asks for them
+/// by these.
 pub(super) fn name_results(body: &mut ast::SetExpr) {
     match body {
         ast::SetExpr::Select(select) => {
@@ -205,7 +209,8 @@ pub(super) fn name_results(body: &mut ast::SetExpr) {
     }
 }
 
-/// Puts columns in the place of the stars of a table that is a query, where some of them have one name.
+/// Puts columns in the place of the stars of a table that is a query, where some of them have one
+/// name.
 pub(super) fn spell_out_twins(body: &mut ast::SetExpr, lookup: Lookup<'_>) {
     let ast::SetExpr::Select(select) = &*body else { return };
     if select.from.iter().map(|from| from.joins.len() + 1).sum::<usize>() < 2 {
@@ -228,7 +233,8 @@ pub(super) fn spell_out_twins(body: &mut ast::SetExpr, lookup: Lookup<'_>) {
     }
 }
 
-/// Gives all results of a table that is a query names of their own where several have one name: none of them is meant by it.
+/// Gives all results of a table that is a query names of their own where several have one name:
+/// none of them is meant by it.
 pub(super) fn apart(body: &mut ast::SetExpr) {
     match body {
         ast::SetExpr::Select(select) => {
@@ -252,7 +258,8 @@ pub(super) fn apart(body: &mut ast::SetExpr) {
     }
 }
 
-/// Gives results that are sorted by the name they have without being given one that name: `SELECT lower(a) … ORDER BY lower`.
+/// Gives results that are sorted by the name they have without being given one that name: `SELECT
+/// lower(a) … ORDER BY lower`.
 pub(super) fn name_ordered(body: &mut ast::SetExpr, order: &[ast::OrderByExpr]) {
     let ast::SetExpr::Select(select) = body else { return };
     for by in order {
@@ -291,7 +298,8 @@ fn numbered(body: &mut ast::SetExpr) {
     }
 }
 
-/// An expression's text without what DataFusion may leave out of the names that it gives columns: casts, and signs, which of a plus and of zeros count for nothing.
+/// An expression's text without what DataFusion may leave out of the names that it gives columns:
+/// casts, and signs, which of a plus and of zeros count for nothing.
 fn without_casts(expr: &Expr) -> String {
     let mut expr = expr.clone();
     let _ = walk::visit_expressions_mut(&mut expr, |expr| {

@@ -54,7 +54,8 @@ pub(super) fn escape(pattern: &mut Expr, character: &str) -> Result<()> {
     Ok(())
 }
 
-/// A pattern of LIKE with backslashes in the place of another escape character; none where there is none.
+/// A pattern of LIKE with backslashes in the place of another escape character; none where there is
+/// none.
 ///
 /// Errors: 22025 for more than one character.
 pub(in crate::query) fn escaped(pattern: &str, escape: &str) -> Result<String> {
@@ -80,8 +81,9 @@ pub(in crate::query) fn escaped(pattern: &str, escape: &str) -> Result<String> {
     Ok(escaped)
 }
 
-/// Whether a pattern is one that the query engine takes otherwise than PostgreSQL: one that is known only when it runs, or one that ends with half an escape, which is an error where
-/// a text gets that far.
+/// Whether a pattern is one that the query engine takes otherwise than PostgreSQL: one that is
+/// known only when it runs, or one that ends with half an escape, which is an error where a text
+/// gets that far.
 pub(super) fn is_computed(pattern: &Expr) -> bool {
     match string(pattern) {
         Some(text) => text.bytes().rev().take_while(|byte| *byte == b'\\').count() % 2 == 1,
@@ -136,7 +138,8 @@ pub(super) fn matched(expr: &mut Expr) -> Option<Expr> {
     Some(matches(take(left), take(right), insensitive, negated))
 }
 
-/// Whether a text matches a regular expression, by this evaluator: DataFusion's are of another kind.
+/// Whether a text matches a regular expression, by this evaluator: DataFusion's are of another
+/// kind.
 fn matches(text: Expr, pattern: Expr, insensitive: bool, negated: bool) -> Expr {
     let name = if insensitive { "cairn_matches_i" } else { MATCHES };
     let found = call(name, vec![text, pattern]);
@@ -196,7 +199,8 @@ pub(super) fn numeric(scale: u8) -> DataType {
     DataType::Numeric(ExactNumberInfo::PrecisionAndScale(38, scale.into()))
 }
 
-/// Times in microseconds, without zones; and floats of as many bits as PostgreSQL gives them: DataFusion's FLOAT is a real.
+/// Times in microseconds, without zones; and floats of as many bits as PostgreSQL gives them:
+/// DataFusion's FLOAT is a real.
 pub(super) fn plain_type(kind: &mut DataType) {
     match kind {
         DataType::Float(_) if column_type(kind).is_ok_and(|kind| kind.kind == Type::Double) => {

@@ -1,4 +1,5 @@
-//! `f(...) WITH ORDINALITY`: the rows of a function, and behind its columns the number of each. The query engine leaves the number out.
+//! `f(...) WITH ORDINALITY`: the rows of a function, and behind its columns the number of each. The
+//! query engine leaves the number out.
 
 use datafusion::sql::sqlparser::ast::{self, Expr, Ident, SelectItem, TableAliasColumnDef, TableFactor};
 
@@ -8,7 +9,8 @@ use crate::syntax::{ident, last_name};
 /// What the number is called.
 const ORDINALITY: &str = "ordinality";
 
-/// Puts a query in the place of a function with ordinality: `(SELECT f.c, row_number() OVER () FROM f(...) AS f(c))`.
+/// Puts a query in the place of a function with ordinality: `(SELECT f.c, row_number() OVER () FROM
+/// f(...) AS f(c))`.
 pub(super) fn spell_out(factor: &mut TableFactor) {
     let TableFactor::Table { name, alias, with_ordinality, .. } = factor else { return };
     *with_ordinality = false;

@@ -1,8 +1,9 @@
 //! Aggregates within a subquery that belong to the query around it.
 //!
-//! An aggregate is computed over the rows of the query that its columns come from: in
-//! `SELECT (SELECT sum(t.a) FROM u) FROM t` that is the outer query (PostgreSQL's manual, 4.2.7). DataFusion would
-//! compute it over the rows of the subquery instead, so such a statement is refused.
+//! An aggregate is computed over the rows of the query that its columns come from: in `SELECT
+//! (SELECT sum(t.a) FROM u) FROM t` that is the outer query (PostgreSQL's manual, 4.2.7).
+//! DataFusion would compute it over the rows of the subquery instead, so such a statement is
+//! refused.
 
 use std::ops::ControlFlow;
 

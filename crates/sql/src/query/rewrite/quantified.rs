@@ -1,7 +1,8 @@
 //! `x op ANY (Q)` and `x op ALL (Q)`.
 //!
-//! `x < ANY (Q)` holds where x is below the greatest of Q, and what ALL says of an operator is the opposite of what ANY says of the opposite one. Where nothing is found, Q may still
-//! have a NULL for which it is not known.
+//! `x < ANY (Q)` holds where x is below the greatest of Q, and what ALL says of an operator is the
+//! opposite of what ANY says of the opposite one. Where nothing is found, Q may still have a NULL
+//! for which it is not known.
 
 use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr};
 

@@ -1,4 +1,5 @@
-//! Rows beside rows: `(a, b) < (c, d)`, column by column. DataFusion compares them as values of their own, for which NULL is one like others.
+//! Rows beside rows: `(a, b) < (c, d)`, column by column. DataFusion compares them as values of
+//! their own, for which NULL is one like others.
 
 use std::ops::ControlFlow;
 
@@ -67,7 +68,8 @@ fn binary(left: Expr, op: BinaryOperator, right: Expr) -> Expr {
     nested(Expr::BinaryOp { left: Box::new(left), op, right: Box::new(right) })
 }
 
-/// Expressions with an operator between them. As a balanced tree: whoever walks a chain of some thousands by recursion runs out of stack.
+/// Expressions with an operator between them. As a balanced tree: whoever walks a chain of some
+/// thousands by recursion runs out of stack.
 fn joined(op: BinaryOperator, all: impl Iterator<Item = Expr>) -> Result<Expr> {
     let mut all: Vec<Expr> = all.collect();
     while all.len() > 1 {
@@ -84,7 +86,8 @@ fn joined(op: BinaryOperator, all: impl Iterator<Item = Expr>) -> Result<Expr> {
     all.pop().ok_or_else(|| Error::new(SYNTAX_ERROR, "cannot compare rows of zero length"))
 }
 
-/// Calls a function that may give something else the second time: operands of ordered rows are computed twice.
+/// Calls a function that may give something else the second time: operands of ordered rows are
+/// computed twice.
 pub(super) fn is_volatile(expr: &Expr) -> bool {
     let drawn = visit_expressions(expr, |expr| match expr {
         Expr::Function(called)

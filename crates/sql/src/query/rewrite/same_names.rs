@@ -1,7 +1,7 @@
 //! Tables of one name in several schemas: `SELECT * FROM t, s1.t`.
 //!
-//! To DataFusion the name `t` means `s1.t` as well, so that it would take the first table's columns for both. Each gets
-//! an alias of its own, which has its schema in it.
+//! To DataFusion the name `t` means `s1.t` as well, so that it would take the first table's columns
+//! for both. Each gets an alias of its own, which has its schema in it.
 
 use std::ops::ControlFlow;
 
@@ -30,7 +30,8 @@ impl Twin {
     }
 }
 
-/// Gives the tables of a query's own SELECTs aliases where their names alone would not tell them apart.
+/// Gives the tables of a query's own SELECTs aliases where their names alone would not tell them
+/// apart.
 ///
 /// Errors: 42P09 for a column that is asked for by the name that they share.
 pub(super) fn tell_apart(query: &mut Query, lookup: Lookup<'_>) -> Result<()> {
@@ -92,7 +93,8 @@ fn in_select(select: &mut Select, order: &mut [&mut Expr], lookup: Lookup<'_>) -
             Err(_) => {}
         }
     };
-    // Schema-qualified references first: whatever still has the shared name afterwards was written without a schema.
+    // Schema-qualified references first: whatever still has the shared name afterwards was written
+    // without a schema.
     let _ = visit_expressions_mut(select, |expr| {
         rename(expr, false);
         ControlFlow::<()>::Continue(())
@@ -128,7 +130,8 @@ fn renamed(table: &[Ident], twins: &[Twin]) -> Result<Option<Ident>> {
     }
 }
 
-/// The schema and name that a table reference resolves to; `None` for names of WITH and for relations that do not exist.
+/// The schema and name that a table reference resolves to; `None` for names of WITH and for
+/// relations that do not exist.
 fn twin(name: &ObjectName, lookup: Lookup<'_>) -> Option<Twin> {
     let written = qualified(name).ok()?;
     let schema = lookup.schema_of(&written)?;

@@ -14,7 +14,8 @@ use crate::syntax::{TableName, ident, last_name, qualified};
 pub(in crate::query) struct Lookup<'a> {
     pub catalog: &'a Catalog,
     pub search_path: &'a [String],
-    /// Names that the statement gives to queries of its own, and their columns: they are none of the catalog's.
+    /// Names that the statement gives to queries of its own, and their columns: they are none of
+    /// the catalog's.
     pub own: &'a [Own],
 }
 
@@ -106,7 +107,8 @@ impl Lookup<'_> {
         }
     }
 
-    /// The places of the columns that a table of the catalog has its primary key of; none of anything else.
+    /// The places of the columns that a table of the catalog has its primary key of; none of
+    /// anything else.
     pub(super) fn primary_key(&self, factor: &TableFactor) -> Vec<usize> {
         let table = self.own_table(factor);
         table.map_or_else(Vec::new, |table| table.def().primary_key.iter().map(|key| key.column).collect())
@@ -126,7 +128,8 @@ impl Lookup<'_> {
         self.catalog.table(&schema, &name.name).map(|table| &**table)
     }
 
-    /// The schema in which the catalog has a table or view of this name; `None` for names of WITH, and where there is none.
+    /// The schema in which the catalog has a table or view of this name; `None` for names of WITH,
+    /// and where there is none.
     pub(super) fn schema_of(&self, name: &TableName) -> Option<String> {
         let is_own = name.schema.is_none() && self.own.iter().any(|(own, _)| *own == name.name);
         // What is found first counts, and may be a view.
@@ -145,7 +148,8 @@ impl Lookup<'_> {
         }
     }
 
-    /// The columns of a table or view of this name; `None` where it is none that is known, as a name of WITH.
+    /// The columns of a table or view of this name; `None` where it is none that is known, as a
+    /// name of WITH.
     fn columns(&self, name: &ast::ObjectName) -> Option<Vec<String>> {
         let name = qualified(name).ok()?;
         if name.schema.is_none()

@@ -10,9 +10,11 @@
 //! | `(Q)` of one value that looks outside       | `cairn_one((SELECT array_agg(..) ..))`, which refuses a second row         |
 //! | `(Q ORDER BY b LIMIT 1)` that looks outside | `(SELECT first_value(.. ORDER BY b) ..)`                                   |
 //!
-//! The rows of Q are asked for in Q itself where it looks outside and is plain, so that DataFusion makes a join of it; other subqueries that look outside are `query/unnest`'s.
+//! The rows of Q are asked for in Q itself where it looks outside and is plain, so that DataFusion
+//! makes a join of it; other subqueries that look outside are `query/unnest`'s.
 //!
-//! DataFusion turns `IN` into joins, and where it is not a condition by itself into one that marks rows with true or false, never NULL.
+//! DataFusion turns `IN` into joins, and where it is not a condition by itself into one that marks
+//! rows with true or false, never NULL.
 
 use std::ops::ControlFlow;
 
@@ -41,7 +43,8 @@ pub(in crate::query) const MAYBE: &str = "cairn_maybe";
 /// As [`MAYBE`], of which nothing is known but its type.
 pub(in crate::query) const BARE: &str = "cairn_maybe_bare";
 
-/// Names that nobody else has: what is asked for outside is not to be taken for something in the subquery.
+/// Names that nobody else has: what is asked for outside is not to be taken for something in the
+/// subquery.
 const TABLE: &str = "cairn subquery";
 const COLUMN: &str = "cairn value";
 
@@ -73,7 +76,8 @@ pub(super) struct Around<'a> {
 }
 
 impl Around<'_> {
-    /// The expression with its tables before its columns, so that nothing within a subquery is taken for them. `None` where it is not known whose they are.
+    /// The expression with its tables before its columns, so that nothing within a subquery is
+    /// taken for them. `None` where it is not known whose they are.
     fn qualified(&self, expr: &Expr) -> Option<Expr> {
         let mut expr = expr.clone();
         let mut is_known = true;
@@ -98,7 +102,8 @@ impl Around<'_> {
         if beside { self.qualified(expr) } else { Some(expr.clone()) }
     }
 
-    /// What is `result` of the values of a subquery for which a condition holds. `None` where that cannot be said.
+    /// What is `result` of the values of a subquery for which a condition holds. `None` where that
+    /// cannot be said.
     pub(super) fn of_rows(
         &self,
         query: &ast::Query,
@@ -127,7 +132,8 @@ impl Around<'_> {
         })
     }
 
-    /// As [`Around::of_all`], asked for in the query itself. `None` where that would be another question.
+    /// As [`Around::of_all`], asked for in the query itself. `None` where that would be another
+    /// question.
     fn within(
         &self,
         query: &ast::Query,
@@ -284,7 +290,8 @@ fn part(expr: &mut Expr, around: &Around<'_>, alone: bool) -> Result<()> {
         Expr::InSubquery { negated: false, .. } | Expr::Exists { .. } => Ok(()),
         Expr::InSubquery { expr: outer, subquery, negated: true } => {
             let looks_outside = around.lookup.looks_outside(subquery);
-            // Alone and without outer columns it is an antijoin that knows of NULL, but not of one that is written there.
+            // Alone and without outer columns it is an antijoin that knows of NULL, but not of one
+            // that is written there.
             if alone && !looks_outside && has_columns(outer) {
                 return Ok(());
             }
@@ -344,7 +351,8 @@ fn width(body: &ast::SetExpr) -> Option<usize> {
     }
 }
 
-/// The rows of a subquery that are the same as another row, or may be the same where `maybe`: a value of theirs is not known.
+/// The rows of a subquery that are the same as another row, or may be the same where `maybe`: a
+/// value of theirs is not known.
 fn of_row(row: &Expr, query: &ast::Query, maybe: bool, around: &Around<'_>) -> Option<Box<ast::Query>> {
     let Expr::Tuple(row) = row else { return None };
     let beside = around.lookup.looks_outside(query);
@@ -381,7 +389,8 @@ fn counted(outer: &Expr, query: &ast::Query, negated: bool, around: &Around<'_>)
     Some(three_valued(found, unknown, !negated))
 }
 
-/// What is known when something has been found, and the opposite when nothing was; NULL when nobody can know.
+/// What is known when something has been found, and the opposite when nothing was; NULL when nobody
+/// can know.
 pub(super) fn three_valued(found: Expr, unknown: Expr, value: bool) -> Expr {
     let boolean = |value: bool| Expr::Value(Value::Boolean(value).into());
     case(vec![(found, boolean(value)), (unknown, null())], boolean(!value))
@@ -399,7 +408,8 @@ pub(super) fn case(when: Vec<(Expr, Expr)>, otherwise: Expr) -> Expr {
     }
 }
 
-/// A subquery of one value among results: it may give none, which DataFusion forgets where its column cannot be NULL.
+/// A subquery of one value among results: it may give none, which DataFusion forgets where its
+/// column cannot be NULL.
 pub(super) fn maybe(expr: &mut Expr, name: &str, lookup: Lookup<'_>) {
     each_own(expr, |expr| {
         if let Expr::Subquery(query) = expr
@@ -410,7 +420,8 @@ pub(super) fn maybe(expr: &mut Expr, name: &str, lookup: Lookup<'_>) {
     });
 }
 
-/// As [`maybe`], in a condition. What is compared with a subquery's value by itself needs nothing: NULL does not do there, and the table is asked for that value.
+/// As [`maybe`], in a condition. What is compared with a subquery's value by itself needs nothing:
+/// NULL does not do there, and the table is asked for that value.
 pub(super) fn maybe_in_condition(expr: &mut Expr, lookup: Lookup<'_>) {
     match expr {
         Expr::BinaryOp { left, op: BinaryOperator::And | BinaryOperator::Or, right } => {

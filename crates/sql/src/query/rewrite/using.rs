@@ -1,6 +1,8 @@
-//! `JOIN … USING` and `NATURAL JOIN` as `JOIN … ON`: of a merged column PostgreSQL takes the value that is there.
+//! `JOIN … USING` and `NATURAL JOIN` as `JOIN … ON`: of a merged column PostgreSQL takes the value
+//! that is there.
 //!
-//! DataFusion takes the left side's, which is NULL where a RIGHT or FULL JOIN has found no row there, and knows of the merged column in results, and not in conditions.
+//! DataFusion takes the left side's, which is NULL where a RIGHT or FULL JOIN has found no row
+//! there, and knows of the merged column in results, and not in conditions.
 
 use std::ops::ControlFlow;
 
@@ -175,7 +177,8 @@ fn merged(
     Ok(())
 }
 
-/// Gives merged columns other names than those of either side, where these are results too. Nobody can ask for them by the name, and DataFusion could not tell them apart.
+/// Gives merged columns other names than those of either side, where these are results too. Nobody
+/// can ask for them by the name, and DataFusion could not tell them apart.
 fn differ(items: &mut [SelectItem]) {
     let name_of = |item: &SelectItem| match item {
         SelectItem::UnnamedExpr(expr) => Some(crate::direct::name_of(expr)),

@@ -1,7 +1,9 @@
 //! Rows of tables as values: `count(r.*)`, `r.* IS NULL`, and the same of `r`.
 //!
-//! `r.* IS NULL` holds where all columns are NULL, and `IS NOT NULL` where none is. `count(r.*)` counts rows that are there, also those of nothing but NULLs: one that an outer join has no partner for is not. What tells is a column
-//! that is never NULL in the table itself, or one that the join compares; without an outer join all rows are there.
+//! `r.* IS NULL` holds where all columns are NULL, and `IS NOT NULL` where none is. `count(r.*)`
+//! counts rows that are there, also those of nothing but NULLs: one that an outer join has no
+//! partner for is not. What tells is a column that is never NULL in the table itself, or one that
+//! the join compares; without an outer join all rows are there.
 
 use std::ops::ControlFlow;
 

@@ -1,4 +1,5 @@
-//! Windows that begin as others: `WINDOW w AS (v ORDER BY x)` has the partitions of `v`, which DataFusion leaves out.
+//! Windows that begin as others: `WINDOW w AS (v ORDER BY x)` has the partitions of `v`, which
+//! DataFusion leaves out.
 
 use std::ops::ControlFlow;
 
@@ -16,8 +17,8 @@ const MOST_WINDOWS: usize = 1_000;
 
 /// Spells out the windows of a SELECT, and of what it is sorted by.
 ///
-/// Errors: 42704 for windows that are not there, 42P20 for ones that another cannot begin as, 54001 for more than there
-/// may be.
+/// Errors: 42704 for windows that are not there, 42P20 for ones that another cannot begin as, 54001
+/// for more than there may be.
 pub(super) fn spell_out(select: &mut ast::Select, order: Option<&mut ast::OrderBy>) -> Result<()> {
     if select.named_window.len() > MOST_WINDOWS {
         let what = format!("a query can have at most {MOST_WINDOWS} windows in its WINDOW clause");

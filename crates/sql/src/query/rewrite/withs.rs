@@ -1,4 +1,5 @@
-//! Queries of WITH that are computed once are marked, so that they are found again in the plan (`query/once`).
+//! Queries of WITH that are computed once are marked, so that they are found again in the plan
+//! (`query/once`).
 
 use std::ops::ControlFlow;
 

@@ -17,10 +17,12 @@ use super::super::single;
 use super::push::{Domain, Push};
 use super::{Unnesting, columns_of, has, outer_columns, refused};
 
-/// What a subquery gives for the values of a domain: the columns of the domain and its own, each under a name that nobody else has.
+/// What a subquery gives for the values of a domain: the columns of the domain and its own, each
+/// under a name that nobody else has.
 struct Computed {
     plan: LogicalPlan,
-    /// The outer columns, and what they are compared with. Without any the subquery is the same for all rows.
+    /// The outer columns, and what they are compared with. Without any the subquery is the same for
+    /// all rows.
     keys: Vec<(Expr, Expr)>,
     values: Vec<Column>,
 }
@@ -44,7 +46,8 @@ pub(super) fn lateral(plan: &LogicalPlan) -> Option<(&Subquery, Option<&TableRef
 }
 
 impl Unnesting {
-    /// Joins `input` with what the subquery of an expression gives, and says what stands for the expression then. `base` has the rows of `input` that it is asked for.
+    /// Joins `input` with what the subquery of an expression gives, and says what stands for the
+    /// expression then. `base` has the rows of `input` that it is asked for.
     pub(super) fn attach(
         &mut self,
         base: &LogicalPlan,
@@ -65,7 +68,8 @@ impl Unnesting {
         }
     }
 
-    /// The rows of `input` for which a part of a condition holds, where that is EXISTS or IN and needs no third value. Otherwise the part comes back.
+    /// The rows of `input` for which a part of a condition holds, where that is EXISTS or IN and
+    /// needs no third value. Otherwise the part comes back.
     pub(super) fn semi_join(
         &mut self,
         base: &LogicalPlan,

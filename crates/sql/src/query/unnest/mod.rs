@@ -1,13 +1,19 @@
 //! Subqueries that look outside, made joins.
 //!
-//! DataFusion pulls the conditions that look outside up through the subquery and joins by them. That is right where nothing between such a condition and the top of the subquery depends on which rows
-//! there are together: `trust.rs` knows these shapes, and leaves them to DataFusion. Everywhere else it is wrong, or not done at all: an aggregate without groups has a row for no rows, a limit counts the
-//! rows of one outer row, a window sees these only.
+//! DataFusion pulls the conditions that look outside up through the subquery and joins by them.
+//! That is right where nothing between such a condition and the top of the subquery depends on
+//! which rows there are together: `trust.rs` knows these shapes, and leaves them to DataFusion.
+//! Everywhere else it is wrong, or not done at all: an aggregate without groups has a row for no
+//! rows, a limit counts the rows of one outer row, a window sees these only.
 //!
-//! Here the subquery is computed for all outer rows together (Neumann, Kemper, "Unnesting Arbitrary Queries", BTW 2015). The *domain* is the set of all combinations of outer values that the subquery is asked
-//! for: `SELECT DISTINCT a, b FROM outer`. It is joined with the subquery's tables, and each operator above them keeps the rows of different combinations apart (`push.rs`): groups have these columns too,
-//! windows and limits are partitioned by them. In the end the outer rows are joined with what came out, by the same values (`attach.rs`). The outer rows are computed twice, which costs time and never
-//! an answer; what is different from one time to the next (`random()`) is refused.
+//! Here the subquery is computed for all outer rows together (Neumann, Kemper, "Unnesting Arbitrary
+//! Queries", BTW 2015). The *domain* is the set of all combinations of outer values that the
+//! subquery is asked for: `SELECT DISTINCT a, b FROM outer`. It is joined with the subquery's
+//! tables, and each operator above them keeps the rows of different combinations apart (`push.rs`):
+//! groups have these columns too, windows and limits are partitioned by them. In the end the outer
+//! rows are joined with what came out, by the same values (`attach.rs`). The outer rows are
+//! computed twice, which costs time and never an answer; what is different from one time to the
+//! next (`random()`) is refused.
 
 mod attach;
 mod push;
@@ -57,7 +63,8 @@ fn has_subqueries(plan: &LogicalPlan) -> Result<bool> {
     Ok(found)
 }
 
-/// Whether a subquery is one that nobody else sees to where it stands: one that looks outside, or of which only conditions make joins.
+/// Whether a subquery is one that nobody else sees to where it stands: one that looks outside, or
+/// of which only conditions make joins.
 fn is_left_over(expr: &Expr) -> Result<bool> {
     Ok(match expr {
         Expr::Exists(_) | Expr::InSubquery(_) => true,
@@ -205,7 +212,8 @@ impl Unnesting {
         builder.project(columns)?.build()
     }
 
-    /// Joins a plan with what the untrusted subqueries of an expression give, and puts the columns for them in their places.
+    /// Joins a plan with what the untrusted subqueries of an expression give, and puts the columns
+    /// for them in their places.
     fn attached(
         &mut self,
         base: &LogicalPlan,
@@ -380,8 +388,9 @@ impl Unnesting {
     }
 }
 
-/// A part of a condition in which each EXISTS that does not look outside is asked for as a count. DataFusion makes joins of
-/// those that are not the whole of a part, and ends with an error where nothing else is asked of the rows.
+/// A part of a condition in which each EXISTS that does not look outside is asked for as a count.
+/// DataFusion makes joins of those that are not the whole of a part, and ends with an error where
+/// nothing else is asked of the rows.
 fn counted(part: Expr) -> Result<Expr> {
     let is_whole = |expr: &Expr| match expr {
         Expr::Not(inner) => matches!(**inner, Expr::Exists(_)),

@@ -162,7 +162,8 @@ impl Push<'_> {
         by.into_iter().map(inside).collect()
     }
 
-    /// A plan's columns under the names of a schema, which may have other names for some, and the domain's.
+    /// A plan's columns under the names of a schema, which may have other names for some, and the
+    /// domain's.
     fn under_names(&self, plan: LogicalPlan, schema: &DFSchema, keys: &[Column]) -> Result<Pushed> {
         let own = plan.schema().columns().into_iter().filter(|column| !keys.contains(column));
         let mut exprs: Vec<Expr> =
@@ -181,7 +182,9 @@ impl Push<'_> {
         Ok((LogicalPlan::Projection(Projection::try_new(exprs, input.into())?), keys))
     }
 
-    /// An aggregate without groups: there is a row for each combination, also where there is nothing to be put together. Such a combination has one row in which nothing was found, and no aggregate takes that.
+    /// An aggregate without groups: there is a row for each combination, also where there is
+    /// nothing to be put together. Such a combination has one row in which nothing was found, and
+    /// no aggregate takes that.
     fn totals(&mut self, aggregate: Aggregate) -> Result<Pushed> {
         let (input, inner) = self.push(LogicalPlan::clone(&aggregate.input))?;
         let totals = self.all_inside(aggregate.aggr_expr, &inner)?;

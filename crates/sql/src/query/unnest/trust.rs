@@ -9,13 +9,16 @@ use datafusion::logical_expr::{BinaryExpr, Cast, Distinct, Expr, LogicalPlan, Op
 use super::{has, has_subquery, outer_columns, subquery_of};
 use crate::query::walk::Walk;
 
-/// Whether an expression has a subquery that looks outside, of a shape that DataFusion is not trusted with. `within_filter`: it is a condition's, so that DataFusion sees to `EXISTS` and `IN` as well.
+/// Whether an expression has a subquery that looks outside, of a shape that DataFusion is not
+/// trusted with. `within_filter`: it is a condition's, so that DataFusion sees to `EXISTS` and `IN`
+/// as well.
 pub(super) fn has_untrusted(expr: &Expr, around: &DFSchema, within_filter: bool) -> Result<bool> {
     let mut found = false;
     expr.look(|expr| {
         if let Some(subquery) = subquery_of(expr) {
             let outer = outer_columns(&subquery.subquery)?;
-            // One value is computed before all others; no join is made of EXISTS and IN but in a condition.
+            // One value is computed before all others; no join is made of EXISTS and IN but in a
+            // condition.
             found |= match outer.is_empty() {
                 true => match expr {
                     Expr::Exists(_) => !within_filter,
@@ -32,8 +35,8 @@ pub(super) fn has_untrusted(expr: &Expr, around: &DFSchema, within_filter: bool)
     Ok(found)
 }
 
-/// Whether DataFusion sees where `NOT IN` may meet NULL: it looks at the columns on both sides, and not at what an
-/// expression like `nullif(a, b)` makes of them (its issue 25024).
+/// Whether DataFusion sees where `NOT IN` may meet NULL: it looks at the columns on both sides, and
+/// not at what an expression like `nullif(a, b)` makes of them (its issue 25024).
 fn tells_nulls(left: &Expr, plan: &LogicalPlan) -> bool {
     match plan {
         LogicalPlan::Projection(projection) => is_column(left) && projection.expr.iter().all(is_column),
@@ -151,7 +154,8 @@ impl Path {
         }
     }
 
-    /// Whether the columns of conditions can be told apart by their names alone, which is all that is left of them above the subquery.
+    /// Whether the columns of conditions can be told apart by their names alone, which is all that
+    /// is left of them above the subquery.
     fn names_differ(&self) -> bool {
         self.inner
             .iter()

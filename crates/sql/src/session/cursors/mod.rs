@@ -1,8 +1,11 @@
 //! Cursors: queries whose rows are read some at a time, while other statements run between.
 //!
-//! What a query's rows come from owns all that it needs, so it is kept in the session and goes on where it was when somebody fetches. Its view of the database is *fixed*: it sees nothing of what its own
-//! transaction changes afterwards. With the transaction it goes; one WITH HOLD has the rows that are left put aside before the commit, in memory and in a file, and so has one with SCROLL all of its rows from the beginning. The
-//! portals of the wire protocol are cursors too, by the same names.
+//! What a query's rows come from owns all that it needs, so it is kept in the session and goes on
+//! where it was when somebody fetches. Its view of the database is *fixed*: it sees nothing of what
+//! its own transaction changes afterwards. With the transaction it goes; one WITH HOLD has the rows
+//! that are left put aside before the commit, in memory and in a file, and so has one with SCROLL
+//! all of its rows from the beginning. The portals of the wire protocol are cursors too, by the
+//! same names.
 
 mod run;
 mod walk;
@@ -28,7 +31,8 @@ pub(crate) struct Declare {
     pub query: Statement,
 }
 
-/// Cursors that a session may have. Each may hold a snapshot, and of these there are 2048 for all sessions.
+/// Cursors that a session may have. Each may hold a snapshot, and of these there are 2048 for all
+/// sessions.
 const MOST: usize = 256;
 
 /// What others may know of a cursor: `pg_cursors` shows it.
@@ -138,7 +142,8 @@ impl Cursors {
         });
     }
 
-    /// Savepoints from this one on are released: what was declared behind them belongs to what is before.
+    /// Savepoints from this one on are released: what was declared behind them belongs to what is
+    /// before.
     pub fn release(&mut self, savepoints: usize) {
         for depth in self.by_name.values_mut().filter_map(|cursor| cursor.depth.as_mut()) {
             *depth = (*depth).min(savepoints);

@@ -53,7 +53,8 @@ impl Session {
         Ok(())
     }
 
-    /// Begins a statement. A query goes on seeing what there is now, whatever its transaction does afterwards.
+    /// Begins a statement. A query goes on seeing what there is now, whatever its transaction does
+    /// afterwards.
     fn start_fixed(
         &mut self,
         statement: &Statement,
@@ -135,7 +136,8 @@ impl Session {
         self.give(name, some(most), verb)
     }
 
-    /// Runs a statement of which a cursor has the rows that are not asked for at once, if it gives any.
+    /// Runs a statement of which a cursor has the rows that are not asked for at once, if it gives
+    /// any.
     ///
     /// Errors: as [`Session::run`].
     pub fn run_in_parts(
@@ -203,7 +205,8 @@ impl Session {
         Ok(Started::Rows(Source::Shelf(Box::new(shelf)), "FETCH", false))
     }
 
-    /// Puts aside what cursors WITH HOLD have left, before the transaction that they see ends; others go.
+    /// Puts aside what cursors WITH HOLD have left, before the transaction that they see ends;
+    /// others go.
     ///
     /// Errors: those of their rows.
     pub fn hold_cursors(&mut self) -> Result<()> {

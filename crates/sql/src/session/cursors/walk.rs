@@ -32,7 +32,8 @@ pub(crate) struct Walk {
 enum Steps {
     /// Passes over some rows, and gives some.
     On { skip: u64, give: u64 },
-    /// Gives rows by their numbers, each one before or behind the last, and ends at a place: 0 before the first row, one more than there are behind the last.
+    /// Gives rows by their numbers, each one before or behind the last, and ends at a place: 0
+    /// before the first row, one more than there are behind the last.
     To { next: i64, give: i64, step: i64, end: i64 },
 }
 
@@ -47,7 +48,8 @@ impl CursorRows {
         self.at > 0 && !self.is_past
     }
 
-    /// How many rows a MOVE passes that goes nowhere; `None` for one that goes. PostgreSQL does not mind where a cursor can go for these.
+    /// How many rows a MOVE passes that goes nowhere; `None` for one that goes. PostgreSQL does not
+    /// mind where a cursor can go for these.
     pub fn standing(&self, direction: Direction) -> Option<u64> {
         match direction {
             Direction::Forward(0) | Direction::Backward(0) | Direction::Relative(0) => {
@@ -197,7 +199,9 @@ impl Walk {
 mod tests {
     use super::*;
 
-    /// Goal: a walk among rows gives those that PostgreSQL's FETCH gives, and ends where that ends. Method: all ways from all places of a few rows, beside a plain account of the manual's words.
+    /// Goal: a walk among rows gives those that PostgreSQL's FETCH gives, and ends where that ends.
+    /// Method: all ways from all places of a few rows, beside a plain account of the manual's
+    /// words.
     #[test]
     fn all_ways_among_few_rows() {
         for rows in 0..4_i64 {

@@ -5,12 +5,14 @@ const PLAIN: &[u8] = b"\x01\x06\0\0\0public\x01\0\0\0t\x01\0\0\0\x07\0\0\0\x01\0
     \x02\0\0\0id\x02\0\0\0\0\x01\x13\0\0\0nextval('t_id_seq')\
     \0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0";
 
-/// The same table, whose column is an identity column: another layout, and a byte behind the default.
+/// The same table, whose column is an identity column: another layout, and a byte behind the
+/// default.
 const ALWAYS: &[u8] = b"\x02\x06\0\0\0public\x01\0\0\0t\x01\0\0\0\x07\0\0\0\x01\0\0\0\
     \x02\0\0\0id\x02\0\0\0\0\x01\x13\0\0\0nextval('t_id_seq')\x02\
     \0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0";
 
-/// Goal: records that are on disks stay what they are. Method: bytes that were written once, read and written again.
+/// Goal: records that are on disks stay what they are. Method: bytes that were written once, read
+/// and written again.
 #[test]
 fn records_of_either_layout() {
     let (mut def, roots) = get_table(PLAIN).unwrap();
@@ -25,7 +27,8 @@ fn records_of_either_layout() {
     assert_eq!(get_table(&put_table(&def, &roots)), Some((def, roots)));
 }
 
-/// Goal: nothing but a whole record is one. Method: each beginning, a byte too many, a layout and a kind of identity that nobody writes.
+/// Goal: nothing but a whole record is one. Method: each beginning, a byte too many, a layout and a
+/// kind of identity that nobody writes.
 #[test]
 fn damaged_records_are_none() {
     for bytes in [PLAIN, ALWAYS] {

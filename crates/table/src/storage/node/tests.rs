@@ -35,7 +35,8 @@ fn step() -> impl Strategy<Value = Step> {
 proptest! {
     #![proptest_config(crate::test_config::cases(300))]
 
-    /// Goal: a node holds what a sorted map holds, through compactions, with a prefix and without. Method: random steps in a page of 512 bytes.
+    /// Goal: a node holds what a sorted map holds, through compactions, with a prefix and without.
+    /// Method: random steps in a page of 512 bytes.
     #[test]
     fn as_a_map(prefix in prop::collection::vec(any::<u8>(), 0..9), steps in prop::collection::vec(step(), 0..200)) {
         let mut bytes = vec![0xaa; 512];
@@ -79,7 +80,8 @@ proptest! {
         prop_assert!(Node(&bytes[..]).upper(&mut fence).unwrap() && fence == upper);
     }
 
-    /// Goal: no bytes make reading or changing a node panic. Method: random bytes in the header, slots and heap.
+    /// Goal: no bytes make reading or changing a node panic. Method: random bytes in the header,
+    /// slots and heap.
     #[test]
     fn any_bytes(mut bytes in prop::collection::vec(any::<u8>(), 24..200), key in prop::collection::vec(any::<u8>(), 0..9), at in 0usize..9) {
         let node = Node(&bytes[..]);

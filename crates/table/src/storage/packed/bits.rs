@@ -6,7 +6,8 @@ use cairn_pool::Changed;
 
 use crate::storage::source::Source;
 
-/// Bits for numbers up to `most`. Not 57 to 63: a number is within eight bytes from the one that it begins in.
+/// Bits for numbers up to `most`. Not 57 to 63: a number is within eight bytes from the one that it
+/// begins in.
 pub(super) fn width(most: u64) -> u8 {
     match (u64::BITS - most.leading_zeros()) as u8 {
         57.. => 64,
@@ -58,7 +59,8 @@ pub(super) fn get<S: Source + ?Sized>(from: &S, place: u16, bits: u8, at: usize)
 /// Numbers that are taken apart together.
 const GROUP: usize = 64;
 
-/// Takes groups of eight numbers apart: from a byte on, since eight numbers are as many bytes as one has bits. False where the bytes end before the last word that is loaded.
+/// Takes groups of eight numbers apart: from a byte on, since eight numbers are as many bytes as
+/// one has bits. False where the bytes end before the last word that is loaded.
 type Unpack = fn(&[u8], &mut [[u64; 8]]) -> bool;
 
 /// With the bits known, all places and shifts are: a third of the instructions.
@@ -142,7 +144,8 @@ pub(super) fn each(
     Ok(())
 }
 
-/// Takes bits out of `rows`, one for each number from the lowest of the first word on: those of numbers that are not within `span` above `least`. Words without a bit are passed over.
+/// Takes bits out of `rows`, one for each number from the lowest of the first word on: those of
+/// numbers that are not within `span` above `least`. Words without a bit are passed over.
 pub(super) fn keep_within(
     from: &[u8],
     place: u16,
@@ -189,7 +192,9 @@ mod tests {
 
     use super::*;
 
-    /// Goal: numbers of all widths come back one by one, all together, and as bits of those within bounds, wherever a range begins and ends, also at the end of the bytes. Method: random numbers.
+    /// Goal: numbers of all widths come back one by one, all together, and as bits of those within
+    /// bounds, wherever a range begins and ends, also at the end of the bytes. Method: random
+    /// numbers.
     #[test]
     fn numbers_come_back() {
         let mut rng = SeededRng::new(5);

@@ -40,7 +40,8 @@ fn short_texts(heap: &[u8], table: &[[u8; 2]], wanted: usize) -> Result<Option<V
 type Bytes<'t> = (&'t mut Vec<u8>, &'t mut Vec<usize>);
 
 impl Packed<'_, [u8]> {
-    /// The stream of a column of the rows' own, if it has the width that the column's type has: 0 for bytes. Of 16 bytes, both halves.
+    /// The stream of a column of the rows' own, if it has the width that the column's type has: 0
+    /// for bytes. Of 16 bytes, both halves.
     pub(crate) fn column(&self, column: usize, width: u8) -> Result<Column, Changed> {
         let (streams, lead) = self.shape()?;
         let mut left = column;
@@ -159,7 +160,8 @@ impl Packed<'_, [u8]> {
             ends.extend(range.map(|_| bytes.len()));
             return Ok(());
         }
-        // What comes of bytes that nobody has packed must not be more than what could have been packed.
+        // What comes of bytes that nobody has packed must not be more than what could have been
+        // packed.
         let most = bytes.len() + range.len() * max_record(self.0.len());
         if stream.form == TEXTS {
             let heap = self.0.get(stream.heap.into()..).ok_or(Changed)?;
@@ -218,7 +220,8 @@ impl Packed<'_, [u8]> {
         Ok(())
     }
 
-    /// Appends short texts by their numbers, each in one piece with zeros behind it, over which the next one goes.
+    /// Appends short texts by their numbers, each in one piece with zeros behind it, over which the
+    /// next one goes.
     fn copies_of(
         &self,
         known: &[Short],
@@ -308,8 +311,8 @@ impl Packed<'_, [u8]> {
         Ok(numbers)
     }
 
-    /// How the number at some bytes of the keys, big-endian, follows from their words. `None` where keys are not of one length, or the bytes that differ within it are not side
-    /// by side.
+    /// How the number at some bytes of the keys, big-endian, follows from their words. `None` where
+    /// keys are not of one length, or the bytes that differ within it are not side by side.
     pub(crate) fn key_words(&self, start: usize, width: usize) -> Result<Option<KeyWords>, Changed> {
         let Keys::Words(words) = self.keys()? else { return Ok(None) };
         let end = start + width;
@@ -325,7 +328,8 @@ impl Packed<'_, [u8]> {
         let position = |position: &u8| usize::from(*position);
         let before = positions.iter().filter(|at| position(at) < start).count();
         let own = positions.iter().filter(|at| (start..end).contains(&position(at))).count();
-        // Of the words together the last positions are the lowest bytes; all of the own ones must be in the low word.
+        // Of the words together the last positions are the lowest bytes; all of the own ones must
+        // be in the low word.
         let behind = words.count - before - own;
         let (first, last) = (positions.get(before), positions.get((before + own).saturating_sub(1)));
         let (Some(first), Some(last)) = (first, last) else {

@@ -38,7 +38,8 @@ impl StreamForm {
 }
 
 impl<S: Source + ?Sized> Packed<'_, S> {
-    /// The forms of its columns, those of what records begin with counted; one of sixteen bytes is told once.
+    /// The forms of its columns, those of what records begin with counted; one of sixteen bytes is
+    /// told once.
     pub(crate) fn forms(&self) -> Result<Vec<StreamForm>, Changed> {
         let (streams, _) = self.shape()?;
         let mut forms = Vec::with_capacity(streams);

@@ -1,4 +1,5 @@
-//! Reading of packed leaves, for the fuzz target: bytes in, nothing out, a panic when something is wrong.
+//! Reading of packed leaves, for the fuzz target: bytes in, nothing out, a panic when something is
+//! wrong.
 
 use super::{Packed, Unpacked};
 use crate::storage::node::{Bounds, Node};
@@ -6,7 +7,8 @@ use crate::storage::node::{Bounds, Node};
 /// BOUND: a head may promise more records than are worth looking at.
 const RECORDS_MAX: usize = 500;
 
-/// A leaf of any bytes: its records are read one by one, together, and as columns, and parts of it are written. Whatever comes back in two ways has to be the same.
+/// A leaf of any bytes: its records are read one by one, together, and as columns, and parts of it
+/// are written. Whatever comes back in two ways has to be the same.
 pub fn packed_leaf(data: &[u8]) {
     // It says that it is one, or nothing would be looked at.
     let mut page = data.to_vec();

@@ -156,7 +156,8 @@ impl<S: Source + ?Sized> Packed<'_, S> {
                 found = Ordering::Greater;
             }
         }
-        // The positions that do not matter any more: zeros are before all that begin so, ones behind them.
+        // The positions that do not matter any more: zeros are before all that begin so, ones
+        // behind them.
         let rest = 8 * (words.count - seen) as u32;
         let is_above = found == Ordering::Greater;
         word = word.checked_shl(rest).unwrap_or(0);
@@ -171,7 +172,8 @@ impl<S: Source + ?Sized> Packed<'_, S> {
         })
     }
 
-    /// How a part of a key compares with what all keys have there. A key that ends within it is less.
+    /// How a part of a key compares with what all keys have there. A key that ends within it is
+    /// less.
     fn compare_with(&self, words: &Words, key: &[u8], start: usize, end: usize) -> Result<Ordering, Changed> {
         if start >= end {
             return Ok(if key.len() < end { Ordering::Less } else { Ordering::Equal });

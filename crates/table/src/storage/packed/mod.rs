@@ -1,4 +1,5 @@
-//! Packed leaves: a leaf whose records are taken apart into columns, each written as small as its values allow.
+//! Packed leaves: a leaf whose records are taken apart into columns, each written as small as its
+//! values allow.
 //!
 //! ```text
 //!   0      as of every node (node.rs): kind 5, level 0, records; at 4 where the fences begin u16; at 6 where the packed part ends u16; at 8 zero;
@@ -28,10 +29,14 @@
 //!   end of the n-th    base + ((n + 1) * slope >> 8) + packed number
 //! ```
 //!
-//! Little endian; a place is an offset in the page. What the keys have comes first, then what each stream has, in their order, so that some can be read without the others. A key's *words* are its bytes at the positions in which keys of the page differ, as big-endian numbers: the last eight are the low word, up
-//! to eight before them the high one. Records are rows and entries of indexes as `catalog/table.rs` has them; a leaf with ghosts, long or wide rows is not packed.
+//! Little endian; a place is an offset in the page. What the keys have comes first, then what each
+//! stream has, in their order, so that some can be read without the others. A key's *words* are its
+//! bytes at the positions in which keys of the page differ, as big-endian numbers: the last eight
+//! are the low word, up to eight before them the high one. Records are rows and entries of indexes
+//! as `catalog/table.rs` has them; a leaf with ghosts, long or wide rows is not packed.
 //!
-//! What is taken apart comes together to the same bytes, from the page alone: nobody above knows the difference. The idea is that of HyPer's Data Blocks (Lang et al., SIGMOD 2016); symbols are
+//! What is taken apart comes together to the same bytes, from the page alone: nobody above knows
+//! the difference. The idea is that of HyPer's Data Blocks (Lang et al., SIGMOD 2016); symbols are
 //! those of FSST (Boncz, Neumann, Leis, VLDB 2020).
 
 mod bits;

@@ -62,13 +62,15 @@ pub(super) struct Gathered {
     nulls: Vec<bool>,
     /// Whether there may be few different values.
     pub(super) has_few: bool,
-    /// Whether they come from a page where they have a dictionary. Of a part of them a dictionary is looked for however narrow they are: what made them wide may be in the other part, and without one they might take
-    /// more bytes than before.
+    /// Whether they come from a page where they have a dictionary. Of a part of them a dictionary
+    /// is looked for however narrow they are: what made them wide may be in the other part, and
+    /// without one they might take more bytes than before.
     pub(super) had_few: bool,
     symbols: Option<Trained>,
     /// Pages that were written since symbols were last looked for.
     pages: u32,
-    /// The texts in codes, and where each ends, as many as there are; not needed again when the page says so.
+    /// The texts in codes, and where each ends, as many as there are; not needed again when the
+    /// page says so.
     codes: Vec<u8>,
     code_ends: Vec<u64>,
 }
@@ -165,7 +167,8 @@ impl Packer {
         (end - start) as usize + range.len() * SLOT - range.len() * prefix
     }
 
-    /// Takes a record, whose key is behind those that wait. False, and nothing else, for one that cannot be taken apart.
+    /// Takes a record, whose key is behind those that wait. False, and nothing else, for one that
+    /// cannot be taken apart.
     pub(crate) fn push(&mut self, key: &[u8], value: &[u8]) -> bool {
         if key.len() > LONGEST_KEY || u32::try_from(self.bytes.len() + key.len() + value.len()).is_err() {
             return false;
@@ -184,7 +187,8 @@ impl Packer {
         true
     }
 
-    /// Takes a value apart that will be at `base`, as the `count`-th. What is refused here could not be put together again.
+    /// Takes a value apart that will be at `base`, as the `count`-th. What is refused here could
+    /// not be put together again.
     fn split(&mut self, value: &[u8], base: usize, count: usize) -> Option<()> {
         let (&flags, mut rest) = value.split_first().filter(|(flags, _)| **flags == 0)?;
         debug_assert_eq!(flags, 0);
@@ -250,7 +254,8 @@ impl Packer {
         }
     }
 
-    /// How many records from the first on fill a page whose lower fence is so long, and how they are written. `None` when not even two can be packed.
+    /// How many records from the first on fill a page whose lower fence is so long, and how they
+    /// are written. `None` when not even two can be packed.
     pub(crate) fn fit(&mut self, lower: usize, most: usize) -> Option<(usize, Plan)> {
         let most = most.min(self.len()).min(MOST_RECORDS);
         if most < 2 {
@@ -319,7 +324,8 @@ impl Packer {
         }
     }
 
-    /// Gives a stream codes that its texts had on a page, one after the other, instead of making new ones.
+    /// Gives a stream codes that its texts had on a page, one after the other, instead of making
+    /// new ones.
     pub(super) fn set_codes(&mut self, nth: usize, found: Found, codes: Vec<u8>, ends: Vec<u64>) {
         if let Some(stream) = self.streams.get_mut(nth) {
             stream.symbols = Some(Trained { found, compressor: None, ratio: 1.0 });

@@ -9,8 +9,9 @@ use super::{ALL_NULL, BYTES, CODES, END, HEADER, HIGH, NO_NULLS, STREAM, TEXTS, 
 use crate::storage::source::Source;
 
 impl<S: Source + ?Sized> Packed<'_, S> {
-    /// Copies the head, the fences, the keys, and what belongs to some columns of the rows' own, each to its place; with `lead` also what records begin with. The rest of `to`,
-    /// which is as long as a page, stays what it was.
+    /// Copies the head, the fences, the keys, and what belongs to some columns of the rows' own,
+    /// each to its place; with `lead` also what records begin with. The rest of `to`, which is as
+    /// long as a page, stays what it was.
     pub(crate) fn copy_columns(
         &self,
         columns: &[usize],

@@ -9,7 +9,8 @@ use super::{
 use crate::storage::node::max_record;
 use crate::storage::source::Source;
 
-/// A packed leaf to read. Nothing that its bytes say is believed before it was looked at: places may lie anywhere, and lengths may be any.
+/// A packed leaf to read. Nothing that its bytes say is believed before it was looked at: places
+/// may lie anywhere, and lengths may be any.
 #[derive(Debug)]
 pub(crate) struct Packed<'a, S: ?Sized>(pub(crate) &'a S);
 
@@ -179,8 +180,8 @@ impl<S: Source + ?Sized> Packed<'_, S> {
         }
     }
 
-    /// Looks at a byte of each thing that a record is put together from. They lie on lines of their own, and the processor waits for all of them at once instead of for one after
-    /// the other.
+    /// Looks at a byte of each thing that a record is put together from. They lie on lines of their
+    /// own, and the processor waits for all of them at once instead of for one after the other.
     fn touch(&self, streams: usize, first: usize, at: usize, wanted: ColumnSet) {
         let (mut column, mut is_wanted) = (0, true);
         for nth in 0..streams {
@@ -201,7 +202,8 @@ impl<S: Source + ?Sized> Packed<'_, S> {
         }
     }
 
-    /// Appends the value of a record: put together from the columns, of which those that nobody wants are NULL.
+    /// Appends the value of a record: put together from the columns, of which those that nobody
+    /// wants are NULL.
     pub(crate) fn value(&self, at: usize, wanted: ColumnSet, to: &mut Vec<u8>) -> Result<(), Changed> {
         if at >= self.count()? {
             return Err(Changed);

@@ -13,7 +13,8 @@ use crate::storage::node::{Bounds, put_fences};
 use crate::storage::source::Source;
 
 impl Packed<'_, [u8]> {
-    /// Writes some of the records, which somebody has put together, as a packed leaf with other bounds. `None` when they do not fit.
+    /// Writes some of the records, which somebody has put together, as a packed leaf with other
+    /// bounds. `None` when they do not fit.
     pub(crate) fn part(
         &self,
         unpacked: &Unpacked,

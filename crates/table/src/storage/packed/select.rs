@@ -1,4 +1,5 @@
-//! Choosing records of a packed leaf by a column, and reading columns of the chosen ones: what is not chosen is not decoded.
+//! Choosing records of a packed leaf by a column, and reading columns of the chosen ones: what is
+//! not chosen is not decoded.
 //!
 //! Rows are chosen by bits, the lowest of the first word for the first record of a range.
 
@@ -11,8 +12,9 @@ use super::read::{Packed, Stream};
 use super::{ALL_NULL, NUMBERS, TEXTS, VALUES, bits};
 
 impl Packed<'_, [u8]> {
-    /// Takes records out whose number in a column is NULL or not from `least` to `most`. False, and nothing, where the numbers have to be decoded for that. Cost: numbers are compared as they are
-    /// packed, and not at all where all that the column can hold here is within, or outside.
+    /// Takes records out whose number in a column is NULL or not from `least` to `most`. False, and
+    /// nothing, where the numbers have to be decoded for that. Cost: numbers are compared as they
+    /// are packed, and not at all where all that the column can hold here is within, or outside.
     pub(crate) fn keep_within(
         &self,
         column: &Column,
@@ -59,8 +61,9 @@ impl Packed<'_, [u8]> {
         Ok(true)
     }
 
-    /// Takes records out whose bytes in a column are NULL or do not hold. False, and nothing, where the column does not have few different values here. Cost: a look at each of these, and at the number of
-    /// each record's.
+    /// Takes records out whose bytes in a column are NULL or do not hold. False, and nothing, where
+    /// the column does not have few different values here. Cost: a look at each of these, and at
+    /// the number of each record's.
     pub(crate) fn keep_texts(
         &self,
         column: &Column,
@@ -126,7 +129,8 @@ impl Packed<'_, [u8]> {
         })
     }
 
-    /// Gives the numbers of chosen records in a column of up to 16 bytes. False, and nothing, where both halves of them count.
+    /// Gives the numbers of chosen records in a column of up to 16 bytes. False, and nothing, where
+    /// both halves of them count.
     pub(crate) fn numbers_of_chosen(
         &self,
         column: &Column,

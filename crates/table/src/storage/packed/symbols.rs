@@ -11,7 +11,8 @@ const LONGEST: usize = 8;
 /// A table as a page has it, to be read symbol by symbol.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Table {
-    /// Of each length from 1 to 8 the first code, that of length 1 in the lowest byte; none is less than the one before.
+    /// Of each length from 1 to 8 the first code, that of length 1 in the lowest byte; none is less
+    /// than the one before.
     first: u64,
     /// Where the symbols of each length are.
     places: [u16; LONGEST],
@@ -46,7 +47,8 @@ impl Table {
         self.count as u8
     }
 
-    /// The bytes that a code stands for, the first one lowest, and how many they are. Above those there may be others.
+    /// The bytes that a code stands for, the first one lowest, and how many they are. Above those
+    /// there may be others.
     #[inline]
     pub(super) fn symbol<S: Source + ?Sized>(&self, from: &S, code: u8) -> Result<(u64, usize), Changed> {
         if u16::from(code) >= self.count {
@@ -72,7 +74,8 @@ impl Table {
             return Err(Changed);
         }
         let mut end = to.len();
-        // Room for the longest text of these codes: each word is written whole, and the next one over what was too much of it.
+        // Room for the longest text of these codes: each word is written whole, and the next one
+        // over what was too much of it.
         to.resize(end + LONGEST * last.saturating_sub(place), 0);
         while place < last {
             let word = to.get_mut(end..).and_then(<[u8]>::first_chunk_mut::<LONGEST>).ok_or(Changed)?;
@@ -98,7 +101,8 @@ fn bytes_up_to(bytes: u64, most: u8) -> usize {
     const ONES: u64 = u64::MAX / 0xff;
     const HIGH: u64 = ONES << 7;
     let most = u64::from(most) * ONES;
-    // Without their highest bits no difference borrows from the next byte; those are compared by themselves.
+    // Without their highest bits no difference borrows from the next byte; those are compared by
+    // themselves.
     let low = (most | HIGH) - (bytes & !HIGH);
     let is_up_to = (most & !bytes | !(most ^ bytes) & low) & HIGH;
     ((is_up_to >> 7).wrapping_mul(ONES) >> 56) as usize
@@ -129,7 +133,8 @@ impl Symbols {
         Ok(symbols)
     }
 
-    /// Writes the text of some codes at a place, where there has to be room for eight bytes for each. Gives where it ends.
+    /// Writes the text of some codes at a place, where there has to be room for eight bytes for
+    /// each. Gives where it ends.
     #[inline]
     pub(super) fn write(&self, codes: &[u8], to: &mut [u8], start: usize) -> Result<usize, Changed> {
         let mut end = start;
@@ -141,7 +146,8 @@ impl Symbols {
                 *place = self.words[usize::from(code)].to_le_bytes();
                 end += len;
             } else {
-                // Codes without a symbol have no length, and neither has the one for a byte that is none.
+                // Codes without a symbol have no length, and neither has the one for a byte that is
+                // none.
                 place[0] = *codes.next().filter(|_| code == ESCAPE).ok_or(Changed)?;
                 end += 1;
             }
@@ -214,7 +220,8 @@ pub(super) fn renumber(codes: &[u8], new: &[u8; 256], to: &mut Vec<u8>) {
 mod tests {
     use super::*;
 
-    /// Goal: the length of a code is that of the first codes not above it. Method: each byte among many rows of eight, against a count one by one.
+    /// Goal: the length of a code is that of the first codes not above it. Method: each byte among
+    /// many rows of eight, against a count one by one.
     #[test]
     fn bytes_are_compared_without_sign() {
         let rows = [

@@ -157,8 +157,9 @@ fn has(page: &[u8], records: &[(Vec<u8>, Vec<u8>)], rng: &mut SeededRng) {
     }
 }
 
-/// Goal: records come back from a packed leaf byte by byte, by key, by place and together; so do those of its parts, and those of the same leaf with other bounds. Method: random layouts,
-/// kinds of values and of keys.
+/// Goal: records come back from a packed leaf byte by byte, by key, by place and together; so do
+/// those of its parts, and those of the same leaf with other bounds. Method: random layouts, kinds
+/// of values and of keys.
 #[test]
 fn records_come_back() {
     let mut forms = std::collections::BTreeSet::new();
@@ -184,7 +185,8 @@ fn records_come_back() {
             let mut unpacked = Unpacked::default();
             unpacked.fill(Packed(&page[..]), 0..count, None).unwrap();
             let part = Packed(&page[..]).part(&unpacked, range.clone(), bounds).unwrap();
-            // A part may be too small to fit with longer fences only where the whole has filled the page.
+            // A part may be too small to fit with longer fences only where the whole has filled the
+            // page.
             let part = part.unwrap_or_else(|| panic!("seed {seed}: {range:?} of {count} do not fit"));
             has(&part, &records[range], &mut case.rng);
         }
@@ -230,8 +232,9 @@ fn with_only(layout: &Layout, value: &[u8], wanted: &[usize]) -> Vec<u8> {
     [head, &bits, &fixed, &kept_ends, &kept].concat()
 }
 
-/// Goal: who wants some columns gets these, with NULL for the others, from the page and from a copy that has no more than what they need. Method: random layouts and columns; what is not copied
-/// is the rubbish of another page.
+/// Goal: who wants some columns gets these, with NULL for the others, from the page and from a copy
+/// that has no more than what they need. Method: random layouts and columns; what is not copied is
+/// the rubbish of another page.
 #[test]
 fn some_columns_come_back() {
     let (mut few, mut copied) = (0, 0);
@@ -287,8 +290,9 @@ fn what_cannot_be_packed() {
     assert_eq!((packer.len(), packer.record(0).unwrap()), (2, (&b"a"[..], &good[..])));
 }
 
-/// Goal: no change of a byte of a packed leaf makes reading it panic, or go on for ever, or take much memory, and what is read in two ways is the same. Method: every byte of some pages,
-/// two values each, through the body of the fuzz target.
+/// Goal: no change of a byte of a packed leaf makes reading it panic, or go on for ever, or take
+/// much memory, and what is read in two ways is the same. Method: every byte of some pages, two
+/// values each, through the body of the fuzz target.
 #[test]
 fn changed_bytes() {
     let (mut key, mut value) = (Vec::new(), Vec::new());

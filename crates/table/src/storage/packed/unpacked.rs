@@ -38,7 +38,8 @@ impl Unpacked {
         Some((self.bytes.get(start..key)?, self.bytes.get(key..value)?))
     }
 
-    /// Puts some records of a page together: their places first, and then column by column. Of the rows' own columns only those in `wanted`, if it is said; the others are NULL.
+    /// Puts some records of a page together: their places first, and then column by column. Of the
+    /// rows' own columns only those in `wanted`, if it is said; the others are NULL.
     pub(crate) fn fill(
         &mut self,
         page: Packed<'_, [u8]>,

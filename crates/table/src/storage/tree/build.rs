@@ -1,10 +1,12 @@
-//! Building a tree from records that come in order: leaf by leaf, from the bottom up, nodes as full as is asked.
+//! Building a tree from records that come in order: leaf by leaf, from the bottom up, nodes as full
+//! as is asked.
 //!
 //! ```text
 //!   records ─► a batch ─► leaves, packed: on a thread of their own ─► pages, and the levels above
 //! ```
 //!
-//! Of many records a batch is packed while the next one is gathered and the pages of the one before are written. What is written, and in which order, is the same as without the other thread.
+//! Of many records a batch is packed while the next one is gathered and the pages of the one before
+//! are written. What is written, and in which order, is the same as without the other thread.
 
 use std::collections::BTreeMap;
 
@@ -23,8 +25,9 @@ use crate::{Error, Result};
 /// Bytes of records that are worth a thread: packing them takes some milliseconds.
 const BATCH: usize = 1 << 20;
 
-/// Takes records in ascending order and makes an empty tree of them. What a failure leaves is the tree's owner's to give back: the root is written last, so the
-/// pages that were written before are found by a vacuum.
+/// Takes records in ascending order and makes an empty tree of them. What a failure leaves is the
+/// tree's owner's to give back: the root is written last, so the pages that were written before are
+/// found by a vacuum.
 #[derive(Debug)]
 pub(crate) struct Builder {
     tree: Tree,
@@ -37,7 +40,8 @@ pub(crate) struct Builder {
     leaves: Making,
     /// Threads that can run at once.
     threads: usize,
-    /// Whether there are processors for another thread, and so many records that they are worth one.
+    /// Whether there are processors for another thread, and so many records that they are worth
+    /// one.
     beside: bool,
     /// Nodes of the levels above the leaves, which are the level 0.
     levels: BTreeMap<usize, Level>,
@@ -68,8 +72,8 @@ impl Work {
 }
 
 impl Builder {
-    /// Begins with a tree that has nothing but its root. `fill` is the part of an ordinary node that gets full, from 0.5 to 1. With a layout leaves are packed where that
-    /// saves enough.
+    /// Begins with a tree that has nothing but its root. `fill` is the part of an ordinary node
+    /// that gets full, from 0.5 to 1. With a layout leaves are packed where that saves enough.
     pub(crate) fn new(tree: &Tree, fill: f64, layout: Option<Layout>) -> Self {
         let most = (tree.space.payload as f64 * fill.clamp(0.5, 1.0)) as usize;
         let leaves = Making::Here(Box::new(Leaves::new(tree.space.payload, most, layout)));
@@ -89,7 +93,8 @@ impl Builder {
         self.last.as_deref().is_none_or(|last| last < key)
     }
 
-    /// Puts a record in. Errors: [`Error::TooLong`], [`Error::Invalid`] for one that is out of order; the pool's and the log's.
+    /// Puts a record in. Errors: [`Error::TooLong`], [`Error::Invalid`] for one that is out of
+    /// order; the pool's and the log's.
     pub(crate) fn push(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
         let (len, most) = (key.len() + value.len(), self.tree.max_record());
         if len > most {
@@ -140,7 +145,8 @@ impl Builder {
         Ok(())
     }
 
-    /// The leaves, once nobody else makes any, those that are done and not written, and the batch that they were made of, emptied.
+    /// The leaves, once nobody else makes any, those that are done and not written, and the batch
+    /// that they were made of, emptied.
     fn leaves(&mut self) -> Result<(Box<Leaves>, Vec<Leaf>, Records)> {
         let work = match std::mem::replace(&mut self.leaves, Making::Lost) {
             Making::Here(leaves) => return Ok((leaves, Vec::new(), Records::default())),
@@ -174,8 +180,9 @@ impl Builder {
     fn add_child(&mut self, level: usize, key: &[u8], child: u32) -> Result<()> {
         let (most, value) = (self.most, child.to_le_bytes());
         let node = self.level(level);
-        // Before it is one of them: a key that has less in common with the node's lower fence makes every record of it longer, and then it would fit no page. The last child has no record, but
-        // its separator is the node's fence.
+        // Before it is one of them: a key that has less in common with the node's lower fence makes
+        // every record of it longer, and then it would fit no page. The last child has no record,
+        // but its separator is the node's fence.
         if node.records.len() > 1
             && node.size_with(key, &value) > most
             && let Some(upper) = node.records.last_key().map(<[u8]>::to_vec)
@@ -220,7 +227,8 @@ impl Builder {
         self.write_leaves(made)?;
         let (made, mut node) = leaves.finish().map_err(|Changed| self.unbuildable())?;
         self.write_leaves(made)?;
-        // The last node of a level goes to a page of its own where the level has others; the only node of the top level is the root.
+        // The last node of a level goes to a page of its own where the level has others; the only
+        // node of the top level is the root.
         let (mut level, size) = (1, self.tree.space.payload);
         while self.levels.contains_key(&level) {
             let child = self.put(&node, None)?;

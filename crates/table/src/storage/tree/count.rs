@@ -11,7 +11,8 @@ use crate::storage::Direction;
 use crate::storage::node::Node;
 use crate::{Error, Result};
 
-/// How many leaves are counted before their parent is asked whether they were its children all the time.
+/// How many leaves are counted before their parent is asked whether they were its children all the
+/// time.
 const STRIDE: usize = 256;
 
 /// Leaves that the processor fetches ahead: as many as one takes while another comes from memory.
@@ -26,8 +27,10 @@ enum Leaf {
 }
 
 impl Cursor {
-    /// Counts the records, without ghosts, of leaves that follow, as long as they are wholly in the range and nobody has changed them behind `all_visible`; and
-    /// goes behind them; what is left of the leaf it is at is passed over. Others are for [`Cursor::advance_leaf`]. Forward only. Errors: as [`Cursor::advance`], [`Error::Cancelled`].
+    /// Counts the records, without ghosts, of leaves that follow, as long as they are wholly in the
+    /// range and nobody has changed them behind `all_visible`; and goes behind them; what is left
+    /// of the leaf it is at is passed over. Others are for [`Cursor::advance_leaf`]. Forward only.
+    /// Errors: as [`Cursor::advance`], [`Error::Cancelled`].
     pub(crate) fn count_leaves(&mut self, all_visible: Lsn, is_cancelled: &dyn Fn() -> bool) -> Result<u64> {
         let mut rows = 0;
         if self.direction() == Direction::Backward {
@@ -65,8 +68,8 @@ struct Stride {
 }
 
 impl Tree {
-    /// About how many leaves there are, by the nodes on one way down through the middle. Cost: reads a node of each level, and no leaf. Errors: the pool's,
-    /// [`Error::Corruption`].
+    /// About how many leaves there are, by the nodes on one way down through the middle. Cost:
+    /// reads a node of each level, and no leaf. Errors: the pool's, [`Error::Corruption`].
     pub(crate) fn leaves_about(&self) -> Result<u64> {
         self.attempt(|| {
             let mut node = self.view(self.root)?;
@@ -87,7 +90,8 @@ impl Tree {
         })
     }
 
-    /// Counts some leaves with one parent, from the one on that begins where `from` says. `None` when that one is not to be counted so.
+    /// Counts some leaves with one parent, from the one on that begins where `from` says. `None`
+    /// when that one is not to be counted so.
     fn count_stride(&self, from: &Seek, end: &Bound<Vec<u8>>, all_visible: Lsn) -> Attempt<Option<Stride>> {
         let mut parent = self.view(self.root)?;
         let mut level = self.level(&parent)?;
@@ -152,8 +156,8 @@ impl Tree {
         Ok(Some(Stride { rows: counted.rows, upper: has_upper.then_some(fence) }))
     }
 
-    /// Counts leaves up to the first that is not to be counted. What it says, errors too, means something if their parent is what it was afterwards: until then they may
-    /// be anybody's pages.
+    /// Counts leaves up to the first that is not to be counted. What it says, errors too, means
+    /// something if their parent is what it was afterwards: until then they may be anybody's pages.
     #[inline]
     fn count_pages(&self, pages: &[u32], end: &Bound<Vec<u8>>, all_visible: Lsn) -> Attempt<Counted> {
         let mut counted = Counted::default();

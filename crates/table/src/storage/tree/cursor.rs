@@ -19,8 +19,8 @@ pub enum Direction {
     Backward,
 }
 
-/// Walks the records of a range. It has a copy of one leaf at a time, so it holds nothing that anybody could wait for; what it finds
-/// is what each leaf was when the cursor came to it.
+/// Walks the records of a range. It has a copy of one leaf at a time, so it holds nothing that
+/// anybody could wait for; what it finds is what each leaf was when the cursor came to it.
 pub struct Cursor {
     pub(super) tree: Tree,
     direction: Direction,
@@ -49,14 +49,16 @@ pub struct Cursor {
     part: Option<Part>,
     /// Whether no more than that was copied of the leaf it is at.
     is_partial: bool,
-    /// As many records are put together next: more and more, since who has read many will read many.
+    /// As many records are put together next: more and more, since who has read many will read
+    /// many.
     chunk: usize,
 }
 
 /// As many records are put together at most.
 const MOST_AT_ONCE: usize = 1024;
 
-/// The node above a leaf, as it was when the leaf was read. As long as it is the same it leads to the leaf beside it, which saves the walk down from the root: a quarter of a scan's time.
+/// The node above a leaf, as it was when the leaf was read. As long as it is the same it leads to
+/// the leaf beside it, which saves the walk down from the root: a quarter of a scan's time.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Parent {
     page: u32,
@@ -121,7 +123,8 @@ impl Tree {
         }
     }
 
-    /// Copies the leaf at the end of a tree, or the one where a key is, or where the keys beyond it begin. `parent` is that of the leaf before, if it is known, and becomes that of this one.
+    /// Copies the leaf at the end of a tree, or the one where a key is, or where the keys beyond it
+    /// begin. `parent` is that of the leaf before, if it is known, and becomes that of this one.
     /// Gives its last change, and whether it is the one beside the leaf before.
     fn copy_leaf(
         &self,
@@ -159,14 +162,17 @@ impl Tree {
         Ok((lsn, is_beside))
     }
 
-    /// The leaf beside the one whose parent this is; `None` where the parent has changed, or has no more. Of the one beside that, `places` are brought near: they come while this one is worked on.
+    /// The leaf beside the one whose parent this is; `None` where the parent has changed, or has no
+    /// more. Of the one beside that, `places` are brought near: they come while this one is worked
+    /// on.
     fn beside(
         &self,
         parent: Parent,
         direction: Direction,
         places: &[Range<usize>],
     ) -> Attempt<Option<(Optimistic<'_>, Parent)>> {
-        // Its page may be anything by now, or be cut off the file: the walk from the root tells what is wrong, if anything is.
+        // Its page may be anything by now, or be cut off the file: the walk from the root tells
+        // what is wrong, if anything is.
         let Ok(view) = self.space.file.optimistic(parent.page) else { return Ok(None) };
         let at = match direction {
             Direction::Forward => Some(parent.at + 1),
@@ -244,8 +250,9 @@ impl Cursor {
         self.leaf.get(self.value.clone()).unwrap_or_default()
     }
 
-    /// Goes to the next record; false after the last. Errors: the pool's, [`Error::Corruption`](crate::Error::Corruption); the call after an error tries the
-    /// same leaf again.
+    /// Goes to the next record; false after the last. Errors: the pool's,
+    /// [`Error::Corruption`](crate::Error::Corruption); the call after an error tries the same leaf
+    /// again.
     #[inline]
     pub fn advance(&mut self) -> Result<bool> {
         while self.records.is_empty() {
@@ -288,13 +295,15 @@ impl Cursor {
         self.unpacked.fill(Packed(&self.leaf[..]), range, wanted).map_err(|Changed| self.damaged())
     }
 
-    /// Only these columns are going to be asked for, besides keys, of packed leaves that nobody has changed behind `all_visible`: of such a leaf nothing else may be read. `as_records`: by
+    /// Only these columns are going to be asked for, besides keys, of packed leaves that nobody has
+    /// changed behind `all_visible`: of such a leaf nothing else may be read. `as_records`: by
     /// records, whose other columns are NULL then; else column by column.
     pub(crate) fn read_only(&mut self, columns: Vec<usize>, as_records: bool, all_visible: Lsn) {
         self.part = Some(Part { columns, with_lead: as_records, all_visible, places: Vec::new() });
     }
 
-    /// Goes to the next leaf that has records of the range, for who takes them all at once; false after the last. What is left of the leaf it is at is passed over.
+    /// Goes to the next leaf that has records of the range, for who takes them all at once; false
+    /// after the last. What is left of the leaf it is at is passed over.
     /// Errors: as [`Cursor::advance`].
     pub(crate) fn advance_leaf(&mut self) -> Result<bool> {
         self.records = 0..0;
@@ -306,7 +315,8 @@ impl Cursor {
         Ok(true)
     }
 
-    /// Copies the next leaf; false after the last. After an error the same leaf is still the next one.
+    /// Copies the next leaf; false after the last. After an error the same leaf is still the next
+    /// one.
     fn load_next(&mut self) -> Result<bool> {
         let Some(seek) = self.next.take() else { return Ok(false) };
         if let Err(error) = self.load(&seek) {
@@ -368,7 +378,8 @@ impl Cursor {
             .damaged(self.tree.root, "a leaf of its tree has records that reach outside of the leaf")
     }
 
-    /// Copies the leaf of `seek`, and finds the records in it that belong to the range, and where to go on.
+    /// Copies the leaf of `seek`, and finds the records in it that belong to the range, and where
+    /// to go on.
     fn load(&mut self, seek: &Seek) -> Result<()> {
         let (tree, direction) = (&self.tree, self.direction);
         let (parent, part, leaf) = (&mut self.parent, &mut self.part, &mut self.leaf);
@@ -434,7 +445,8 @@ impl Cursor {
         if records.start > records.end {
             records.end = records.start;
         }
-        // Forward the fence is the last key of this leaf, backward it is the last one of the leaf before.
+        // Forward the fence is the last key of this leaf, backward it is the last one of the leaf
+        // before.
         let next = match self.direction {
             Direction::Forward => Seek::Beyond(fence),
             Direction::Backward => Seek::At(fence),
@@ -442,7 +454,8 @@ impl Cursor {
         Ok((records, (!is_last).then_some(next)))
     }
 
-    /// As [`Node::search`], also for keys that the leaf may not hold: they are before or after all of its records.
+    /// As [`Node::search`], also for keys that the leaf may not hold: they are before or after all
+    /// of its records.
     fn search(&self, node: Node<'_, [u8]>, key: &[u8]) -> Result<(usize, bool), Changed> {
         let mut fence = Vec::new();
         if node.lower(&mut fence)? && *key <= *fence {

@@ -1,4 +1,5 @@
-//! Leaves of a tree that is being built, packed where that saves enough. Nothing is written here, so that a thread of its own can make them while another one writes the ones before.
+//! Leaves of a tree that is being built, packed where that saves enough. Nothing is written here,
+//! so that a thread of its own can make them while another one writes the ones before.
 
 use cairn_pool::Changed;
 
@@ -9,7 +10,8 @@ use crate::storage::packed::{Layout, Packer};
 /// Bytes of records that are looked at together before they are packed: some ten leaves.
 const WAITING: usize = 256 << 10;
 
-/// Records that go into ordinary leaves before the next attempt to pack: within those that wait, and after one that was not worth it.
+/// Records that go into ordinary leaves before the next attempt to pack: within those that wait,
+/// and after one that was not worth it.
 const PLAIN: usize = 64;
 const AGAIN: usize = 10_000;
 
@@ -31,14 +33,16 @@ pub(super) struct Leaves {
     most: usize,
     /// Records that may come into packed leaves.
     packer: Option<Packer>,
-    /// As many records go into ordinary leaves before the packer is asked again: it did not save enough.
+    /// As many records go into ordinary leaves before the packer is asked again: it did not save
+    /// enough.
     plain: usize,
     /// What can be written.
     made: Vec<Leaf>,
 }
 
 impl Leaves {
-    /// For pages with so many bytes, of which an ordinary leaf gets `most`. With a layout leaves are packed where that saves enough.
+    /// For pages with so many bytes, of which an ordinary leaf gets `most`. With a layout leaves
+    /// are packed where that saves enough.
     pub fn new(payload: usize, most: usize, layout: Option<Layout>) -> Leaves {
         let packer = layout.map(|layout| Packer::new(layout, payload));
         Leaves { level: Level::default(), payload, most, packer, plain: 0, made: Vec::new() }
@@ -108,13 +112,14 @@ impl Leaves {
         Ok(true)
     }
 
-    /// Makes packed leaves of the records that wait, and ordinary ones where that does not save enough. All of them, or with `more` to come as many as fill pages for
-    /// certain.
+    /// Makes packed leaves of the records that wait, and ordinary ones where that does not save
+    /// enough. All of them, or with `more` to come as many as fill pages for certain.
     fn pack(&mut self, more: bool) -> Result<(), Changed> {
         let Some(mut packer) = self.packer.take() else { return Ok(()) };
         packer.prepare();
         while packer.len() > 0 && !(more && packer.bytes() < WAITING / 4) {
-            // What is left at the end goes into an ordinary leaf: new records are likely to come behind it.
+            // What is left at the end goes into an ordinary leaf: new records are likely to come
+            // behind it.
             let own = packer.len() - if more { 1 } else { self.tail(&packer) };
             let packed = self.pack_page(&mut packer, own)?;
             if packed > 0 {
@@ -147,7 +152,8 @@ impl Leaves {
         Ok(())
     }
 
-    /// As many of the last records as fill a quarter of an ordinary leaf; all of them if they fit into one.
+    /// As many of the last records as fill a quarter of an ordinary leaf; all of them if they fit
+    /// into one.
     fn tail(&self, packer: &Packer) -> usize {
         let len = packer.len();
         if packer.ordinary(0..len) < self.most {
@@ -160,7 +166,8 @@ impl Leaves {
         tail
     }
 
-    /// Makes a packed leaf of the first records, of which it may have so many. Gives how many it has; 0 when an ordinary one is better.
+    /// Makes a packed leaf of the first records, of which it may have so many. Gives how many it
+    /// has; 0 when an ordinary one is better.
     fn pack_page(&mut self, packer: &mut Packer, most: usize) -> Result<usize, Changed> {
         let lower = self.level.lower.as_deref().map_or(0, <[u8]>::len);
         let Some((count, plan)) = packer.fit(lower, most) else { return Ok(0) };

@@ -78,8 +78,9 @@ impl Level {
         HEADER + count * SLOT + self.records.bytes() + key.len() + value.len() + fences - count * prefix
     }
 
-    /// Where a leaf of these records, of which `last` is the last, ends before `next`. They were measured without what they have in common up to the last of them; a short
-    /// key beyond that may have less of it in common, and then the node would be too long.
+    /// Where a leaf of these records, of which `last` is the last, ends before `next`. They were
+    /// measured without what they have in common up to the last of them; a short key beyond that
+    /// may have less of it in common, and then the node would be too long.
     pub fn end_before(&self, last: &[u8], next: &[u8]) -> Vec<u8> {
         let prefix_len =
             |upper: &[u8]| Bounds { lower: self.lower.as_deref(), upper: Some(upper) }.prefix_len();
@@ -93,7 +94,8 @@ impl Level {
         self.records.clear();
     }
 
-    /// The node of these records, `size` bytes of a page. `upper` is `None` for the last one of its level, whose last child is `last_child`.
+    /// The node of these records, `size` bytes of a page. `upper` is `None` for the last one of its
+    /// level, whose last child is `last_child`.
     ///
     /// Errors: records that do not fit.
     pub fn node(
@@ -125,8 +127,9 @@ impl Level {
         Ok(payload)
     }
 
-    /// The last node of a level has no end, so its keys have nothing in common: what was measured with less may need two nodes, or more. Keeps the first half of the records then, and gives where
-    /// that ends, and the other half.
+    /// The last node of a level has no end, so its keys have nothing in common: what was measured
+    /// with less may need two nodes, or more. Keeps the first half of the records then, and gives
+    /// where that ends, and the other half.
     pub fn halve(&mut self, level: usize, size: usize) -> Option<(Vec<u8>, Level)> {
         let lower = self.lower.as_ref().map_or(0, Vec::len);
         let count = self.records.len();

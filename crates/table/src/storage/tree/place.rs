@@ -7,8 +7,10 @@ use crate::Result;
 use crate::storage::node::Node;
 
 impl Tree {
-    /// About what share of the records lies in a range: by the places of its ends among the children of each node on the way to them, as if all nodes of a level had as many
-    /// (what InnoDB calls a dive). Exact to a leaf or two; 0 where both ends are in one leaf. Cost: two walks down. Errors: the pool's, [`Error::Corruption`](crate::Error::Corruption).
+    /// About what share of the records lies in a range: by the places of its ends among the
+    /// children of each node on the way to them, as if all nodes of a level had as many (what
+    /// InnoDB calls a dive). Exact to a leaf or two; 0 where both ends are in one leaf. Cost: two
+    /// walks down. Errors: the pool's, [`Error::Corruption`](crate::Error::Corruption).
     pub(crate) fn share(&self, (start, end): (Bound<&[u8]>, Bound<&[u8]>)) -> Result<f64> {
         let place = |bound, otherwise| match bound {
             Bound::Unbounded => Ok(otherwise),

@@ -7,13 +7,15 @@ use crate::storage::node::{INNER, Node};
 use crate::storage::ops::{Op, image};
 
 impl Tree {
-    /// Moves the nodes on pages from `from` on to free pages, but for the root. Nobody else uses the tree meanwhile. False when there was no free page below `from`
-    /// any more. Each move is one change, so a crash leaves some moved. Errors: the pool's and the log's.
+    /// Moves the nodes on pages from `from` on to free pages, but for the root. Nobody else uses
+    /// the tree meanwhile. False when there was no free page below `from` any more. Each move is
+    /// one change, so a crash leaves some moved. Errors: the pool's and the log's.
     pub(crate) fn relocate(&self, from: u32) -> Result<bool> {
         self.relocate_below(self.root, from)
     }
 
-    /// A tree with another root and the same nodes below it. One of both may be used from then on. Errors: the pool's and the log's.
+    /// A tree with another root and the same nodes below it. One of both may be used from then on.
+    /// Errors: the pool's and the log's.
     pub(crate) fn copy_root(&self) -> Result<Tree> {
         let space = &self.space;
         let bytes = space.file.read(self.root)?.to_vec();
@@ -58,7 +60,8 @@ impl Tree {
         read().map_err(|_| self.space.damaged(number, "it is not a node of a tree"))
     }
 
-    /// Moves one node. Gives its new page, or the old one when none is free that is further to the front.
+    /// Moves one node. Gives its new page, or the old one when none is free that is further to the
+    /// front.
     fn relocate_child(&self, parent: u32, at: usize, child: u32) -> Result<u32> {
         let space = &self.space;
         let bytes = space.file.read(child)?.to_vec();

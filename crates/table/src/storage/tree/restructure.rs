@@ -55,7 +55,8 @@ impl Copy {
     fn ghosts(&self) -> std::result::Result<usize, Changed> {
         let mut ghosts = 0;
         if self.node().is_packed()? {
-            // All of its records are put together, so that those that cannot be are found. None is a ghost.
+            // All of its records are put together, so that those that cannot be are found. None is
+            // a ghost.
             let (mut unpacked, count) = (Unpacked::default(), self.node().count()?);
             for start in (0..count).step_by(CHUNK) {
                 unpacked.fill(Packed(&self.bytes[..]), start..count.min(start + CHUNK), None)?;
@@ -114,8 +115,8 @@ impl Tree {
         Ok(path)
     }
 
-    /// Makes room for `key`: splits the lowest node on the way to it whose parent has room for one key more. The caller tries
-    /// again, until it is the leaf that was split.
+    /// Makes room for `key`: splits the lowest node on the way to it whose parent has room for one
+    /// key more. The caller tries again, until it is the leaf that was split.
     pub(super) fn split(&self, key: &[u8]) -> Attempt<()> {
         let path = self.path(key)?;
         let (leaf, _) = path.last().ok_or(Stop::Changed)?;
@@ -126,7 +127,8 @@ impl Tree {
             },
             false => None,
         };
-        // The longest key that may have to go up, with its child: a key may be as long as a whole record.
+        // The longest key that may have to go up, with its child: a key may be as long as a whole
+        // record.
         let need = SLOT + self.max_record() + size_of::<u32>();
         let has_room = |(view, _): &Step<'_>| self.sound(view, Node(view).free()).map(|free| free >= need);
         let mut at = path.len() - 1;
@@ -152,12 +154,15 @@ impl Tree {
         }
     }
 
-    /// Divides a node. Where the last key is the newest, everything stays on the left, so that ascending inserts fill pages.
+    /// Divides a node. Where the last key is the newest, everything stays on the left, so that
+    /// ascending inserts fill pages.
     fn halves(&self, view: &Optimistic<'_>, copy: &Copy, key: &[u8]) -> Attempt<Halves> {
         let node = copy.node();
         let count = self.sound(view, node.count())?;
         if count < 2 {
-            // It was full when the caller looked, and others have emptied it since. There is nothing to divide, and room enough; of a damaged one there is none, and that would go on for ever.
+            // It was full when the caller looked, and others have emptied it since. There is
+            // nothing to divide, and room enough; of a damaged one there is none, and that would go
+            // on for ever.
             if self.sound(view, node.free())? >= SLOT + self.max_record() {
                 return Err(Stop::Changed);
             }
@@ -194,7 +199,8 @@ impl Tree {
         Ok(middle.count().clamp(1, count.saturating_sub(1).max(1)))
     }
 
-    /// Both halves, the left one with `middle` records; of an inner node the record after them goes up.
+    /// Both halves, the left one with `middle` records; of an inner node the record after them goes
+    /// up.
     fn divide(&self, copy: &Copy, middle: usize, key: &[u8]) -> std::result::Result<Halves, Changed> {
         let (node, count) = (copy.node(), copy.node().count()?);
         let (mut last, mut first) = (Vec::new(), Vec::new());
@@ -265,8 +271,8 @@ impl Tree {
         Ok(change.commit(&*self.space.log, self.space.path())?)
     }
 
-    /// Merges the leaf of a key with a neighbour if both fit into three quarters of a page, and so on upwards. Somebody
-    /// else's change on the way ends it: there will be other occasions.
+    /// Merges the leaf of a key with a neighbour if both fit into three quarters of a page, and so
+    /// on upwards. Somebody else's change on the way ends it: there will be other occasions.
     pub(super) fn merge(&self, key: &[u8]) -> Result<()> {
         loop {
             match self.merge_once(key) {
@@ -343,7 +349,8 @@ impl Tree {
             right.append_to(0..second, &mut bytes)?;
             Node(&bytes[..]).free()
         };
-        // What does not fit says so by an error; a node that is damaged as well, and then whoever reads it is told.
+        // What does not fit says so by an error; a node that is damaged as well, and then whoever
+        // reads it is told.
         let is_enough = build().is_ok_and(|free| free >= self.space.payload / 4);
         view.validate()?;
         Ok(is_enough.then_some(bytes))
@@ -367,14 +374,16 @@ impl Tree {
         Ok(true)
     }
 
-    /// Walks the whole tree and says what is wrong with it. For tests and for checking a database; nobody may change it meanwhile.
+    /// Walks the whole tree and says what is wrong with it. For tests and for checking a database;
+    /// nobody may change it meanwhile.
     ///
     /// Errors: [`Error::Corruption`](crate::Error::Corruption), the first.
     pub fn check(&self) -> Result<TreeStats> {
         self.check_with(&mut |_, _, _| Ok(()))
     }
 
-    /// As [`Tree::check`], and shows each page to somebody: its number, its level and its bytes. After a page was seen to be changed all of it begins anew.
+    /// As [`Tree::check`], and shows each page to somebody: its number, its level and its bytes.
+    /// After a page was seen to be changed all of it begins anew.
     pub(crate) fn check_with(&self, each: &mut Visit<'_>) -> Result<TreeStats> {
         let mut stats = TreeStats::default();
         self.attempt(|| {
@@ -385,8 +394,8 @@ impl Tree {
         Ok(stats)
     }
 
-    /// A node and all that is below it. Of the node nothing but a copy is kept while that goes on: a view of it would not outlive its eviction, and the pool may be far smaller
-    /// than the tree.
+    /// A node and all that is below it. Of the node nothing but a copy is kept while that goes on:
+    /// a view of it would not outlive its eviction, and the pool may be far smaller than the tree.
     fn check_below(
         &self,
         view: &Optimistic<'_>,
@@ -453,7 +462,8 @@ impl Tree {
             self.check_below(&view, lower, upper, stats, each)
         });
         match looked {
-            // It may have been somebody else's by then: what changes a child's bounds changes its parent.
+            // It may have been somebody else's by then: what changes a child's bounds changes its
+            // parent.
             Err(Stop::Error(_)) if self.view(parent)?.lsn() != lsn => Err(Stop::Changed),
             looked => looked,
         }

@@ -64,8 +64,9 @@ fn key(rng: &mut SeededRng, spread: u64) -> Vec<u8> {
     text.into_bytes()
 }
 
-/// Goal: a tree is a sorted map, whatever comes in whatever order, in a pool that holds a part of it. Method: random puts, inserts, removals, lookups and scans
-/// against a map; pages that are freed are used again.
+/// Goal: a tree is a sorted map, whatever comes in whatever order, in a pool that holds a part of
+/// it. Method: random puts, inserts, removals, lookups and scans against a map; pages that are
+/// freed are used again.
 #[test]
 fn as_a_map() {
     for seed in 0..6 {
@@ -108,8 +109,10 @@ fn as_a_map() {
     }
 }
 
-/// Goal: many records go at once as one by one: those that pass the test, are free, and no others, also when a key is there twice or not at all; records that are not free are told, whether they would
-/// go or not; and pages that become empty are given back. Method: random sorted keys, up to a hundred at a time over many leaves, against a map, until nothing is left.
+/// Goal: many records go at once as one by one: those that pass the test, are free, and no others,
+/// also when a key is there twice or not at all; records that are not free are told, whether they
+/// would go or not; and pages that become empty are given back. Method: random sorted keys, up to a
+/// hundred at a time over many leaves, against a map, until nothing is left.
 #[test]
 fn runs_of_removals() {
     for seed in 0..6 {
@@ -181,7 +184,8 @@ fn fill() {
     assert!(up > 0.9 && down > 0.4 && mixed > 0.6, "{up} {down} {mixed}");
 }
 
-/// Goal: records that are too long are refused, the longest ones are not, and an empty key and value are records as well.
+/// Goal: records that are too long are refused, the longest ones are not, and an empty key and
+/// value are records as well.
 #[test]
 fn lengths() {
     let tree = Tree::create(&space(100)).unwrap();
@@ -235,8 +239,9 @@ proptest! {
     }
 }
 
-/// Goal: threads that insert, remove, read and scan at once, in a pool that is too small for the tree, find what they themselves have written, and leave a sound
-/// tree. Method: each thread has keys of its own between everybody's, and a map of them.
+/// Goal: threads that insert, remove, read and scan at once, in a pool that is too small for the
+/// tree, find what they themselves have written, and leave a sound tree. Method: each thread has
+/// keys of its own between everybody's, and a map of them.
 #[test]
 fn threads() {
     let space = space(40);
@@ -287,9 +292,10 @@ fn work(tree: &Tree, worker: u64) -> Map {
     map
 }
 
-/// Goal: a node whose parent has room for any separator but the longest is split all the same. Method: leaves that ascending keys fill up, each of which ends in a long key without a
-/// value that a key of one byte follows, so that the long key goes up whole; five of them leave the root room for a sixth of their length, and the
-/// sixth is four bytes longer.
+/// Goal: a node whose parent has room for any separator but the longest is split all the same.
+/// Method: leaves that ascending keys fill up, each of which ends in a long key without a value
+/// that a key of one byte follows, so that the long key goes up whole; five of them leave the root
+/// room for a sixth of their length, and the sixth is four bytes longer.
 #[test]
 fn the_longest_separators() {
     let tree = Tree::create(&space(100)).unwrap();
@@ -302,8 +308,8 @@ fn the_longest_separators() {
     };
     for leaf in 0..6u8 {
         let last = if leaf == 5 { most } else { most - 4 };
-        // Bytes of slot, key and value of what comes between: the leaf has too little room left for the next one's first record, and enough
-        // for the upper fence that it gets.
+        // Bytes of slot, key and value of what comes between: the leaf has too little room left for
+        // the next one's first record, and enough for the upper fence that it gets.
         let between: &[usize] = match leaf {
             0 => &[543; 5],
             5 => &[458, 458, 457],
@@ -323,8 +329,8 @@ fn the_longest_separators() {
     agrees(&tree, &map);
 }
 
-/// Goal: a leaf that others have emptied since it was found to be full is not divided: what was removed stays removed, and what is left stays in
-/// order. Method: the second half of such a write.
+/// Goal: a leaf that others have emptied since it was found to be full is not divided: what was
+/// removed stays removed, and what is left stays in order. Method: the second half of such a write.
 #[test]
 fn leaves_emptied_before_they_are_split() {
     for left in [0, 1] {
@@ -337,7 +343,8 @@ fn leaves_emptied_before_they_are_split() {
     }
 }
 
-/// Goal: a scan that met an error goes on where it was, and does not end there. Method: each read of the disk fails in turn, once.
+/// Goal: a scan that met an error goes on where it was, and does not end there. Method: each read
+/// of the disk fails in turn, once.
 #[test]
 fn scans_after_errors() {
     let disk = FaultFs::new(FaultOptions::seeded(1));
@@ -369,8 +376,10 @@ fn scans_after_errors() {
     assert!(struck > 10, "{struck}");
 }
 
-/// Goal: a removal that has failed has not happened, and one that has happened has not failed, whatever becomes of the merge behind it. Method: in a pool that does not have the neighbours, records of one leaf after the other, so
-/// that all become sparse; one of the first reads of each removal fails.
+/// Goal: a removal that has failed has not happened, and one that has happened has not failed,
+/// whatever becomes of the merge behind it. Method: in a pool that does not have the neighbours,
+/// records of one leaf after the other, so that all become sparse; one of the first reads of each
+/// removal fails.
 #[test]
 fn removals_whose_merges_fail() {
     let disk = FaultFs::new(FaultOptions::seeded(1));
@@ -412,8 +421,9 @@ fn forge(tree: &Tree, page: u32, change: impl FnOnce(&mut [u8])) {
     forged.commit(&*tree.space.log, tree.space.path()).unwrap();
 }
 
-/// Goal: what comes of pages that nobody has written who follows the rules is an error, and no endless loop: a node that is below itself, a leaf that has neither records nor room, and one whose header tells of room that is not
-/// there.
+/// Goal: what comes of pages that nobody has written who follows the rules is an error, and no
+/// endless loop: a node that is below itself, a leaf that has neither records nor room, and one
+/// whose header tells of room that is not there.
 #[test]
 fn forged_nodes() {
     let filled = |rows: u8| {
@@ -503,8 +513,10 @@ fn packed_leaves(tree: &Tree) -> (usize, usize) {
     (packed, ordinary)
 }
 
-/// Goal: a tree is built of keys with much in common up to some key, and little from there on: inner nodes are measured without what their keys have in common, and the next key may
-/// have less of it. Method: groups of keys with long prefixes, of some hundreds of leaves each, of sizes that end a group at many places of an inner node.
+/// Goal: a tree is built of keys with much in common up to some key, and little from there on:
+/// inner nodes are measured without what their keys have in common, and the next key may have less
+/// of it. Method: groups of keys with long prefixes, of some hundreds of leaves each, of sizes that
+/// end a group at many places of an inner node.
 #[test]
 fn built_of_long_prefixes() {
     for rows in (3_000..5_800u32).step_by(400) {
@@ -523,7 +535,8 @@ fn built_of_long_prefixes() {
     }
 }
 
-/// Goal: a check comes to its end in a pool that is far smaller than the tree. Method: a tree of hundreds of pages, and the frames that its writer needs.
+/// Goal: a check comes to its end in a pool that is far smaller than the tree. Method: a tree of
+/// hundreds of pages, and the frames that its writer needs.
 #[test]
 fn a_check_in_a_small_pool() {
     let space = space(12);
@@ -534,8 +547,9 @@ fn a_check_in_a_small_pool() {
     assert_eq!(stats.records, map.len() as u64);
 }
 
-/// Goal: of so many records that a thread of its own packs them the tree has each one, and is to the byte what it is without the thread. Method: several batches of all kinds of keys, with records among
-/// them that are not packed, against a map; the pages of both trees.
+/// Goal: of so many records that a thread of its own packs them the tree has each one, and is to
+/// the byte what it is without the thread. Method: several batches of all kinds of keys, with
+/// records among them that are not packed, against a map; the pages of both trees.
 #[test]
 fn packed_beside() {
     for form in 0..3 {
@@ -561,8 +575,10 @@ fn packed_beside() {
     }
 }
 
-/// Goal: a tree with packed leaves is a sorted map, and stays one through changes that take them apart; when all records are gone all pages are. Method: trees from the bottom up with
-/// three kinds of keys, against a map: puts, inserts, removals, lookups, scans of ranges in both directions.
+/// Goal: a tree with packed leaves is a sorted map, and stays one through changes that take them
+/// apart; when all records are gone all pages are. Method: trees from the bottom up with three
+/// kinds of keys, against a map: puts, inserts, removals, lookups, scans of ranges in both
+/// directions.
 #[test]
 fn packed_as_a_map() {
     for form in 0..3 {
@@ -634,8 +650,10 @@ fn packed_as_a_map() {
     }
 }
 
-/// Goal: a packed leaf can be divided wherever a record of it changes, also when a value far from all others was the reason for a dictionary, and is in one of the parts only. Method: numbers of two values and one row of others near
-/// the beginning; changes here and there behind it, against a map.
+/// Goal: a packed leaf can be divided wherever a record of it changes, also when a value far from
+/// all others was the reason for a dictionary, and is in one of the parts only. Method: numbers of
+/// two values and one row of others near the beginning; changes here and there behind it, against a
+/// map.
 #[test]
 fn packed_with_one_row_of_others() {
     use crate::storage::packed::{Layout, Lead};
@@ -664,7 +682,8 @@ fn packed_with_one_row_of_others() {
     }
 }
 
-/// Goal: a packed leaf becomes the root when it is the last one, also without any record behind it, and is taken apart there too.
+/// Goal: a packed leaf becomes the root when it is the last one, also without any record behind it,
+/// and is taken apart there too.
 #[test]
 fn packed_root() {
     let space = space(100);
@@ -690,7 +709,8 @@ fn packed_root() {
     assert_eq!(packed_leaves(&tree).0, 0);
 }
 
-/// Goal: threads that read while others take packed leaves apart see every record that nobody removes, in order. Method: writers of odd records, readers that scan and look up even ones.
+/// Goal: threads that read while others take packed leaves apart see every record that nobody
+/// removes, in order. Method: writers of odd records, readers that scan and look up even ones.
 #[test]
 fn packed_while_others_write() {
     let space = space(400);

@@ -1,7 +1,9 @@
 //! Packed leaves whose records are going to change.
 //!
-//! A packed leaf has several times as many records as another. It is divided so that the record comes into an ordinary leaf with its neighbours, which is filled in part; what is on either side
-//! stays packed. That takes a division or two, each a change of its own: the parent has to have room for one key more, as in any other.
+//! A packed leaf has several times as many records as another. It is divided so that the record
+//! comes into an ordinary leaf with its neighbours, which is filled in part; what is on either side
+//! stays packed. That takes a division or two, each a change of its own: the parent has to have
+//! room for one key more, as in any other.
 
 use std::ops::Range;
 
@@ -64,7 +66,8 @@ impl Records {
 }
 
 impl Tree {
-    /// Makes an ordinary leaf of a packed one whose records fit. Gives its records where they do not.
+    /// Makes an ordinary leaf of a packed one whose records fit. Gives its records where they do
+    /// not.
     pub(super) fn unpack_whole(&self, view: &Optimistic<'_>) -> Attempt<Option<(Copy, Records)>> {
         let copy = Copy::of(self, view)?;
         let records = self.sound(view, Records::of(&copy))?;
@@ -92,14 +95,16 @@ impl Tree {
     ) -> Attempt<Halves> {
         let build = || -> Result<Halves, Changed> {
             let count = records.count;
-            // Parts of the same size, of which the key is in one; whole ones stay together on either side.
+            // Parts of the same size, of which the key is in one; whole ones stay together on
+            // either side.
             let parts = records.len(0..count, &copy.bounds())? * 100 / (copy.bytes.len() * FILL) + 1;
             let size = count.div_ceil(parts).max(1);
             let (at, _) = copy.node().search(key)?;
             let start = at.min(count.saturating_sub(1)) / size * size;
             let cut = if start > 0 { start } else { size };
             let halves = |cut| self.divide_packed(copy, records, cut);
-            // The half of what fits on a page fits, even with other fences; and if it should not, there are other places to cut.
+            // The half of what fits on a page fits, even with other fences; and if it should not,
+            // there are other places to cut.
             let others = (1..parts).map(|part| part * size);
             [cut, count / 2].into_iter().chain(others).find_map(|cut| halves(cut).ok()).ok_or(Changed)
         };
@@ -124,7 +129,8 @@ impl Tree {
     }
 }
 
-/// Two leaves in one, of which one at least is packed: only when the other one has no records, or nothing would be gained that the next change does not undo. `None` otherwise.
+/// Two leaves in one, of which one at least is packed: only when the other one has no records, or
+/// nothing would be gained that the next change does not undo. `None` otherwise.
 pub(super) fn merged_packed(left: &Copy, right: &Copy) -> Option<Vec<u8>> {
     let kept = match (left.node().count(), right.node().count()) {
         (Ok(0), _) => right,

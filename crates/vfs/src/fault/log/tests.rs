@@ -2,7 +2,8 @@ use super::*;
 use crate::Operation;
 use crate::fault::{Fault, When};
 
-/// Goal: every kind of line survives text and back. Method: one of each, with awkward paths, bytes and numbers.
+/// Goal: every kind of line survives text and back. Method: one of each, with awkward paths, bytes
+/// and numbers.
 #[test]
 fn lines_round_trip() {
     use LoggedOperation as L;

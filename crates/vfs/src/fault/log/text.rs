@@ -90,7 +90,8 @@ const OPERATIONS: [(&str, Operation); 15] = [
     ("lock", Operation::Lock),
 ];
 
-/// `<index> <fault> <once|always>`, the index as `17` or as `write:3`, a misdirection as `misdirected:-512`.
+/// `<index> <fault> <once|always>`, the index as `17` or as `write:3`, a misdirection as
+/// `misdirected:-512`.
 pub(super) fn rule(rule: Rule) -> String {
     let when = match rule.when {
         When::Index(index) => index.to_string(),

@@ -67,8 +67,8 @@ fn every_fate_occurs() {
     }
 }
 
-/// Goal: a disk with atomic sectors or blocks tears at their edges only. Control: `every_fate_occurs`, where it
-/// tears anywhere.
+/// Goal: a disk with atomic sectors or blocks tears at their edges only. Control:
+/// `every_fate_occurs`, where it tears anywhere.
 #[test]
 fn atomic_units_do_not_tear() {
     let sectors = shapes(FaultOptions { atomic_write: AtomicWrite::Sector512, ..Default::default() });
@@ -113,8 +113,8 @@ fn garbage_is_wide_only_on_request() {
     assert_eq!(spoiled(true), BTreeSet::from([false, true]));
 }
 
-/// Goal: bytes and length of an append survive apart: length without bytes shows zeros, bytes without length show
-/// nothing.
+/// Goal: bytes and length of an append survive apart: length without bytes shows zeros, bytes
+/// without length show nothing.
 #[test]
 fn lengths_are_drawn_apart() {
     let fs = quiet();
@@ -150,8 +150,8 @@ fn hidden_bytes_are_gone() {
     assert_eq!(tails, [(3, true), (10_003, true)].into());
 }
 
-/// Goal: an append-safe disk shows no length without its bytes, over several appends. Control: without the trait it
-/// does.
+/// Goal: an append-safe disk shows no length without its bytes, over several appends. Control:
+/// without the trait it does.
 #[test]
 fn append_safety() {
     let holes = |append_safe| {
@@ -185,8 +185,9 @@ fn set_len_is_pending_too() {
     assert_eq!(over_images(&fs, 50, |fs| read(fs, "f").unwrap()), [b"ab\0\0".to_vec()].into());
 }
 
-/// Goal: an ordered disk keeps a prefix of all changes, over files, lengths and names. Control: without the trait a
-/// later change survives an earlier one. Method: ten one-byte files, created and written in turn.
+/// Goal: an ordered disk keeps a prefix of all changes, over files, lengths and names. Control:
+/// without the trait a later change survives an earlier one. Method: ten one-byte files, created
+/// and written in turn.
 #[test]
 fn order_is_kept_on_request() {
     let holes = |ordered| {
@@ -224,7 +225,8 @@ fn images_follow_their_seed() {
     assert!((0..100).all(|seed| hashes.contains(&hash(seed))));
 }
 
-/// Goal: a crash kills every handle and the machine itself; the image is alive, settled, and can crash in turn.
+/// Goal: a crash kills every handle and the machine itself; the image is alive, settled, and can
+/// crash in turn.
 #[test]
 fn handles_die_and_images_live() {
     let fs = quiet();
@@ -246,7 +248,8 @@ fn handles_die_and_images_live() {
     }
 }
 
-/// Goal: images share nothing that they can change. Method: write to one, look at another and at the original.
+/// Goal: images share nothing that they can change. Method: write to one, look at another and at
+/// the original.
 #[test]
 fn images_are_independent() {
     let fs = overwritten(FaultOptions::default());

@@ -23,8 +23,8 @@ fn set(expected: &[&str]) -> BTreeSet<String> {
     expected.iter().map(|&s| s.to_owned()).collect()
 }
 
-/// Goal: a synced file whose name was not synced can vanish; a synced name without synced bytes can be empty; after
-/// both syncs there is one outcome.
+/// Goal: a synced file whose name was not synced can vanish; a synced name without synced bytes can
+/// be empty; after both syncs there is one outcome.
 #[test]
 fn names_and_bytes_are_apart() {
     let fs = quiet();
@@ -42,14 +42,15 @@ fn names_and_bytes_are_apart() {
     assert_eq!(views(&fs), set(&["f=", "f=\0"]));
 }
 
-/// A one-byte write can come out as any byte; the one that this seed range draws besides the expected ones.
+/// A one-byte write can come out as any byte; the one that this seed range draws besides the
+/// expected ones.
 fn views_garbage(fs: &FaultFs) -> String {
     let odd = views(fs).into_iter().find(|view| !["", "f=", "f=x", "f=\0"].contains(&view.as_str()));
     odd.expect("200 images hold some garbage")
 }
 
-/// Goal: after a rename a crash shows the old name, the new one or both, but never neither. Control: after the
-/// directory sync, only the new one.
+/// Goal: after a rename a crash shows the old name, the new one or both, but never neither.
+/// Control: after the directory sync, only the new one.
 #[test]
 fn renames_show_old_new_or_both() {
     let fs = quiet();
@@ -62,8 +63,8 @@ fn renames_show_old_new_or_both() {
     assert_eq!(views(&fs), set(&["new=x"]));
 }
 
-/// Goal: renaming over a file before its bytes are synced can lose both contents; after `sync_data` it cannot.
-/// This is the mistake that `AtomicFile` exists to prevent.
+/// Goal: renaming over a file before its bytes are synced can lose both contents; after `sync_data`
+/// it cannot. This is the mistake that `AtomicFile` exists to prevent.
 #[test]
 fn rename_does_not_carry_bytes() {
     let replace = |sync_first: bool| {
@@ -107,7 +108,8 @@ fn names_change_twice() {
     assert_eq!(views(&fs), set(&["", "a=1", "a=2"]));
 }
 
-/// Goal: a directory whose own name was not synced takes its files with it; its sync does not cover that name.
+/// Goal: a directory whose own name was not synced takes its files with it; its sync does not cover
+/// that name.
 #[test]
 fn directories_vanish_with_their_files() {
     let fs = quiet();
@@ -123,8 +125,8 @@ fn directories_vanish_with_their_files() {
     assert!(fs.is_settled());
 }
 
-/// Goal: a rename between directories needs both syncs. One of the target keeps the new name and maybe the old one;
-/// one of the source drops the old name only after the new one is safe.
+/// Goal: a rename between directories needs both syncs. One of the target keeps the new name and
+/// maybe the old one; one of the source drops the old name only after the new one is safe.
 #[test]
 fn renames_between_directories() {
     let moved = |synced: &[&str]| {
@@ -142,7 +144,8 @@ fn renames_between_directories() {
     assert_eq!(moved(&["to", "from"]), set(&[new]));
 }
 
-/// Goal: making a rename's new name durable early settles what happened to that name before, in order.
+/// Goal: making a rename's new name durable early settles what happened to that name before, in
+/// order.
 #[test]
 fn forced_halves_keep_their_order() {
     let fs = quiet();
@@ -157,7 +160,8 @@ fn forced_halves_keep_their_order() {
     assert_eq!(views(&fs), set(&["to/f=moved"]));
 }
 
-/// Goal: and so on along a chain: what the new name replaced must have arrived where it was moved before.
+/// Goal: and so on along a chain: what the new name replaced must have arrived where it was moved
+/// before.
 #[test]
 fn forced_halves_force_others() {
     let fs = quiet();
@@ -171,7 +175,8 @@ fn forced_halves_force_others() {
     assert!(fs.is_settled());
 }
 
-/// Goal: a sync of one directory does not make another's changes durable, nor forget files that these may bring back.
+/// Goal: a sync of one directory does not make another's changes durable, nor forget files that
+/// these may bring back.
 #[test]
 fn syncs_cover_one_directory() {
     let fs = quiet();
@@ -191,8 +196,8 @@ fn renamed_directories_keep_their_files() {
     assert_eq!(views(&fs), set(&["old/x=1", "new/x=1"]));
 }
 
-/// Goal: renamed directories end up in one place, and no image holds a loop. Method: two directories moved into each
-/// other in turn; listing all files of 200 images ends.
+/// Goal: renamed directories end up in one place, and no image holds a loop. Method: two
+/// directories moved into each other in turn; listing all files of 200 images ends.
 #[test]
 fn directories_never_loop() {
     let fs = quiet();

@@ -94,7 +94,8 @@ fn the_hash_is_sensitive() {
     assert_eq!(hashes.len(), count);
 }
 
-/// Goal: a log, written as text and read back, replays to the same state and the same log, crashes included.
+/// Goal: a log, written as text and read back, replays to the same state and the same log, crashes
+/// included.
 #[test]
 fn logs_replay() {
     for seed in 0..10 {
@@ -117,8 +118,9 @@ fn logs_are_off_by_default() {
     assert!(busy_run(1, false).log().is_empty());
 }
 
-/// Goal: a failing log of hundreds of lines shrinks to the few that matter. Method: the "bug" is that a file named
-/// `b` survives a crash without its bytes; that takes a create, a write, a directory sync, and the crash.
+/// Goal: a failing log of hundreds of lines shrinks to the few that matter. Method: the "bug" is
+/// that a file named `b` survives a crash without its bytes; that takes a create, a write, a
+/// directory sync, and the crash.
 #[test]
 fn failing_logs_shrink() {
     let fs = FaultFs::new(FaultOptions { record: true, ..FaultOptions::seeded(3) });
@@ -169,7 +171,8 @@ fn images_continue_the_log() {
     }
 }
 
-/// Goal: a replay repeats a refused direct write. Method: write from a misaligned buffer, which the log cannot describe.
+/// Goal: a replay repeats a refused direct write. Method: write from a misaligned buffer, which the
+/// log cannot describe.
 #[test]
 fn refused_direct_writes_stay_refused() {
     let options = FaultOptions { record: true, ..FaultOptions::default() };

@@ -44,8 +44,8 @@ const KINDS: [Operation; 15] = [
     Operation::Lock,
 ];
 
-/// Goal: any kind of operation can be made to fail, once or for good, by kind or by index, and only that one.
-/// Control: the same operation without a rule.
+/// Goal: any kind of operation can be made to fail, once or for good, by kind or by index, and only
+/// that one. Control: the same operation without a rule.
 #[test]
 fn any_operation_fails_on_request() {
     for kind in KINDS {
@@ -71,7 +71,8 @@ fn any_operation_fails_on_request() {
     }
 }
 
-/// Goal: a failed operation changed nothing. Method: each changing kind under `EIO`, digest of the disk compared.
+/// Goal: a failed operation changed nothing. Method: each changing kind under `EIO`, digest of the
+/// disk compared.
 #[test]
 fn failed_operations_do_nothing() {
     for kind in
@@ -117,7 +118,8 @@ fn interrupts() {
     assert_eq!(fs.injected_count(), 3);
 }
 
-/// Goal: short transfers move half, never nothing, and the loops over them finish, also when every one is short.
+/// Goal: short transfers move half, never nothing, and the loops over them finish, also when every
+/// one is short.
 #[test]
 fn short_transfers() {
     let fs = quiet();
@@ -160,7 +162,8 @@ fn short_by_chance() {
     assert_eq!(shorts(1.0), [200, 200]);
 }
 
-/// Goal: each silent write fault says Ok and stores exactly its own kind of wrong. Control: no rule.
+/// Goal: each silent write fault says Ok and stores exactly its own kind of wrong. Control: no
+/// rule.
 #[test]
 fn silent_write_faults() {
     let old = [b'o'; 32];
@@ -254,7 +257,8 @@ fn rot_at_rest() {
     }
 }
 
-/// Goal: at the appointed operation the power goes, for it and all later ones, on every handle. Control: none before.
+/// Goal: at the appointed operation the power goes, for it and all later ones, on every handle.
+/// Control: none before.
 #[test]
 fn power_is_lost_on_time() {
     let fs = quiet();
@@ -294,8 +298,9 @@ fn direct_io_needs_alignment() {
     }
 }
 
-/// Goal: rot in bytes that were not synced does not put anything on the disk. Method: flip a bit of unsynced bytes and
-/// swap them with others, lose the bytes, grow the file; control: the programs see the rot.
+/// Goal: rot in bytes that were not synced does not put anything on the disk. Method: flip a bit of
+/// unsynced bytes and swap them with others, lose the bytes, grow the file; control: the programs
+/// see the rot.
 #[test]
 fn rot_of_unsynced_bytes_is_lost_with_them() {
     let fs = quiet();

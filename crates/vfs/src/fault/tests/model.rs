@@ -24,7 +24,8 @@ enum Step {
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     let file = 0..FILES.len();
-    // Renames between directories have rules of their own (see crash_names); here both names share a directory.
+    // Renames between directories have rules of their own (see crash_names); here both names share
+    // a directory.
     let pair = prop_oneof![(0..2_usize, 0..2_usize), (2..5_usize, 2..5_usize)];
     let step = prop_oneof![
         3 => file.clone().prop_map(Step::Create),
@@ -133,8 +134,8 @@ fn view(fs: &FaultFs) -> View {
 proptest! {
     #![proptest_config(cases(500))]
 
-    /// Goal: `None` is exactly what was synced, `All` exactly what programs saw, after every step; and no random
-    /// image has a file of a name that was synced and is still the same missing.
+    /// Goal: `None` is exactly what was synced, `All` exactly what programs saw, after every step;
+    /// and no random image has a file of a name that was synced and is still the same missing.
     #[test]
     fn fixed_images_are_the_synced_and_the_live_state(steps in steps(), seed in any::<u64>()) {
         let fs = quiet();
@@ -158,7 +159,8 @@ proptest! {
         }
         for name in random.keys() {
             let known = model.live_names.contains_key(name) || model.synced_names.contains_key(name);
-            // A name that was made and removed again since the last sync may show up, but nothing else may.
+            // A name that was made and removed again since the last sync may show up, but nothing
+            // else may.
             let touched = steps.iter().any(|step| matches!(step,
                 Step::Create(n) | Step::Rename(_, n) | Step::Link(_, n) if FILES[*n] == *name));
             prop_assert!(known || touched, "{} came from nowhere", name);

@@ -1,5 +1,5 @@
-//! Whole workloads, crashed everywhere and failed everywhere: `AtomicFile` as the example, correct and with bugs
-//! planted.
+//! Whole workloads, crashed everywhere and failed everywhere: `AtomicFile` as the example, correct
+//! and with bugs planted.
 
 use std::collections::BTreeMap;
 
@@ -55,8 +55,8 @@ fn replace(fs: &FaultFs, method: Method, bytes: &[u8]) -> Result<()> {
     }
 }
 
-/// Replaces a file several times, crashing everywhere; how many images were checked, and what was wrong with the
-/// first bad one.
+/// Replaces a file several times, crashing everywhere; how many images were checked, and what was
+/// wrong with the first bad one.
 fn crash_everywhere(method: Method, options: FaultOptions, random: u64) -> (u64, Option<String>) {
     let mut acknowledged = BTreeMap::new(); // operations done when this generation was acknowledged
     let mut started = BTreeMap::new();
@@ -89,8 +89,9 @@ fn crash_everywhere(method: Method, options: FaultOptions, random: u64) -> (u64,
     (images, problem)
 }
 
-/// Goal: `AtomicFile` survives power loss at every operation, on the worst disk and on the politer ones, and each
-/// planted bug is found. Method: every acknowledged generation or a later whole one must be there.
+/// Goal: `AtomicFile` survives power loss at every operation, on the worst disk and on the politer
+/// ones, and each planted bug is found. Method: every acknowledged generation or a later whole one
+/// must be there.
 #[test]
 fn atomic_file_survives_power_loss() {
     for options in [
@@ -109,8 +110,9 @@ fn atomic_file_survives_power_loss() {
     }
 }
 
-/// Goal: a sound program on an ordered disk may skip the data sync; the device traits matter. Method: `NoDataSync`
-/// is safe there except for its acknowledgement, so only torn contents would be reported, and none are.
+/// Goal: a sound program on an ordered disk may skip the data sync; the device traits matter.
+/// Method: `NoDataSync` is safe there except for its acknowledgement, so only torn contents would
+/// be reported, and none are.
 #[test]
 fn traits_make_bugs_disappear() {
     let (_, problem) = crash_everywhere(Method::NoDataSync, FaultOptions::seeded(1), 20);
@@ -120,7 +122,8 @@ fn traits_make_bugs_disappear() {
     assert!(problem.is_none_or(|problem| problem.starts_with("none")), "only by the image without order");
 }
 
-/// Goal: whichever operation fails, and however, the file is whole, old or new, and an error means no stray file.
+/// Goal: whichever operation fails, and however, the file is whole, old or new, and an error means
+/// no stray file.
 /// Method: every k, four errors, once and for good.
 #[test]
 fn atomic_file_survives_errors() {
@@ -134,8 +137,9 @@ fn atomic_file_survives_errors() {
                     Ok(()) => assert_eq!(found, content(2), "{fault:?} at {index}"),
                     Err(_) => assert!(found == content(1) || found == content(2), "{fault:?} at {index}"),
                 }
-                // With the disk failing for good, the removal of the temporary file fails as well. And a builder
-                // whose lock fails (operation 2) cannot know whether the file is another's.
+                // With the disk failing for good, the removal of the temporary file fails as well.
+                // And a builder whose lock fails (operation 2) cannot know whether the file is
+                // another's.
                 if !persistent && index != 2 {
                     assert_eq!(files(fs), ["d/f"], "{fault:?} at {index}");
                 }
@@ -146,7 +150,8 @@ fn atomic_file_survives_errors() {
     }
 }
 
-/// Goal: capturing crash points in one run gives the same disks as running again and again up to each operation.
+/// Goal: capturing crash points in one run gives the same disks as running again and again up to
+/// each operation.
 #[test]
 fn capture_equals_crash_at() {
     let run = |fs: &FaultFs| {
@@ -192,8 +197,8 @@ fn crash_sweep_visits_everything() {
             seen.push((point.operation(), read(&after, "f").is_some()));
         }
     });
-    // Before the open; before the write; up to the sync (the look at the length changed nothing); before the
-    // directory sync; at the end.
+    // Before the open; before the write; up to the sync (the look at the length changed nothing);
+    // before the directory sync; at the end.
     assert_eq!(seen, [(0, false), (1, false), (3, false), (4, false), (6, true)]);
     assert_eq!(images, 5 * 4);
 }

@@ -18,8 +18,9 @@ fn pair(seen: &str, safe: &str) -> (String, String) {
     (seen.to_owned(), safe.to_owned())
 }
 
-/// Goal: after a failed `sync_data` the next one says Ok although nothing of the earlier changes was written; what
-/// reads show meanwhile depends on the mode. Control: the mode that keeps changes pending, and no fault at all.
+/// Goal: after a failed `sync_data` the next one says Ok although nothing of the earlier changes
+/// was written; what reads show meanwhile depends on the mode. Control: the mode that keeps changes
+/// pending, and no fault at all.
 #[test]
 fn data_syncs() {
     for fault in [Fault::Io, Fault::Full] {
@@ -45,9 +46,9 @@ fn data_syncs() {
     assert_eq!(seen_and_safe(&fs), pair("NEW", "NEW"));
 }
 
-/// Goal: a failed sync may have written any part of what it covered: reads show all of it, and the disk keeps for good
-/// what it had then. Method: by many seeds, of four writes and of names; nothing, all, and something between must come up.
-/// Control: the other modes, above.
+/// Goal: a failed sync may have written any part of what it covered: reads show all of it, and the
+/// disk keeps for good what it had then. Method: by many seeds, of four writes and of names;
+/// nothing, all, and something between must come up. Control: the other modes, above.
 #[test]
 fn a_part_may_have_reached_the_disk() {
     let (mut bytes, mut names) = (BTreeSet::new(), BTreeSet::new());
@@ -86,8 +87,8 @@ fn a_part_may_have_reached_the_disk() {
     assert_eq!(names, prefixes.map(|names| names.iter().map(|&name| name.into()).collect()).into());
 }
 
-/// Goal: writes after the failure are safe by the next sync, while those before stay lost: a hole in the middle of
-/// acknowledged data, in every image.
+/// Goal: writes after the failure are safe by the next sync, while those before stay lost: a hole
+/// in the middle of acknowledged data, in every image.
 #[test]
 fn later_writes_survive_earlier_ones() {
     let fs = disk(SyncFailure::CacheOnly);
@@ -104,7 +105,8 @@ fn later_writes_survive_earlier_ones() {
     assert!(!fs.is_settled(), "a crash still changes what programs see");
 }
 
-/// Goal: bytes rewritten after the failure are safe again, which is how a program that kept them can recover.
+/// Goal: bytes rewritten after the failure are safe again, which is how a program that kept them
+/// can recover.
 #[test]
 fn rewriting_repairs() {
     let fs = disk(SyncFailure::CacheOnly);
@@ -139,8 +141,8 @@ fn directory_syncs() {
     assert_eq!(seen_and_safe(&fs), pair("x", "x"));
 }
 
-/// Goal: a failed directory sync takes with it every rename in a chain that began there. Control: a file moved apart
-/// from the chain arrives.
+/// Goal: a failed directory sync takes with it every rename in a chain that began there. Control: a
+/// file moved apart from the chain arrives.
 #[test]
 fn chains_of_renames_are_lost_whole() {
     for mode in [SyncFailure::CacheOnly, SyncFailure::Lost] {
@@ -160,8 +162,8 @@ fn chains_of_renames_are_lost_whole() {
     }
 }
 
-/// Goal: a rename whose directory sync fails is lost as a whole, on both sides, also between directories; what did
-/// not touch its names stays pending.
+/// Goal: a rename whose directory sync fails is lost as a whole, on both sides, also between
+/// directories; what did not touch its names stays pending.
 #[test]
 fn renames_are_lost_whole() {
     for mode in [SyncFailure::CacheOnly, SyncFailure::Lost] {
@@ -190,8 +192,8 @@ fn renames_are_lost_whole() {
     }
 }
 
-/// Goal: a disk whose names are only in the cache is not settled. Method: a failed directory sync in each mode, then the
-/// same name made again and synced; a removal whose sync fails.
+/// Goal: a disk whose names are only in the cache is not settled. Method: a failed directory sync
+/// in each mode, then the same name made again and synced; a removal whose sync fails.
 #[test]
 fn lost_names_are_not_settled() {
     for (mode, settled) in [(SyncFailure::CacheOnly, false), (SyncFailure::Lost, true)] {
@@ -216,8 +218,9 @@ fn lost_names_are_not_settled() {
     assert!(!fs.is_settled());
 }
 
-/// Goal: what a failed sync has left in the cache alone is gone when the cache is dropped, what is pending stays, and the file is then like any other. Control: the
-/// modes that leave nothing there, and a run that is replayed.
+/// Goal: what a failed sync has left in the cache alone is gone when the cache is dropped, what is
+/// pending stays, and the file is then like any other. Control: the modes that leave nothing there,
+/// and a run that is replayed.
 #[test]
 fn caches_that_are_dropped() {
     for (mode, after_failure, after_drop) in [
@@ -243,8 +246,9 @@ fn caches_that_are_dropped() {
     }
 }
 
-/// Goal: a directory that is made durably survives with all parents that were missing, and costs one sync where none was. Method: paths of each depth, absolute and
-/// relative; power lost at every operation, and then made once more.
+/// Goal: a directory that is made durably survives with all parents that were missing, and costs
+/// one sync where none was. Method: paths of each depth, absolute and relative; power lost at every
+/// operation, and then made once more.
 #[test]
 fn directories_made_durably() {
     for (path, syncs) in

@@ -1,4 +1,5 @@
-//! The functions of DuckDB's C interface that the lab needs, found in a shared library at run time. The signatures are those of `duckdb.h` 1.x.
+//! The functions of DuckDB's C interface that the lab needs, found in a shared library at run time.
+//! The signatures are those of `duckdb.h` 1.x.
 #![allow(unsafe_code)]
 
 use std::ffi::{c_char, c_int, c_void};

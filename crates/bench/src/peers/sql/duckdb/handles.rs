@@ -1,4 +1,5 @@
-//! DuckDB's objects with their ends: what is made here is freed here, and nothing else in the lab touches an address.
+//! DuckDB's objects with their ends: what is made here is freed here, and nothing else in the lab
+//! touches an address.
 #![allow(unsafe_code)]
 
 use std::ffi::{CStr, CString, c_char, c_int};
@@ -20,7 +21,8 @@ fn message(text: *const c_char) -> Error {
     if text.is_null() {
         return fail("it failed without a message");
     }
-    // SAFETY: messages are zero-terminated and live as long as the object that they are about, which the caller holds.
+    // SAFETY: messages are zero-terminated and live as long as the object that they are about,
+    // which the caller holds.
     let text = unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned();
     // Its own words for a transaction that met another one.
     if text.contains("TransactionContext Error") { Error::conflict(NAME, text) } else { fail(text) }
@@ -135,7 +137,8 @@ impl Connection<'_> {
 
     pub(super) fn appender(&self, table: &str) -> Result<Appender<'_>> {
         let (table, mut raw) = (c_string(table)?, ptr::null_mut());
-        // SAFETY: a live connection, zero-terminated text, and a place that is a local variable; no schema means the usual one.
+        // SAFETY: a live connection, zero-terminated text, and a place that is a local variable; no
+        // schema means the usual one.
         let state =
             unsafe { (self.api.appender_create)(self.raw, ptr::null(), table.as_ptr(), &raw mut raw) };
         let appender = Appender { api: self.api, raw };
@@ -166,7 +169,8 @@ impl<'c> Statement<'c> {
             self.bind(index, kind, cell)?;
         }
         let mut raw = RawResult::EMPTY;
-        // SAFETY: a live statement whose parameters are bound, and a place that is a local variable.
+        // SAFETY: a live statement whose parameters are bound, and a place that is a local
+        // variable.
         let state = unsafe { (self.api.execute_prepared)(self.raw, &raw mut raw) };
         Answer { api: self.api, raw }.check(state)
     }
@@ -295,7 +299,8 @@ impl Answer<'_> {
     fn columns(&mut self) -> Vec<Column> {
         let raw = &raw mut self.raw;
         let column = |index| {
-            // SAFETY: in all of these a live result and one of its columns; the logical type is destroyed once.
+            // SAFETY: in all of these a live result and one of its columns; the logical type is
+            // destroyed once.
             unsafe {
                 let kind = (self.api.column_type)(raw, index);
                 if kind != kind::DECIMAL {
@@ -326,7 +331,8 @@ impl Answer<'_> {
         for row in 0..unsafe { (self.api.data_chunk_get_size)(chunk) } as usize {
             let mut cells = Cells::new();
             for vector in &vectors {
-                // SAFETY: the row is below the chunk's size, and the chunk lives until this function has returned.
+                // SAFETY: the row is below the chunk's size, and the chunk lives until this
+                // function has returned.
                 cells.push(unsafe { vector.cell(row) }?);
             }
             visit(cells.row());

@@ -28,7 +28,8 @@ fn fail(error: impl std::fmt::Display) -> Error {
     Error::engine(NAME, error)
 }
 
-/// Where the shared library is looked for: `CAIRN_DUCKDB_LIB`, else `lib/libduckdb.so` in the cache directory.
+/// Where the shared library is looked for: `CAIRN_DUCKDB_LIB`, else `lib/libduckdb.so` in the cache
+/// directory.
 pub fn library_path() -> PathBuf {
     match env::var_os("CAIRN_DUCKDB_LIB") {
         Some(path) => path.into(),

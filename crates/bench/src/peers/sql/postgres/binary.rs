@@ -79,7 +79,8 @@ fn numeric(bytes: &[u8]) -> Option<Cell<'static>> {
     Some(Cell::Real(if places < 0 { mantissa as f64 / power } else { mantissa as f64 * power }))
 }
 
-/// A parameter's value added to `bytes`; true where it is in binary form, otherwise it is text and ends with a zero.
+/// A parameter's value added to `bytes`; true where it is in binary form, otherwise it is text and
+/// ends with a zero.
 #[inline]
 pub(super) fn encode(kind: Oid, cell: Cell<'_>, bytes: &mut Vec<u8>) -> Result<bool> {
     match (kind, cell) {
@@ -114,7 +115,8 @@ mod tests {
         words.iter().take(count).flat_map(|word| word.to_be_bytes()).collect()
     }
 
-    /// Goal: decimal numbers come out right, whole ones as integers. Method: PostgreSQL's own bytes of some.
+    /// Goal: decimal numbers come out right, whole ones as integers. Method: PostgreSQL's own bytes
+    /// of some.
     #[test]
     fn decimals() {
         let table = [
@@ -132,7 +134,8 @@ mod tests {
         assert!(numeric(&[0, 1]).is_none() && decode(oid::INT4, &[1]).is_err() && decode(9999, &[]).is_err());
     }
 
-    /// Goal: what goes in comes out; what has no binary form here is text with its zero. Method: each type there and back.
+    /// Goal: what goes in comes out; what has no binary form here is text with its zero. Method:
+    /// each type there and back.
     #[test]
     fn values_travel() {
         for (kind, cell) in [

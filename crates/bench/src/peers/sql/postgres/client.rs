@@ -1,4 +1,5 @@
-//! Sessions over libpq: with PostgreSQL, or with whoever speaks its protocol. Values travel in their binary forms.
+//! Sessions over libpq: with PostgreSQL, or with whoever speaks its protocol. Values travel in
+//! their binary forms.
 #![allow(unsafe_code)]
 
 use std::ffi::{CStr, CString, c_char, c_int};
@@ -58,7 +59,8 @@ impl Connection {
             lengths: Vec::new(),
             forms: Vec::new(),
         };
-        // SAFETY: what connecting gave, which may be null, and a function that lives for ever; all three calls know null.
+        // SAFETY: what connecting gave, which may be null, and a function that lives for ever; all
+        // three calls know null.
         unsafe { (api.setNoticeProcessor)(raw, ignore, ptr::null_mut()) };
         // SAFETY: as above.
         if unsafe { (api.status)(raw) } != CONNECTED {
@@ -120,7 +122,8 @@ impl Connection {
             many.as_ptr()
         };
         let count = c_int::try_from(self.starts.len()).map_err(fail)?;
-        // SAFETY: a live connection; arrays of `count` elements, whose addresses point into `bytes`; text in them ends with a zero.
+        // SAFETY: a live connection; arrays of `count` elements, whose addresses point into
+        // `bytes`; text in them ends with a zero.
         let raw = unsafe {
             (self.api.execPrepared)(
                 self.raw,
@@ -139,7 +142,8 @@ impl Connection {
     pub(super) fn copy(&mut self, table: &str, rows: &mut dyn Rows) -> Result<u64> {
         self.simple(&format!("COPY {table} FROM STDIN"))?;
         let count = send_rows(rows, &mut |text| self.send(text))?;
-        // SAFETY: a live connection that is copying; no error message means that all rows are there.
+        // SAFETY: a live connection that is copying; no error message means that all rows are
+        // there.
         if unsafe { (self.api.putCopyEnd)(self.raw, ptr::null()) } != 1 {
             return Err(self.failure());
         }
@@ -172,7 +176,8 @@ impl SqlSession for Connection {
 
     fn select(&mut self, sql: &str, visit: &mut Visit<'_>) -> Result<()> {
         let sql = c_string(sql)?;
-        // SAFETY: a live connection and zero-terminated text; no parameters, so nothing is read of their arrays.
+        // SAFETY: a live connection and zero-terminated text; no parameters, so nothing is read of
+        // their arrays.
         let raw = unsafe {
             (self.api.execParams)(
                 self.raw,
@@ -190,7 +195,8 @@ impl SqlSession for Connection {
 
     fn prepare(&mut self, sql: &str) -> Result<Prepared> {
         let (sql, name) = (c_string(sql)?, c_string(&format!("s{}", self.statements.len()))?);
-        // SAFETY: a live connection and zero-terminated texts; the server finds the parameters' types.
+        // SAFETY: a live connection and zero-terminated texts; the server finds the parameters'
+        // types.
         self.answer(unsafe { (self.api.prepare)(self.raw, name.as_ptr(), sql.as_ptr(), 0, ptr::null()) })?;
         // SAFETY: a live connection and zero-terminated text.
         let described = self.answer(unsafe { (self.api.describePrepared)(self.raw, name.as_ptr()) })?;
@@ -258,7 +264,8 @@ impl Answer<'_> {
     }
 
     fn changed(&self) -> u64 {
-        // SAFETY: a live result; the text is zero-terminated, empty where nothing was counted, and lives as long as the result.
+        // SAFETY: a live result; the text is zero-terminated, empty where nothing was counted, and
+        // lives as long as the result.
         let text = unsafe { CStr::from_ptr((self.api.cmdTuples)(self.raw)) };
         text.to_str().ok().and_then(|text| text.parse().ok()).unwrap_or(0)
     }

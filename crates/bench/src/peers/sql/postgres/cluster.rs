@@ -1,4 +1,5 @@
-//! A private PostgreSQL server: a cluster of its own in a directory, reached by a Unix socket only, ended with the lab.
+//! A private PostgreSQL server: a cluster of its own in a directory, reached by a Unix socket only,
+//! ended with the lab.
 
 use std::env;
 use std::ffi::OsStr;
@@ -126,7 +127,8 @@ impl Cluster {
         self.dir.join("data")
     }
 
-    /// Ends the server, does something with its files, and starts it again, also where that failed. To be waited for.
+    /// Ends the server, does something with its files, and starts it again, also where that failed.
+    /// To be waited for.
     pub(super) fn restart(&mut self, between: &mut dyn FnMut(&Path) -> Result<()>) -> Result<()> {
         self.stop()?;
         let done = between(&self.data_dir());
@@ -140,7 +142,8 @@ impl Cluster {
         Address { host, port: PORT, user: USER.to_owned(), database: USER.to_owned() }
     }
 
-    /// Tries `connect` until it does what it should. Errors: its last one, when the server has ended or time is up.
+    /// Tries `connect` until it does what it should. Errors: its last one, when the server has
+    /// ended or time is up.
     pub(super) fn wait_for<T>(&mut self, connect: &dyn Fn(&Address) -> Result<T>) -> Result<T> {
         let (clock, address) = (SystemClock::new(), self.address());
         let until = clock.now() + PATIENCE;
@@ -161,7 +164,8 @@ impl Cluster {
         }
     }
 
-    /// Ends the server as a shutdown does: connections are cut, everything is written. Errors: it did not end well.
+    /// Ends the server as a shutdown does: connections are cut, everything is written. Errors: it
+    /// did not end well.
     pub(super) fn stop(&mut self) -> Result<()> {
         let pid = i32::try_from(self.server.id()).ok().and_then(Pid::from_raw);
         if let (Some(pid), None) = (pid, self.server.try_wait().map_err(fail)?) {

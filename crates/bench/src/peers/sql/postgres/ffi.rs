@@ -1,4 +1,5 @@
-//! The functions of libpq, PostgreSQL's own client library, that the lab needs, found at run time. The signatures are those of `libpq-fe.h`.
+//! The functions of libpq, PostgreSQL's own client library, that the lab needs, found at run time.
+//! The signatures are those of `libpq-fe.h`.
 #![allow(unsafe_code)]
 // Names are those of the header.
 #![allow(non_snake_case)]

@@ -1,4 +1,5 @@
-//! PostgreSQL: a private server for each database, asked over its Unix socket by PostgreSQL's own client library.
+//! PostgreSQL: a private server for each database, asked over its Unix socket by PostgreSQL's own
+//! client library.
 
 mod binary;
 mod client;
@@ -25,7 +26,8 @@ fn fail(error: impl std::fmt::Display) -> Error {
     Error::engine(NAME, error)
 }
 
-/// Sessions with any server that speaks PostgreSQL's protocol, through PostgreSQL's own client library.
+/// Sessions with any server that speaks PostgreSQL's protocol, through PostgreSQL's own client
+/// library.
 #[derive(Debug)]
 pub struct Wire {
     api: Arc<Api>,
@@ -52,7 +54,8 @@ impl Wire {
     }
 }
 
-/// A program of the version that figures are published against, such as `pgbench`, for who has no server of its own.
+/// A program of the version that figures are published against, such as `pgbench`, for who has no
+/// server of its own.
 pub fn program(name: &str) -> Result<Command> {
     Ok(Programs::find()?.client(name))
 }
@@ -85,7 +88,8 @@ impl Server {
         work(&mut Connection::open(&self.api, &self.cluster.address())?)
     }
 
-    /// Ends the server, does something with the folder of its files, and starts it again, also where that failed.
+    /// Ends the server, does something with the folder of its files, and starts it again, also
+    /// where that failed.
     pub fn restart(&mut self, between: &mut dyn FnMut(&Path) -> Result<()>) -> Result<()> {
         let done = self.cluster.restart(between);
         self.cluster.wait_for(&|address| Connection::open(&self.api, address).map(drop))?;

@@ -9,8 +9,9 @@ use crate::compaction::strategy::state::{RunInfo, State};
 /// Fewer runs are not worth a merge within level 0.
 const WITHIN_RUNS_MIN: usize = 4;
 
-/// From level 0 to the base level: of the parts of the key space that hang together, the largest that can go now. All of
-/// level 0 that belongs to it goes at once, since the cost is in the base level.
+/// From level 0 to the base level: of the parts of the key space that hang together, the largest
+/// that can go now. All of level 0 that belongs to it goes at once, since the cost is in the base
+/// level.
 pub(super) fn down(strategy: &Leveled, state: &State<'_>, targets: &Targets, reason: Reason) -> Option<Job> {
     let mut parts = parts(state, targets);
     let moves = moves(strategy, state, targets, &parts, reason);
@@ -38,8 +39,8 @@ fn parts<'s, 'a>(state: &'s State<'a>, targets: &Targets) -> Vec<Component<'s, '
     components(state.level(0).tables(), state.level(targets.base).tables())
 }
 
-/// Tables of level 0 that overlap nothing, neither there nor in the base level, as writing in key order leaves them: they all move at
-/// once.
+/// Tables of level 0 that overlap nothing, neither there nor in the base level, as writing in key
+/// order leaves them: they all move at once.
 fn moves<'s, 'a>(
     strategy: &Leveled,
     state: &'s State<'a>,
@@ -88,7 +89,8 @@ fn merge<'s, 'a>(
     draft.finish(state, strategy.shape(JobKind::Merge))
 }
 
-/// Merges neighbouring runs of level 0 into one while the way down is taken, so that lookups do not pay for the wait.
+/// Merges neighbouring runs of level 0 into one while the way down is taken, so that lookups do not
+/// pay for the wait.
 ///
 /// Only once level 0 is twice as long as it should be: the bytes are written once more for it.
 pub(super) fn within(strategy: &Leveled, state: &State<'_>) -> Option<Job> {

@@ -9,8 +9,9 @@
 //!  L6   last level          N bytes
 //! ```
 //!
-//! As in RocksDB's dynamic level sizes, the last level is always the last, targets follow from its size N, and level 0 is
-//! merged into the base level, above which all is empty. Unlike there, the ratio f is not fixed: see [`targets`].
+//! As in RocksDB's dynamic level sizes, the last level is always the last, targets follow from its
+//! size N, and level 0 is merged into the base level, above which all is empty. Unlike there, the
+//! ratio f is not fixed: see [`targets`].
 
 mod level_zero;
 mod pick;

@@ -20,10 +20,12 @@ struct Row<'s, 'a> {
     cost: f64,
 }
 
-/// From `level` to the next: the row of tables, no larger than `excess` bytes or one table, that costs the least writes for what it
-/// moves down, after Sarkar and others, *Constructing and Analyzing the LSM Compaction Design Space* (VLDB 2021).
+/// From `level` to the next: the row of tables, no larger than `excess` bytes or one table, that
+/// costs the least writes for what it moves down, after Sarkar and others, *Constructing and
+/// Analyzing the LSM Compaction Design Space* (VLDB 2021).
 ///
-/// Rows of several tables share the tables at their ends with nobody, so they cost less than their tables apart.
+/// Rows of several tables share the tables at their ends with nobody, so they cost less than their
+/// tables apart.
 pub(super) fn down(
     strategy: &Leveled,
     state: &State<'_>,

@@ -3,8 +3,9 @@
 use crate::compaction::strategy::options::LeveledOptions;
 use crate::compaction::strategy::state::State;
 
-/// What a merge into the next level writes for each byte that goes down and each time that the level is larger. Not 1,
-/// since the cheapest ranges go first and entries that meet their newer versions are written once.
+/// What a merge into the next level writes for each byte that goes down and each time that the
+/// level is larger. Not 1, since the cheapest ranges go first and entries that meet their newer
+/// versions are written once.
 const MERGE_SHARE: f64 = 0.6;
 
 /// The smallest ratio of neighbouring levels: levels above the last then add up to a quarter of it.
@@ -12,15 +13,17 @@ const RATIO_MIN: f64 = 5.0;
 
 /// The sizes of the levels, derived from the size N of the last.
 ///
-/// With X bytes merged from level 0 at a time, n levels below it and a ratio f between them, a byte is written about
+/// With X bytes merged from level 0 at a time, n levels below it and a ratio f between them, a byte
+/// is written about
 ///
 /// ```text
 ///   1 + B/X  +  (n - 1) (1 + 0.6 f)         with the base level B = N / f^(n-1)
 /// ```
 ///
-/// times after its flush. For each n the best f is `(N/X / 0.6)^(1/n)`, held between 5 and the option's multiplier; the n with
-/// the least sum is taken. So a store of twice level 0 has one level, whose rewriting costs less than a middle level would,
-/// and no middle level is nearly empty or ten times larger than the one above only because its size happened to come out so.
+/// times after its flush. For each n the best f is `(N/X / 0.6)^(1/n)`, held between 5 and the
+/// option's multiplier; the n with the least sum is taken. So a store of twice level 0 has one
+/// level, whose rewriting costs less than a middle level would, and no middle level is nearly empty
+/// or ten times larger than the one above only because its size happened to come out so.
 #[derive(Debug, Clone, PartialEq)]
 pub(in crate::compaction::strategy) struct Targets {
     /// The number of the last level.

@@ -15,10 +15,11 @@ pub(in crate::compaction::strategy) struct Wanted {
 }
 
 impl Wanted {
-    /// The tables, with their levels and the reason; those that nobody else's business stands before first.
+    /// The tables, with their levels and the reason; those that nobody else's business stands
+    /// before first.
     ///
-    /// Each is such that a job makes progress: it goes down, or what is unwanted goes. A table that stands lowest is
-    /// therefore wanted only if no snapshot protects its tombstones.
+    /// Each is such that a job makes progress: it goes down, or what is unwanted goes. A table that
+    /// stands lowest is therefore wanted only if no snapshot protects its tombstones.
     pub(in crate::compaction::strategy) fn tables<'s, 'a>(
         self,
         state: &'s State<'a>,

@@ -3,8 +3,8 @@
 use super::*;
 use crate::file::FileNumber;
 
-/// One random history: flushes, jobs that start and end in any order, snapshots, idle times; in some, the strategy changes. The tree
-/// checks every job and every lookup.
+/// One random history: flushes, jobs that start and end in any order, snapshots, idle times; in
+/// some, the strategy changes. The tree checks every job and every lookup.
 fn history(seed: u64, strategies: &[Box<dyn Strategy>], changes: bool) -> Tree {
     let mut rng = SeededRng::new(seed).fork("history");
     let mut tree = Tree::default();
@@ -45,8 +45,8 @@ fn history(seed: u64, strategies: &[Box<dyn Strategy>], changes: bool) -> Tree {
     tree
 }
 
-/// Goal: no sequence of jobs breaks a run, loses a key, brings a deleted one back, lets two jobs touch one table or place,
-/// or goes on without end. Method: random histories of each strategy.
+/// Goal: no sequence of jobs breaks a run, loses a key, brings a deleted one back, lets two jobs
+/// touch one table or place, or goes on without end. Method: random histories of each strategy.
 #[test]
 fn histories() {
     let seed = seed();
@@ -62,8 +62,9 @@ fn histories() {
     }
 }
 
-/// Goal: any strategy with any settings takes any tree that others have left. Method: histories in which the strategy changes to another
-/// one of a dozen that are drawn anew for each, FIFO among them.
+/// Goal: any strategy with any settings takes any tree that others have left. Method: histories in
+/// which the strategy changes to another one of a dozen that are drawn anew for each, FIFO among
+/// them.
 #[test]
 fn strategies_take_over() {
     let seed = seed();
@@ -74,8 +75,9 @@ fn strategies_take_over() {
     }
 }
 
-/// Goal: as the issue had it, universal compaction never puts older runs above newer ones. Method: four runs in level 1 above one in level 2,
-/// of which the second and third are of similar size and the newest is smaller; universal takes over, then leveled.
+/// Goal: as the issue had it, universal compaction never puts older runs above newer ones. Method:
+/// four runs in level 1 above one in level 2, of which the second and third are of similar size and
+/// the newest is smaller; universal takes over, then leveled.
 #[test]
 fn universal_over_a_level_of_several_runs() {
     let mut tree = Tree::default();
@@ -94,8 +96,9 @@ fn universal_over_a_level_of_several_runs() {
     tree.check();
 }
 
-/// Goal: FIFO never keeps more than it may, and never lets the newer go before the older. Method: random flushes; in every other
-/// round under a clock that is set back, by which nothing can be said of what is too old.
+/// Goal: FIFO never keeps more than it may, and never lets the newer go before the older. Method:
+/// random flushes; in every other round under a clock that is set back, by which nothing can be
+/// said of what is too old.
 #[test]
 fn fifo_histories() {
     let seed = seed();
@@ -120,8 +123,8 @@ fn fifo_histories() {
     }
 }
 
-/// Goal: when everything is deleted nothing stays, once no snapshot needs it. Method: delete all keys of random trees, with and
-/// without a snapshot that ends later.
+/// Goal: when everything is deleted nothing stays, once no snapshot needs it. Method: delete all
+/// keys of random trees, with and without a snapshot that ends later.
 #[test]
 fn deletions_leave_nothing() {
     let seed = seed();
@@ -151,7 +154,8 @@ fn deletions_leave_nothing() {
     }
 }
 
-/// Goal: a tree that is left alone ends with nothing due, and with little above its last level where the strategy promises that.
+/// Goal: a tree that is left alone ends with nothing due, and with little above its last level
+/// where the strategy promises that.
 /// Method: settle random trees, then look at scores and sizes.
 #[test]
 fn trees_settle() {
@@ -186,8 +190,8 @@ fn trees_settle() {
     }
 }
 
-/// Goal: a compaction that was asked for ends, with the range in one place and without tombstones. Method: random trees,
-/// random ranges, flushes in between.
+/// Goal: a compaction that was asked for ends, with the range in one place and without tombstones.
+/// Method: random trees, random ranges, flushes in between.
 #[test]
 fn manual_compactions_end() {
     let seed = seed();

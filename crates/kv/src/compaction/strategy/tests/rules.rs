@@ -27,8 +27,9 @@ fn targets(last_mib: u64) -> Targets {
     Targets::new(&LeveledOptions::default(), &State { levels, ..State::default() })
 }
 
-/// Goal: level counts and sizes follow the size of the data: no middle level where rewriting the last is cheaper, ratios
-/// within bounds, each level at least the base size. Method: sizes from nothing to 100 TiB.
+/// Goal: level counts and sizes follow the size of the data: no middle level where rewriting the
+/// last is cheaper, ratios within bounds, each level at least the base size. Method: sizes from
+/// nothing to 100 TiB.
 #[test]
 fn targets_follow_the_data() {
     let bases: Vec<usize> =
@@ -49,7 +50,8 @@ fn targets_follow_the_data() {
     }
 }
 
-/// Goal: keys written in order are never written twice. Method: flushes in key order; all jobs are moves.
+/// Goal: keys written in order are never written twice. Method: flushes in key order; all jobs are
+/// moves.
 #[test]
 fn ordered_writes_only_move() {
     for strategy in [Box::new(Leveled::new(leveled())) as Box<dyn Strategy>] {
@@ -63,7 +65,8 @@ fn ordered_writes_only_move() {
     }
 }
 
-/// Goal: jobs of a level run side by side where they do not touch. Method: a tree of three levels; as many jobs as there are.
+/// Goal: jobs of a level run side by side where they do not touch. Method: a tree of three levels;
+/// as many jobs as there are.
 #[test]
 fn jobs_run_in_parallel() {
     let strategy = Leveled::new(leveled());
@@ -99,8 +102,9 @@ fn settled() -> (Leveled, Tree) {
     (strategy, tree)
 }
 
-/// Goal: tables are compacted for their age, for expired entries, for a mark and for tombstones, each once. Method: one of each on a
-/// settled tree; the job's reason, and that the tree settles again.
+/// Goal: tables are compacted for their age, for expired entries, for a mark and for tombstones,
+/// each once. Method: one of each on a settled tree; the job's reason, and that the tree settles
+/// again.
 #[test]
 fn upkeep() {
     let (strategy, mut tree) = settled();
@@ -136,8 +140,9 @@ fn upkeep() {
     assert!(tree.tables().flat_map(|table| table.entries.values()).all(|entry| !entry.is_tombstone));
 }
 
-/// Goal: tombstones that a snapshot protects do not keep compactions busy. Method: delete everything under a snapshot from
-/// before; the tree settles and still has the tombstones; without the snapshot it empties.
+/// Goal: tombstones that a snapshot protects do not keep compactions busy. Method: delete
+/// everything under a snapshot from before; the tree settles and still has the tombstones; without
+/// the snapshot it empties.
 #[test]
 fn protected_tombstones_wait() {
     let (strategy, mut tree) = settled();
@@ -150,7 +155,8 @@ fn protected_tombstones_wait() {
     assert_eq!(tree.entries(), 0);
 }
 
-/// Goal: level 0 merges within itself only when its way down is taken and it is long. Method: hold a job to the base level, flush on.
+/// Goal: level 0 merges within itself only when its way down is taken and it is long. Method: hold
+/// a job to the base level, flush on.
 #[test]
 fn level_zero_helps_itself() {
     let (strategy, mut tree) = settled();
@@ -179,7 +185,8 @@ fn level_zero_helps_itself() {
     tree.settle(&strategy);
 }
 
-/// Goal: large jobs come with places to split them. Method: a job over many tables; its parts hold similar numbers of them.
+/// Goal: large jobs come with places to split them. Method: a job over many tables; its parts hold
+/// similar numbers of them.
 #[test]
 fn large_jobs_are_split() {
     let strategy = Leveled::new(leveled());
@@ -198,7 +205,8 @@ fn large_jobs_are_split() {
     assert!(keys.iter().zip([75, 150, 225]).all(|(key, fair)| key.abs_diff(fair) <= 20), "{keys:?}");
 }
 
-/// Goal: FIFO waits for what it has begun. Method: two flushes over the size while the job of the first is under way.
+/// Goal: FIFO waits for what it has begun. Method: two flushes over the size while the job of the
+/// first is under way.
 #[test]
 fn fifo_jobs_follow_each_other() {
     let fifo = Fifo::new(FifoOptions { bytes_max: 1, ttl_secs: None });
